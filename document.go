@@ -1,0 +1,99 @@
+package muster
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Extra holds the fields of a document that its struct does not know. They survive a rewrite.
+type Extra map[string]json.RawMessage
+
+// Encode writes a document as the state files have it: indented by two, no HTML escapes, a newline at its end.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// Line writes a record as a log has it: one line without its newline, no HTML escapes.
+func Line(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// Stamp is t as the state files have it: Unix seconds.
+func Stamp(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
+}
+
+// Time is the time of a stamp.
+func Time(stamp float64) time.Time {
+	if stamp == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(stamp * 1e6))
+}
+
+// unmarshalKeep decodes data into the struct v points to and returns the fields that it does not know.
+func unmarshalKeep(data []byte, v any) (Extra, error) {
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, err
+	}
+	var all Extra
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	t := reflect.TypeOf(v).Elem()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		delete(all, name)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// take moves the first of the named fields out of x into the value that v points to, if it is there and not null.
+func (x Extra) take(v any, names ...string) error {
+	for _, n := range names {
+		raw, ok := x[n]
+		if !ok {
+			continue
+		}
+		delete(x, n)
+		if string(raw) == "null" {
+			continue
+		}
+		if err := json.Unmarshal(raw, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marshalKeep encodes the struct v and appends the kept fields.
+func marshalKeep(v any, extra Extra) ([]byte, error) {
+	out, err := Line(v)
+	if err != nil || len(extra) == 0 {
+		return out, err
+	}
+	rest, err := Line(map[string]json.RawMessage(extra))
+	if err != nil {
+		return nil, err
+	}
+	// {"a":1} and {"x":2} become {"a":1,"x":2}
+	return append(append(out[:len(out)-1], ','), rest[1:]...), nil
+}

@@ -1,0 +1,78 @@
+package muster
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the kind of an error; there are few.
+type Code string
+
+const (
+	NotFound    Code = "not_found"
+	Stale       Code = "stale"       // the document or the stream has moved: read again
+	Fenced      Code = "fenced"      // the claim is no longer yours
+	Held        Code = "held"        // someone else has it
+	Invalid     Code = "invalid"     // the caller's fault; Message says what to do
+	Corrupt     Code = "corrupt"     // this one record cannot be read; the others can
+	Trimmed     Code = "trimmed"     // the position was forgotten
+	Unavailable Code = "unavailable" // the engine cannot be reached, or writing has ended after a failed sync
+)
+
+// Error is the error that crosses packages: a code for programs, a sentence for people.
+// Message says what happened; Hint, where there is one, is what to do or type next.
+type Error struct {
+	Code    Code
+	Message string
+	Hint    string
+	Err     error
+}
+
+// Errorf makes an Error with a code and a sentence. A %w in f is kept as its cause.
+func Errorf(c Code, f string, a ...any) *Error {
+	err := fmt.Errorf(f, a...)
+	return &Error{Code: c, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// WithHint returns e with what to do next.
+func (e *Error) WithHint(f string, a ...any) *Error {
+	c := *e
+	c.Hint = fmt.Sprintf(f, a...)
+	return &c
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return string(e.Code)
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches by code, so that errors.Is(err, ErrStale) works for every *Error with that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Err == nil && t.Code == e.Code
+}
+
+// The sentinels, for errors.Is.
+var (
+	ErrNotFound    = &Error{Code: NotFound}
+	ErrStale       = &Error{Code: Stale}
+	ErrFenced      = &Error{Code: Fenced}
+	ErrHeld        = &Error{Code: Held}
+	ErrInvalid     = &Error{Code: Invalid}
+	ErrCorrupt     = &Error{Code: Corrupt}
+	ErrTrimmed     = &Error{Code: Trimmed}
+	ErrUnavailable = &Error{Code: Unavailable}
+)
+
+// Causes of cancellation: context.Cause says why a member, a turn or a tool was stopped.
+var (
+	CauseShutdown = errors.New("shutdown")        // asked, granted, or its deadline has passed
+	CauseUser     = errors.New("stopped by user") // Ctrl-C: state is kept
+	CauseRevoked  = errors.New("claim revoked")
+	CauseBudget   = errors.New("budget spent")
+	CauseLease    = errors.New("lease lost")
+)

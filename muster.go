@@ -1,0 +1,85 @@
+// Package muster holds the words of the team and the contracts of its state. It imports the standard library only.
+//
+// Read the files in this order: this one (names), task.go, message.go, member.go, request.go, lane.go, run.go and
+// event.go (the words, as the state files and --json have them), errors.go, state.go (what a store engine promises).
+//
+// The structs are the public form of the state files: a field that a file has and the struct does not know is kept in
+// Extra and written back, so programs that know more than we do lose nothing when we rewrite their file.
+package muster
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+type (
+	// Name names a member, a lane or a team: [a-z][a-z0-9-]{0,31}.
+	Name string
+	// TaskID numbers a task; ids are never reused.
+	TaskID int
+	// MessageID is minted by the sender before its first try.
+	MessageID string
+	// RequestID is eight hex digits.
+	RequestID string
+)
+
+// The reserved names. Lead and User have inboxes; no member, lane or team can be spawned with any of them.
+const (
+	Lead   Name = "lead"
+	User   Name = "user"
+	All    Name = "all"
+	System Name = "system"
+)
+
+// NameRule is the rule in words, for error messages.
+const NameRule = "a name is a lower-case letter followed by at most 31 lower-case letters, digits or hyphens"
+
+var (
+	nameRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	device   = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) // Windows cannot make files of these names
+)
+
+// CheckName reports why n cannot name a new member, lane or team. The error is Invalid.
+func CheckName(n Name) error {
+	switch {
+	case !nameRule.MatchString(string(n)):
+		return Errorf(Invalid, "%q cannot be a name: %s", string(n), NameRule)
+	case n == Lead || n == User || n == All || n == System:
+		return Errorf(Invalid, "%q is a reserved name: choose another", string(n))
+	case device.MatchString(string(n)):
+		return Errorf(Invalid, "%q is a device name on Windows: choose another", string(n))
+	}
+	return nil
+}
+
+// FitName makes a name of any text: what the rule forbids becomes a hyphen. It returns fallback when nothing is left
+// or what is left is reserved.
+func FitName(text string, fallback Name) Name {
+	var b strings.Builder
+	for _, r := range strings.ToLower(text) {
+		ok := r >= 'a' && r <= 'z' || b.Len() > 0 && r >= '0' && r <= '9'
+		switch {
+		case ok:
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	s := b.String()
+	s = strings.TrimRight(s[:min(len(s), 32)], "-")
+	if CheckName(Name(s)) != nil {
+		return fallback
+	}
+	return Name(s)
+}
+
+// LaneName is the default name of a task's lane: task-N-slug.
+func LaneName(id TaskID, subject string) Name {
+	n := Name(fmt.Sprintf("task-%d", id))
+	if slug := FitName(subject, ""); slug != "" {
+		s := string(n) + "-" + string(slug)
+		n = Name(strings.TrimRight(s[:min(len(s), 32)], "-"))
+	}
+	return n
+}

@@ -1,0 +1,60 @@
+package muster
+
+// RequestKind is what is asked.
+type RequestKind string
+
+const (
+	AskShutdown   RequestKind = "shutdown"
+	AskPlan       RequestKind = "plan_approval"
+	AskPermission RequestKind = "permission"
+)
+
+// RequestStatus is where a request stands. All but RequestPending are final.
+type RequestStatus string
+
+const (
+	RequestPending   RequestStatus = "pending"
+	RequestApproved  RequestStatus = "approved"
+	RequestRejected  RequestStatus = "rejected"
+	RequestExpired   RequestStatus = "expired"
+	RequestCancelled RequestStatus = "cancelled"
+)
+
+// Request is a question that waits for somebody: .team/requests/ID.json.
+type Request struct {
+	ID         RequestID     `json:"request_id"`
+	Kind       RequestKind   `json:"kind"`
+	From       Name          `json:"from"`
+	To         Name          `json:"to"` // who decides; the user may decide what is addressed to the lead
+	Status     RequestStatus `json:"status"`
+	Plan       string        `json:"plan,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	TaskID     TaskID        `json:"task_id,omitempty"`
+	Fence      int           `json:"fence,omitempty"`     // an approval holds for one task, one fence,
+	PlanHash   string        `json:"plan_hash,omitempty"` // one text
+	Force      bool          `json:"force,omitempty"`
+	CreatedAt  float64       `json:"created_at"`
+	UpdatedAt  float64       `json:"updated_at"`
+	Deadline   float64       `json:"deadline,omitempty"` // 0: none
+	ResolvedBy Name          `json:"resolved_by,omitempty"`
+	ResolvedAt float64       `json:"resolved_at,omitempty"`
+	Response   string        `json:"response,omitempty"`
+	Extra      Extra         `json:"-"`
+}
+
+type requestFields Request
+
+// MarshalJSON writes r with the fields it did not know.
+func (r Request) MarshalJSON() ([]byte, error) { return marshalKeep(requestFields(r), r.Extra) }
+
+// UnmarshalJSON reads a request and keeps what it does not know.
+func (r *Request) UnmarshalJSON(data []byte) error {
+	var f requestFields
+	extra, err := unmarshalKeep(data, &f)
+	if err != nil {
+		return err
+	}
+	f.Extra = extra
+	*r = Request(f)
+	return nil
+}

@@ -1,0 +1,34 @@
+package muster
+
+// Run is the run under way, or the last one: .team/run.json.
+type Run struct {
+	Team      Name    `json:"team"`
+	Goal      string  `json:"goal"`
+	Check     string  `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
+	Setup     string  `json:"setup,omitempty"` // runs before the check in a fresh checkout
+	Target    string  `json:"target"`          // the branch that work lands on, without refs/heads/
+	Model     string  `json:"model,omitempty"`
+	Cap       int     `json:"cap"`                  // how many teammates at most
+	Base      string  `json:"base,omitempty"`       // the target's tip when the run started
+	BaseCheck string  `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
+	StartedAt float64 `json:"started_at"`
+	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
+	Extra     Extra   `json:"-"`
+}
+
+type runFields Run
+
+// MarshalJSON writes r with the fields it did not know.
+func (r Run) MarshalJSON() ([]byte, error) { return marshalKeep(runFields(r), r.Extra) }
+
+// UnmarshalJSON reads a run and keeps what it does not know.
+func (r *Run) UnmarshalJSON(data []byte) error {
+	var f runFields
+	extra, err := unmarshalKeep(data, &f)
+	if err != nil {
+		return err
+	}
+	f.Extra = extra
+	*r = Run(f)
+	return nil
+}

@@ -1,0 +1,149 @@
+package muster
+
+import (
+	"slices"
+	"strings"
+)
+
+// TaskStatus is where a task stands.
+type TaskStatus string
+
+const (
+	Pending        TaskStatus = "pending"         // claimable once its blockers are complete
+	InProgress     TaskStatus = "in_progress"     // claimed
+	Landing        TaskStatus = "landing"         // finished by its owner; being merged, checked, landed
+	Completed      TaskStatus = "completed"       // landed, or done without a change
+	NeedsAttention TaskStatus = "needs_attention" // given up until somebody looks; keeps blocking its dependants
+)
+
+// Where a claim came from.
+const (
+	SourceAuto   = "auto"   // an idle teammate found it on the board
+	SourceManual = "manual" // a tool call or the command line
+)
+
+// Task is one task: .tasks/task_N.json.
+type Task struct {
+	ID          TaskID     `json:"id"`
+	Subject     string     `json:"subject"`
+	Description string     `json:"description"`
+	Status      TaskStatus `json:"status"`
+	Owner       Name       `json:"owner"` // "" when nobody's
+	// BlockedBy are the unfinished blockers: what other programs test for emptiness. Derived from DependsOn.
+	BlockedBy []TaskID `json:"blockedBy"`
+	// DependsOn are all blockers, never shortened: the graph.
+	DependsOn []TaskID `json:"dependsOn"`
+	// Blocks are the dependants; derived.
+	Blocks      []TaskID `json:"blocks"`
+	ClaimRole   string   `json:"claim_role,omitempty"` // only members of this role may claim it
+	Priority    int      `json:"priority"`             // higher goes first; 0 by default
+	Worktree    Name     `json:"worktree"`             // its lane
+	Base        string   `json:"base,omitempty"`       // the commit its lane was made from
+	ClaimedAt   float64  `json:"claimed_at,omitempty"`
+	ClaimSource string   `json:"claim_source,omitempty"`
+	// Fence counts the claims: what carries an older one is refused.
+	Fence int `json:"fence"`
+	// Attempts count releases by turn limit, loop or "cannot"; the third makes it needs_attention.
+	Attempts int `json:"attempts"`
+	// Returns count the landings that came back in a row.
+	Returns     int             `json:"returns,omitempty"`
+	CreatedBy   Name            `json:"created_by,omitempty"`
+	CreatedAt   float64         `json:"created_at,omitempty"`
+	UpdatedAt   float64         `json:"updated_at,omitempty"`
+	RequirePlan bool            `json:"require_plan,omitempty"`
+	Landing     *LandingAttempt `json:"landing,omitempty"`
+	Landed      *Landed         `json:"landed"`
+	Effects     []Effect        `json:"effects,omitempty"`
+	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
+	CompletedBy Name   `json:"completed_by,omitempty"`
+	Result      string `json:"result,omitempty"` // the owner's closing summary, or why it needs attention
+	// Note is what the last attempt left for the next one.
+	Note  string `json:"note,omitempty"`
+	Extra Extra  `json:"-"`
+}
+
+// LandingAttempt is a landing under way.
+type LandingAttempt struct {
+	Head    string `json:"head"` // the lane's head that is to land
+	Onto    string `json:"onto"` // the target's tip that it is merged against
+	Receipt string `json:"receipt,omitempty"`
+	Summary string `json:"summary,omitempty"` // the owner's, for the commit's body
+}
+
+// Landed is the proof that a task's work is on the target.
+type Landed struct {
+	Commit  string  `json:"commit"`
+	Receipt string  `json:"receipt"` // one of the Receipt words, or a later part's receipt
+	Check   string  `json:"check,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // how long the check took
+}
+
+// What a landing's receipt says of the check.
+const (
+	ReceiptGreen     = "ok"           // the check passed on the merged tree
+	ReceiptStillRed  = "still red"    // the base was red and the merged tree is too: landed, never called verified
+	ReceiptUnchecked = "not verified" // no check is set
+)
+
+// Effect is something that must still follow from a task's last change; whoever comes by settles it, any number of
+// times, then removes it.
+type Effect string
+
+const (
+	EffectUnblock Effect = "unblock" // dependants' blockedBy
+	EffectTell    Effect = "tell"    // mail to the lead
+	EffectArchive Effect = "archive" // the lane
+)
+
+// Open reports whether t still asks for work: not completed and not given up.
+func (t Task) Open() bool { return t.Status != Completed && t.Status != NeedsAttention }
+
+// Claimable reports whether a member of the role may claim t now.
+func (t Task) Claimable(role string) bool {
+	return t.Status == Pending && t.Owner == "" && len(t.BlockedBy) == 0 && t.RoleMay(role)
+}
+
+// RoleMay reports whether t's role gate lets the role in.
+func (t Task) RoleMay(role string) bool {
+	return t.ClaimRole == "" || strings.EqualFold(t.ClaimRole, role)
+}
+
+type taskFields Task // without methods
+
+// MarshalJSON writes t with the fields it did not know.
+func (t Task) MarshalJSON() ([]byte, error) {
+	for _, ids := range []*[]TaskID{&t.BlockedBy, &t.DependsOn, &t.Blocks} {
+		if *ids == nil {
+			*ids = []TaskID{} // other programs' readers expect lists
+		}
+	}
+	return marshalKeep(taskFields(t), t.Extra)
+}
+
+// UnmarshalJSON reads a task, also as other programs write it: blocked_by, required_role, owner null, and blockedBy
+// without dependsOn.
+func (t *Task) UnmarshalJSON(data []byte) error {
+	f := taskFields{Status: Pending}
+	extra, err := unmarshalKeep(data, &f)
+	if err != nil {
+		return err
+	}
+	if err := extra.take(&f.BlockedBy, "blocked_by"); err != nil {
+		return err
+	}
+	var role string
+	if err := extra.take(&role, "required_role"); err != nil {
+		return err
+	}
+	if f.ClaimRole == "" {
+		f.ClaimRole = role
+	}
+	if f.DependsOn == nil {
+		f.DependsOn = slices.Clone(f.BlockedBy)
+	}
+	if len(extra) > 0 {
+		f.Extra = extra
+	}
+	*t = Task(f)
+	return nil
+}
