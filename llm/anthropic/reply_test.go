@@ -1,0 +1,249 @@
+package anthropic_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster/llm"
+	"muster/llm/anthropic"
+)
+
+var usage = llm.Usage{Input: 10, Output: 25, CacheRead: 300, CacheWrite: 40}
+
+func input(s string) json.RawMessage { return json.RawMessage(s) }
+
+func TestReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		body  string
+		stop  llm.Stop
+		parts []llm.Part
+	}{
+		"text": {
+			turn("end_turn", text(0, "Hel", "lo, ", "wörld")),
+			llm.StopEnd, []llm.Part{llm.Text{Text: "Hello, wörld"}},
+		},
+		"stop sequence": {turn("stop_sequence", text(0, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+		"parallel calls": {
+			turn("tool_use", text(0, "I look."), call(1, "t1", "read", `{"pa`, `th": "a"}`), call(2, "t2", "list"), call(3, "t3", "read", `{"path":"<b>"}`)),
+			llm.StopTools, []llm.Part{
+				llm.Text{Text: "I look."},
+				llm.Call{ID: "t1", Name: "read", Input: input(`{"path":"a"}`)},
+				llm.Call{ID: "t2", Name: "list", Input: input(`{}`)},
+				llm.Call{ID: "t3", Name: "read", Input: input(`{"path":"\u003cb\u003e"}`)},
+			},
+		},
+		"calls that say end_turn": {
+			turn("end_turn", call(0, "t1", "list")), llm.StopTools,
+			[]llm.Part{llm.Call{ID: "t1", Name: "list", Input: input(`{}`)}},
+		},
+		"ids that are missing or repeated": {
+			turn("tool_use", call(0, "", "a"), call(1, "x", "b"), call(2, "x", "c")), llm.StopTools, []llm.Part{
+				llm.Call{ID: "call_1_1", Name: "a", Input: input(`{}`)},
+				llm.Call{ID: "x", Name: "b", Input: input(`{}`)},
+				llm.Call{ID: "call_1_3", Name: "c", Input: input(`{}`)},
+			},
+		},
+		"input in the start of the block": {
+			turn("tool_use", []string{`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"n","input":{"a":1}}}`, `{"type":"content_block_stop","index":0}`}),
+			llm.StopTools, []llm.Part{llm.Call{ID: "t", Name: "n", Input: input(`{"a":1}`)}},
+		},
+		"cut by max_tokens": {
+			turn("max_tokens", text(0, "so far"), call(1, "t1", "write", `{"path":"a","conte`)),
+			llm.StopMax, []llm.Part{llm.Text{Text: "so far"}},
+		},
+		"cut by max_tokens in thinking": {turn("max_tokens", thinking(0, "", "hm")[:2]), llm.StopMax, nil},
+		"refusal":                       {turn("refusal", text(0, "No."), call(1, "t", "n")), llm.StopRefused, []llm.Part{llm.Text{Text: "No."}}},
+		"pause":                         {turn("pause_turn", text(0, "...")), llm.StopPaused, []llm.Part{llm.Text{Text: "..."}}},
+		"nothing":                       {turn("end_turn"), llm.StopEnd, nil},
+		"an empty text":                 {turn("end_turn", text(0)), llm.StopEnd, nil},
+		"tool_use without one":          {turn("tool_use", text(0, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+		"a block of a kind to come":     {turn("end_turn", []string{`{"type":"content_block_start","index":0,"content_block":{"type":"hologram"}}`, `{"type":"content_block_stop","index":0}`}, text(1, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serve(t, streaming(c.body))
+			r, ds, err := ask(t, v.model(anthropic.Options{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: usage, Model: "claude-answering"}
+			if d := cmp.Diff(want, r); d != "" {
+				t.Error(d)
+			}
+			shown := ""
+			for _, d := range ds {
+				shown += d.Text
+			}
+			if said := r.Message.Text(); shown != said {
+				t.Errorf("shown %q, said %q", shown, said)
+			}
+		})
+	}
+}
+
+// Thinking comes back to its endpoint as it came, also after a time on disk, and
+// to no other.
+func TestThinkingRoundTrip(t *testing.T) {
+	redacted := []string{`{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"sealed=="}}`, `{"type":"content_block_stop","index":1}`}
+	v := serve(t, streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted, call(2, "t1", "list"))))
+	m := v.model(anthropic.Options{})
+	r, ds, err := ask(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ds) != 2 || ds[0].Think != "Let me " {
+		t.Errorf("shown: %+v", ds)
+	}
+	stored, err := json.Marshal(r.Message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again llm.Message
+	if err := json.Unmarshal(stored, &again); err != nil {
+		t.Fatal(err)
+	}
+	again.Parts = append([]llm.Part{
+		llm.Thinking{Text: "foreign", Provider: "anthropic@elsewhere", Opaque: input(`{"type":"thinking","signature":"s"}`)},
+		llm.Thinking{Text: "unsigned", Provider: again.Parts[0].(llm.Thinking).Provider},
+	}, again.Parts...)
+	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "a b"}}}}}
+	if _, _, err := ask(t, m, user("hello"), again, result); err != nil {
+		t.Fatal(err)
+	}
+	var sent struct {
+		Messages []struct{ Content []map[string]any }
+	}
+	if err := json.Unmarshal(v.asked(1), &sent); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{
+		{"type": "thinking", "thinking": `Let me see "it"`, "signature": "sig<1>=="},
+		{"type": "redacted_thinking", "data": "sealed=="},
+		{"type": "tool_use", "id": "t1", "name": "list", "input": map[string]any{}},
+	}
+	if d := cmp.Diff(want, sent.Messages[1].Content); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBrokenStreams(t *testing.T) {
+	whole := call(0, "t", "n", `{}`)
+	for name, c := range map[string]struct {
+		body string
+		kind llm.Kind
+	}{
+		"malformed input":          {turn("tool_use", call(0, "t1", "ok", `{}`), call(1, "t2", "n", `{"a":`)), llm.Incomplete},
+		"input that is no object":  {turn("tool_use", call(0, "t", "n", `[1]`)), llm.Incomplete},
+		"no terminal event":        {sse(append(append([]string{start}, whole...), ended("tool_use"))...), llm.Incomplete},
+		"no stop reason":           {sse(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},
+		"a block without an end":   {turn("tool_use", whole[:2]), llm.Incomplete},
+		"nothing at all":           {"", llm.Incomplete},
+		"no events":                {"hello\n\n", llm.Incomplete},
+		"an event that is no JSON": {sse(start) + "event: message_delta\ndata: {\n\n", llm.Incomplete},
+		"a piece without a block":  {turn("tool_use", whole[1:]), llm.Incomplete},
+		"window exceeded":          {turn("model_context_window_exceeded", text(0, "x")), llm.ContextFull},
+		"overloaded inside":        {sse(append([]string{start}, text(0, "x")...)...) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", llm.Overloaded},
+		"limited inside":           {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n", llm.Limited},
+		"fault inside":             {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"oops\"}}\n\n", llm.Overloaded},
+		"invalid inside":           {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad\"}}\n\n", llm.BadRequest},
+		"unknown inside":           {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serve(t, streaming(c.body))
+			r, _, err := ask(t, v.model(anthropic.Options{}))
+			if llm.KindOf(err) != c.kind {
+				t.Errorf("kind %q, want %q: %v", llm.KindOf(err), c.kind, err)
+			}
+			if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.Limited && e.After <= 0 {
+				t.Error("a limit inside a stream reads as a spend limit")
+			}
+			if len(r.Message.Parts) > 0 {
+				t.Errorf("something of it got out: %+v", r)
+			}
+		})
+	}
+}
+
+// A stream of three calls, cut at every byte, with the connection broken or
+// closed as if all were well: never anything but the whole or an error to ask again.
+func TestCutAtEveryByte(t *testing.T) {
+	body := turn("tool_use", text(0, "I do three."), call(1, "t1", "a", `{"x":`, `1}`), call(2, "t2", "b"), call(3, "t3", "c", `{"y":"z"}`))
+	var cut atomic.Int64
+	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n := int(cut.Load())
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, body[:n])
+		w.(http.Flusher).Flush()
+		if n%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	m := v.model(anthropic.Options{})
+	whole := 0
+	for n := range len(body) + 1 {
+		cut.Store(int64(n))
+		r, _, err := ask(t, m)
+		switch kind := llm.KindOf(err); {
+		case err == nil && len(r.Message.Calls()) == 3 && r.Stop == llm.StopTools:
+			whole++
+		case kind == llm.Incomplete, kind == llm.Overloaded:
+		default:
+			t.Fatalf("cut at %d: %+v, %v", n, r, err)
+		}
+	}
+	if whole != 1 {
+		t.Errorf("%d whole replies, want 1: only the stream that is not cut", whole)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	cause := errors.New("claim revoked")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		streaming(sse(append([]string{start}, text(0, "and then")...)...))(w, r)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done() // no terminal event, ever
+	})
+	_, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(d llm.Delta) {
+		if strings.Contains(d.Text, "then") {
+			cancel(cause)
+		}
+	})
+	if err != cause {
+		t.Errorf("got %v, want the cause itself", err)
+	}
+	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, nil); err != cause {
+		t.Errorf("asked after the end: %v", err)
+	}
+}
+
+// Every piece of the stream is a sound for a watchdog, one with nothing to show too.
+func TestPingsAreHeard(t *testing.T) {
+	heard := make(chan bool, 100)
+	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			io.WriteString(w, sse(ping))
+			w.(http.Flusher).Flush()
+			select {
+			case <-heard: // goes on only when it was
+			case <-r.Context().Done():
+				return
+			}
+		}
+		io.WriteString(w, turn("end_turn"))
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(llm.Delta) { heard <- true }); err != nil {
+		t.Fatal(err)
+	}
+}

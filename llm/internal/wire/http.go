@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"muster/llm"
+)
+
+// Base is a base URL as people give it, with or without a slash and a version at
+// its end, in the form an SDK wants: it ends in tail, "/" or "/v1/". A version of
+// its own anywhere in the path (/api/paas/v4, /v1beta/openai) takes the place of /v1.
+func Base(s, tail string) string {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil {
+		return s
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	if tail == "/" {
+		u.Path = strings.TrimSuffix(u.Path, "/v1")
+	} else if slices.ContainsFunc(strings.Split(u.Path, "/"), versioned) {
+		tail = "/"
+	}
+	u.Path += tail
+	return u.String()
+}
+
+func versioned(s string) bool {
+	return len(s) >= 2 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9'
+}
+
+// Client is c, or the default client, following no redirects: a redirect would
+// carry the key and the conversation to a host that nobody named.
+func Client(c *http.Client) *http.Client {
+	var d http.Client
+	if c != nil {
+		d = *c
+	}
+	d.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &d
+}
+
+// Exchange is one request and its answer. Its Do is a middleware for either
+// vendor's SDK: what comes back from it is a stream, or an error as the contract
+// of llm.Model has it.
+type Exchange struct {
+	Peer Peer
+	Emit func(llm.Delta)
+
+	answered bool // a stream came
+}
+
+// Do sends req by next.
+func (x *Exchange) Do(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	res, err := next(req)
+	if err != nil {
+		return nil, x.Peer.unreachable(err)
+	}
+	if res.StatusCode >= 400 {
+		// A body that breaks off does not change what the status says.
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+		res.Body.Close()
+		return nil, x.Peer.refusal(res.StatusCode, res.Header, body)
+	}
+	if e := x.Peer.notStream(res.StatusCode, res.Header); e != nil {
+		res.Body.Close()
+		return nil, e
+	}
+	x.answered = true
+	res.Body = &alive{res.Body, x.Emit}
+	return res, nil
+}
+
+// Failed is the error to return for err, which an SDK gave instead of the
+// stream's terminal event; nil is a stream that simply ended.
+func (x *Exchange) Failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		return e
+	}
+	switch host := x.Peer.Host(); {
+	case err == nil:
+		return llm.Errorf(llm.Incomplete, "%s stopped in the middle of its answer", host)
+	case x.answered:
+		return llm.Errorf(llm.Incomplete, "the answer of %s broke off: %w", host, err)
+	default:
+		return llm.Errorf(llm.BadRequest, "the request to %s cannot be made: %w", host, err)
+	}
+}
+
+// notStream looks at a good answer before its stream is read: a page of HTML
+// with status 200 is what a wrong base URL gives.
+func (p Peer) notStream(status int, h http.Header) *llm.Error {
+	if status >= 300 && status < 400 {
+		return &llm.Error{Kind: llm.BadRequest, Status: status, Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.URL, h.Get("Location"))}
+	}
+	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == "text/html" {
+		return &llm.Error{Kind: llm.BadRequest, Status: status, Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.URL)}
+	}
+	return nil
+}
+
+// alive emits an empty delta at every piece of a body that arrives, so that a
+// watchdog sees pings and other bytes that carry nothing to show.
+type alive struct {
+	io.ReadCloser
+	emit func(llm.Delta)
+}
+
+func (a *alive) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if n > 0 {
+		a.emit(llm.Delta{})
+	}
+	return n, err
+}

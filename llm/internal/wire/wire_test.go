@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"math"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"muster/llm"
+)
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		header map[string]string
+		want   time.Duration
+	}{
+		"nothing":         {nil, 0},
+		"seconds":         {map[string]string{"Retry-After": "12"}, 12 * time.Second},
+		"a fraction":      {map[string]string{"Retry-After": "0.5"}, 500 * time.Millisecond},
+		"at once":         {map[string]string{"Retry-After": "0"}, time.Millisecond},
+		"a date":          {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
+		"a date gone by":  {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:00:00 GMT"}, time.Millisecond},
+		"milliseconds":    {map[string]string{"Retry-After-Ms": "1500", "Retry-After": "9"}, 1500 * time.Millisecond},
+		"nonsense":        {map[string]string{"Retry-After": "soon"}, 0},
+		"no number":       {map[string]string{"Retry-After": "NaN"}, time.Millisecond},
+		"without end":     {map[string]string{"Retry-After": "1e300"}, 365 * 24 * time.Hour},
+		"below nothing":   {map[string]string{"Retry-After": "-5"}, time.Millisecond},
+		"reset":           {map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "6m0s", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1s"}, 6 * time.Minute},
+		"reset, not used": {map[string]string{"X-Ratelimit-Remaining-Requests": "3", "X-Ratelimit-Reset-Requests": "6m0s"}, 0},
+		"reset, a time":   {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-02T03:04:35Z"}, 30 * time.Second},
+	} {
+		h := http.Header{}
+		for k, v := range c.header {
+			h.Set(k, v)
+		}
+		if got := RetryAfter(h, now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if capped(math.Inf(1)) != 365*24*time.Hour {
+		t.Error("no cap")
+	}
+}
+
+func TestBase(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"https://h":                {"https://h/", "https://h/v1/"},
+		"https://h/v1":             {"https://h/", "https://h/v1/"},
+		" https://h/v1// ":         {"https://h/", "https://h/v1/"},
+		"http://h:1/api/anthropic": {"http://h:1/api/anthropic/", "http://h:1/api/anthropic/v1/"},
+		"https://h/api/paas/v4":    {"https://h/api/paas/v4/", "https://h/api/paas/v4/"},
+		"https://h/v1beta/openai/": {"https://h/v1beta/openai/", "https://h/v1beta/openai/"},
+		"https://h/video":          {"https://h/video/", "https://h/video/v1/"},
+	} {
+		if got := [2]string{Base(in, "/"), Base(in, "/v1/")}; got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Every name becomes one that is taken; a good one stays, two stay two.
+func TestName(t *testing.T) {
+	good := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,20}$`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.String().Draw(t, "a"), rapid.StringMatching(`[a-z.:]{0,30}`).Draw(t, "b")
+		for _, s := range []string{a, b} {
+			got := Name(s, 20)
+			if !good.MatchString(got) || good.MatchString(s) && got != s {
+				t.Fatalf("%q becomes %q", s, got)
+			}
+		}
+		if a != b && Name(a, 20) == Name(b, 20) {
+			t.Fatalf("%q and %q become one", a, b)
+		}
+	})
+}
+
+func TestFaults(t *testing.T) {
+	p := Peer{URL: "http://h/v1", Model: "m"}
+	for body, want := range map[string]string{
+		`{"error":{"message":"a","code":"x"}}`: "a",
+		`{"error":"b"}`:                        "b",
+		`{"message":"c","code":400}`:           "c",
+		`{"error":null,"message":"d"}`:         "d",
+		"e\nmore":                              "e",
+		"":                                     "Bad Request",
+		`{"detail":"f"}`:                       `{"detail":"f"}`,
+		strings.Repeat("ü", 1000):              "...",
+	} {
+		e := p.refusal(400, nil, []byte(body))
+		if e.Kind != llm.BadRequest || !strings.HasSuffix(e.Error(), want) || len(e.Error()) > 500 {
+			t.Errorf("%.40q: %v", body, e)
+		}
+	}
+}

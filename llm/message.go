@@ -1,0 +1,104 @@
+// Package llm holds the words of a conversation with a model, and the contracts
+// Model and Tool. It knows no vendor and no wire format: the adapters below it
+// translate. Standard library only.
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Part is a piece of a message: Text, Thinking, Image, Call or Result. The set is closed.
+type Part interface{ part() string }
+
+type (
+	// Text is what one side said.
+	Text struct {
+		Text string `json:"text"`
+	}
+
+	// Thinking is reasoning that a model showed or sealed. Provider names the
+	// endpoint that made it: only that one gets it back. Opaque is what the
+	// provider wants back unchanged (a signature, an encrypted item); a Thinking
+	// without it is kept for people and never sent.
+	Thinking struct {
+		Text     string          `json:"text,omitempty"`
+		Provider string          `json:"provider"`
+		Opaque   json.RawMessage `json:"opaque,omitempty"`
+	}
+
+	// Image is a picture; Media is its media type, such as image/png.
+	Image struct {
+		Media string `json:"media"`
+		Data  []byte `json:"data"`
+	}
+
+	// Call is a tool call. Input is a JSON object as Input makes it: a call from an
+	// unfinished message, or with an input that does not parse, never gets here.
+	// Opaque is the provider's own, sent back to it unchanged.
+	Call struct {
+		ID     string          `json:"id"`
+		Name   string          `json:"name"`
+		Input  json.RawMessage `json:"input"`
+		Opaque json.RawMessage `json:"opaque,omitempty"`
+	}
+
+	// Result answers the Call with the same ID. Its Parts are Text and Image.
+	// Files name what is too large to send.
+	Result struct {
+		ID      string   `json:"id"`
+		Parts   []Part   `json:"-"` // in the JSON of a Result as "parts"
+		IsError bool     `json:"is_error,omitempty"`
+		Files   []string `json:"files,omitempty"`
+	}
+)
+
+func (Text) part() string     { return "text" }
+func (Thinking) part() string { return "thinking" }
+func (Image) part() string    { return "image" }
+func (Call) part() string     { return "call" }
+func (Result) part() string   { return "result" }
+
+// Text is the text of r, its parts joined by newlines; images are left out.
+func (r Result) Text() string { return textOf(r.Parts) }
+
+// Role says whose message it is.
+type Role string
+
+const (
+	// User is the runtime's side: what the model is told, and the results of its calls.
+	User Role = "user"
+	// Assistant is the model's side.
+	Assistant Role = "assistant"
+)
+
+// Message is one message of a conversation. In a user message results come
+// before everything else, in the order of the calls they answer.
+type Message struct {
+	Role  Role
+	Parts []Part
+}
+
+// Calls are the tool calls of m, in order.
+func (m Message) Calls() (cs []Call) {
+	for _, p := range m.Parts {
+		if c, ok := p.(Call); ok {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// Text is the text of m, its parts joined by newlines; thinking, calls, results
+// and images are left out.
+func (m Message) Text() string { return textOf(m.Parts) }
+
+func textOf(ps []Part) string {
+	var ts []string
+	for _, p := range ps {
+		if t, ok := p.(Text); ok {
+			ts = append(ts, t.Text)
+		}
+	}
+	return strings.Join(ts, "\n")
+}

@@ -1,0 +1,221 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"muster/llm"
+	"muster/llm/internal/wire"
+)
+
+// chatting is a chat completion while it streams in.
+type chatting struct {
+	model *model
+	ids   wire.IDs
+	emit  func(llm.Delta)
+
+	name    string // of the model that answers
+	text    strings.Builder
+	thought strings.Builder
+	field   string // the name under which thought came
+	refused bool
+	calls   []*chatted
+	usage   llm.Usage
+	finish  string
+}
+
+// chatted is a call while it streams in.
+type chatted struct {
+	index    *int
+	id, name string
+	args     strings.Builder
+}
+
+type chunk struct {
+	Model   string `json:"model"`
+	Choices []struct {
+		Delta struct {
+			Content   string      `json:"content"`
+			Refusal   string      `json:"refusal"`
+			ReasonedA string      `json:"reasoning_content"`
+			ReasonedB string      `json:"reasoning"`
+			ToolCalls []callDelta `json:"tool_calls"`
+		} `json:"delta"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Details    struct {
+			Cached  int `json:"cached_tokens"`
+			Written int `json:"cache_write_tokens"`
+		} `json:"prompt_tokens_details"`
+		Hit int `json:"prompt_cache_hit_tokens"` // DeepSeek's name
+	} `json:"usage"`
+}
+
+type callDelta struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // a string, or with some servers an object
+	} `json:"function"`
+}
+
+func (c *chatting) event(data []byte) (bool, error) {
+	var k chunk
+	if err := json.Unmarshal(data, &k); err != nil {
+		return false, err
+	}
+	if k.Model != "" {
+		c.name = k.Model
+	}
+	if u := k.Usage; u != nil {
+		cached := max(u.Details.Cached, u.Hit)
+		c.usage = llm.Usage{
+			Input:      max(u.Prompt-cached-u.Details.Written, 0),
+			Output:     u.Completion,
+			CacheRead:  cached,
+			CacheWrite: u.Details.Written,
+		}
+	}
+	if len(k.Choices) == 0 {
+		return false, nil
+	}
+	d := k.Choices[0].Delta
+	if d.ReasonedA != "" {
+		c.think("reasoning_content", d.ReasonedA)
+	} else if d.ReasonedB != "" {
+		c.think("reasoning", d.ReasonedB)
+	}
+	if s := d.Content + d.Refusal; s != "" {
+		c.refused = c.refused || d.Refusal != ""
+		c.text.WriteString(s)
+		c.emit(llm.Delta{Part: 1, Text: s})
+	}
+	for _, t := range d.ToolCalls {
+		if err := c.call(t); err != nil {
+			return false, err
+		}
+	}
+	if f := k.Choices[0].FinishReason; f != "" {
+		c.finish = f
+	}
+	return false, nil // the usage comes after the finish reason
+}
+
+func (c *chatting) think(field, s string) {
+	c.field = field
+	c.thought.WriteString(s)
+	c.emit(llm.Delta{Part: 0, Think: s})
+}
+
+// call takes a piece of a call.
+func (c *chatting) call(t callDelta) error {
+	args, err := arguments(t.Function.Arguments)
+	if err != nil {
+		return err
+	}
+	at := c.continues(t)
+	if at == nil {
+		at = &chatted{index: t.Index, id: t.ID, name: t.Function.Name}
+		c.calls = append(c.calls, at)
+	} else if at.name == "" {
+		at.name = t.Function.Name
+	}
+	if at.id == "" {
+		at.id = t.ID
+	}
+	at.args.WriteString(args)
+	return nil
+}
+
+// continues is the call that t is more of, nil if it begins a new one. The index
+// should say it, but some servers give every call the index 0, or none.
+func (c *chatting) continues(t callDelta) *chatted {
+	for _, at := range c.calls {
+		if t.ID != "" && t.ID == at.id {
+			return at
+		}
+	}
+	for i := len(c.calls) - 1; i >= 0; i-- {
+		at := c.calls[i]
+		if t.Index != nil && at.index != nil && *t.Index != *at.index {
+			continue
+		}
+		switch {
+		case t.ID != "" && at.id != "" && t.ID != at.id:
+			return nil
+		case t.ID == "" && t.Function.Name != "" && at.name != "" && json.Valid([]byte(at.args.String())):
+			return nil // it was whole, and here is a name again
+		}
+		return at
+	}
+	return nil
+}
+
+// arguments are the bytes of the input in a piece.
+func arguments(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	if raw[0] != '"' {
+		return string(raw), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
+}
+
+func (c *chatting) reply() (r llm.Reply, ok bool, err error) {
+	if c.finish == "" {
+		return r, false, nil
+	}
+	if c.name == "" {
+		c.name = c.model.o.Model
+	}
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: c.name}
+	var runs bool
+	switch c.finish {
+	case "length":
+		r.Stop = llm.StopMax
+	case "content_filter", "sensitive":
+		r.Stop = llm.StopRefused
+	case "insufficient_system_resource":
+		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources", c.model.peer.Host())
+	case "error", "network_error", "abort":
+		return llm.Reply{}, false, c.model.broken("it ended with %q", c.finish)
+	default: // some say "stop" where they mean "tool_calls"
+		r.Stop, runs = llm.StopEnd, true
+	}
+	if c.refused {
+		r.Stop, runs = llm.StopRefused, false
+	}
+	if c.thought.Len() > 0 {
+		opaque, err := json.Marshal(reasoned{c.field})
+		if err != nil {
+			return llm.Reply{}, false, err
+		}
+		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.model.provider, Opaque: opaque})
+	}
+	if c.text.Len() > 0 {
+		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: c.text.String()})
+	}
+	if !runs {
+		return r, true, nil
+	}
+	for _, t := range c.calls {
+		in, err := llm.Input([]byte(t.args.String()))
+		if err == nil && t.name == "" {
+			err = errors.New("it has no name")
+		}
+		if err != nil {
+			return llm.Reply{}, false, c.model.broken("call %q: %w", t.name, err)
+		}
+		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: c.ids.Take(t.id), Name: t.name, Input: in})
+		r.Stop = llm.StopTools
+	}
+	return r, true, nil
+}

@@ -1,0 +1,193 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"muster/llm"
+	"muster/llm/internal/wire"
+)
+
+func (m *model) respond(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	params, err := m.responseParams(r)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	return m.ask(ctx, "responses", params, emit, &responding{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
+}
+
+// responseParams is the request on the wire: a function of r alone, and a longer
+// conversation begins with the bytes of a shorter one. Nothing is stored at the
+// vendor's: what must come back is in the items.
+func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, error) {
+	p := responses.ResponseNewParams{
+		Model:           m.o.Model,
+		Store:           sdk.Bool(false),
+		MaxOutputTokens: sdk.Int(m.most(r)),
+	}
+	if reasons(m.o.Model) {
+		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	}
+	if s := system(r.System); s != "" {
+		p.Instructions = sdk.String(s)
+	}
+	var items responses.ResponseInputParam
+	for _, msg := range r.Messages {
+		for _, it := range m.items(msg) {
+			items = append(items, param.Override[responses.ResponseInputItemUnionParam](it))
+		}
+	}
+	if len(items) == 0 {
+		return p, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+	}
+	p.Input.OfInputItemList = items
+	for _, t := range r.Tools {
+		p.Tools = append(p.Tools, param.Override[responses.ToolUnionParam](responseTool{
+			Type: "function", Name: t.Name, Description: t.Description, Parameters: object(t.Schema, noSchema),
+		}))
+	}
+	if r.CacheKey != "" {
+		p.PromptCacheKey = sdk.String(r.CacheKey)
+	}
+	if m.o.Effort != "" {
+		p.Reasoning.Effort = shared.ReasoningEffort(m.o.Effort)
+	}
+	return p, nil
+}
+
+// reasons: the models before the reasoning ones refuse to be asked for reasoning.
+func reasons(model string) bool {
+	for _, s := range []string{"gpt-3", "gpt-4", "chatgpt-"} {
+		if strings.HasPrefix(model, s) {
+			return false
+		}
+	}
+	return !strings.Contains(model, "-chat")
+}
+
+// The shapes of the wire.
+type (
+	responseTool struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict"` // true, which is the default, takes only some schemas
+	}
+	inputMessage struct {
+		Type    string        `json:"type"`
+		Role    string        `json:"role"`
+		Phase   string        `json:"phase,omitempty"`
+		Content []contentPart `json:"content"`
+	}
+	contentPart struct {
+		Type     string `json:"type"`
+		Text     string `json:"text,omitempty"`
+		ImageURL string `json:"image_url,omitempty"`
+	}
+	functionCall struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	functionOutput struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+		Output any    `json:"output"` // a string or []contentPart
+	}
+)
+
+// kept is the Opaque of a Thinking or a Call: an item as it came, or the phase of
+// the message that follows.
+type kept struct {
+	Provider string          `json:"provider,omitempty"` // a Call has no field for it
+	Item     json.RawMessage `json:"item,omitempty"`
+	Phase    string          `json:"phase,omitempty"`
+}
+
+// items is msg on the wire.
+func (m *model) items(msg llm.Message) (out []any) {
+	if msg.Role != llm.Assistant {
+		return userItems(msg)
+	}
+	phase := ""
+	for _, p := range msg.Parts {
+		switch p := p.(type) {
+		case llm.Thinking:
+			var k kept
+			if p.Provider != m.provider || json.Unmarshal(p.Opaque, &k) != nil {
+				continue
+			}
+			phase = k.Phase
+			if len(k.Item) > 0 {
+				out = append(out, k.Item)
+			}
+		case llm.Text:
+			if p.Text != "" {
+				out = append(out, inputMessage{Type: "message", Role: "assistant", Phase: phase, Content: []contentPart{{Type: "output_text", Text: p.Text}}})
+			}
+			phase = ""
+		case llm.Call:
+			out = append(out, m.callItem(p))
+		}
+	}
+	return out
+}
+
+// callItem is the item that c came as, or one that says the same.
+func (m *model) callItem(c llm.Call) any {
+	var k kept
+	var item functionCall
+	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
+		json.Unmarshal(k.Item, &item) == nil && item.CallID == c.ID && item.Name == c.Name {
+		return k.Item
+	}
+	return functionCall{
+		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
+		Arguments: string(object(c.Input, noInput)),
+	}
+}
+
+// userItems is msg on the wire: an item for each result, then one for the rest.
+func userItems(msg llm.Message) (out []any) {
+	var rest []llm.Part
+	for _, p := range msg.Parts {
+		r, ok := p.(llm.Result)
+		if !ok {
+			rest = append(rest, p)
+			continue
+		}
+		o := functionOutput{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: texts(r.Parts)}
+		if len(images(r.Parts)) > 0 {
+			o.Output = contentParts(r.Parts)
+		}
+		out = append(out, o)
+	}
+	if cs := contentParts(rest); len(cs) > 0 {
+		out = append(out, inputMessage{Type: "message", Role: "user", Content: cs})
+	}
+	return out
+}
+
+func contentParts(ps []llm.Part) (out []contentPart) {
+	for _, p := range ps {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				out = append(out, contentPart{Type: "input_text", Text: p.Text})
+			}
+		case llm.Image:
+			if len(p.Data) > 0 {
+				out = append(out, contentPart{Type: "input_image", ImageURL: dataURL(p)})
+			}
+		}
+	}
+	return out
+}

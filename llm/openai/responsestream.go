@@ -1,0 +1,240 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+
+	"muster/llm"
+	"muster/llm/internal/wire"
+)
+
+// responding is a response while it streams in.
+type responding struct {
+	model *model
+	ids   wire.IDs
+	emit  func(llm.Delta)
+
+	items []placed // that are done
+	end   *response
+}
+
+// placed is an output item and its place among the others.
+type placed struct {
+	index int
+	raw   json.RawMessage
+}
+
+type response struct {
+	Model      string            `json:"model"`
+	Status     string            `json:"status"`
+	Output     []json.RawMessage `json:"output"`
+	Error      json.RawMessage   `json:"error"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input   int `json:"input_tokens"`
+		Output  int `json:"output_tokens"`
+		Details struct {
+			Cached  int `json:"cached_tokens"`
+			Written int `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+	} `json:"usage"`
+}
+
+func (c *responding) event(data []byte) (bool, error) {
+	var e struct {
+		Type     string          `json:"type"`
+		Index    int             `json:"output_index"`
+		Delta    json.RawMessage `json:"delta"`
+		Item     json.RawMessage `json:"item"`
+		Response json.RawMessage `json:"response"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, err
+	}
+	switch e.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		c.emit(llm.Delta{Part: e.Index, Text: text(e.Delta)})
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		c.emit(llm.Delta{Part: e.Index, Think: text(e.Delta)})
+	case "response.output_item.done":
+		c.items = append(c.items, placed{e.Index, e.Item})
+	case "response.failed", "response.completed", "response.incomplete", "response.cancelled":
+		var r response
+		if err := json.Unmarshal(e.Response, &r); err != nil {
+			return false, err
+		}
+		switch e.Type {
+		case "response.failed":
+			body, err := json.Marshal(map[string]json.RawMessage{"error": object(r.Error, "null")})
+			if err != nil {
+				return false, err
+			}
+			return true, c.model.peer.Event(body)
+		case "response.cancelled":
+			return true, c.model.broken("it was cancelled there")
+		case "response.completed":
+			r.Status = "completed"
+		default:
+			r.Status = "incomplete"
+		}
+		c.end = &r
+		return true, nil
+	}
+	return false, nil
+}
+
+// text is the text of a delta; a delta that is no text is none to show.
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// outputItem is what is read of an item; the item itself is kept whole.
+type outputItem struct {
+	Type      string `json:"type"`
+	Phase     string `json:"phase"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Encrypted string `json:"encrypted_content"`
+	Summary   []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
+	Content []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+}
+
+func (c *responding) reply() (r llm.Reply, ok bool, err error) {
+	if c.end == nil {
+		return r, false, nil
+	}
+	name := c.end.Model
+	if name == "" {
+		name = c.model.o.Model
+	}
+	u := c.end.Usage
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: name, Usage: llm.Usage{
+		Input:      max(u.Input-u.Details.Cached-u.Details.Written, 0),
+		Output:     u.Output,
+		CacheRead:  u.Details.Cached,
+		CacheWrite: u.Details.Written,
+	}}
+	if c.end.Status == "incomplete" {
+		switch c.end.Incomplete.Reason {
+		case "max_output_tokens":
+			r.Stop = llm.StopMax
+		case "content_filter":
+			r.Stop = llm.StopRefused
+		default:
+			return llm.Reply{}, false, c.model.broken("it is incomplete: %s", c.end.Incomplete.Reason)
+		}
+	}
+	raws := c.end.Output
+	if len(raws) == 0 { // some servers give the items only one by one
+		slices.SortStableFunc(c.items, func(a, b placed) int { return a.index - b.index })
+		for _, it := range c.items {
+			raws = append(raws, it.raw)
+		}
+	}
+	for _, raw := range raws {
+		if err := c.item(&r, raw); err != nil {
+			return llm.Reply{}, false, err
+		}
+	}
+	settle(&r)
+	return r, true, nil
+}
+
+// item adds one output item to r.
+func (c *responding) item(r *llm.Reply, raw json.RawMessage) error {
+	var it outputItem
+	if err := json.Unmarshal(raw, &it); err != nil {
+		return c.model.broken("an item does not parse: %w", err)
+	}
+	switch it.Type {
+	case "reasoning":
+		p := llm.Thinking{Provider: c.model.provider}
+		for i, s := range it.Summary {
+			if i > 0 {
+				p.Text += "\n\n"
+			}
+			p.Text += s.Text
+		}
+		for _, s := range it.Content {
+			p.Text += s.Text
+		}
+		if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
+			p.Opaque = c.keep(kept{Item: raw})
+		}
+		if p.Text != "" || p.Opaque != nil {
+			r.Message.Parts = append(r.Message.Parts, p)
+		}
+	case "message":
+		s := ""
+		for _, p := range it.Content {
+			s += p.Text + p.Refusal
+			if p.Refusal != "" {
+				r.Stop = llm.StopRefused
+			}
+		}
+		if s == "" {
+			return nil
+		}
+		if it.Phase != "" {
+			r.Message.Parts = append(r.Message.Parts, llm.Thinking{Provider: c.model.provider, Opaque: c.keep(kept{Phase: it.Phase})})
+		}
+		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: s})
+	case "function_call":
+		in, err := llm.Input([]byte(it.Arguments))
+		if r.Stop == llm.StopMax {
+			in, err = nil, nil // dropped below, and it may be cut
+		}
+		if err != nil {
+			return c.model.broken("call %q: %w", it.Name, err)
+		}
+		call := llm.Call{ID: c.ids.Take(it.CallID), Name: it.Name, Input: in}
+		if call.ID == it.CallID {
+			call.Opaque = c.keep(kept{Provider: c.model.provider, Item: raw})
+		}
+		r.Message.Parts = append(r.Message.Parts, call)
+	}
+	return nil
+}
+
+func (c *responding) keep(k kept) json.RawMessage {
+	b, err := json.Marshal(k)
+	if err != nil {
+		return nil // not reached: an item was parsed before it is kept
+	}
+	return b
+}
+
+// settle makes the stop and the calls agree. Where calls are dropped, the
+// reasoning that led to them goes too: the vendor refuses it without its item.
+func settle(r *llm.Reply) {
+	if r.Stop == llm.StopEnd {
+		if len(r.Message.Calls()) > 0 {
+			r.Stop = llm.StopTools
+		}
+		return
+	}
+	var out []llm.Part
+	var pending []llm.Part
+	for _, p := range r.Message.Parts {
+		switch p.(type) {
+		case llm.Call:
+			pending = nil
+		case llm.Thinking:
+			pending = append(pending, p)
+		default:
+			out = append(append(out, pending...), p)
+			pending = nil
+		}
+	}
+	r.Message.Parts = out
+}

@@ -1,0 +1,333 @@
+package script
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"muster"
+	"muster/llm"
+)
+
+// What the file holds, before it is checked.
+type (
+	fileText struct {
+		Speakers map[string][]turnText `yaml:"speakers"`
+		Scenes   []sceneText           `yaml:"scenes"`
+	}
+	sceneText struct {
+		Cue   string     `yaml:"cue"`
+		Who   []string   `yaml:"who"`
+		Turns []turnText `yaml:"turns"`
+	}
+	turnText struct {
+		Cue   string           `yaml:"cue"`
+		Until string           `yaml:"until"`
+		Say   string           `yaml:"say"`
+		Think string           `yaml:"think"`
+		Do    []map[string]any `yaml:"do"`
+		Wait  string           `yaml:"wait"`
+		Stop  string           `yaml:"stop"`
+		Error *errorText       `yaml:"error"`
+	}
+	errorText struct {
+		Kind  string `yaml:"kind"`
+		After string `yaml:"after"`
+		Times int    `yaml:"times"`
+	}
+)
+
+const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
+	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
+
+// Load reads a script. Errors are NotFound or Invalid, with the line.
+func Load(path string) (*Script, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, muster.Errorf(muster.NotFound, "there is no script %s", path)
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "the script %s cannot be read: %w", path, err)
+	}
+	return parse(filepath.Base(path), data)
+}
+
+// Parse reads a script from memory. Errors are Invalid, with the line.
+func Parse(data []byte) (*Script, error) { return parse("script", data) }
+
+func parse(file string, data []byte) (*Script, error) {
+	r := &reader{file: file, groups: map[string]bool{}}
+	if at := invalid(data); at > 0 {
+		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", file, at)
+	}
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, r.yamlError(err)
+	}
+	if len(tree.Docs) > 1 {
+		return nil, muster.Errorf(muster.Invalid, "%s: there are %d documents in it (separated by ---), and a script is one", file, len(tree.Docs))
+	}
+	var text fileText
+	if err := yaml.UnmarshalWithOptions(data, &text, yaml.Strict()); err != nil {
+		return nil, r.yamlError(err)
+	}
+	if len(text.Speakers) == 0 && len(text.Scenes) == 0 {
+		return nil, muster.Errorf(muster.Invalid, "%s: it is empty", file).WithHint(keys)
+	}
+	r.root = tree.Docs[0].Body
+	return r.script(text)
+}
+
+// reader checks what a file holds and makes the script of it.
+type reader struct {
+	file   string
+	root   ast.Node
+	groups map[string]bool // every name that a cue captures
+	err    error           // the first one
+}
+
+func (r *reader) script(text fileText) (*Script, error) {
+	s := &Script{file: r.file, speakers: map[string][]*turn{}}
+	for name, turns := range text.Speakers {
+		s.speakers[name] = r.turns(turns, "speakers", name)
+	}
+	for i, sc := range text.Scenes {
+		if sc.Cue == "" {
+			r.wrong("a scene needs a cue, else it is never entered", "scenes", i)
+		}
+		if len(sc.Turns) == 0 {
+			r.wrong("a scene needs turns", "scenes", i)
+		}
+		s.scenes = append(s.scenes, &scene{cue: r.cue(sc.Cue, "scenes", i, "cue"), who: sc.Who, turns: r.turns(sc.Turns, "scenes", i, "turns")})
+	}
+	for name, turns := range text.Speakers {
+		r.values(turns, "speakers", name)
+	}
+	for i, sc := range text.Scenes {
+		r.values(sc.Turns, "scenes", i, "turns")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+func (r *reader) turns(texts []turnText, path ...any) (turns []*turn) {
+	for i, t := range texts {
+		turns = append(turns, r.turn(t, at(path, i)))
+	}
+	return turns
+}
+
+func (r *reader) turn(t turnText, path []any) *turn {
+	line, _ := r.place(path)
+	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, at(path, "cue")...), until: r.cue(t.Until, at(path, "until")...),
+		wait: r.duration(t.Wait, at(path, "wait"))}
+	for i, one := range t.Do {
+		if len(one) != 1 {
+			r.wrong("each entry of do is one call: a tool's name and its input", at(path, "do", i)...)
+		}
+		for name, v := range one {
+			input, ok := v.(map[string]any)
+			if !ok && v != nil {
+				r.wrong("the input of "+name+" is not a mapping of its fields", at(path, "do", i, name)...)
+			}
+			if input == nil {
+				input = map[string]any{}
+			}
+			out.calls = append(out.calls, call{name, input})
+		}
+	}
+	switch out.stop = llm.Stop(t.Stop); {
+	case out.stop != "" && out.stop != llm.StopEnd && out.stop != llm.StopMax && out.stop != llm.StopRefused:
+		r.wrong("a turn's stop is end, max_tokens or refused", at(path, "stop")...)
+	case out.stop != "" && len(out.calls) > 0:
+		r.wrong("a turn with calls stops for their results: leave stop out, or do", at(path, "stop")...)
+	case out.stop == "" && len(out.calls) > 0:
+		out.stop = llm.StopTools
+	case out.stop == "":
+		out.stop = llm.StopEnd
+	}
+	if t.Error != nil {
+		out.fail = r.failure(*t.Error, at(path, "error"))
+	}
+	if t.Say == "" && t.Think == "" && len(t.Do) == 0 {
+		r.wrong("a turn needs say, think or do: also one that fails first, for the time after", path...)
+	}
+	return out
+}
+
+func (r *reader) failure(e errorText, path []any) *failure {
+	f := &failure{kind: llm.Kind(e.Kind), after: r.duration(e.After, at(path, "after")), times: e.Times}
+	switch f.kind {
+	case llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest, llm.Denied, llm.Spent:
+	default:
+		r.wrong("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent", path...)
+	}
+	if f.times < 0 {
+		r.wrong("times is how often it fails: 1 or more", at(path, "times")...)
+	}
+	f.times = max(f.times, 1)
+	return f
+}
+
+func (r *reader) cue(text string, path ...any) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		r.wrong("this is not a regular expression: "+err.Error(), path...)
+		return nil
+	}
+	for _, name := range re.SubexpNames() {
+		r.groups[name] = true
+	}
+	return re
+}
+
+func (r *reader) duration(text string, path []any) time.Duration {
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		r.wrong(strconv.Quote(text)+" is not a duration: write it like 200ms or 2s", path...)
+	}
+	return d
+}
+
+// values checks that every value in the turns can ever be known.
+func (r *reader) values(turns []turnText, path ...any) {
+	for i, t := range turns {
+		texts := []string{t.Say, t.Think}
+		for _, one := range t.Do {
+			texts = stringsIn(texts, one)
+		}
+		for _, text := range texts {
+			for _, name := range valuesIn(text) {
+				if !builtIn(name) && !r.groups[name] {
+					r.wrong("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), and the values that are always there are "+
+						builtIns+" (for the text itself write $${"+name+"})", at(path, i)...)
+				}
+			}
+		}
+	}
+}
+
+// wrong notes the first thing that is wrong, with its place.
+func (r *reader) wrong(what string, path ...any) {
+	if r.err == nil {
+		line, column := r.place(path)
+		r.err = muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, line, column, what)
+	}
+}
+
+// place is where the thing at the path stands in the file, or as near as can be told.
+func (r *reader) place(path []any) (line, column int) {
+	node := r.root
+	for _, step := range path {
+		next := child(node, step)
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return start(node)
+}
+
+// child is the value of a key (a string), or an entry of a list (an int).
+func child(n ast.Node, step any) ast.Node {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		return child(n.Value, step)
+	case *ast.SequenceNode:
+		if i, ok := step.(int); ok && i < len(n.Values) {
+			return n.Values[i]
+		}
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			if found := child(v, step); found != nil {
+				return found
+			}
+		}
+	case *ast.MappingValueNode:
+		if key, ok := step.(string); ok && n.Key.GetToken().Value == key {
+			return n.Value
+		}
+	}
+	return nil
+}
+
+// start is where a node begins: a mapping's own token is a colon somewhere in it.
+func start(n ast.Node) (line, column int) {
+	switch n := n.(type) {
+	case nil:
+		return 1, 1
+	case *ast.MappingNode:
+		if len(n.Values) > 0 {
+			return start(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return start(n.Key)
+	}
+	t := n.GetToken()
+	return t.Position.Line, t.Position.Column
+}
+
+func at(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
+
+// yamlError is what the YAML library found, as one sentence with its place.
+func (r *reader) yamlError(err error) error {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil {
+		return muster.Errorf(muster.Invalid, "%s: it cannot be read: %v", r.file, err)
+	}
+	what := e.GetMessage()
+	if t, ok := errors.AsType[*yaml.TypeError](err); ok {
+		what = expected(t.DstType) + " is expected here"
+	} else if u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok && u.Expected == ast.SequenceType {
+		what = "a list is expected here"
+	} else if ok {
+		what = "a mapping of keys to values is expected here"
+	}
+	p := e.GetToken().Position
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, p.Line, p.Column, what).WithHint(keys)
+}
+
+func expected(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a mapping of keys to values"
+}
+
+// invalid is the first line that is not UTF-8, or 0.
+func invalid(data []byte) int {
+	line := 1
+	for len(data) > 0 {
+		c, n := utf8.DecodeRune(data)
+		if c == utf8.RuneError && n == 1 {
+			return line
+		}
+		if c == '\n' {
+			line++
+		}
+		data = data[n:]
+	}
+	return 0
+}

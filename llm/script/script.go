@@ -1,0 +1,106 @@
+// Package script is a scripted model: a rehearsal read from a file. It says who says what when, with values such as
+// task and request ids filled in.
+//
+// The file is YAML (so JSON does too):
+//
+//	speakers:                       # what a member says from its beginning, by name, else by role
+//	  lead:
+//	    - say: Two tasks.
+//	      do:                       # calls of one reply, in order
+//	        - task_create: {subject: tokenizer}
+//	        - task_create: {subject: counter, blocked_by: [tokenizer]}
+//	    - do: [{wait: {}}]
+//	      until: All done           # again and again until what comes back matches
+//	    - say: Both have landed.
+//	scenes:                         # what anybody says when something comes in
+//	  - cue: '(?s)"from": "(?P<who>\w+)".{1,80}plan_approval_request'
+//	    who: [lead]                 # names or roles; left out: everybody
+//	    turns:
+//	      - do: [{review_plan: {request_id: "${request:${who}}", approve: true}}]
+//	  - cue: '(?m)^Task #\d+: tokenizer$'
+//	    turns:
+//	      - think: Small functions first.
+//	        wait: 200ms             # how long it thinks
+//	        do: [{write_file: {path: tokenizer.go, content: "package words\n"}}]
+//	      - do: [{complete_task: {task_id: "${task}", summary: Splits at spaces.}}]
+//	      - cue: came back          # only if what came in since the turn before matches
+//	        do: [{bash: {command: go test ./...}}]
+//	      - say: Done.
+//	        stop: end               # or max_tokens, refused; turns with calls have none
+//	        error: {kind: overloaded, after: 1s, times: 2}   # fails twice before it replies
+//
+// What a turn of the conversation brings in (text, and the results of calls) is matched against the cues of the scenes,
+// which are Go regular expressions. A match enters the scene; when its turns are played, whoever spoke before goes on
+// where it was. One message can enter several scenes, in the order in which they occur in it, and one scene several
+// times if its named groups capture different things: whether two mails come together or one by one makes no difference.
+// When nothing is left, a member says so and ends its turn.
+//
+// ${NAME} stands for what a named group captured, or for one of these; a string that is nothing but a value of the first
+// two lines becomes a number, as tools want it:
+//
+//	${task}, ${task:SUBJECT}        the task claimed last; the task with that subject
+//	${number:NAME}                  what a group captured
+//	${request}, ${request:NAME}     the last request's id; the last one of that member
+//	${me}                           the speaker
+//
+// A value may be nested in another's name, as above. $${NAME} is left as ${NAME}. In a {...} of YAML a value needs quotes.
+//
+// The speaker is Request.CacheKey up to the @; a subagent with the key alice@team/sub is alice/sub, of the role subagent.
+// What is said next is found by walking the conversation that the request holds, so the model keeps no state and a
+// member that was killed goes on at the right line. (The one exception: how often a turn has failed is counted in memory.)
+package script
+
+import (
+	"regexp"
+	"time"
+
+	"muster/llm"
+)
+
+// Script is a script that was read.
+type Script struct {
+	file     string
+	speakers map[string][]*turn
+	scenes   []*scene
+}
+
+// scene is what is said when its cue comes in.
+type scene struct {
+	cue   *regexp.Regexp
+	who   []string // empty: everybody
+	turns []*turn
+}
+
+// turn is one reply.
+type turn struct {
+	line  int
+	cue   *regexp.Regexp // nil: always
+	until *regexp.Regexp // nil: once
+	say   string
+	think string
+	calls []call
+	wait  time.Duration
+	stop  llm.Stop
+	fail  *failure
+}
+
+// call is one call of a reply; its input has values still to be filled in.
+type call struct {
+	tool  string
+	input map[string]any
+}
+
+// failure is an error that a turn ends in before it replies.
+type failure struct {
+	kind  llm.Kind
+	after time.Duration
+	times int
+}
+
+// Model is the model that plays s.
+func (s *Script) Model() llm.Model { return s.ModelAt(1) }
+
+// ModelAt is the model that plays s with every wait multiplied by pace; 0 leaves the waits out.
+func (s *Script) ModelAt(pace float64) llm.Model {
+	return &model{script: s, pace: pace, failed: map[occasion]int{}}
+}

@@ -1,0 +1,29 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Spec is what a model is told of a tool, and what the loop must know to run it.
+type Spec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"` // of the input, an object; frozen bytes, made once
+	ReadOnly    bool            `json:"-"`            // may run beside other read-only calls of the same reply
+}
+
+// Tool is a tool.
+type Tool interface {
+	Spec() Spec
+	// Run runs one call; progress gets lines for people while it runs. What the
+	// model can mend is a Result with IsError; an error is the runtime's
+	// (cancelled, store broken) and ends the turn.
+	Run(ctx context.Context, c Call, progress func(string)) (Result, error)
+}
+
+// Sorry is a result that tells the model what went wrong and what to do instead.
+func Sorry(f string, a ...any) Result {
+	return Result{IsError: true, Parts: []Part{Text{Text: fmt.Sprintf(f, a...)}}}
+}

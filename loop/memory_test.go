@@ -1,0 +1,104 @@
+package loop
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster/llm"
+)
+
+func TestMemoryPutsResultsInTheOrderOfTheCalls(t *testing.T) {
+	m := NewMemory(llm.Request{System: []string{"sys"}, CacheKey: "k", Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "before"}}}}})
+	m.Say(llm.Text{Text: "go"})
+	if err := m.Append(t.Context(), calling("a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(id, text string) error {
+		r := fine(text)
+		r.ID = id
+		return m.Answer(t.Context(), r)
+	}
+	if err := answer("c2", "second"); err != nil {
+		t.Fatal(err)
+	}
+	m.Say(llm.Text{Text: "mail"})
+	if _, err := m.Request(t.Context()); err == nil {
+		t.Error("a request with an unanswered call")
+	}
+	if err := answer("c2", "twice"); err == nil {
+		t.Error("answered twice")
+	}
+	if err := answer("c1", "first"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Request(t.Context())
+	if err != nil || r.CacheKey != "k" || !slices.Equal(r.System, []string{"sys"}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	wantOutline(t, m, "u: before, go", "a: a(), b()", "u: c1=first, c2=second, mail")
+}
+
+func TestMemoryLeavesItsPrefixAlone(t *testing.T) {
+	parts := append(make([]llm.Part, 0, 9), llm.Text{Text: "before"})
+	msgs := append(make([]llm.Message, 0, 9), llm.Message{Role: llm.User, Parts: parts})
+	one, two := NewMemory(llm.Request{Messages: msgs}), NewMemory(llm.Request{Messages: msgs})
+	for text, m := range map[string]*Memory{"one": one, "two": two} {
+		m.Say(llm.Text{Text: text})
+		if err := m.Append(t.Context(), says(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantOutline(t, one, "u: before, one", "a: one")
+	wantOutline(t, two, "u: before, two", "a: two")
+	if got := outline(msgs); got != "u: before" {
+		t.Errorf("the prefix became %q", got)
+	}
+}
+
+// What providers insist on: roles alternate, the user begins, no message is empty, and what was sent before is a prefix of what is sent now.
+func TestMemoryOnlyGrowsAndAlternates(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := NewMemory(llm.Request{})
+		m.Say(llm.Text{Text: "go"})
+		var before []llm.Message
+		var stored string
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 3).Draw(rt, "step") {
+			case 0:
+				m.Say(llm.Text{Text: "mail"})
+			case 1:
+				_ = m.Append(t.Context(), says("words"))
+			case 2:
+				_ = m.Append(t.Context(), llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant}})
+			case 3:
+				_ = m.Append(t.Context(), calling("a", "b"))
+				for _, id := range rapid.Permutation([]string{"c1", "c2"}).Draw(rt, "order") {
+					if err := m.Answer(t.Context(), llm.Result{ID: id}); err != nil {
+						rt.Fatal(err)
+					}
+				}
+			}
+			r, err := m.Request(t.Context())
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if got := outline(before); got != stored {
+				rt.Errorf("a request that was handed out has changed: %s", cmp.Diff(stored, got))
+			}
+			for i, msg := range r.Messages {
+				if len(msg.Parts) == 0 || (msg.Role == llm.User) != (i%2 == 0) {
+					rt.Errorf("message %d: %+v", i, msg)
+				}
+			}
+			for i, msg := range before {
+				if d := cmp.Diff(msg.Parts, r.Messages[i].Parts[:len(msg.Parts)]); d != "" {
+					rt.Error(d)
+				}
+			}
+			before, stored = r.Messages, outline(r.Messages)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"muster/llm"
+)
+
+// MaxOutput is how many characters of a tool's output a model gets at most.
+const MaxOutput = 50_000
+
+// Limit cuts the text of t's results to max characters, in the middle. The whole goes to keep, and the result names
+// the path that keep returns. Without keep, or when it fails, the result says that the middle is lost. Output that is
+// too large for memory must be cut by the tool itself: what fits passes here untouched.
+func Limit(t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, whole string) (path string, err error)) llm.Tool {
+	return Wrap(t, func(ctx context.Context, c llm.Call, next Next) (llm.Result, error) {
+		r, err := next(ctx, c)
+		if err != nil {
+			return r, err
+		}
+		var whole strings.Builder
+		var others []llm.Part
+		for _, p := range r.Parts {
+			if text, ok := p.(llm.Text); ok {
+				whole.WriteString(text.Text)
+			} else {
+				others = append(others, p)
+			}
+		}
+		text := whole.String()
+		if len(text) <= max || utf8.RuneCountInString(text) <= max {
+			return r, nil
+		}
+		var where string
+		if keep == nil {
+			where = "the middle is lost"
+		} else if path, err := keep(ctx, c, text); err != nil {
+			where = "the whole could not be kept: " + say(err)
+		} else {
+			where = "the whole is in " + path
+			r.Files = append(r.Files, path)
+		}
+		r.Parts = append([]llm.Part{llm.Text{Text: Cut(text, max, where)}}, others...)
+		return r, nil
+	})
+}
+
+// Cut leaves the beginning and the end of text, max characters in all with a line between them that says how much is
+// missing and where it is. A text that fits is returned as it is.
+func Cut(text string, max int, where string) string {
+	total := utf8.RuneCountInString(text)
+	if total <= max {
+		return text
+	}
+	note := func(cut int) string {
+		return fmt.Sprintf("\n... %d of %d characters cut here; %s ...\n", cut, total, where)
+	}
+	room := max - utf8.RuneCountInString(note(total))
+	if room < 2 {
+		return strings.TrimSpace(note(total))
+	}
+	head, tail := front(text, room/2), back(text, room/2)
+	return text[:head] + note(total-utf8.RuneCountInString(text[:head])-utf8.RuneCountInString(text[tail:])) + text[tail:]
+}
+
+// front is where n characters from the front end, moved back to the end of a line if that costs less than a tenth.
+func front(s string, n int) int {
+	at := 0
+	for range n {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+	if line := strings.LastIndexByte(s[:at], '\n'); line > at-at/10 {
+		return line
+	}
+	return at
+}
+
+// back is where the last n characters begin, moved on to the start of a line if that costs less than a tenth.
+func back(s string, n int) int {
+	at := len(s)
+	for range n {
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	if line := strings.IndexByte(s[at:], '\n'); line >= 0 && line < (len(s)-at)/10 {
+		return at + line + 1
+	}
+	return at
+}

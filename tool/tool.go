@@ -1,0 +1,146 @@
+// Package tool makes tools of typed functions, and wraps tools.
+//
+// A tool is a value: New or Func with a name, a description that says when to use it, and a function whose argument is
+// a struct. The struct's fields are the tool's input: `json` tags name them (`omitempty` makes one optional),
+// `jsonschema` tags describe them. Input that does not fit never reaches the function: the model is told what is wrong
+// and which fields there are.
+//
+// There are two kinds of failure. What the model can mend is a Result with IsError: it reads it and tries again. What
+// it cannot mend, because the runtime itself is in trouble or was told to stop, is an error, and ends the turn.
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"muster"
+	"muster/llm"
+)
+
+// New makes a tool of run. An error of run is the runtime's; what the model should read is a Result, such as
+// llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first test of the tool shows.
+func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
+	shape := shapeOf[In](name)
+	t := &typed[In]{spec: llm.Spec{Name: name, Description: description}, shape: shape, run: run}
+	for _, opt := range o {
+		if opt != nil {
+			opt(&t.spec, shape)
+		}
+	}
+	t.spec.Schema = frozen(name, shape)
+	return t
+}
+
+// Func makes a tool of a function that answers in text. Its error is told to the model, unless it is Fatal or says that
+// ctx is over.
+func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
+	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
+		text, err := run(ctx, in)
+		var f fatal
+		switch {
+		case err == nil:
+			return Text(text), nil
+		case errors.As(err, &f):
+			return llm.Result{}, f.error
+		case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
+			return llm.Result{}, err
+		}
+		return llm.Sorry("%s", say(err)), nil
+	}, o...)
+}
+
+// Option is an option of New and Func.
+type Option func(*llm.Spec, *shape)
+
+// ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
+func ReadOnly() Option { return func(s *llm.Spec, _ *shape) { s.ReadOnly = true } }
+
+// Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
+// object or a list of them. It panics when there is no such field.
+func Enum(field string, values ...string) Option {
+	return func(s *llm.Spec, sh *shape) { enumerate(s.Name, sh, field, values) }
+}
+
+// Text is a result that says s. An empty one says that it was done: no provider takes an empty text.
+func Text(s string) llm.Result {
+	if s == "" {
+		s = "Done."
+	}
+	return llm.Result{Parts: []llm.Part{llm.Text{Text: s}}}
+}
+
+// Fatal marks an error as the runtime's: returned from a Func it ends the turn. Fatal(nil) is nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fatal{err}
+}
+
+// IsFatal tells whether err is, or wraps, an error made by Fatal.
+func IsFatal(err error) bool {
+	var f fatal
+	return errors.As(err, &f)
+}
+
+type fatal struct{ error }
+
+func (f fatal) Unwrap() error { return f.error }
+
+// say is what a model reads of an error: what happened, then what to do.
+func say(err error) string {
+	var e *muster.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return fmt.Sprintf("%v: %s", err, e.Hint)
+	}
+	return err.Error()
+}
+
+// Progress returns the function by which a running tool shows what it does, in one line. It is never nil.
+func Progress(ctx context.Context) func(string) {
+	if f, ok := ctx.Value(progressKey{}).(func(string)); ok && f != nil {
+		return f
+	}
+	return func(string) {}
+}
+
+// progressKey carries what llm.Tool.Run was given for display to where it is used; it decides nothing.
+type progressKey struct{}
+
+type typed[In any] struct {
+	spec  llm.Spec
+	shape *shape
+	run   func(context.Context, In) (llm.Result, error)
+}
+
+func (t *typed[In]) Spec() llm.Spec { return t.spec }
+
+func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
+	in, complaint := decode[In](t.shape, c.Input)
+	if complaint != "" {
+		r = llm.Sorry("%s: %s", t.spec.Name, complaint)
+	} else if r, err = t.run(context.WithValue(ctx, progressKey{}, progress), in); err != nil {
+		var f fatal
+		if errors.As(err, &f) {
+			err = f.error
+		}
+	}
+	r.ID = c.ID
+	return r, err
+}
+
+func decode[In any](s *shape, input json.RawMessage) (in In, complaint string) {
+	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || string(trimmed) == "null" {
+		input = json.RawMessage("{}") // what some providers send for a tool without arguments
+	}
+	if complaint = check(s, input); complaint != "" {
+		return in, complaint
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return in, fmt.Sprintf("the input does not fit: %v. %s", err, expected(s))
+	}
+	return in, ""
+}

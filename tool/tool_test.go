@@ -1,0 +1,193 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster"
+	"muster/llm"
+	"muster/tool"
+)
+
+type kept struct {
+	Command    string   `json:"command"`
+	Timeout    int      `json:"timeout,omitempty" jsonschema:"seconds"`
+	Background bool     `json:"background,omitempty"`
+	Items      []item   `json:"items,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	Any        []any    `json:"any,omitempty" jsonschema:"ids, or \"x\":true"`
+	Ratio      *float64 `json:"ratio,omitempty"`
+}
+
+type item struct {
+	ID     uint8  `json:"id"`
+	Status string `json:"status"`
+}
+
+func keeper(got *kept) llm.Tool {
+	return tool.New("keep", "Keeps its input.", func(_ context.Context, in kept) (llm.Result, error) {
+		*got = in
+		return tool.Text("kept"), nil
+	}, tool.Enum("items.status", "open", "done"))
+}
+
+func run(t *testing.T, tl llm.Tool, input string) llm.Result {
+	t.Helper()
+	r, err := tl.Run(t.Context(), llm.Call{ID: "c1", Name: tl.Spec().Name, Input: json.RawMessage(input)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ID != "c1" {
+		t.Errorf("the result answers %q, not the call", r.ID)
+	}
+	return r
+}
+
+func text(r llm.Result) string {
+	var b strings.Builder
+	for _, p := range r.Parts {
+		if s, ok := p.(llm.Text); ok {
+			b.WriteString(s.Text)
+		}
+	}
+	return b.String()
+}
+
+func TestInput(t *testing.T) {
+	half := 0.5
+	for input, want := range map[string]kept{
+		`{"command":"ls"}`:                                   {Command: "ls"},
+		`{"command":"ls","timeout":5,"ratio":0.5}`:           {Command: "ls", Timeout: 5, Ratio: &half},
+		`{"command":"ls","timeout":null}`:                    {Command: "ls"},
+		`{"command":"","items":[]}`:                          {Items: []item{}},
+		`{"command":"x","any":[1,"two",null]}`:               {Command: "x", Any: []any{1.0, "two", nil}},
+		`{"items":[{"status":"done","id":3}],"command":"x"}`: {Command: "x", Items: []item{{3, "done"}}},
+	} {
+		var got kept
+		if r := run(t, keeper(&got), input); r.IsError || !cmp.Equal(got, want) {
+			t.Errorf("%s: %q %s", input, text(r), cmp.Diff(want, got))
+		}
+	}
+}
+
+func TestWhatAModelReadsOfWrongInput(t *testing.T) {
+	const fields = " Fields: command (string), timeout (integer, optional), background (boolean, optional), " +
+		"items (array of objects with id, status, optional), tags (array of string, optional), any (array, optional), ratio (number, optional)."
+	for input, want := range map[string]string{
+		``:                                   `keep: "command" is missing.` + fields,
+		`{"cmd":"ls"}`:                       `keep: "command" is missing; there is no field "cmd" (did you mean "command"?).` + fields,
+		`{"bash":"ls"}`:                      `keep: "command" is missing; there is no field "bash" (did you mean "command"?).` + fields,
+		`{"command":"ls","zzz":1}`:           `keep: there is no field "zzz".` + fields,
+		`{"command":["ls","-l"]}`:            `keep: "command" must be a string, got an array.` + fields,
+		`{"command":"ls","timeout":"5"}`:     `keep: "timeout" must be an integer, got the string "5".` + fields,
+		`{"command":"ls","timeout":0.5}`:     `keep: "timeout" must be an integer, got 0.5.` + fields,
+		`{"command":"ls","background":1}`:    `keep: "background" must be a boolean, got 1.` + fields,
+		`{"command":"ls","tags":["a",true]}`: `keep: "tags[1]" must be a string, got true.` + fields,
+		`{"command":null}`:                   `keep: "command" is missing.` + fields,
+		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,
+		`{"command":`:                        `keep: the input is not valid JSON: unexpected EOF.` + fields,
+		`{"command":"x","items":[{"id":1}]}`: `keep: "items[0].status" is missing.` + fields,
+		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, done, got the string "new"; there is no field "items[0].at".` + fields,
+		`{"command":"x","items":[{"id":300,"status":"open"}]}`:     `keep: the input does not fit: json: cannot unmarshal number 300 into Go struct field item.items.id of type uint8.` + fields,
+	} {
+		var got kept
+		r := run(t, keeper(&got), input)
+		if !r.IsError || text(r) != want {
+			t.Errorf("%s\n got: %s\nwant: %s", input, text(r), want)
+		}
+		if got.Command != "" {
+			t.Errorf("%s reached the function", input)
+		}
+	}
+	none := tool.Func("none", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	if got := text(run(t, none, `{"x":1}`)); got != `none: there is no field "x". It takes no fields.` {
+		t.Error(got)
+	}
+	for _, nothing := range []string{"", "null", " {} "} {
+		if got := text(run(t, none, nothing)); got != "Done." {
+			t.Error(got)
+		}
+	}
+}
+
+func TestSchemasAreSmallAndNeverChange(t *testing.T) {
+	const want = `{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"seconds"},` +
+		`"background":{"type":"boolean"},"items":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"},` +
+		`"status":{"type":"string","enum":["open","done"]}},"required":["id","status"]}},` +
+		`"tags":{"type":"array","items":{"type":"string"}},"any":{"type":"array","items":{},"description":"ids, or \"x\":true"},"ratio":{"type":"number"}},"required":["command"]}`
+	var got kept
+	for range 50 {
+		if s := string(keeper(&got).Spec().Schema); s != want {
+			t.Fatalf(" got: %s\nwant: %s", s, want)
+		}
+	}
+	none := tool.Func("none", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	if s := string(none.Spec().Schema); s != `{"type":"object","properties":{}}` {
+		t.Error(s)
+	}
+	if keeper(&got).Spec().ReadOnly || !tool.Func("r", "", func(context.Context, struct{}) (string, error) { return "", nil }, nil, tool.ReadOnly()).Spec().ReadOnly {
+		t.Error("read-only is what is said to be, and nothing else")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	broken := errors.New("the store is broken")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(muster.CauseShutdown)
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		err   error
+		told  string
+		fails error
+	}{
+		"the model's":          {t.Context(), broken, "the store is broken", nil},
+		"with a hint":          {t.Context(), muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another"), "task 7 is bob's: take another", nil},
+		"the runtime's":        {t.Context(), tool.Fatal(broken), "", broken},
+		"wrapped":              {t.Context(), fmt.Errorf("in a tool: %w", tool.Fatal(broken)), "", broken},
+		"cancelled":            {ctx, fmt.Errorf("stopped: %w", context.Canceled), "", context.Canceled},
+		"cancelled, its cause": {ctx, muster.CauseShutdown, "", muster.CauseShutdown},
+		"not of this ctx":      {t.Context(), context.Canceled, "context canceled", nil},
+	} {
+		f := tool.Func("f", "", func(context.Context, struct{}) (string, error) { return "ignored", c.err })
+		r, err := f.Run(c.ctx, llm.Call{ID: "c1"}, nil)
+		if !errors.Is(err, c.fails) || (c.fails == nil) != (err == nil) || text(r) != c.told || r.IsError != (c.told != "") {
+			t.Errorf("%s: result %q, error %v", name, text(r), err)
+		}
+	}
+	n := tool.New("n", "", func(context.Context, struct{}) (llm.Result, error) { return llm.Result{}, tool.Fatal(broken) })
+	if _, err := n.Run(t.Context(), llm.Call{}, nil); err != broken {
+		t.Errorf("from New: %v", err)
+	}
+	if tool.Fatal(nil) != nil || tool.IsFatal(broken) || !tool.IsFatal(fmt.Errorf("so: %w", tool.Fatal(broken))) {
+		t.Error("Fatal and IsFatal disagree")
+	}
+}
+
+func TestProgressAndWrap(t *testing.T) {
+	inner := tool.Func("inner", "Inner.", func(ctx context.Context, _ struct{}) (string, error) {
+		tool.Progress(ctx)("half")
+		return "in", nil
+	}, tool.ReadOnly())
+	wrapped := tool.Wrap(inner, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+		r, err := next(ctx, c)
+		return tool.Text("<" + text(r) + ">"), err
+	})
+	var shown []string
+	r, err := wrapped.Run(t.Context(), llm.Call{ID: "c1"}, func(s string) { shown = append(shown, s) })
+	if err != nil || text(r) != "<in>" || r.ID != "c1" || !cmp.Equal(shown, []string{"half"}) {
+		t.Errorf("result %q for %q, error %v, shown %q", text(r), r.ID, err, shown)
+	}
+	if got := text(run(t, wrapped, `{}`)); got != "<in>" {
+		t.Errorf("without progress: %q", got)
+	}
+	if !cmp.Equal(wrapped.Spec(), inner.Spec()) || tool.Wrap(inner, nil) != inner {
+		t.Error("a wrapper is known by its tool's spec")
+	}
+	tool.Progress(t.Context())("nobody")
+}
