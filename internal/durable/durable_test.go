@@ -1,0 +1,451 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// faulty is the real file system with faults, and a list of what was done.
+type faulty struct {
+	durable.OS
+	mu    sync.Mutex
+	done  []string
+	fault func(op, name string) error
+	short int // the next write takes so many bytes only; -1: all
+}
+
+func newFaulty() *faulty { return &faulty{short: -1, fault: func(string, string) error { return nil }} }
+
+func (f *faulty) did(op, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	base := filepath.Base(name)
+	if durable.Temporary(base) {
+		base = "temp"
+	}
+	f.done = append(f.done, op+" "+base)
+	return f.fault(op, name)
+}
+
+func (f *faulty) OpenFile(name string, flag int, perm fs.FileMode) (durable.File, error) {
+	if flag&os.O_CREATE != 0 {
+		if err := f.did("create", name); err != nil {
+			return nil, err
+		}
+	}
+	file, err := f.OS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{file, f, name}, nil
+}
+
+func (f *faulty) Mkdir(name string, perm fs.FileMode) error {
+	return errors.Join(f.did("mkdir", name), f.OS.Mkdir(name, perm))
+}
+
+func (f *faulty) Rename(from, to string) error {
+	if err := f.did("rename", to); err != nil {
+		return err
+	}
+	return f.OS.Rename(from, to)
+}
+
+func (f *faulty) Link(from, to string) error {
+	if err := f.did("link", to); err != nil {
+		return err
+	}
+	return f.OS.Link(from, to)
+}
+
+func (f *faulty) Remove(name string) error {
+	f.did("remove", name)
+	return f.OS.Remove(name)
+}
+
+func (f *faulty) SyncDir(name string) error {
+	if err := f.did("syncdir", name); err != nil {
+		return err
+	}
+	return f.OS.SyncDir(name)
+}
+
+type faultyFile struct {
+	durable.File
+	f    *faulty
+	name string
+}
+
+func (x *faultyFile) Write(b []byte) (int, error) {
+	if err := x.f.did("write", x.name); err != nil {
+		return 0, err
+	}
+	if n := x.f.short; n >= 0 && n < len(b) {
+		x.f.short = -1
+		n, _ = x.File.Write(b[:n])
+		return n, syscall.ENOSPC
+	}
+	return x.File.Write(b)
+}
+
+func (x *faultyFile) Sync() error {
+	if err := x.f.did("sync", x.name); err != nil {
+		return err
+	}
+	return x.File.Sync()
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	ok(t, err)
+	return string(b)
+}
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(f *durable.Files, path string) error
+		want string
+	}{
+		{
+			"replace",
+			func(f *durable.Files, path string) error { return f.Replace(path, []byte("x")) },
+			"create temp, write temp, sync temp, rename x.json, syncdir d",
+		},
+		{
+			"create",
+			func(f *durable.Files, path string) error { return f.Create(path, []byte("x")) },
+			"create temp, write temp, sync temp, link x.json, syncdir d, remove temp",
+		},
+		{
+			"append", func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },
+			"create x.json, write x.json, sync x.json, syncdir d",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			disk := newFaulty()
+			dir := filepath.Join(t.TempDir(), "d")
+			ok(t, os.Mkdir(dir, 0o700))
+			ok(t, c.do(durable.New(disk), filepath.Join(dir, "x.json")))
+			if got := strings.Join(disk.done, ", "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDirectoriesAreMadeDurable(t *testing.T) {
+	disk := newFaulty()
+	root := t.TempDir()
+	path := filepath.Join(root, "a", "b", "x.json")
+	ok(t, durable.New(disk).Replace(path, []byte("x")))
+	want := fmt.Sprintf("create temp, mkdir b, mkdir a, syncdir %s, mkdir b, syncdir a, create temp", filepath.Base(root))
+	if got := strings.Join(disk.done, ", "); !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s ...", got, want)
+	}
+	if runtime.GOOS != "windows" {
+		for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700, filepath.Join(root, "a"): 0o700} {
+			fi, err := os.Stat(name)
+			ok(t, err)
+			if fi.Mode().Perm() != mode {
+				t.Errorf("%s has %v, want %v", name, fi.Mode().Perm(), mode)
+			}
+		}
+	}
+}
+
+func TestReplaceAndCreate(t *testing.T) {
+	f := durable.New(durable.OS{})
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.json")
+	ok(t, f.Create(path, []byte("one")))
+	if err := f.Create(path, []byte("two")); !errors.Is(err, muster.ErrStale) {
+		t.Errorf("creating what exists: %v", err)
+	}
+	if got := content(t, path); got != "one" {
+		t.Errorf("it says %q", got)
+	}
+	ok(t, f.Replace(path, []byte("three")))
+	if got := content(t, path); got != "three" {
+		t.Errorf("it says %q", got)
+	}
+	ok(t, f.Remove(path))
+	ok(t, f.Remove(path))
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// A failed sync ends all writing of this process, is never tried again, and says so.
+func TestFailedSync(t *testing.T) {
+	for _, op := range []string{"sync", "syncdir"} {
+		for name, do := range writers() {
+			t.Run(op+" "+name, func(t *testing.T) {
+				disk := newFaulty()
+				f := durable.New(disk)
+				dir := t.TempDir()
+				path := filepath.Join(dir, "x.json")
+				failures := 0
+				disk.fault = func(o, _ string) error {
+					if o == op {
+						failures++
+						return syscall.EIO
+					}
+					return nil
+				}
+				first := do(f, path)
+				if !errors.Is(first, muster.ErrUnavailable) || !strings.Contains(first.Error(), "writing has ended") {
+					t.Fatalf("the error is %v", first)
+				}
+				if failures != 1 {
+					t.Errorf("synced %d times", failures)
+				}
+				disk.fault = func(string, string) error { return nil }
+				disk.done = nil
+				for name, again := range writers() {
+					if err := again(f, filepath.Join(dir, "y.json")); err == nil || err.Error() != first.Error() {
+						t.Errorf("%s afterwards: %v", name, err)
+					}
+				}
+				if len(disk.done) > 0 {
+					t.Errorf("after the end it did %v", disk.done)
+				}
+				if f.Ended() == nil {
+					t.Error("the end is not told")
+				}
+			})
+		}
+	}
+}
+
+func writers() map[string]func(f *durable.Files, path string) error {
+	return map[string]func(f *durable.Files, path string) error{
+		"replace": func(f *durable.Files, path string) error { return f.Replace(path, []byte("x")) },
+		"create":  func(f *durable.Files, path string) error { return f.Create(path, []byte("x")) },
+		"append":  func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },
+	}
+}
+
+func TestAppend(t *testing.T) {
+	f := durable.New(durable.OS{})
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	var want string
+	for _, line := range []string{`{"a":1}`, strings.Repeat("x", 200_000), ``, `{"b":2}`} {
+		end, err := f.Append(path, []byte(line))
+		ok(t, err)
+		if want += line + "\n"; end != int64(len(want)) {
+			t.Errorf("the end is %d, want %d", end, len(want))
+		}
+	}
+	if content(t, path) != want {
+		t.Error("it says something else")
+	}
+}
+
+// Wherever a write is torn, the rest of it is moved aside and its neighbours stay.
+func TestTornTail(t *testing.T) {
+	f := durable.New(durable.OS{})
+	line := `{"a":"some text"}`
+	for n := range len(line) + 1 {
+		path := filepath.Join(t.TempDir(), "x.jsonl")
+		ok(t, os.WriteFile(path, []byte("{}\n"+line[:n]), 0o600))
+		end, err := f.Append(path, []byte(`{"b":1}`))
+		ok(t, err)
+		if got := content(t, path); got != "{}\n{\"b\":1}\n" || end != int64(len(got)) {
+			t.Fatalf("torn at %d: %q, end %d", n, got, end)
+		}
+		if n > 0 {
+			if got := content(t, path+".torn"); got != line[:n]+"\n" {
+				t.Fatalf("torn at %d: aside is %q", n, got)
+			}
+		}
+	}
+}
+
+func TestShortWriteIsCutOff(t *testing.T) {
+	disk := newFaulty()
+	f := durable.New(disk)
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	_, err := f.Append(path, []byte("one"))
+	ok(t, err)
+	disk.short = 2
+	_, err = f.Append(path, []byte("two"))
+	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := content(t, path); got != "one\n" {
+		t.Errorf("it says %q", got)
+	}
+	_, err = f.Append(path, []byte("three"))
+	ok(t, err)
+	if got := content(t, path); got != "one\nthree\n" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	disk := newFaulty()
+	f := durable.New(disk)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.json")
+	ok(t, f.Replace(path, []byte("old")))
+	for _, op := range []string{"create", "write", "rename"} {
+		disk.fault = func(o, _ string) error {
+			if o == op {
+				return syscall.EACCES
+			}
+			return nil
+		}
+		err := f.Replace(path, []byte("new"))
+		var e *muster.Error
+		if !errors.As(err, &e) || e.Code != muster.Unavailable || !strings.Contains(e.Message, dir) || e.Hint == "" {
+			t.Errorf("%s refused: %#v", op, err)
+		}
+		if got := content(t, path); got != "old" {
+			t.Errorf("%s refused: it says %q", op, got)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%s refused: %v is left", op, left)
+		}
+	}
+	disk.fault = func(string, string) error { return nil }
+	ok(t, f.Replace(path, []byte("new"))) // a refused write is no end of writing
+}
+
+func TestRenameOverDirectories(t *testing.T) {
+	disk := newFaulty()
+	f := durable.New(disk)
+	root := t.TempDir()
+	from, to := filepath.Join(root, "a", "x"), filepath.Join(root, "b", "y")
+	ok(t, f.Replace(from, []byte("x")))
+	ok(t, f.MakeDir(filepath.Dir(to)))
+	disk.done = nil
+	ok(t, f.Rename(from, to))
+	if got, want := strings.Join(disk.done, ", "), "rename y, syncdir b, syncdir a"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err := f.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+func TestLockExcludes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks", "x.lock")
+	var inside, most int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 3 { // each as another process
+		f := durable.New(durable.OS{})
+		for range 4 {
+			all.Go(func() {
+				for range 20 {
+					unlock, err := f.Lock(t.Context(), path)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					inside++
+					most = max(most, inside)
+					mu.Unlock()
+					runtime.Gosched()
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	if most != 1 {
+		t.Errorf("%d had it at once", most)
+	}
+	if got := content(t, path); got != fmt.Sprintln(os.Getpid()) {
+		t.Errorf("the lock file says %q", got)
+	}
+}
+
+func TestLockEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	mine, other := durable.New(durable.OS{}), durable.New(durable.OS{})
+	unlock, err := mine.Lock(t.Context(), path)
+	ok(t, err)
+	for name, f := range map[string]*durable.Files{"this process": mine, "another": other} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := f.Lock(ctx, path)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unlock()
+	for _, f := range []*durable.Files{mine, other} {
+		again, err := f.Lock(t.Context(), path)
+		ok(t, err)
+		again()
+	}
+}
+
+func TestTryLock(t *testing.T) {
+	f := durable.New(durable.OS{})
+	path := filepath.Join(t.TempDir(), "locks", "x.lock")
+	taken, err := f.Locked(path)
+	ok(t, err)
+	if _, err := os.Stat(filepath.Dir(path)); taken || err == nil {
+		t.Error("asking made something, or found what is not there")
+	}
+	unlock, err := f.TryLock(path)
+	ok(t, err)
+	if _, err := f.TryLock(path); !errors.Is(err, muster.ErrHeld) {
+		t.Errorf("a second one: %v", err)
+	}
+	if taken, err = f.Locked(path); err != nil || !taken {
+		t.Errorf("held: %v %v", taken, err)
+	}
+	ok(t, unlock())
+	if taken, err = f.Locked(path); err != nil || taken {
+		t.Errorf("given back: %v %v", taken, err)
+	}
+}
+
+// lax is a file system whose locks exclude nobody.
+type lax struct{ durable.OS }
+
+func (l lax) TryLock(name string, _ durable.LockMode) (durable.Locked, error) {
+	return l.OS.TryLock(name, durable.Shared)
+}
+
+func TestProbeLocks(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, durable.New(durable.OS{}).ProbeLocks(dir))
+	err := durable.New(lax{}).ProbeLocks(dir)
+	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("locks that exclude nobody: %v", err)
+	}
+}

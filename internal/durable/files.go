@@ -1,0 +1,117 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"muster"
+)
+
+// Files writes the state files of one process. After a failed sync every later write fails with Unavailable: what the
+// kernel dropped then is not known, so a second sync that succeeds would prove nothing.
+type Files struct {
+	fs    FS
+	ended atomic.Pointer[muster.Error]
+
+	mu    sync.Mutex
+	gates map[string]*gate // by lock file: what goroutines of this process wait at
+}
+
+// New returns Files on a file system.
+func New(fs FS) *Files { return &Files{fs: fs, gates: map[string]*gate{}} }
+
+// FS is the file system below, for reading.
+func (f *Files) FS() FS { return f.fs }
+
+// Ended is why writing has ended, nil while it has not.
+func (f *Files) Ended() error {
+	if e := f.ended.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// synced takes the result of a sync of path. A failed one ends all writing.
+func (f *Files) synced(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := muster.Errorf(muster.Unavailable, "writing has ended: %s could not be made durable (%w)", path, reason(err)).
+		WithHint("what was written last may be lost; check the disk, then start again with: muster resume")
+	f.ended.CompareAndSwap(nil, e)
+	return f.ended.Load()
+}
+
+// syncDir makes the names in a directory durable.
+func (f *Files) syncDir(dir string) error { return f.synced(dir, f.fs.SyncDir(dir)) }
+
+// MakeDir makes a directory and the missing ones above it, durably.
+func (f *Files) MakeDir(dir string) error {
+	if _, err := f.fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := f.Ended(); err != nil {
+		return err
+	}
+	return f.makeDir(dir)
+}
+
+func (f *Files) makeDir(dir string) error {
+	up := filepath.Dir(dir)
+	err := f.fs.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && up != dir {
+		if err := f.makeDir(up); err != nil {
+			return err
+		}
+		err = f.fs.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		if fi, e := f.fs.Stat(dir); e == nil && !fi.IsDir() {
+			return muster.Errorf(muster.Unavailable, "%s is in the way: it is a file where muster needs a directory", dir).
+				WithHint("move it away")
+		}
+		err = nil // another process was faster, and may not have synced yet
+	}
+	if err != nil {
+		return failed(up, err)
+	}
+	return f.syncDir(up)
+}
+
+// failed says what could not be written, and what to do. A file that is not there stays fs.ErrNotExist underneath.
+func failed(path string, err error) error {
+	var known *muster.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	dir := filepath.Dir(path)
+	switch why := reason(err); {
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return muster.Errorf(muster.Unavailable, "muster cannot write in %s (%w)", dir, why).
+			WithHint("make that directory writable for you, or work in another clone of the repository")
+	case errors.Is(err, syscall.ENOTDIR):
+		return muster.Errorf(muster.Unavailable, "a file is in the way of the directory %s (%w)", dir, why).
+			WithHint("move it away")
+	case errors.Is(err, syscall.ENOSPC):
+		return muster.Errorf(muster.Unavailable, "the disk of %s is full (%w)", dir, why).
+			WithHint("free some space, then go on with: muster resume")
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		return muster.Errorf(muster.Unavailable, "too many files are open to open %s (%w)", path, why).
+			WithHint("raise the limit (ulimit -n) or run fewer teammates")
+	default:
+		return muster.Errorf(muster.Unavailable, "%s cannot be written (%w)", path, why)
+	}
+}
+
+// reason is what the system said, without the path and the call around it.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,325 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// cache is what this process last saw of a table's files. It knows which documents changed, not what they say.
+//
+// While the table is watched, Changes looks at those files only that the watcher or a write of our own named since the
+// last time; a sweep makes it look at all again. What another process writes is then seen as soon as the watcher has
+// named it: a hint always follows. Without a watch, Changes looks at every file's size and times.
+type cache struct {
+	t *table
+
+	mu   sync.Mutex // one look at a time
+	docs map[string]*seen
+	mark muster.Mark
+
+	named sync.Mutex // guards the following; the watcher never waits for a look
+	keys  map[string]bool
+	all   bool
+}
+
+// seen is one document as it was last seen.
+type seen struct {
+	rev  muster.Rev // None: deleted
+	file stamp
+	mark muster.Mark // of its last change
+	bad  error       // it is corrupt
+}
+
+// stamp tells whether a file may have changed.
+type stamp struct {
+	size         int64
+	inode        uint64
+	mtime, ctime int64 // nanoseconds
+}
+
+// racy is how long after its last change a file may change again without a new stamp: clocks of file systems tick.
+const racy = 100 * time.Millisecond
+
+// stampOf is the stamp of a file, zero when it is too young to be trusted.
+func stampOf(fi fs.FileInfo) stamp {
+	s := stamp{size: fi.Size(), mtime: fi.ModTime().UnixNano()}
+	s.inode, s.ctime = inode(fi)
+	if time.Since(time.Unix(0, max(s.mtime, s.ctime))) < racy {
+		return stamp{}
+	}
+	return s
+}
+
+// note is told the name of a file that may have changed, "" for any. It reports whether that can be a document.
+func (c *cache) note(file string) bool {
+	key, ok := c.t.key(file)
+	if !ok && file != "" {
+		return false
+	}
+	c.named.Lock()
+	defer c.named.Unlock()
+	if file == "" {
+		c.all = true
+	} else {
+		if c.keys == nil {
+			c.keys = map[string]bool{}
+		}
+		c.keys[key] = true
+	}
+	return true
+}
+
+// Changes yields each document that changed after since.
+func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
+	return func(yield func(muster.Change, error) bool) {
+		if t.wrong != nil {
+			yield(muster.Change{}, t.wrong)
+			return
+		}
+		listing := since == 0
+		for again := true; again; {
+			fresh, list, err := t.cache.look(ctx, since)
+			if err != nil {
+				yield(muster.Change{}, err)
+				return
+			}
+			again = false
+			for _, it := range list {
+				if err := ctx.Err(); err != nil {
+					yield(muster.Change{}, err)
+					return
+				}
+				if it.rev == muster.None && listing {
+					continue
+				}
+				data, ok := fresh[it.key]
+				if !ok && it.rev != muster.None && it.bad == nil {
+					if data, ok = t.cache.read(it.key, it.rev); !ok {
+						again = true // it changed just now: it comes once more, after all others
+						continue
+					}
+				}
+				c := muster.Change{Doc: muster.Doc{Key: it.key, Rev: it.rev, Data: data}, Mark: it.mark}
+				if !yield(c, it.bad) {
+					return
+				}
+			}
+			if len(list) > 0 {
+				since = list[len(list)-1].mark
+			}
+		}
+	}
+}
+
+// item is one document of a look.
+type item struct {
+	key string
+	seen
+}
+
+// look finds out what changed, and returns what did after since in the order of the marks, with the contents that it
+// had to read.
+func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][]byte, list []item, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watched := c.t.s.watch.covers(c.t.dir)
+	c.named.Lock()
+	keys, all := c.keys, c.all || !watched || c.docs == nil
+	c.keys, c.all = nil, false
+	c.named.Unlock()
+	defer func() {
+		if err != nil { // nothing that was named may be forgotten
+			c.note("")
+		}
+	}()
+	if c.docs == nil {
+		c.docs = map[string]*seen{}
+	}
+	if all {
+		if keys, err = c.scan(keys); err != nil {
+			return nil, nil, err
+		}
+	}
+	fresh = map[string][]byte{}
+	if err := c.examine(ctx, keys, fresh); err != nil {
+		return nil, nil, err
+	}
+	if since == c.mark {
+		return nil, nil, nil
+	}
+	for key, d := range c.docs {
+		if d.mark > since {
+			list = append(list, item{key, *d})
+		}
+	}
+	slices.SortFunc(list, func(a, b item) int { return cmp.Compare(a.mark, b.mark) })
+	return fresh, list, nil
+}
+
+// scan adds to named every document whose file's stamp is not the one seen.
+func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
+	if named == nil {
+		named = map[string]bool{}
+	}
+	entries, err := c.t.s.fs.ReadDir(c.t.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return named, muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.t.dir, err)
+	}
+	there := map[string]bool{}
+	for _, e := range entries {
+		if durable.Temporary(e.Name()) {
+			c.t.s.sweepOut(filepath.Join(c.t.dir, e.Name()))
+			continue
+		}
+		key, ok := c.t.key(e.Name())
+		if !ok {
+			continue
+		}
+		there[key] = true
+		d := c.docs[key]
+		if d != nil && d.rev != muster.None && !named[key] {
+			if fi, err := c.t.s.fs.Stat(c.t.path(key)); err == nil && d.file != (stamp{}) && stampOf(fi) == d.file {
+				continue
+			}
+		}
+		named[key] = true
+	}
+	for key, d := range c.docs {
+		if !there[key] && d.rev != muster.None {
+			named[key] = true
+		}
+	}
+	return named, nil
+}
+
+// examine reads the named documents. Those that are not JSON are looked at again for a while, all at once.
+func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[string][]byte) error {
+	order := make([]string, 0, len(keys))
+	for key := range keys {
+		order = append(order, key)
+	}
+	slices.SortFunc(order, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for waited := time.Duration(0); len(order) > 0; waited += glance {
+		var later []string
+		for i, now := range c.load(order) {
+			key := order[i]
+			if now.err != nil {
+				return now.err
+			}
+			if d := c.docs[key]; now.bad != nil && waited < halfWritten && (d == nil || d.rev != now.rev) {
+				later = append(later, key)
+				continue
+			}
+			if c.store(key, now); now.bad == nil && now.data != nil {
+				fresh[key] = now.data
+			}
+		}
+		if order = later; len(order) > 0 {
+			if err := pause(ctx, glance); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// found is a document as it lies there now.
+type found struct {
+	file stamp  // that the file had before it was read
+	data []byte // nil: there is no document
+	rev  muster.Rev
+	bad  error // it is corrupt
+	err  error // it cannot be read
+}
+
+// many is how many documents are worth reading side by side.
+const many = 64
+
+// load reads documents, many of them side by side: a cold look at a large table is mostly this.
+func (c *cache) load(keys []string) []found {
+	all := make([]found, len(keys))
+	workers := 1
+	if len(keys) >= many {
+		workers = min(runtime.GOMAXPROCS(0), 8)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(keys)); i = next.Add(1) - 1 {
+				all[i] = c.loadOne(keys[i])
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+func (c *cache) loadOne(key string) found {
+	path := c.t.path(key)
+	fi, err := c.t.s.fs.Stat(path)
+	if err == nil {
+		var data []byte
+		if data, err = c.t.s.readAll(path); err == nil {
+			return found{file: stampOf(fi), data: data, rev: revOf(data), bad: c.t.broken(key, data)}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return found{}
+	}
+	return found{err: c.t.unreadable(key, err)}
+}
+
+// store remembers what a document is now; a new content gets a new mark.
+func (c *cache) store(key string, now found) {
+	d := c.docs[key]
+	if d == nil {
+		if now.rev == muster.None {
+			return
+		}
+		d = &seen{}
+		c.docs[key] = d
+	}
+	d.file, d.bad = now.file, now.bad
+	if d.rev != now.rev {
+		c.mark++
+		d.rev, d.mark = now.rev, c.mark
+	}
+}
+
+// read returns the document's content if it is still the one seen. If not, the next look finds it changed.
+func (c *cache) read(key string, rev muster.Rev) ([]byte, bool) {
+	data, err := c.t.s.readAll(c.t.path(key))
+	if err == nil && revOf(data) == rev {
+		return data, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// A mark now, whatever the next look finds: it may be the content that we have seen before, and not yielded.
+	c.mark++
+	c.docs[key].mark = c.mark
+	c.note(c.t.file(key))
+	return nil, false
+}
+
+// left is how old a temporary must be to be a dead process's.
+const left = time.Hour
+
+// sweepOut removes a temporary that a killed process left behind.
+func (s *Store) sweepOut(path string) {
+	if fi, err := s.fs.Stat(path); err == nil && time.Since(fi.ModTime()) > left {
+		s.fs.Remove(path)
+	}
+}

@@ -1,0 +1,593 @@
+package file_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/store/file"
+)
+
+// These tests play the programs that know neither our locks nor our checksums, and the damage of disks.
+
+func write(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addTo(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func one(t *testing.T) (*file.Store, string) {
+	t.Helper()
+	root := t.TempDir()
+	s := open(t, root)
+	t.Cleanup(func() { s.Close() })
+	return s, root
+}
+
+// pending peeks at alice's box.
+func pending(t *testing.T, s *file.Store) ([]muster.Message, muster.Pos) {
+	t.Helper()
+	ms, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms, end
+}
+
+func said(ms []muster.Message) string {
+	var all []string
+	for _, m := range ms {
+		all = append(all, m.Content)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestOpenAndReadingMakeNothing(t *testing.T) {
+	s, root := one(t)
+	ctx := t.Context()
+	for range s.Table(muster.TableTasks).Changes(ctx, 0) {
+		t.Error("a task in an empty repository")
+	}
+	s.Table(muster.TableTeam).Get(ctx, "run")
+	for range s.Log().Read(ctx, muster.StreamEvents, 0) {
+		t.Error("an event in an empty repository")
+	}
+	s.Log().Tail(ctx, muster.StreamEvents, 5)
+	s.Inbox().Peek(ctx, "alice", 0, 5)
+	s.Inbox().Drop(ctx, "alice", 7)
+	s.Leases().Held(ctx, "host-1")
+	s.Table(muster.TableTasks).Watch(ctx)
+	if left, _ := os.ReadDir(root); len(left) > 0 {
+		t.Errorf("there is %v", left)
+	}
+}
+
+func TestFilesAreWhereTheyBelong(t *testing.T) {
+	s, root := one(t)
+	ctx := t.Context()
+	for table, key := range map[string]string{
+		muster.TableTasks: "7", muster.TableMembers: "alice", muster.TableRequests: "7f2c91aa", muster.TableHosts: "host-1", muster.TableTeam: "run",
+	} {
+		if _, err := s.Table(table).Put(ctx, key, []byte("{}"), muster.None); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, stream := range []string{muster.StreamEvents, muster.StreamClaims, muster.StreamLanes, muster.StreamTranscripts + "alice"} {
+		if _, err := s.Log().Append(ctx, stream, 0, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Leases().Acquire(ctx, "host-1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		".tasks/task_7.json", ".team/members/alice.json", ".team/requests/7f2c91aa.json", ".team/hosts/host-1.json", ".team/run.json",
+		".team/events.jsonl", ".tasks/claim_events.jsonl", ".worktrees/events.jsonl", ".transcripts/alice/log.jsonl",
+		".team/inbox/alice.jsonl", ".team/locks/host-1.lock",
+	} {
+		if fi, err := os.Stat(filepath.Join(root, name)); err != nil || fi.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v %v", name, fi, err)
+		}
+	}
+}
+
+func TestForeignDocuments(t *testing.T) {
+	s, root := one(t)
+	tasks := s.Table(muster.TableTasks)
+	path := filepath.Join(root, ".tasks", "task_1.json")
+	write(t, path, `{"id": 1, "owner": null}`)
+	write(t, filepath.Join(root, ".tasks", "notes.txt"), "mine")
+	write(t, filepath.Join(root, ".tasks", "task_01.json"), "{}")
+	d, err := tasks.Get(t.Context(), "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, `{"id": 1, "owner": "bob"}`) // in place, without our lock
+	if _, err := tasks.Put(t.Context(), "1", []byte(`{"id":1,"owner":"alice"}`), d.Rev); !errors.Is(err, muster.ErrStale) {
+		t.Errorf("over a foreign change: %v", err)
+	}
+	n := 0
+	var mark muster.Mark
+	for c, err := range tasks.Changes(t.Context(), 0) {
+		if err != nil || c.Key != "1" || !bytes.Contains(c.Data, []byte("bob")) {
+			t.Errorf("%s %s %v", c.Key, c.Data, err)
+		}
+		mark, n = c.Mark, n+1
+	}
+	if n != 1 {
+		t.Errorf("%d documents", n)
+	}
+	write(t, path, `{"id": 1, "owner": "eve"}`) // the same size, the same moment
+	n = 0
+	for c, err := range tasks.Changes(t.Context(), mark) {
+		if err != nil || !bytes.Contains(c.Data, []byte("eve")) {
+			t.Errorf("%s %v", c.Data, err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Error("a foreign change was not seen")
+	}
+}
+
+func TestCorruptDocumentsConcernThemselvesOnly(t *testing.T) {
+	s, root := one(t)
+	tasks := s.Table(muster.TableTasks)
+	write(t, filepath.Join(root, ".tasks", "task_1.json"), "{\n\"id\": 1,\n\"owner\"")
+	write(t, filepath.Join(root, ".tasks", "task_2.json"), "{}")
+	write(t, filepath.Join(root, ".tasks", "task_3.json"), "{\"a\":\"\n\n\xff\"}")
+	write(t, filepath.Join(root, ".tasks", "task_4.json"), "")
+	started := time.Now()
+	_, err := tasks.Get(t.Context(), "1")
+	if !errors.Is(err, muster.ErrCorrupt) || !strings.Contains(err.Error(), "task_1.json is not JSON in line 3") {
+		t.Errorf("the error is %v", err)
+	}
+	if waited := time.Since(started); waited < 50*time.Millisecond {
+		t.Errorf("it was called corrupt after %v", waited)
+	}
+	if _, err = tasks.Get(t.Context(), "3"); err == nil || !strings.Contains(err.Error(), "not UTF-8 text in line 3") {
+		t.Errorf("the error is %v", err)
+	}
+	var mark muster.Mark
+	got := map[string]bool{}
+	for c, err := range tasks.Changes(t.Context(), 0) {
+		if bad := errors.Is(err, muster.ErrCorrupt); bad != (c.Key != "2") {
+			t.Errorf("%s: %v", c.Key, err)
+		}
+		got[c.Key], mark = true, c.Mark
+	}
+	if len(got) != 4 {
+		t.Errorf("there came %v", got)
+	}
+	for c, err := range tasks.Changes(t.Context(), mark) {
+		t.Errorf("%s came again: %v", c.Key, err)
+	}
+	write(t, filepath.Join(root, ".tasks", "task_1.json"), "{}")
+	for c, err := range tasks.Changes(t.Context(), mark) {
+		if err != nil || c.Key != "1" {
+			t.Errorf("%s: %v", c.Key, err)
+		}
+	}
+}
+
+func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".tasks", "task_1.json")
+	for name, read := range map[string]func() error{
+		"get": func() error { _, err := s.Table(muster.TableTasks).Get(t.Context(), "1"); return err },
+		"changes": func() error {
+			for _, err := range s.Table(muster.TableTasks).Changes(t.Context(), 0) {
+				return err
+			}
+			return errors.New("nothing came")
+		},
+	} {
+		write(t, path, `{"id":`)
+		timer := time.AfterFunc(15*time.Millisecond, func() { os.WriteFile(path, []byte(`{"id":1}`), 0o600) })
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		timer.Stop()
+	}
+}
+
+func record(n int) []byte { return fmt.Appendf(nil, `{"n":%d,"text":"some words"}`, n) }
+
+// Whatever single bit of a log is turned, no wrong record is read as a good one, and the others are read.
+func TestFlippedBits(t *testing.T) {
+	s, root := one(t)
+	for i := range 3 {
+		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, record(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(root, ".team", "events.jsonl")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(good, []byte("\n"))
+	first, last := len(lines[0]), len(lines[0])+len(lines[1])
+	for at := first; at < last; at++ {
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[at] ^= 1 << bit
+			write(t, path, string(bad))
+			var got []string
+			damaged := 0
+			for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, 0) {
+				switch {
+				case err == nil:
+					got = append(got, string(r.Data))
+				case errors.Is(err, muster.ErrCorrupt) && strings.Contains(err.Error(), path):
+					damaged++
+				default:
+					t.Fatal(err)
+				}
+			}
+			want := []string{string(record(0)), string(record(2))}
+			if at == last-1 { // the newline itself: its line and the next have become one
+				want = want[:1]
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) || damaged == 0 {
+				t.Fatalf("byte %d bit %d: read %q, %d damaged", at, bit, got, damaged)
+			}
+		}
+	}
+}
+
+// A last line that is cut anywhere is not there; the next append puts it aside and goes on.
+func TestTornLog(t *testing.T) {
+	for cut := 0; ; cut++ {
+		s, root := one(t)
+		l := s.Log()
+		first, err := l.Append(t.Context(), muster.StreamEvents, 0, record(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := l.Append(t.Context(), muster.StreamEvents, first, record(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cut == int(end-first) {
+			return
+		}
+		if err := os.Truncate(filepath.Join(root, ".team", "events.jsonl"), int64(first)+int64(cut)); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := l.Tail(t.Context(), muster.StreamEvents, 0); err != nil || p != first {
+			t.Fatalf("cut at %d: the end is %d (%v)", cut, p, err)
+		}
+		var got []string
+		for range 2 {
+			got = nil
+			for r, err := range l.Read(t.Context(), muster.StreamEvents, 0) {
+				if err != nil {
+					t.Fatalf("cut at %d: %v", cut, err)
+				}
+				got = append(got, string(r.Data))
+			}
+			if len(got) == 1 {
+				if _, err := l.Append(t.Context(), muster.StreamEvents, first, record(2)); err != nil {
+					t.Fatalf("cut at %d: %v", cut, err)
+				}
+			}
+		}
+		if want := []string{string(record(0)), string(record(2))}; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("cut at %d: %q", cut, got)
+		}
+	}
+}
+
+func TestForeignLogLines(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "events.jsonl")
+	addTo(t, path, "{\"event\": \"x\"}\r\n\n  \nnot json\n{\"a\":\"\xff\"}\n")
+	if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, record(1)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, 0) {
+		if err != nil {
+			got = append(got, "bad")
+		} else {
+			got = append(got, string(r.Data))
+		}
+	}
+	if want := []string{`{"event": "x"}`, "bad", "bad", string(record(1))}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("read %q", got)
+	}
+	for n, want := range []int{0, 1, 2, 3, 4, 4} {
+		p, err := s.Log().Tail(t.Context(), muster.StreamEvents, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := 0
+		for range s.Log().Read(t.Context(), muster.StreamEvents, p) {
+			m++
+		}
+		if m != want {
+			t.Errorf("the tail of %d has %d", n, m)
+		}
+	}
+}
+
+func TestTailAcrossBlocks(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "events.jsonl")
+	var all strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&all, "{\"n\":%d,\"x\":\"%s\"}\n", i, strings.Repeat("y", i*37%2000))
+	}
+	write(t, path, all.String()+`{"n":"not whole`)
+	for _, n := range []int{0, 1, 2, 63, 64, 199, 399, 400, 401} {
+		p, err := s.Log().Tail(t.Context(), muster.StreamEvents, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		if got != min(n, 400) {
+			t.Errorf("the tail of %d has %d", n, got)
+		}
+	}
+}
+
+func TestPlaceInTheMiddleOfALine(t *testing.T) {
+	s, _ := one(t)
+	end, err := s.Log().Append(t.Context(), muster.StreamEvents, 0, record(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, end-3) {
+		if !errors.Is(err, muster.ErrTrimmed) {
+			t.Errorf("the error is %v", err)
+		}
+		return
+	}
+	t.Error("nothing was said")
+}
+
+func TestForeignMail(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	addTo(t, path, `{"type": "message", "from": "lead", "content": "one", "timestamp": 1.5}`+"\n")
+	addTo(t, path, `{"type": "plan_request", "sender": "bob", "content": "two", "ts": 2, "approved": true}`+"\n")
+	addTo(t, path, `{"sender": "bob", "content": "three"}`) // no newline: json.dump
+	ms, _ := pending(t, s)
+	if said(ms) != "one two three" {
+		t.Fatalf("there is %q", said(ms))
+	}
+	if m := ms[1]; m.Type != muster.MailPlan || m.From != "bob" || m.At != 2 || m.Approve == nil || !*m.Approve || m.To != "alice" {
+		t.Errorf("the second is %+v", m)
+	}
+	addTo(t, path, `{"sender": "bob", "content": "four"}`) // again none: both on one line
+	if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m5", From: "eve", Content: "five"}); err != nil {
+		t.Fatal(err)
+	}
+	again, end := pending(t, s)
+	if said(again) != "one two three four five" {
+		t.Fatalf("there is %q", said(again))
+	}
+	for i, m := range ms {
+		if again[i].ID != m.ID || m.ID == "" {
+			t.Errorf("the id of %q was %q and is %q", m.Content, m.ID, again[i].ID)
+		}
+	}
+	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := pending(t, s); len(left) > 0 {
+		t.Errorf("left is %q", said(left))
+	}
+}
+
+// The same bytes at the same place of the next live file are another mail.
+func TestIdenticalForeignMailIsAnother(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	seen := map[muster.MessageID]bool{}
+	for range 4 {
+		addTo(t, path, `{"sender": "bob", "content": "ping"}`+"\n")
+		ms, end := pending(t, s)
+		if len(ms) != 1 || seen[ms[0].ID] {
+			t.Fatalf("there is %+v, known are %v", ms, seen)
+		}
+		seen[ms[0].ID] = true
+		if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRejectedLines(t *testing.T) {
+	root := t.TempDir()
+	var told []string
+	handle := func() *file.Store {
+		s := open(t, root)
+		t.Cleanup(func() { s.Close() })
+		s.OnReject = func(box muster.Name, line []byte, why string) {
+			told = append(told, fmt.Sprintf("%s: %s", box, line))
+			if why == "" {
+				t.Errorf("%s was rejected without a reason", line)
+			}
+		}
+		return s
+	}
+	a, b := handle(), handle()
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	addTo(t, path, "nonsense\n{\"x\":1}\n42\n{\"content\":7}\n{\"a\":\"\xff\"}\n")
+	if err := a.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: "good"}); err != nil {
+		t.Fatal(err)
+	}
+	addTo(t, path, `{"from":"bob","content":"bad","sum":"00000000"}`+"\n")
+	for _, s := range []*file.Store{a, b, a, handle()} {
+		if ms, _ := pending(t, s); said(ms) != "good" {
+			t.Fatalf("there is %q", said(ms))
+		}
+	}
+	if len(told) != 6 {
+		t.Errorf("told were %q", told)
+	}
+	aside, err := os.ReadFile(filepath.Join(root, ".team", "inbox", "alice.rejected.jsonl"))
+	if err != nil || bytes.Count(aside, []byte("\n")) != 6 || !bytes.Contains(aside, []byte("nonsense")) {
+		t.Errorf("aside is %s (%v)", aside, err)
+	}
+	_, end := pending(t, a)
+	if err := a.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	pending(t, handle())
+	if len(told) != 6 {
+		t.Errorf("after the drop told were %q", told)
+	}
+}
+
+// Wherever a mail is torn, those before and after it are delivered.
+func TestTornMail(t *testing.T) {
+	whole := `{"id":"m2","type":"message","from":"bob","to":"alice","content":"torn","timestamp":1}`
+	for cut := range len(whole) {
+		s, root := one(t)
+		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: "before"}); err != nil {
+			t.Fatal(err)
+		}
+		addTo(t, filepath.Join(root, ".team", "inbox", "alice.jsonl"), whole[:cut])
+		if ms, _ := pending(t, s); said(ms) != "before" {
+			t.Fatalf("cut at %d: there is %q", cut, said(ms))
+		}
+		if cut%8 != 0 {
+			continue // each append waits a little for the torn line
+		}
+		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m3", From: "bob", Content: "after"}); err != nil {
+			t.Fatal(err)
+		}
+		if ms, _ := pending(t, s); said(ms) != "before after" {
+			t.Fatalf("cut at %d: there is %q", cut, said(ms))
+		}
+	}
+}
+
+// A program that had the live file open when it was moved aside writes into the segment: that mail is pending.
+func TestLateAppender(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	addTo(t, path, `{"sender":"bob","content":"one"}`+"\n")
+	late, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	_, end := pending(t, s)
+	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	addTo(t, path, `{"sender":"bob","content":"three"}`+"\n")
+	ms, end := pending(t, s)
+	if said(ms) != "three" {
+		t.Fatalf("there is %q", said(ms))
+	}
+	late.WriteString(`{"sender":"bob","content":"two"}` + "\n")
+	// Not peeked, although it lies before the place: the drop keeps it.
+	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	ms, end = pending(t, s)
+	if said(ms) != "two" {
+		t.Fatalf("there is %q", said(ms))
+	}
+	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	if ms, _ = pending(t, s); len(ms) > 0 {
+		t.Fatalf("there is %q", said(ms))
+	}
+}
+
+// Another reader drains the box by emptying the file, as the tutorials do.
+func TestForeignReader(t *testing.T) {
+	s, root := one(t)
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	addTo(t, path, `{"sender":"bob","content":"a long one, longer than the next"}`+"\n")
+	_, end := pending(t, s)
+	write(t, path, "")
+	if ms, _ := pending(t, s); len(ms) > 0 {
+		t.Errorf("there is %q", said(ms))
+	}
+	addTo(t, path, `{"sender":"bob","content":"next"}`+"\n")
+	ms, _, err := s.Inbox().Peek(t.Context(), "alice", end, 10)
+	if err != nil || said(ms) != "next" {
+		t.Errorf("after the old place: %q %v", said(ms), err)
+	}
+	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+		t.Fatal(err)
+	}
+	if ms, _ := pending(t, s); said(ms) != "next" {
+		t.Errorf("after the drop of what is gone: %q", said(ms))
+	}
+	if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m", From: "bob", Content: "last"}); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(path)
+	if ms, _ := pending(t, s); len(ms) > 0 {
+		t.Errorf("there is %q", said(ms))
+	}
+}
+
+func TestUnwritableDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		// Root may write everywhere but in a file: the directory's place is taken by one.
+		s, root := one(t)
+		write(t, filepath.Join(root, ".team"), "a file")
+		_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte("{}"), muster.None)
+		var e *muster.Error
+		if !errors.As(err, &e) || e.Code != muster.Unavailable || e.Hint == "" || !strings.Contains(e.Message, ".team") {
+			t.Errorf("the error is %#v", err)
+		}
+		return
+	}
+	s, root := one(t)
+	if err := os.Chmod(root, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(root, 0o700)
+	_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte("{}"), muster.None)
+	var e *muster.Error
+	if !errors.As(err, &e) || e.Code != muster.Unavailable || e.Hint == "" || !strings.Contains(e.Message, root) {
+		t.Errorf("the error is %#v", err)
+	}
+}

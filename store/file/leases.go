@@ -1,0 +1,80 @@
+package file
+
+import (
+	"context"
+	"errors"
+
+	"muster"
+)
+
+// leases says which processes live: a lease is the lock of a file that its process keeps open. When the process dies,
+// however it dies, the kernel frees it.
+type leases struct{ s *Store }
+
+// lease is a held lease.
+type lease struct {
+	s      *Store
+	unlock func() error
+	lost   chan struct{}
+}
+
+// Acquire takes the lease or returns Held at once, also when this very process has it.
+func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) {
+	if err := checkLease(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := l.s.probe(); err != nil {
+		return nil, err
+	}
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if l.s.ended {
+		return nil, muster.Errorf(muster.Unavailable, "this store was closed")
+	}
+	unlock, err := l.s.files.TryLock(l.s.lockPath(name))
+	if errors.Is(err, muster.ErrHeld) {
+		return nil, muster.Errorf(muster.Held, "the lease %s is held by another process", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &lease{s: l.s, unlock: unlock, lost: make(chan struct{})}
+	l.s.held[h] = true
+	return h, nil
+}
+
+// Held reports whether anyone has the lease now. It makes nothing.
+func (l leases) Held(ctx context.Context, name string) (bool, error) {
+	if err := checkLease(ctx, name); err != nil {
+		return false, err
+	}
+	return l.s.files.Locked(l.s.lockPath(name))
+}
+
+// Lost is closed after Release or the store's Close, and never before: as long as we live the kernel keeps the lock.
+func (h *lease) Lost() <-chan struct{} { return h.lost }
+
+// Release gives the lease back. Again, it does nothing.
+func (h *lease) Release() error {
+	h.s.mu.Lock()
+	mine := h.s.held[h]
+	delete(h.s.held, h)
+	h.s.mu.Unlock()
+	if !mine {
+		return nil
+	}
+	return h.end()
+}
+
+func (h *lease) end() error {
+	err := h.unlock()
+	close(h.lost)
+	return err
+}
+
+func checkLease(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return checkName("the name of a lease", name)
+}

@@ -1,0 +1,104 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"unicode/utf8"
+
+	"muster"
+)
+
+// Our lines end in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs that know
+// nothing of it see one more field. A line without one is another program's and is taken as it is.
+const (
+	sumHead = `"sum":"`
+	sumTail = `"}`
+	sumSize = 8 // hex digits
+	sumLen  = len(sumHead) + sumSize + len(sumTail)
+)
+
+// castagnoli is made when it is first needed: many a command reads and writes no line.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// seal adds its checksum and a newline to a record, a JSON object on one line.
+func seal(rec []byte) []byte {
+	line := make([]byte, 0, len(rec)+sumLen+2)
+	line = append(line, rec[:len(rec)-1]...)
+	if len(bytes.TrimSpace(line)) > 1 {
+		line = append(line, ',')
+	}
+	return fmt.Appendf(line, "%s%s%s\n", sumHead, digits(crc32.Checksum(rec, castagnoli())), sumTail)
+}
+
+// unseal checks a line without its newline and returns the record. why is empty when it is good.
+func unseal(line []byte) (rec []byte, why string) {
+	if rec, ours, good := sealed(line); ours {
+		if !good {
+			return nil, "its checksum does not fit"
+		}
+		return rec, ""
+	}
+	if !utf8.Valid(line) {
+		return nil, "it is not UTF-8 text"
+	}
+	if !isObject(line) {
+		return nil, "it is not a JSON object"
+	}
+	return line, ""
+}
+
+// sealed takes a line apart: whether it ends in a checksum, and whether the checksum fits.
+func sealed(line []byte) (rec []byte, ours, good bool) {
+	at := len(line) - sumLen
+	if at < 1 {
+		return nil, false, false
+	}
+	end := line[at:]
+	wrong := 0 // bytes around the digits that are not as we write them
+	for i := range len(sumHead) {
+		if end[i] != sumHead[i] {
+			wrong++
+		}
+	}
+	for i := range len(sumTail) {
+		if end[len(end)-len(sumTail)+i] != sumTail[i] {
+			wrong++
+		}
+	}
+	body, comma := bytes.CutSuffix(line[:at], []byte{','})
+	sum := crc32.Update(crc32.Checksum(body, castagnoli()), castagnoli(), []byte{'}'})
+	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(digits(sum))
+	switch {
+	case wrong == 0:
+		// As seal writes it, to the byte.
+		good := fits && comma == (len(bytes.TrimSpace(body)) > 1)
+		return append(append(make([]byte, 0, len(body)+1), body...), '}'), true, good
+	case wrong <= 2 && fits: // ours, damaged at the checksum's own name
+		return nil, true, false
+	}
+	return nil, false, false
+}
+
+// digits is a checksum as the line has it. It is written by hand, as long logs have many.
+func digits(sum uint32) []byte {
+	const hex = "0123456789abcdef"
+	text := make([]byte, sumSize)
+	for i := range text {
+		text[i] = hex[sum>>(4*(sumSize-1-i))&15]
+	}
+	return text
+}
+
+// isObject reports whether b is one JSON object.
+func isObject(b []byte) bool { return len(b) > 0 && b[0] == '{' && json.Valid(b) }
+
+// checkRecord reports why rec cannot be a record.
+func checkRecord(stream string, rec []byte) error {
+	if !isObject(rec) || rec[len(rec)-1] != '}' || bytes.ContainsAny(rec, "\r\n") || !utf8.Valid(rec) {
+		return muster.Errorf(muster.Invalid, "a record for %s is not a JSON object on one line", stream)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package file_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/store/file"
+)
+
+// The tests here start this test's own program again, as other processes on the same state.
+
+const jobVariable = "MUSTER_FILE_TEST_JOB"
+
+// asProcess does a job if this program was started for one.
+func asProcess() bool {
+	job := strings.Fields(os.Getenv(jobVariable))
+	if len(job) == 0 {
+		return false
+	}
+	if err := work(job); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// work is a job: what, where, who, how much.
+func work(job []string) error {
+	s, err := file.Open(job[1])
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx := context.Background()
+	who := job[2]
+	n, err := strconv.Atoi(job[3])
+	if err != nil {
+		return err
+	}
+	switch job[0] {
+	case "mail":
+		for i := range n {
+			m := muster.Message{ID: muster.MessageID(fmt.Sprintf("%s-%d", who, i)), From: muster.Name(who), Content: "x"}
+			if err := s.Inbox().Put(ctx, "lead", m); err != nil {
+				return err
+			}
+		}
+	case "claim":
+		return claim(ctx, s, who, n)
+	case "hold":
+		if _, err := s.Leases().Acquire(ctx, who); err != nil {
+			return err
+		}
+		fmt.Println("held")
+		os.Stdin.Read(make([]byte, 1)) // until our parent kills us
+	}
+	return nil
+}
+
+// claim takes every document that nobody has, and prints what it got.
+func claim(ctx context.Context, s *file.Store, who string, n int) error {
+	tasks := s.Table(muster.TableTasks)
+	for i := 1; i <= n; i++ {
+		key := strconv.Itoa(i)
+		for {
+			d, err := tasks.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			if string(d.Data) != free {
+				break
+			}
+			_, err = tasks.Put(ctx, key, fmt.Appendf(nil, `{"owner":%q}`, who), d.Rev)
+			if err == nil {
+				fmt.Println(key)
+				break
+			}
+			if !errors.Is(err, muster.ErrStale) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const free = `{"owner":""}`
+
+func start(ctx context.Context, job, root, who string, n int) *exec.Cmd {
+	c := exec.CommandContext(ctx, os.Args[0])
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %d", jobVariable, job, root, who, n))
+	c.Stderr = os.Stderr
+	return c
+}
+
+func TestProcessesMailOneReader(t *testing.T) {
+	const senders, each = 4, 50
+	root := t.TempDir()
+	s := open(t, root)
+	defer s.Close()
+	watch := s.Inbox().Watch(t.Context(), "lead")
+	var all sync.WaitGroup
+	for p := range senders {
+		all.Go(func() {
+			if err := start(t.Context(), "mail", root, fmt.Sprintf("p%d", p), each).Run(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	got := map[muster.MessageID]bool{}
+	last := map[muster.Name]int{}
+	for len(got) < senders*each {
+		ms, end, err := s.Inbox().Peek(t.Context(), "lead", 0, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range ms {
+			if got[m.ID] {
+				t.Fatalf("%s came twice", m.ID)
+			}
+			got[m.ID] = true
+			if want := fmt.Sprintf("%s-%d", m.From, last[m.From]); string(m.ID) != want {
+				t.Fatalf("%s came when %s was next", m.ID, want)
+			}
+			last[m.From]++
+		}
+		if len(ms) > 0 {
+			if err := s.Inbox().Drop(t.Context(), "lead", end); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		select {
+		case <-watch:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no hint after %d of %d mails", len(got), senders*each)
+		}
+	}
+	all.Wait()
+}
+
+func TestProcessesClaimEachOnce(t *testing.T) {
+	const claimers, tasks = 4, 50
+	root := t.TempDir()
+	s := open(t, root)
+	defer s.Close()
+	for i := 1; i <= tasks; i++ {
+		if _, err := s.Table(muster.TableTasks).Put(t.Context(), strconv.Itoa(i), []byte(free), muster.None); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := make([][]byte, claimers)
+	var all sync.WaitGroup
+	for p := range claimers {
+		all.Go(func() {
+			var err error
+			if out[p], err = start(t.Context(), "claim", root, fmt.Sprintf("p%d", p), tasks).Output(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	owner := map[string]string{}
+	for p, o := range out {
+		for _, key := range strings.Fields(string(o)) {
+			if owner[key] != "" {
+				t.Errorf("task %s was won by %s and p%d", key, owner[key], p)
+			}
+			owner[key] = fmt.Sprintf("p%d", p)
+		}
+	}
+	if len(owner) != tasks {
+		t.Errorf("%d of %d tasks were won", len(owner), tasks)
+	}
+	for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(`{"owner":%q}`, owner[c.Key]); string(c.Data) != want {
+			t.Errorf("task %s says %s, its winner is %s", c.Key, c.Data, owner[c.Key])
+		}
+	}
+}
+
+func TestKilledProcessFreesItsLease(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	defer s.Close()
+	c := start(t.Context(), "hold", root, "host-1", 0)
+	if _, err := c.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Leases().Acquire(t.Context(), "host-1"); !errors.Is(err, muster.ErrHeld) {
+		t.Errorf("it is held, and the error is %v", err)
+	}
+	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || !held {
+		t.Errorf("held: %v %v", held, err)
+	}
+	c.Process.Kill()
+	c.Wait()
+	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
+		t.Errorf("held after the kill: %v %v", held, err)
+	}
+	if _, err := s.Leases().Acquire(t.Context(), "host-1"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"unicode/utf8"
+
+	"muster"
+)
+
+// reject is a unit that is no mail.
+type reject struct {
+	at place
+	unit
+}
+
+// aside is a line of NAME.rejected.jsonl: what stood where, and why it is no mail.
+type aside struct {
+	Place string `json:"place"`
+	Why   string `json:"why"`
+	Line  string `json:"line,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"` // instead of Line, when it is no text
+}
+
+// setAside copies lines that are no mail to the rejected, each once, and reports those that it copied. It is a service
+// to people and never stands in the way of the mail: what fails is tried again at the next Peek.
+func (b *box) setAside(ctx context.Context, bad []reject) {
+	var unknown []reject
+	b.mu.Lock()
+	for _, r := range bad {
+		if !b.rejected[r.at] {
+			unknown = append(unknown, r)
+		}
+	}
+	b.mu.Unlock()
+	if len(unknown) == 0 {
+		return
+	}
+	written, err := b.writeAside(ctx, unknown)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	for _, r := range unknown {
+		b.rejected[r.at] = true
+	}
+	b.mu.Unlock()
+	if b.s.OnReject != nil {
+		for _, r := range written {
+			b.s.OnReject(b.name, r.raw, r.why)
+		}
+	}
+}
+
+// writeAside appends those of bad that no process has appended yet, and returns them.
+func (b *box) writeAside(ctx context.Context, bad []reject) ([]reject, error) {
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	path := filepath.Join(b.s.dir.Inbox(), string(b.name)+".rejected.jsonl")
+	there := map[string]bool{}
+	data, err := b.s.readAll(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for u := range bytes.Lines(data) {
+		var a aside
+		if json.Unmarshal(u, &a) == nil {
+			there[a.Place] = true
+		}
+	}
+	var fresh []reject
+	var out []byte
+	for _, r := range bad {
+		if there[r.at.String()] {
+			continue
+		}
+		a := aside{Place: r.at.String(), Why: r.why, Line: string(r.raw)}
+		if !utf8.Valid(r.raw) {
+			a.Line, a.Bytes = "", r.raw
+		}
+		line, err := muster.Line(a)
+		if err != nil {
+			return nil, err
+		}
+		out, fresh = append(out, seal(line)...), append(fresh, r)
+	}
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	t, err := b.s.files.OpenTail(path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if err := t.SetAside(); err != nil {
+		return nil, err
+	}
+	_, err = t.Append(out)
+	return fresh, err
+}

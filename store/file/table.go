@@ -1,0 +1,264 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"muster"
+)
+
+const (
+	// lockFiles is how many lock files a table has: they are never deleted, so there is not one for each document.
+	lockFiles = 16
+	// halfWritten is how long a document that is not JSON is looked at again before it is called corrupt: other
+	// programs write in place.
+	halfWritten = 50 * time.Millisecond
+	glance      = 5 * time.Millisecond
+)
+
+// table is the documents of one directory.
+type table struct {
+	s     *Store
+	name  string
+	dir   string
+	wrong error // this cannot be a table
+	file  func(key string) string
+	key   func(file string) (string, bool)
+	cache cache
+}
+
+// reserved are the directories in .team that are no tables.
+var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive"}
+
+// isNumber reports whether a key is a task's: a positive number as we write it.
+func isNumber(key string) bool {
+	return key != "" && len(key) <= 18 && key[0] != '0' && strings.Trim(key, "0123456789") == ""
+}
+
+func newTable(s *Store, name string) *table {
+	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name)}
+	t.file = func(key string) string { return key + ".json" }
+	t.key = func(file string) (string, bool) {
+		key, ok := strings.CutSuffix(file, ".json")
+		return key, ok && t.check(key) == nil
+	}
+	switch name {
+	case muster.TableTasks:
+		t.dir = s.dir.Tasks()
+		t.file = func(key string) string {
+			if key == "meta" {
+				return "meta.json"
+			}
+			return "task_" + key + ".json"
+		}
+		t.key = func(file string) (string, bool) {
+			if file == "meta.json" {
+				return "meta", true
+			}
+			key, ok := strings.CutSuffix(strings.TrimPrefix(file, "task_"), ".json")
+			return key, ok && t.file(key) == file && isNumber(key)
+		}
+	case muster.TableTeam:
+		t.dir = s.dir.Team()
+	default:
+		t.wrong = checkName("the name of a table", name)
+		if slices.Contains(reserved, name) {
+			t.wrong = muster.Errorf(muster.Invalid, "%q cannot be the name of a table: .team/%s has another use", name, name)
+		}
+	}
+	t.cache.t = t
+	return t
+}
+
+// check reports why key cannot be a key of this table.
+func (t *table) check(key string) error {
+	switch {
+	case t.wrong != nil:
+		return t.wrong
+	case t.name == muster.TableTasks && key != "meta" && !isNumber(key):
+		return muster.Errorf(muster.Invalid, "%q is no task's number", key)
+	case t.name == muster.TableTeam && key != "run" && key != "config":
+		return muster.Errorf(muster.Invalid, "%q is no document of the team: there are run and config", key)
+	}
+	return checkName("the key of a document", key)
+}
+
+func (t *table) path(key string) string { return filepath.Join(t.dir, t.file(key)) }
+
+// Get returns the document. With the error Corrupt comes what the file has, so that a person can be shown it.
+func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
+	if err := t.checked(ctx, key); err != nil {
+		return muster.Doc{}, err
+	}
+	var bad error
+	for waited := time.Duration(0); ; waited += glance {
+		data, err := t.s.readAll(t.path(key))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
+		case err != nil:
+			return muster.Doc{}, t.unreadable(key, err)
+		}
+		doc := muster.Doc{Key: key, Rev: revOf(data), Data: data}
+		if bad = t.broken(key, data); bad == nil || waited >= halfWritten {
+			return doc, bad
+		}
+		if err := pause(ctx, glance); err != nil {
+			return muster.Doc{}, err
+		}
+	}
+}
+
+// Put writes the document if it is still at rev at.
+func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	if err := t.checked(ctx, key); err != nil {
+		return muster.None, err
+	}
+	if !json.Valid(data) || !utf8.Valid(data) {
+		return muster.None, muster.Errorf(muster.Invalid, "the document %q for %s is not JSON", key, t.name)
+	}
+	unlock, err := t.lock(ctx, key)
+	if err != nil {
+		return muster.None, err
+	}
+	defer unlock()
+	if err := t.compare(key, at); err != nil {
+		return muster.None, err
+	}
+	staged, err := t.s.files.Stage(t.path(key), data)
+	if err != nil {
+		return muster.None, err
+	}
+	if err := t.compare(key, at); err != nil { // again: not every program takes our lock
+		staged.Discard()
+		return muster.None, err
+	}
+	if at == muster.None {
+		err = staged.Create()
+	} else {
+		err = staged.Replace()
+	}
+	if errors.Is(err, muster.ErrStale) {
+		err = t.stale(key)
+	}
+	t.changed(key)
+	if err != nil {
+		return muster.None, err
+	}
+	return revOf(data), nil
+}
+
+// Delete removes the document if it is still at rev at.
+func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
+	if err := t.checked(ctx, key); err != nil {
+		return err
+	}
+	unlock, err := t.lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := t.compare(key, at); err != nil || at == muster.None {
+		return err
+	}
+	defer t.changed(key)
+	return t.s.files.Remove(t.path(key))
+}
+
+// Watch receives after changes until ctx ends.
+func (t *table) Watch(ctx context.Context) <-chan struct{} {
+	return t.s.watch.subscribe(ctx, t.dir, "", t.cache.note)
+}
+
+// changed tells of a change of our own.
+func (t *table) changed(key string) {
+	t.cache.note(t.file(key))
+	t.s.watch.tell(t.dir, "")
+}
+
+func (t *table) lock(ctx context.Context, key string) (func(), error) {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	slot := h.Sum32() % lockFiles
+	return t.s.lock(ctx, "table", t.name+"-"+hex.EncodeToString([]byte{byte(slot)}))
+}
+
+// compare fails with Stale when the document is not at rev at.
+func (t *table) compare(key string, at muster.Rev) error {
+	now := muster.None
+	data, err := t.s.readAll(t.path(key))
+	if err == nil {
+		now = revOf(data)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return t.unreadable(key, err)
+	}
+	if now != at {
+		return t.stale(key)
+	}
+	return nil
+}
+
+func (t *table) checked(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return t.check(key)
+}
+
+func (t *table) stale(key string) error {
+	return muster.Errorf(muster.Stale, "%q in %s has changed meanwhile", key, t.name)
+}
+
+func (t *table) unreadable(key string, err error) error {
+	return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", t.path(key), err)
+}
+
+// broken says what is wrong with a document's bytes, with the line; nil when it is JSON.
+func (t *table) broken(key string, data []byte) error {
+	if !utf8.Valid(data) {
+		at := 0
+		for r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(data[at:]) {
+			at += n
+		}
+		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), lineOf(data, at))
+	}
+	if json.Valid(data) {
+		return nil
+	}
+	err := json.Unmarshal(data, new(any))
+	line := lineOf(data, len(data))
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line = lineOf(data, int(syntax.Offset))
+	}
+	return muster.Errorf(muster.Corrupt, "%s is not JSON in line %d (%w)", t.path(key), line, err)
+}
+
+func lineOf(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
+}
+
+// revOf is the identity of a content.
+func revOf(data []byte) muster.Rev {
+	sum := sha256.Sum256(data)
+	return muster.Rev(hex.EncodeToString(sum[:16]))
+}
+
+// readRest reads r to its end; it is about size long.
+func readRest(r io.Reader, size int64) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}

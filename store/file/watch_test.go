@@ -1,0 +1,465 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+func opened(t testing.TB, root string) *Store {
+	t.Helper()
+	s, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func put(t testing.TB, tab muster.Table, key string, at muster.Rev) muster.Rev {
+	t.Helper()
+	rev, err := tab.Put(context.Background(), key, fmt.Appendf(nil, `{"now":%d}`, time.Now().UnixNano()), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+func hinted(t *testing.T, w <-chan struct{}, after string) {
+	t.Helper()
+	select {
+	case <-w:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no hint after %s", after)
+	}
+}
+
+// Directories are made, removed and made again under a watch that was there first. No sweep comes in this test.
+func TestWatchBeforeItsDirectory(t *testing.T) {
+	root := t.TempDir()
+	s, other := opened(t, root), opened(t, root)
+	s.watch.rare, s.watch.poll = time.Hour, time.Hour
+	watch := s.Table(muster.TableMembers).Watch(t.Context())
+	mail := s.Inbox().Watch(t.Context(), "alice")
+	log := s.Log().Watch(t.Context(), muster.StreamTranscripts+"alice")
+	for range 3 {
+		put(t, other.Table(muster.TableMembers), "alice", muster.None)
+		hinted(t, watch, "a document in a new directory")
+		if err := other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		hinted(t, mail, "mail in a new directory")
+		if _, err := other.Log().Append(t.Context(), muster.StreamTranscripts+"alice", 0, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		hinted(t, log, "a record in a new directory")
+		n := 0
+		for range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+			n++
+		}
+		if n != 1 {
+			t.Fatalf("%d documents", n)
+		}
+		for _, dir := range []string{".team", ".transcripts"} {
+			if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hinted(t, watch, "the removal")
+		for gone := false; !gone; { // the events of the removal come one by one
+			gone = true
+			for range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+				gone = false
+				hinted(t, watch, "the removal")
+			}
+		}
+		for _, w := range []<-chan struct{}{watch, mail, log} {
+			select {
+			case <-w:
+			default:
+			}
+		}
+	}
+}
+
+// Where the system cannot watch, or stops to, a sweep takes its place.
+func TestSweepWithoutTheSystem(t *testing.T) {
+	for _, c := range []string{"none", "fails"} {
+		t.Run(c, func(t *testing.T) {
+			root := t.TempDir()
+			s, other := opened(t, root), opened(t, root)
+			s.watch.poll = 20 * time.Millisecond
+			var opens atomic.Int32
+			s.watch.open = func() (*fsnotify.Watcher, error) {
+				if opens.Add(1) > 1 || c == "none" {
+					return nil, errors.New("too many watches")
+				}
+				return fsnotify.NewWatcher()
+			}
+			rev := put(t, other.Table(muster.TableTasks), "1", muster.None)
+			watch := s.Table(muster.TableTasks).Watch(t.Context())
+			mail := s.Inbox().Watch(t.Context(), "alice")
+			mark := all(t, s)
+			if c == "fails" {
+				if !s.watch.covers(s.dir.Tasks()) {
+					t.Fatal("the system does not watch")
+				}
+				s.watch.mu.Lock()
+				sys := s.watch.sys
+				s.watch.mu.Unlock()
+				sys.Close()
+			}
+			for i := range 3 {
+				rev = put(t, other.Table(muster.TableTasks), "1", rev)
+				for n := 0; n == 0; {
+					for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						mark, n = c.Mark, n+1
+					}
+					if n == 0 {
+						hinted(t, watch, "another's put")
+					}
+				}
+				if err := other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}); err != nil {
+					t.Fatal(err)
+				}
+				hinted(t, mail, "another's mail")
+			}
+		})
+	}
+}
+
+// Own changes give their hint at once: nothing else does in this test.
+func TestOwnChangesHintAtOnce(t *testing.T) {
+	s := opened(t, t.TempDir())
+	s.watch.poll = time.Hour
+	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many watches") }
+	ctx := t.Context()
+	tab := s.Table(muster.TableTasks)
+	documents, mail, log := tab.Watch(ctx), s.Inbox().Watch(ctx, "alice"), s.Log().Watch(ctx, muster.StreamEvents)
+	rev := put(t, tab, "1", muster.None)
+	hinted(t, documents, "a put")
+	if err := tab.Delete(ctx, "1", rev); err != nil {
+		t.Fatal(err)
+	}
+	hinted(t, documents, "a deletion")
+	if err := s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	hinted(t, mail, "a mail")
+	if _, err := s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	hinted(t, log, "a record")
+}
+
+// coarse is a file system with a slow clock and nothing but it to tell contents of one size apart.
+type coarse struct{ durable.OS }
+
+type coarseInfo struct{ os.FileInfo }
+
+func (i coarseInfo) ModTime() time.Time { return i.FileInfo.ModTime().Truncate(racy / 2) }
+func (i coarseInfo) Sys() any           { return nil }
+
+func (c coarse) Stat(name string) (os.FileInfo, error) {
+	fi, err := c.OS.Stat(name)
+	return coarseInfo{fi}, err
+}
+
+// A change within one tick of the file system's clock is seen.
+func TestCoarseClock(t *testing.T) {
+	root := t.TempDir()
+	s, err := OpenOn(durable.New(coarse{}), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	path := filepath.Join(root, ".tasks", "task_1.json")
+	if err := os.Mkdir(s.dir.Tasks(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var mark muster.Mark
+	for i := range 5 {
+		if err := os.WriteFile(path, fmt.Appendf(nil, `{"n":%d}`, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
+			if err != nil || string(c.Data) != fmt.Sprintf(`{"n":%d}`, i) {
+				t.Errorf("%s %v", c.Data, err)
+			}
+			n, mark = n+1, c.Mark
+		}
+		if n != 1 {
+			t.Errorf("change %d was seen %d times", i, n)
+		}
+	}
+}
+
+// The sweep beside a healthy watcher finds what no event has told.
+func TestSweepBesideAHealthyWatcher(t *testing.T) {
+	root := t.TempDir()
+	s := opened(t, root)
+	tasks := s.Table(muster.TableTasks)
+	put(t, tasks, "1", muster.None)
+	s.watch.rare = 300 * time.Millisecond
+	watch := tasks.Watch(t.Context())
+	mark := all(t, s)
+	s.watch.mu.Lock()
+	s.watch.sys.Remove(s.dir.Tasks()) // a watch that has gone deaf
+	s.watch.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n == 0; {
+		for range tasks.Changes(t.Context(), mark) {
+			n++
+		}
+		if n == 0 {
+			hinted(t, watch, "the sweep")
+		}
+	}
+}
+
+func all(t testing.TB, s *Store) (mark muster.Mark) {
+	t.Helper()
+	for c, err := range s.Table(muster.TableTasks).Changes(context.Background(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark = c.Mark
+	}
+	return mark
+}
+
+// counting is the real file system, with a count of what is looked at.
+type counting struct {
+	durable.FS
+	stats, opens, lists atomic.Int64
+}
+
+func (c *counting) Stat(name string) (os.FileInfo, error) {
+	c.stats.Add(1)
+	return c.FS.Stat(name)
+}
+
+func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (durable.File, error) {
+	c.opens.Add(1)
+	return c.FS.OpenFile(name, flag, perm)
+}
+
+func (c *counting) ReadDir(name string) ([]os.DirEntry, error) {
+	c.lists.Add(1)
+	return c.FS.ReadDir(name)
+}
+
+func (c *counting) reset() { c.stats.Store(0); c.opens.Store(0); c.lists.Store(0) }
+
+// With a watch, a change costs a look at one file; without one a look at each file's times; Get and Put never list.
+func TestChangesLookAtLittle(t *testing.T) {
+	const tasks = 300
+	root := t.TempDir()
+	disk := &counting{FS: durable.OS{}}
+	s, err := OpenOn(durable.New(disk), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.watch.open = fsnotify.NewWatcher
+	if err := os.Mkdir(s.dir.Tasks(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	for i := 1; i <= tasks; i++ {
+		path := filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", i))
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		os.Chtimes(path, old, old)
+	}
+	time.Sleep(racy + 20*time.Millisecond) // ctime cannot be set: the files must be old enough to be trusted
+
+	tab := s.Table(muster.TableTasks)
+	d, err := tab.Get(t.Context(), "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, tab, "7", d.Rev)
+	if n := disk.lists.Load(); n > 0 {
+		t.Errorf("a Get and a Put listed %d directories", n)
+	}
+	all(t, s)
+	time.Sleep(racy + 20*time.Millisecond)
+	mark := all(t, s)
+
+	disk.reset()
+	for range tab.Changes(t.Context(), mark) {
+		t.Error("something changed")
+	}
+	if disk.lists.Load() != 1 || disk.stats.Load() > tasks+5 || disk.opens.Load() > 2 {
+		t.Errorf("unwatched: %d lists, %d stats, %d opens", disk.lists.Load(), disk.stats.Load(), disk.opens.Load())
+	}
+
+	watch := tab.Watch(t.Context())
+	mark = all(t, s)
+	d, err = tab.Get(t.Context(), "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.reset()
+	put(t, tab, "7", d.Rev)
+	hinted(t, watch, "a put")
+	n := 0
+	for c := range tab.Changes(t.Context(), mark) {
+		n, mark = n+1, c.Mark
+	}
+	if n != 1 {
+		t.Errorf("%d changes", n)
+	}
+	if disk.lists.Load() > 0 || disk.stats.Load() > 10 || disk.opens.Load() > 10 {
+		t.Errorf("watched: %d lists, %d stats, %d opens", disk.lists.Load(), disk.stats.Load(), disk.opens.Load())
+	}
+}
+
+// Ten thousand inboxes are one directory to the system, and no goroutine each.
+func TestManyWatches(t *testing.T) {
+	const boxes = 10_000
+	root := t.TempDir()
+	s, other := opened(t, root), opened(t, root)
+	if err := os.MkdirAll(s.dir.Inbox(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := runtime.NumGoroutine()
+	watches := make([]<-chan struct{}, boxes)
+	for i := range watches {
+		watches[i] = s.Inbox().Watch(ctx, muster.Name("m"+strconv.Itoa(i)))
+	}
+	if n := runtime.NumGoroutine() - before; n > 5 {
+		t.Errorf("%d goroutines for %d watches", n, boxes)
+	}
+	if n := len(s.watch.sys.WatchList()); n != 1 {
+		t.Errorf("the system watches %d directories", n)
+	}
+	if err := other.Inbox().Put(ctx, "m4711", muster.Message{From: "bob", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	hinted(t, watches[4711], "a mail")
+	s.watch.sweep(s.watch.stop)
+	told := 0
+	for i, w := range watches {
+		select {
+		case <-w:
+			if i != 4711 {
+				told++
+			}
+		default:
+		}
+	}
+	if told > 0 {
+		t.Errorf("a mail and a sweep woke %d others", told)
+	}
+	cancel()
+	for _, w := range watches {
+		for range w {
+		}
+	}
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	if s.watch.stop != nil || s.watch.sys != nil || len(s.watch.dirs) > 0 {
+		t.Error("the watcher goes on without a watch")
+	}
+}
+
+// What is delivered is removed after the grace, by the timer or by a later process; what is not stays.
+func TestSegmentsAreRemoved(t *testing.T) {
+	root := t.TempDir()
+	s := opened(t, root)
+	s.boxes.grace = 30 * time.Millisecond
+	ctx := t.Context()
+	deliver := func(s *Store) {
+		t.Helper()
+		if err := s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		ms, end, err := s.Inbox().Peek(ctx, "alice", 0, 10)
+		if err != nil || len(ms) != 1 {
+			t.Fatal(ms, err)
+		}
+		if err := s.Inbox().Drop(ctx, "alice", end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sizes := func() (n int, bytes int64) {
+		b, err := s.boxes.box(ctx, "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		segs, err := b.segments()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range segs {
+			bytes += p.size
+		}
+		return len(segs), bytes
+	}
+	for range 3 {
+		deliver(s)
+	}
+	if n, bytes := sizes(); n == 0 || bytes == 0 {
+		t.Fatalf("at once there are %d segments with %d bytes", n, bytes)
+	}
+	for late := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n, bytes := sizes()
+		if n == 1 && bytes == 0 {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("there are still %d segments with %d bytes", n, bytes)
+		}
+	}
+	deliver(s)
+	s.Close()
+	later := opened(t, root)
+	later.boxes.grace = time.Nanosecond
+	deliver(later)
+	later.cleanNow(t, "alice")
+	s = later
+	if n, bytes := sizes(); n != 1 || bytes != 0 {
+		t.Errorf("another process leaves %d segments with %d bytes", n, bytes)
+	}
+}
+
+func (s *Store) cleanNow(t *testing.T, name muster.Name) {
+	t.Helper()
+	b, err := s.boxes.box(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		unlock, err := b.lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.clean(); err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+	}
+}

@@ -1,0 +1,132 @@
+package mem
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+
+	"muster"
+)
+
+// table is one table; its state's lock guards it.
+type table struct {
+	st    *state
+	name  string
+	docs  map[string]entry // deleted ones too, so that Changes can tell
+	seq   muster.Mark
+	hints hints
+}
+
+// entry is a document with the place of its last change. A nil data: deleted.
+type entry struct {
+	data []byte
+	at   muster.Mark
+}
+
+func (e entry) rev() muster.Rev {
+	if e.data == nil {
+		return muster.None
+	}
+	return muster.Rev(strconv.FormatUint(uint64(e.at), 10))
+}
+
+// Get returns the document.
+func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
+	if err := t.check(ctx, key); err != nil {
+		return muster.Doc{}, err
+	}
+	t.st.mu.Lock()
+	defer t.st.mu.Unlock()
+	e := t.docs[key]
+	if e.data == nil {
+		return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
+	}
+	return muster.Doc{Key: key, Rev: e.rev(), Data: bytes.Clone(e.data)}, nil
+}
+
+// Put writes the document if it is still at rev at.
+func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	if err := t.check(ctx, key); err != nil {
+		return muster.None, err
+	}
+	if !json.Valid(data) {
+		return muster.None, muster.Errorf(muster.Invalid, "the document %q for %s is not JSON", key, t.name)
+	}
+	return t.change(key, append([]byte{}, data...), at)
+}
+
+// Delete removes the document if it is still at rev at.
+func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
+	if err := t.check(ctx, key); err != nil {
+		return err
+	}
+	_, err := t.change(key, nil, at)
+	return err
+}
+
+func (t *table) change(key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	t.st.mu.Lock()
+	defer t.st.mu.Unlock()
+	e := t.docs[key]
+	if e.rev() != at {
+		return muster.None, muster.Errorf(muster.Stale, "%q in %s has changed meanwhile", key, t.name)
+	}
+	if e.data == nil && data == nil {
+		return muster.None, nil
+	}
+	t.seq++
+	e = entry{data: data, at: t.seq}
+	t.docs[key] = e
+	t.hints.tell()
+	return e.rev(), nil
+}
+
+// Changes yields each document that changed after since, as they are when the sequence is started.
+func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
+	return func(yield func(muster.Change, error) bool) {
+		for _, c := range t.changed(since) {
+			if err := ctx.Err(); err != nil {
+				yield(muster.Change{}, err)
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (t *table) changed(since muster.Mark) []muster.Change {
+	t.st.mu.Lock()
+	defer t.st.mu.Unlock()
+	var out []muster.Change
+	for key, e := range t.docs {
+		if e.at > since && (e.data != nil || since > 0) {
+			out = append(out, muster.Change{Doc: muster.Doc{Key: key, Rev: e.rev(), Data: bytes.Clone(e.data)}, Mark: e.at})
+		}
+	}
+	slices.SortFunc(out, func(a, b muster.Change) int { return cmp.Compare(a.Mark, b.Mark) })
+	return out
+}
+
+// Watch receives after changes until ctx ends.
+func (t *table) Watch(ctx context.Context) <-chan struct{} {
+	t.st.mu.Lock()
+	if t.hints == nil {
+		t.hints = hints{}
+	}
+	h := t.hints
+	t.st.mu.Unlock()
+	return h.watch(ctx, &t.st.mu)
+}
+
+func (t *table) check(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return checkName("the key of a document", key)
+}
