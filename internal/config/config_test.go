@@ -1,0 +1,237 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster"
+)
+
+// place makes a repository and a user's directory with these files; "" makes none.
+func place(t *testing.T, repo, user string) Options {
+	t.Helper()
+	o := Options{Root: t.TempDir(), UserDir: t.TempDir()}
+	for path, text := range map[string]string{filepath.Join(o.Root, File): repo, UserFile(o.UserDir): user} {
+		if text == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+func value(t *testing.T, vs []Value, name string) Value {
+	t.Helper()
+	for _, v := range vs {
+		if v.Name == name {
+			return v
+		}
+	}
+	t.Fatalf("no value %s", name)
+	return Value{}
+}
+
+func TestDefaults(t *testing.T) {
+	s, vs, err := Load(place(t, "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{Teammates: 4, MaxTurns: 50, MaxTokens: 8000, SubagentTurns: 30, IdleTimeout: time.Minute,
+		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
+	if d := cmp.Diff(want, s); d != "" {
+		t.Error(d)
+	}
+	for _, v := range vs {
+		if v.Source != "default" || v.Description == "" || strings.Contains(v.Description, "\n") {
+			t.Errorf("%+v", v)
+		}
+	}
+	if v := value(t, vs, "check_timeout"); v.Value != "10m" {
+		t.Errorf("shown as %q", v.Value)
+	}
+}
+
+func TestWhoOverridesWhom(t *testing.T) {
+	o := place(t,
+		"# ours\ncheck: go test ./...\nteammates: 3\nmax_turns: 20\nworktrees: {dir: ../lanes}\nlanding:\n  merge_commits: true\n",
+		"teammates: 2\nmax_turns: 10\nbash_timeout: 90s\nidle_timeout: 0\neffort: high\nsetup:\n")
+	o.Environ = []string{"MUSTER_TEAMMATES=5", "MUSTER_LAND=", "MUSTER_WORKTREES_DIR=/elsewhere", "MUSTER_SOMETHING=else"}
+	o.Flags = map[string]string{"teammates": "0", "check": "", "max-tokens": "500"}
+	s, vs, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, value, source string }{
+		{"teammates", "0", "flag --teammates"},
+		{"check", "", "flag --check"},
+		{"max_tokens", "500", "flag --max-tokens"},
+		{"max_turns", "20", "muster.yaml"},
+		{"worktrees.dir", "/elsewhere", "env MUSTER_WORKTREES_DIR"},
+		{"landing.merge_commits", "true", "muster.yaml"},
+		{"bash_timeout", "1m30s", "user config " + UserFile(o.UserDir)},
+		{"idle_timeout", "0s", "user config " + UserFile(o.UserDir)},
+		{"effort", "high", "user config " + UserFile(o.UserDir)},
+		{"setup", "", "default"},
+		{"land", "", "default"},
+	} {
+		if v := value(t, vs, c.name); v.Value != c.value || v.Source != c.source {
+			t.Errorf("%s is %q from %q, want %q from %q", c.name, v.Value, v.Source, c.value, c.source)
+		}
+	}
+	if s.Teammates != 0 || s.MaxTurns != 20 || !s.MergeCommits || s.BashTimeout != 90*time.Second || s.IdleTimeout != 0 || s.MaxTokens != 500 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTextIsTakenAsItIsWritten(t *testing.T) {
+	o := place(t, "check: true\nsetup: |\n  npm ci\n  make\nteam: \"a\"\nland: 2.10\n", "")
+	s, _, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Check != "true" || s.Setup != "npm ci\nmake" || s.Team != "a" || s.Land != "2.10" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
+	for _, c := range []struct {
+		repo, environ, flag string
+		want                string
+	}{
+		{repo: "check: x\nteamates: 3\n", want: `muster.yaml:2:1: there is no setting "teamates" (did you mean teammates?)`},
+		{repo: "landing: {merge: true}\n", want: `muster.yaml:1:11: there is no setting "landing.merge"`},
+		{repo: "zzzzzzzz: {merge: true}\n", want: `muster.yaml:1:1: there is no setting "zzzzzzzz"`},
+		{repo: "landing: true\n", want: "muster.yaml:1:10: settings are expected here"},
+		{repo: "teammates: many\n", want: `muster.yaml:1:12: teammates is a whole number, at least 0, not "many"`},
+		{repo: "max_turns: 0\n", want: `muster.yaml:1:12: max_turns is a whole number, at least 1, not "0"`},
+		{repo: "idle_timeout: 60\n", want: `muster.yaml:1:15: idle_timeout is a duration with its unit, such as 90s or 2m, not "60"`},
+		{repo: "idle_timeout: -60s\n", want: "muster.yaml:1:15: idle_timeout is a duration"},
+		{repo: "check_timeout: 0s\n", want: "muster.yaml:1:16: check_timeout is a duration"},
+		{repo: "landing:\n  merge_commits: yes\n", want: `muster.yaml:2:18: landing.merge_commits is true or false, not "yes"`},
+		{repo: "effort: huge\n", want: "muster.yaml:1:9: effort is one of minimal, low, medium"},
+		{repo: "check: [a, b]\n", want: "muster.yaml:1:8: check is one value, not a list or a mapping"},
+		{repo: "- check\n", want: "muster.yaml:1:1: settings are expected here"},
+		{repo: "check: 'a\n", want: "muster.yaml:1:"},
+		{repo: "check: a\ncheck: b\n", want: "muster.yaml:2:1: "},
+		{repo: "check: a\n---\ncheck: b\n", want: "muster.yaml: there are 2 documents"},
+		{repo: "check: a\nsetup: \xff\n", want: "muster.yaml:2: this line is not UTF-8"},
+		{repo: "model: gpt-5.5\n", want: `muster.yaml:1:8: "gpt-5.5" is not a model's name`},
+		{repo: "team: Lead\n", want: `muster.yaml:1:7: "Lead" cannot be a name`},
+		{environ: "MUSTER_MAX_TURNS=x", want: `MUSTER_MAX_TURNS: max_turns is a whole number`},
+		{flag: "x", want: `--teammates: teammates is a whole number`},
+	} {
+		o := place(t, c.repo, "")
+		o.Environ = []string{c.environ}
+		if c.flag != "" {
+			o.Flags = map[string]string{"teammates": c.flag}
+		}
+		_, _, err := Load(o)
+		if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: got %v, want %s", c.repo, err, c.want)
+		}
+	}
+	o := place(t, "", "")
+	o.Flags = map[string]string{"colour": "red"}
+	if _, _, err := Load(o); !errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("an unknown flag: %v", err)
+	}
+	o = place(t, "", "teamates: 1\n")
+	if _, _, err := Load(o); err == nil || !strings.HasPrefix(err.Error(), UserFile(o.UserDir)+":1:1: ") {
+		t.Errorf("the user's file: %v", err)
+	}
+}
+
+// A key must not go to a server that a repository names.
+func TestARepositoryCannotChooseTheServer(t *testing.T) {
+	const elsewhere = "openai/gpt-5.5@https://evil.example/v1"
+	o := place(t, "check: x\nmodel: "+elsewhere+"\n", "")
+	_, _, err := Load(o)
+	if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), "muster.yaml:2:8: a repository may not choose the server") ||
+		!strings.Contains(err.Error(), UserFile(o.UserDir)) {
+		t.Errorf("got %v", err)
+	}
+
+	o.Environ = []string{"OPENAI_API_KEY=secret", "ANTHROPIC_API_KEY=secret"}
+	if _, _, err := Load(o); err == nil {
+		t.Error("accepted beside keys")
+	}
+	o.Flags = map[string]string{"model": "anthropic/claude-sonnet-5"}
+	if s, _, err := Load(o); err != nil || s.Model != "anthropic/claude-sonnet-5" {
+		t.Errorf("overridden: %q, %v", s.Model, err)
+	}
+
+	o = place(t, "model: "+elsewhere+"\n", "model: anthropic/claude-sonnet-5\n")
+	if _, _, err := Load(o); err == nil {
+		t.Error("accepted over the user's own choice")
+	}
+	o = place(t, "model: "+elsewhere+"\n", "model: "+elsewhere+"\n")
+	if s, _, err := Load(o); err != nil || s.Model != elsewhere {
+		t.Errorf("the user says the same: %q, %v", s.Model, err)
+	}
+	o = place(t, "model: openai/gpt-5.5\n", "")
+	if s, _, err := Load(o); err != nil || s.Model != "openai/gpt-5.5" {
+		t.Errorf("without a server: %q, %v", s.Model, err)
+	}
+}
+
+func TestTheModelWhoseKeyIsSet(t *testing.T) {
+	for _, c := range []struct{ environ, model, source string }{
+		{"", "", "default"},
+		{"ANTHROPIC_API_KEY=", "", "default"},
+		{"OPENAI_API_KEY=k", "openai/gpt-5.5", "env OPENAI_API_KEY"},
+		{"ANTHROPIC_API_KEY=k", "anthropic/claude-sonnet-5", "env ANTHROPIC_API_KEY"},
+		{"OPENAI_API_KEY=k ANTHROPIC_API_KEY=k", "anthropic/claude-sonnet-5", "env ANTHROPIC_API_KEY"},
+		{"ANTHROPIC_API_KEY=k MUSTER_MODEL=openai/x", "openai/x", "env MUSTER_MODEL"},
+	} {
+		o := place(t, "", "")
+		o.Environ = strings.Fields(c.environ)
+		s, vs, err := Load(o)
+		if v := value(t, vs, "model"); err != nil || s.Model != c.model || v.Value != c.model || v.Source != c.source {
+			t.Errorf("%s: %q, %+v, %v", c.environ, s.Model, v, err)
+		}
+	}
+}
+
+func TestValuesHoldNoSecrets(t *testing.T) {
+	o := place(t, "", "")
+	o.Environ = []string{"ANTHROPIC_API_KEY=topsecret", "OPENAI_API_KEY=topsecret"}
+	o.Flags = map[string]string{"model": "openai/x@https://host.example/v1?key=topsecret"}
+	s, vs, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.Model, "key=topsecret") {
+		t.Errorf("the model itself lost its query: %q", s.Model)
+	}
+	for _, v := range vs {
+		if strings.Contains(v.Value+v.Source, "topsecret") {
+			t.Errorf("%+v", v)
+		}
+	}
+	o.Flags["model"] = "openai/x@https://me:topsecret@host.example/v1"
+	if _, _, err := Load(o); err == nil || strings.Contains(err.Error(), "topsecret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Table() {
+		if seen[s.Flag()] || seen[s.Env()] || s.at(&Settings{}) == nil || s.About == "" {
+			t.Errorf("%+v", s)
+		}
+		seen[s.Flag()], seen[s.Env()] = true, true
+	}
+}

@@ -1,0 +1,96 @@
+package git
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// setting is one value of git's config that a call is given, above all files.
+type setting struct{ key, value string }
+
+// always are the settings of every call.
+var always = []setting{
+	{"core.hooksPath", "/dev/null"},
+	{"core.fsmonitor", "false"},
+	{"commit.gpgSign", "false"},
+	{"tag.gpgSign", "false"},
+	{"log.showSignature", "false"},
+	{"merge.verifySignatures", "false"},
+	{"merge.autoStash", "false"}, // refs/stash is shared by all worktrees
+	{"merge.conflictStyle", "merge"},
+	{"rerere.enabled", "false"},
+	{"submodule.recurse", "false"},
+	{"diff.ignoreSubmodules", "all"}, // looking into a nested repository would obey its config
+	{"gc.auto", "0"},
+	{"core.filesRefLockTimeout", "100"}, // milliseconds; a repository may say forever
+	{"core.packedRefsTimeout", "1000"},
+	{"maintenance.auto", "false"},
+	{"core.fsync", "committed,reference,-loose-object"},
+	{"core.fsyncMethod", "fsync"},
+	{"core.quotePath", "false"},
+	{"core.safecrlf", "false"},
+	{"i18n.commitEncoding", "utf-8"},
+	{"i18n.logOutputEncoding", "utf-8"},
+	{"color.ui", "false"},
+}
+
+// textMerge is what a merge driver of the config becomes: git's own merge of text, conflict markers and all. (An empty
+// driver would take "ours" silently.)
+const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B"
+
+// harmless are the commands that neither convert file contents, nor merge, nor show differences.
+var harmless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref", "for-each-ref",
+	"show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "write-tree", "mktree", "pack-objects",
+	"merge-file", "check-ref-format", "check-ignore"}
+
+func runsDrivers(args []string) bool {
+	if len(args) == 0 || slices.Contains(harmless, args[0]) {
+		return false
+	}
+	return !(args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout")))
+}
+
+// drivers are the settings that disarm each filter and merge driver that git's config, as dir sees it, names now.
+// They are read before every call that could run one: an agent can add one at any time.
+func (r *Repo) drivers(ctx context.Context, dir string, env []string) ([]setting, error) {
+	out, err := r.exec(ctx, Call{Dir: dir, Env: env, Args: []string{"config", "-z", "--name-only", "--get-regexp", `^(filter|merge)\.`}}, always)
+	if err != nil && code(err) != 1 { // 1: no such key
+		return nil, err
+	}
+	var over []setting
+	seen := map[string]bool{}
+	for key := range strings.SplitSeq(out, "\x00") {
+		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
+		if first < 0 || first == last || seen[key[:last]] {
+			continue
+		}
+		driver := key[:last]
+		seen[driver] = true
+		if strings.HasPrefix(driver, "merge.") {
+			over = append(over, setting{driver + ".driver", textMerge})
+			continue
+		}
+		over = append(over, setting{driver + ".clean", ""}, setting{driver + ".smudge", ""},
+			setting{driver + ".process", ""}, setting{driver + ".required", "false"})
+	}
+	return over, nil
+}
+
+// plainDiff makes a command that shows differences show git's own: an external diff or a textconv cannot be unset by a
+// setting, only refused by an option.
+func plainDiff(args []string) []string {
+	if len(args) == 0 {
+		return args
+	}
+	var opts []string
+	switch args[0] {
+	case "diff", "log", "show", "diff-tree", "diff-index", "diff-files", "format-patch", "whatchanged":
+		opts = []string{"--no-ext-diff", "--no-textconv"}
+	case "blame", "grep":
+		opts = []string{"--no-textconv"}
+	default:
+		return args
+	}
+	return slices.Concat(args[:1], opts, args[1:])
+}

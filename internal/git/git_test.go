@@ -1,0 +1,215 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+)
+
+func open(t *testing.T, dir string) *git.Repo {
+	t.Helper()
+	r, err := git.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestOpenFindsTheMainWorktree(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"pkg/deep/a.txt": "a\n"})
+	gittest.Git(t, root, "worktree", "add", "-q", "-b", "other", root+"-linked")
+	for _, dir := range []string{root, root + "/pkg/deep", root + "-linked", root + "-linked/pkg", root + "/.git"} {
+		r := open(t, dir)
+		if r.Root() != root || r.CommonDir() != filepath.Join(root, ".git") {
+			t.Errorf("from %s: root %s, common %s", dir, r.Root(), r.CommonDir())
+		}
+	}
+	t.Setenv("GIT_DIR", t.TempDir())
+	t.Setenv("GIT_INDEX_FILE", "/nowhere")
+	if r := open(t, root); r.Root() != root {
+		t.Errorf("with GIT_DIR set: root %s", r.Root())
+	}
+}
+
+func TestOpenSaysWhyNot(t *testing.T) {
+	gittest.Env(t)
+	dir := t.TempDir()
+	gittest.Git(t, dir, "init", "-q", "--bare", "bare")
+	gittest.Git(t, dir, "init", "-q", "empty")
+	gittest.Git(t, dir, "init", "-q", "broken")
+	if err := os.WriteFile(dir+"/broken/.git/config", []byte("[core"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir+"/plain", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		dir, says, hint string
+		code            *muster.Error
+	}{
+		{"bare", "is a bare repository", "git clone", muster.ErrInvalid},
+		{"empty", "no commit yet", `git commit --allow-empty -m "start"`, muster.ErrInvalid},
+		{"plain", "is not in a git repository", "git init", muster.ErrNotFound},
+		{"broken", "git cannot read the repository", "", muster.ErrUnavailable},
+		{"missing", "there is no directory", "", muster.ErrNotFound},
+	} {
+		_, err := git.Open(t.Context(), filepath.Join(dir, c.dir))
+		e, ok := errors.AsType[*muster.Error](err)
+		if !ok || !errors.Is(err, c.code) || !strings.Contains(e.Message, c.says) || !strings.Contains(e.Hint, c.hint) {
+			t.Errorf("%s: %#v", c.dir, err)
+		}
+	}
+	old := t.TempDir()
+	if err := os.WriteFile(old+"/git", []byte("#!/bin/sh\necho git version 2.38.9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", old+":"+os.Getenv("PATH"))
+	if _, err := git.Open(t.Context(), dir); !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "2.38.9 is too old") {
+		t.Errorf("old git: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := git.Open(t.Context(), dir); !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "not installed") {
+		t.Errorf("no git: %v", err)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	check := func(want string) {
+		t.Helper()
+		name, email := open(t, root).Identity(t.Context())
+		if got := name + " <" + email + ">"; got != want {
+			t.Errorf("identity %s, want %s", got, want)
+		}
+	}
+	check("Ann Tester <ann@example.com>")
+	for _, v := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
+		t.Setenv(v, "")
+	}
+	check("muster <muster@localhost>")
+	gittest.Git(t, root, "config", "user.name", "Bo")
+	gittest.Git(t, root, "config", "user.email", "bo@example.com")
+	check("Bo <bo@example.com>")
+}
+
+func TestMergeTree(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "1\n2\n3\n4\n5\n", "b": "b\n"})
+	r := open(t, root)
+	commit := func(branch string, files map[string]string) string {
+		gittest.Git(t, root, "switch", "-q", "-c", branch, "main")
+		gittest.Write(t, root, files)
+		gittest.Git(t, root, "add", "-A")
+		gittest.Git(t, root, "commit", "-q", "-m", branch)
+		return gittest.Git(t, root, "rev-parse", "HEAD")
+	}
+	one := commit("one", map[string]string{"a": "1 one\n2\n3\n4\n5\n"})
+	two := commit("two", map[string]string{"a": "1\n2\n3\n4\n5 two\n", "b c\nd": "new\n"})
+	three := commit("three", map[string]string{"a": "1 three\n2\n3\n4\n5\n", "b": "three\n", "b c\nd": "other\n"})
+	before := gittest.Checkout(t, root)
+
+	tree, conflicts, err := r.MergeTree(t.Context(), one, two)
+	if err != nil || len(conflicts) != 0 {
+		t.Fatal(conflicts, err)
+	}
+	if got := gittest.Git(t, root, "cat-file", "-p", tree+":a"); got != "1 one\n2\n3\n4\n5 two" {
+		t.Errorf("merged: %q", got)
+	}
+	merged, err := r.CommitTree(t.Context(), tree, []string{one, two}, "merged\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gittest.Git(t, root, "log", "-1", "--format=%an %ce %P %s", merged); got != "Ann Tester ann@example.com "+one+" "+two+" merged" {
+		t.Errorf("commit: %s", got)
+	}
+	_, conflicts, err = r.MergeTree(t.Context(), merged, three)
+	if err != nil || strings.Join(conflicts, "|") != "a|b c\nd" {
+		t.Errorf("conflicts %q, %v", conflicts, err)
+	}
+	if _, _, err = r.MergeTree(t.Context(), one, "0123456789012345678901234567890123456789"); err == nil {
+		t.Error("a commit that is not there was merged")
+	}
+	if gittest.Checkout(t, root) != before {
+		t.Error("merging touched the user's checkout")
+	}
+}
+
+func TestStatusAncestorsExclude(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	r := open(t, root)
+	ctx := t.Context()
+	head, err := r.Head(ctx)
+	if err != nil || head != gittest.Git(t, root, "rev-parse", "HEAD") {
+		t.Fatal(head, err)
+	}
+	if b, err := r.CurrentBranch(ctx); b != "refs/heads/main" || err != nil {
+		t.Error(b, err)
+	}
+	if dirty, err := r.Status(ctx, root); dirty || err != nil {
+		t.Error("clean, but", dirty, err)
+	}
+	gittest.Write(t, root, map[string]string{".team/x": "x", ".worktrees/y/z": "z"})
+	for range 2 {
+		if err := r.Exclude(ctx, []string{"/.team/", "/.worktrees/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := gittest.Read(t, root, ".git/info/exclude"); strings.Count(got, "/.team/\n") != 1 || !strings.Contains(got, "git ls-files --others") {
+		t.Errorf("exclude: %q", got)
+	}
+	if dirty, err := r.Status(ctx, root); dirty || err != nil {
+		t.Error("excluded, but", dirty, err)
+	}
+	gittest.Write(t, root, map[string]string{"b": "b\n"})
+	if dirty, err := r.Status(ctx, root); !dirty || err != nil {
+		t.Error("an untracked file, but", dirty, err)
+	}
+	gittest.Git(t, root, "commit", "-q", "--allow-empty", "-m", "next")
+	next, _ := r.Head(ctx)
+	if up, err := r.IsAncestor(ctx, head, next); !up || err != nil {
+		t.Error("ancestor:", up, err)
+	}
+	if up, err := r.IsAncestor(ctx, next, head); up || err != nil {
+		t.Error("no ancestor:", up, err)
+	}
+	gittest.Git(t, root, "checkout", "-q", "--detach")
+	if b, err := r.CurrentBranch(ctx); b != "" || err != nil {
+		t.Error(b, err)
+	}
+	for rev, want := range map[string]*muster.Error{"nope": muster.ErrNotFound, "-x": muster.ErrInvalid, "": muster.ErrInvalid} {
+		if _, err := r.Resolve(ctx, rev); !errors.Is(err, want) {
+			t.Errorf("%q: %v", rev, err)
+		}
+	}
+}
+
+func TestTheEndOfTheContextEndsGit(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	started := make(chan struct{})
+	ended := make(chan error)
+	go func() {
+		close(started)
+		_, err := r.Run(ctx, root, "-c", "alias.wait=!sleep 60", "wait")
+		ended <- err
+	}()
+	<-started
+	cancel(why)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, why) {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("git goes on")
+	}
+}

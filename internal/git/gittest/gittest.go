@@ -1,0 +1,156 @@
+// Package gittest makes real repositories for tests: no settings of the machine's, an identity of their own.
+package gittest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Main is for a package whose tests run in parallel: Env once, for all of them.
+func Main(m *testing.M) {
+	home, err := os.MkdirTemp("", "home-")
+	if err != nil {
+		panic(err)
+	}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "GIT_") {
+			os.Unsetenv(name)
+		}
+	}
+	for name, value := range env(home) {
+		os.Setenv(name, value)
+	}
+	os.Setenv(prepared, "1")
+	code := m.Run()
+	os.RemoveAll(home)
+	os.Exit(code)
+}
+
+// prepared says that Main was here.
+const prepared = "MUSTER_TEST_GIT_ENV"
+
+func env(home string) map[string]string {
+	return map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "EMAIL": "", "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME": "Ann Tester", "GIT_AUTHOR_EMAIL": "ann@example.com",
+		"GIT_COMMITTER_NAME": "Ann Tester", "GIT_COMMITTER_EMAIL": "ann@example.com"}
+}
+
+// Env gives the test an empty home and a git that knows nobody but "Ann Tester <ann@example.com>".
+func Env(t testing.TB) {
+	t.Helper()
+	if os.Getenv(prepared) != "" {
+		return
+	}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "GIT_") {
+			t.Setenv(name, "")
+			os.Unsetenv(name)
+		}
+	}
+	for name, value := range env(t.TempDir()) {
+		t.Setenv(name, value)
+	}
+}
+
+// Repo makes a repository on branch main with one commit of the files, and returns its root.
+func Repo(t testing.TB, files map[string]string) string {
+	t.Helper()
+	Env(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "repo")
+	Git(t, "", "init", "-q", "-b", "main", dir)
+	Write(t, dir, files)
+	Git(t, dir, "add", "-A")
+	Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
+	return dir
+}
+
+// Write puts files below dir.
+func Write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Read is the text of a file below dir, "" when it is not there.
+func Read(t testing.TB, dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Git runs git as a user would, in dir, and returns what it prints, trimmed. It must succeed.
+func Git(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	out, err := Try(dir, args...)
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Try is Git that may fail.
+func Try(dir string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Checkout describes the user's checkout to the byte: HEAD, branch, index and every file that is not the team's.
+// Compare it before and after.
+func Checkout(t testing.TB, root string) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(Git(t, root, "rev-parse", "HEAD") + "\n")
+	head, err := os.ReadFile(filepath.Join(root, ".git", "HEAD"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Write(head)
+	b.WriteString(Git(t, root, "ls-files", "-s") + "\n")
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		switch rel {
+		case ".git", ".tasks", ".team", ".worktrees", ".transcripts":
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b.WriteString(rel + " " + info.Mode().String())
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			b.WriteString(" " + info.ModTime().String() + "\n" + string(data))
+		}
+		b.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,33 @@
+package git
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"muster"
+)
+
+// Pack makes the commits in want, and all they need beyond the commits in have, durable: objects that are still loose
+// come into a pack, which git syncs; then the pack's directory is synced. Call it before a commit's id is recorded.
+func (r *Repo) Pack(ctx context.Context, want, have []string) error {
+	var in strings.Builder
+	for _, w := range want {
+		in.WriteString(w + "\n")
+	}
+	for _, h := range have {
+		if h != "" {
+			in.WriteString("^" + h + "\n")
+		}
+	}
+	packs := filepath.Join(r.common, "objects", "pack")
+	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: in.String(), Args: []string{"pack-objects", "--revs", "--incremental", "--non-empty",
+		"--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
+	}
+	if err := syncDir(packs); err != nil {
+		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", packs, err)
+	}
+	return nil
+}

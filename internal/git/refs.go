@@ -1,0 +1,210 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"muster"
+)
+
+// Resolve is the commit that rev names. Errors: NotFound, Invalid.
+func (r *Repo) Resolve(ctx context.Context, rev string) (string, error) {
+	return r.ResolveIn(ctx, r.common, rev)
+}
+
+// ResolveIn is Resolve as the worktree at dir sees it: HEAD is that worktree's.
+func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
+	if rev == "" || strings.HasPrefix(rev, "-") || strings.ContainsAny(rev, "\n\x00") {
+		return "", muster.Errorf(muster.Invalid, "%q does not name a commit", rev)
+	}
+	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{commit}")
+	if err == nil {
+		return strings.TrimSpace(out), nil
+	}
+	if code(err) > 0 {
+		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
+	}
+	return "", err
+}
+
+// Head is the commit of the user's checkout.
+func (r *Repo) Head(ctx context.Context) (string, error) { return r.Resolve(ctx, "HEAD") }
+
+// CurrentBranch is the branch of the user's checkout as refs/heads/..., "" when its HEAD is detached.
+func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
+	out, err := r.Run(ctx, r.common, "symbolic-ref", "-q", "HEAD")
+	if code(err) == 1 {
+		return "", nil
+	}
+	return strings.TrimSpace(out), err
+}
+
+// IsAncestor reports whether commit a is b or lies in its history.
+func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
+	_, err := r.Run(ctx, r.common, "merge-base", "--is-ancestor", a, b)
+	if code(err) == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Ref is the value of a ref, "" when there is none.
+func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
+	all, err := r.Refs(ctx, ref)
+	return all[ref], err
+}
+
+// Refs are the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
+func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
+	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, patterns...)
+	out, err := r.Run(ctx, r.common, args...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(out) {
+		if ref, sha, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			all[ref] = sha
+		}
+	}
+	return all, nil
+}
+
+// RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
+// must be there and stays. Both "": it must not exist.
+type RefUpdate struct{ Ref, New, Old string }
+
+// UpdateRefs moves all the refs or none, and syncs them to disk. It waits a few seconds for another git that holds a lock;
+// a lock that was left long ago it breaks. Once git has begun, the end of ctx does not stop it.
+// Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way, Unavailable.
+func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
+	script, err := transaction(updates)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Whole: true, Args: []string{"update-ref", "-m", "muster", "--stdin"}})
+		if err == nil {
+			return r.syncRefs(updates)
+		}
+		if _, isExit := errors.AsType[*ExitError](err); !isExit {
+			return err
+		}
+		if why := r.whyNot(ctx, updates); why != nil {
+			return why
+		}
+		// Every ref is where it should be: another git holds a lock, or died with it.
+		held := time.Since(began)
+		if held > 5*time.Second {
+			return r.lockedOut(updates, err)
+		}
+		if held > time.Second {
+			if err := breakAbandoned(r.locksOf(updates)); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+func transaction(updates []RefUpdate) (string, error) {
+	var b strings.Builder
+	b.WriteString("start\n")
+	for _, u := range updates {
+		if !strings.HasPrefix(u.Ref, "refs/") || strings.ContainsAny(u.Ref, " \t\n\x00\"") || !isID(u.New) || !isID(u.Old) {
+			return "", muster.Errorf(muster.Invalid, "%q cannot be moved from %q to %q", u.Ref, u.Old, u.New)
+		}
+		switch {
+		case u.Old == "" && u.New == "":
+			b.WriteString("verify " + u.Ref + "\n")
+		case u.Old == "":
+			b.WriteString("create " + u.Ref + " " + u.New + "\n")
+		case u.New == "":
+			b.WriteString("delete " + u.Ref + " " + u.Old + "\n")
+		case u.New == u.Old:
+			b.WriteString("verify " + u.Ref + " " + u.Old + "\n")
+		default:
+			b.WriteString("update " + u.Ref + " " + u.New + " " + u.Old + "\n")
+		}
+	}
+	b.WriteString("prepare\ncommit\n")
+	return b.String(), nil
+}
+
+// isID reports whether s is a whole object id, or "".
+func isID(s string) bool {
+	return (len(s) == 0 || len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// whyNot says what is wrong with refs that did not move; nil when nothing is, so that trying again makes sense.
+func (r *Repo) whyNot(ctx context.Context, updates []RefUpdate) error {
+	var patterns []string
+	for _, u := range updates {
+		for ref := u.Ref; strings.Count(ref, "/") > 1; ref = ref[:strings.LastIndexByte(ref, '/')] {
+			patterns = append(patterns, ref)
+		}
+	}
+	now, err := r.Refs(ctx, patterns...)
+	if err != nil {
+		return err
+	}
+	for _, u := range updates {
+		if now[u.Ref] != u.Old {
+			return muster.Errorf(muster.Stale, "%s is at %s, not at %s", u.Ref, short(now[u.Ref]), short(u.Old))
+		}
+		if u.Old != "" {
+			continue
+		}
+		for ref := range now {
+			if strings.HasPrefix(u.Ref, ref+"/") || strings.HasPrefix(ref, u.Ref+"/") {
+				return muster.Errorf(muster.Held, "%s cannot be made: the name of %s is in its way", u.Ref, ref).
+					WithHint("git branch -m %s ANOTHER-NAME", strings.TrimPrefix(ref, "refs/heads/"))
+			}
+		}
+	}
+	return nil
+}
+
+func short(sha string) string {
+	if sha == "" {
+		return "nothing"
+	}
+	return sha[:min(len(sha), 7)]
+}
+
+// syncRefs makes the names of moved refs durable; git has synced the files themselves.
+func (r *Repo) syncRefs(updates []RefUpdate) error {
+	dirs := map[string]bool{}
+	add := func(dir string) error {
+		if dirs[dir] {
+			return nil
+		}
+		dirs[dir] = true
+		// A directory that a deletion emptied is gone, and a repository may keep its refs in another form.
+		if err := syncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", dir, err)
+		}
+		return nil
+	}
+	for _, u := range updates {
+		for dir := filepath.Dir(filepath.FromSlash(u.Ref)); dir != "."; dir = filepath.Dir(dir) {
+			if err := add(filepath.Join(r.common, dir)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := add(filepath.Join(r.common, "reftable")); err != nil {
+		return err
+	}
+	return add(r.common) // packed-refs
+}

@@ -1,0 +1,151 @@
+package git_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+)
+
+func TestUpdateRefs(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	ctx := t.Context()
+	one, _ := r.Head(ctx)
+	tree, err := r.Tree(ctx, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := r.CommitTree(ctx, tree, []string{one}, "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(want *muster.Error, u ...git.RefUpdate) {
+		t.Helper()
+		err := r.UpdateRefs(ctx, u)
+		if want == nil && err != nil || want != nil && !errors.Is(err, want) {
+			t.Fatalf("%v: %v", u, err)
+		}
+	}
+	is := func(ref, want string) {
+		t.Helper()
+		if got, err := r.Ref(ctx, ref); got != want || err != nil {
+			t.Fatalf("%s is %s (%v), want %s", ref, got, err, want)
+		}
+	}
+	const target, fence = "refs/heads/muster/demo", "refs/muster/landing/1-1"
+	do(nil, git.RefUpdate{Ref: target, New: one}, git.RefUpdate{Ref: fence, New: two})
+	is(target, one)
+	// The landing: all or nothing.
+	do(nil, git.RefUpdate{Ref: target, New: two, Old: one}, git.RefUpdate{Ref: fence, Old: two})
+	is(target, two)
+	is(fence, "")
+	do(muster.ErrStale, git.RefUpdate{Ref: target, New: one, Old: two}, git.RefUpdate{Ref: fence, Old: two})
+	is(target, two)
+	do(muster.ErrStale, git.RefUpdate{Ref: target, New: one, Old: one})                  // verify
+	do(muster.ErrStale, git.RefUpdate{Ref: target, New: one})                            // create
+	do(muster.ErrStale, git.RefUpdate{Ref: target}, git.RefUpdate{Ref: fence, New: one}) // must not exist
+	is(fence, "")
+	do(nil, git.RefUpdate{Ref: fence}, git.RefUpdate{Ref: fence + "0", New: one})
+	do(muster.ErrHeld, git.RefUpdate{Ref: target + "/below", New: one})
+	do(muster.ErrHeld, git.RefUpdate{Ref: "refs/heads/muster", New: one})
+	do(muster.ErrInvalid, git.RefUpdate{Ref: "HEAD", New: one})
+	do(muster.ErrInvalid, git.RefUpdate{Ref: "refs/heads/a b", New: one})
+	do(muster.ErrInvalid, git.RefUpdate{Ref: target, New: "main", Old: two})
+	do(nil, git.RefUpdate{Ref: target, Old: two})
+	is(target, "")
+}
+
+func TestUpdateRefsWaitsForALock(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, _ := r.Head(t.Context())
+	lock := filepath.Join(root, ".git/refs/heads/x.lock")
+	if err := os.WriteFile(lock, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(100*time.Millisecond, func() { os.Remove(lock) })
+	defer timer.Stop()
+	if err := r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Many writers count on one ref: no step is lost, and whoever was too late is told so.
+func TestUpdateRefsIsCompareAndSet(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	ctx := t.Context()
+	head, _ := r.Head(ctx)
+	tree, _ := r.Tree(ctx, head)
+	const ref = "refs/heads/count"
+	if err := r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: head}}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var stale atomic.Int32
+	for range 4 {
+		wg.Go(func() {
+			for done := 0; done < 5; {
+				old, err := r.Ref(ctx, ref)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				next, err := r.CommitTree(ctx, tree, []string{old}, "step")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				switch err := r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: next, Old: old}}); {
+				case err == nil:
+					done++
+				case errors.Is(err, muster.ErrStale):
+					stale.Add(1)
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := gittest.Git(t, root, "rev-list", "--count", head+".."+ref); n > "20" || n == "" {
+		t.Errorf("%s steps, %d were stale", n, stale.Load())
+	}
+}
+
+func TestPackBringsLooseObjects(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	r := open(t, root)
+	ctx := t.Context()
+	base, _ := r.Head(ctx)
+	gittest.Write(t, root, map[string]string{"b": "b\n"})
+	gittest.Git(t, root, "add", "-A")
+	gittest.Git(t, root, "commit", "-q", "-m", "two")
+	head, _ := r.Head(ctx)
+	for range 2 { // the second has nothing left to do
+		if err := r.Pack(ctx, []string{head}, []string{base}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packs, _ := filepath.Glob(root + "/.git/objects/pack/*.pack")
+	if len(packs) != 1 {
+		t.Fatalf("packs: %v", packs)
+	}
+	gittest.Git(t, root, "prune-packed") // what is left loose was not packed
+	if loose, _ := filepath.Glob(root + "/.git/objects/??/" + head[2:]); len(loose) != 0 {
+		t.Errorf("the commit is not in the pack: %v", loose)
+	}
+	gittest.Git(t, root, "fsck", "--strict")
+	if err := r.Pack(ctx, []string{"0123456789012345678901234567890123456789"}, nil); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("a missing commit: %v", err)
+	}
+}

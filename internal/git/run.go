@@ -1,0 +1,159 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Call is one run of git.
+type Call struct {
+	Dir   string // where git stands: the top level of a worktree, or the git directory
+	Args  []string
+	Stdin string
+	Env   []string // added to the clean environment: GIT_INDEX_FILE and such
+	// Upward lets git look above Dir for the repository. Only finding one needs it: a lane that lost its .git file must
+	// not be taken for a directory of the user's checkout.
+	Upward bool
+	// Bare lets git read no working tree.
+	Bare bool
+	// Whole lets git end by itself, whatever becomes of ctx and of this process: a git that moves refs and is asked to
+	// stop may leave its locks behind. Only for calls that end at once; their output is dropped, so that no broken pipe ends them.
+	Whole bool
+}
+
+// ExitError is a git that ended with a code other than 0.
+type ExitError struct {
+	Args   []string
+	Code   int // -1 when a signal ended it
+	Stderr string
+}
+
+func (e *ExitError) Error() string {
+	text := strings.TrimSpace(e.Stderr)
+	if text == "" {
+		text = fmt.Sprintf("exit %d", e.Code)
+	}
+	what := "git"
+	if len(e.Args) > 0 {
+		what += " " + e.Args[0]
+	}
+	return what + ": " + text
+}
+
+// code is the exit code of err; 0 for nil, -1 when err is something else.
+func code(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*ExitError](err); ok {
+		return e.Code
+	}
+	return -1
+}
+
+// Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the context's.
+func (r *Repo) Run(ctx context.Context, dir string, args ...string) (string, error) {
+	return r.Do(ctx, Call{Dir: dir, Args: args})
+}
+
+// Do runs one call. The end of ctx asks git to stop (it then removes its lock files), and kills it when it does not.
+func (r *Repo) Do(ctx context.Context, c Call) (string, error) {
+	over := always
+	if runsDrivers(c.Args) {
+		names, err := r.drivers(ctx, c.Dir, c.Env)
+		if err != nil {
+			return "", err
+		}
+		over = append(slices.Clip(over), names...)
+	}
+	return r.exec(ctx, c, over)
+}
+
+func (r *Repo) exec(ctx context.Context, c Call, over []setting) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", context.Cause(ctx)
+	}
+	args := []string{"-C", c.Dir, "--no-pager"}
+	if c.Bare {
+		args = append(args, "--bare")
+	}
+	args = append(args, plainDiff(c.Args)...)
+	if c.Whole {
+		ctx = context.WithoutCancel(ctx)
+	}
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = append(slices.Clip(r.base), overrides(over)...)
+	if c.Dir == r.common {
+		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // said, not found: git may be told to find no bare ones
+	} else if !c.Upward {
+		cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
+	}
+	cmd.Env = append(cmd.Env, c.Env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdin = strings.NewReader(c.Stdin)
+	apart(cmd)
+	if c.Whole {
+		cmd.Stdout = nil
+	} else {
+		withUs(cmd)
+	}
+	cmd.Cancel = func() error { return askToStop(cmd.Process) }
+	cmd.WaitDelay = 2 * time.Second
+	err := cmd.Run()
+	if err == nil {
+		return out.String(), nil
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return out.String(), &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: errs.String()}
+	}
+	return "", err
+}
+
+// kept are the GIT_* of the user's environment that say where git and its settings lie, not which repository it is.
+var kept = []string{"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
+
+// Environ is env without what redirects git: for the runtime's own calls and for the programs that it starts.
+func Environ(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name)
+	})
+}
+
+func cleanEnv(env []string) []string {
+	env = slices.DeleteFunc(Environ(env), func(kv string) bool {
+		return strings.HasPrefix(kv, "LANGUAGE=") || strings.HasPrefix(kv, "LC_ALL=")
+	})
+	return append(env,
+		"LC_ALL=C",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true",
+		"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no",
+		"GIT_PAGER=cat",
+		"GIT_OPTIONAL_LOCKS=0",
+		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", // nothing is fetched, not even a partial clone's missing blobs
+	)
+}
+
+// overrides hands settings to git through the environment: keys may hold any character there, and git's own children
+// get them too.
+func overrides(over []setting) []string {
+	env := make([]string, 0, 2*len(over)+1)
+	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(over)))
+	for i, s := range over {
+		n := strconv.Itoa(i)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
+	}
+	return env
+}

@@ -1,0 +1,135 @@
+package git_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/internal/git/gittest"
+)
+
+// Everything in a repository that can make git start a program, each leaving a trace: nothing of it may run.
+func TestTheRepositoryRunsNothing(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a.txt": "1\n2\n3\n", ".gitattributes": "*.txt filter=trap diff=trap merge=trap\n"})
+	traces := t.TempDir()
+	trap := func(name string) string {
+		path := filepath.Join(traces, name+".sh")
+		script := "#!/bin/sh\ntouch " + filepath.Join(traces, "ran-"+name) + "\ncat 2>/dev/null\nexit 0\n"
+		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	set := func(key, value string) { gittest.Git(t, root, "config", key, value) }
+	arm := func() {
+		set("filter.trap.clean", trap("clean"))
+		set("filter.trap.smudge", trap("smudge"))
+		set("filter.trap.required", "true")
+		set("filter.odd=n.ame.process", trap("process"))
+		set("merge.trap.driver", trap("merge"))
+		set("diff.trap.command", trap("diffcommand"))
+		set("diff.trap.textconv", trap("textconv"))
+		set("diff.external", trap("external"))
+		set("core.fsmonitor", trap("fsmonitor"))
+		set("core.editor", trap("editor"))
+		set("core.pager", trap("pager"))
+		set("gpg.program", trap("gpg"))
+		set("commit.gpgSign", "true")
+		set("core.sshCommand", trap("ssh"))
+		set("remote.origin.url", "ssh://localhost/x")
+		set("core.hooksPath", traces+"/hooks")
+		if err := os.MkdirAll(traces+"/hooks", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range []string{"pre-commit", "post-commit", "post-checkout", "post-merge", "reference-transaction", "commit-msg", "prepare-commit-msg", "post-index-change", "pre-merge-commit"} {
+			if err := os.Rename(trap(h), traces+"/hooks/"+h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// An include that only a linked worktree sees.
+		gittest.Write(t, traces, map[string]string{"inc": "[filter \"late\"]\n\tsmudge = " + trap("late") + "\n\tclean = " + trap("late") + "\n"})
+		set("includeIf.gitdir:**/worktrees/**.path", traces+"/inc")
+	}
+	gittest.Write(t, root, map[string]string{"b.late": "b\n", ".git/info/attributes": "*.late filter=late\n*.odd filter=odd=n.ame\n", "c.odd": "c\n"})
+	gittest.Git(t, root, "add", "-A")
+	gittest.Git(t, root, "commit", "-q", "-m", "files")
+	arm()
+	ran := func() []string {
+		got, _ := filepath.Glob(traces + "/ran-*")
+		for i := range got {
+			got[i] = strings.TrimPrefix(filepath.Base(got[i]), "ran-")
+		}
+		return got
+	}
+	// The traps are real: git without our care falls into them.
+	gittest.Git(t, root, "worktree", "add", "-q", "--detach", root+"-trap")
+	if got := ran(); len(got) < 3 {
+		t.Fatalf("the traps do not work: only %v ran", got)
+	}
+	gittest.Git(t, root, "worktree", "remove", "--force", root+"-trap")
+	for _, name := range ran() {
+		os.Remove(traces + "/ran-" + name)
+	}
+
+	r := open(t, root)
+	ctx := t.Context()
+	head, err := r.Head(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := root + "-lane"
+	if err := r.AddWorktree(ctx, lane, "", head); err != nil {
+		t.Fatal(err)
+	}
+	if got := gittest.Read(t, lane, "b.late"); got != "b\n" {
+		t.Errorf("checked out: %q", got)
+	}
+	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := r.Run(ctx, lane, args...)
+		if err != nil {
+			t.Errorf("git %v: %v", args, err)
+		}
+		return out
+	}
+	if dirty, err := r.Status(ctx, lane); !dirty || err != nil {
+		t.Error(dirty, err)
+	}
+	if got := run("diff"); !strings.Contains(got, "+1 lane") {
+		t.Errorf("diff: %q", got)
+	}
+	run("add", "-A")
+	run("commit", "-q", "-m", "work")
+	run("log", "-p", "-1")
+	run("show", "HEAD")
+	mine, err := r.ResolveIn(ctx, lane, "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A conflict in a file with a merge driver, without a checkout and in one.
+	run("checkout", "-q", "--detach", head)
+	gittest.Write(t, lane, map[string]string{"a.txt": "1 other\n2\n3\n"})
+	run("add", "-A")
+	run("commit", "-q", "-m", "other")
+	other, _ := r.ResolveIn(ctx, lane, "HEAD")
+	if _, conflicts, err := r.MergeTree(ctx, other, mine); err != nil || len(conflicts) != 1 {
+		t.Errorf("conflicts %v, %v", conflicts, err)
+	}
+	if _, err := r.Run(ctx, lane, "merge", "-q", "--no-edit", mine); err == nil {
+		t.Error("the merge has no conflict")
+	}
+	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<< ") || !strings.Contains(got, "1 other") || !strings.Contains(got, "1 lane") {
+		t.Errorf("after the merge: %q", got)
+	}
+	if err := r.RemoveWorktree(ctx, lane); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Run(ctx, root, "fetch", "origin"); err == nil {
+		t.Error("something was fetched")
+	}
+	if got := ran(); len(got) != 0 {
+		t.Errorf("ran: %v", got)
+	}
+}

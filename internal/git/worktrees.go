@@ -1,0 +1,235 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"muster"
+)
+
+// Worktree is one working tree of the repository, as git has it registered.
+type Worktree struct {
+	Path     string
+	Head     string // a commit
+	Branch   string // refs/heads/...; "" when its HEAD is detached
+	Bare     bool
+	Locked   bool
+	Prunable bool // its directory is gone
+}
+
+// Worktrees are all of them, the main one first.
+func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
+	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
+	for try := 1; ; try++ {
+		out, err := r.Run(ctx, r.common, "worktree", "list", "--porcelain", "-z")
+		if err == nil {
+			return parseWorktrees(out), nil
+		}
+		if _, isExit := errors.AsType[*ExitError](err); !isExit || try == 6 {
+			return nil, muster.Errorf(muster.Unavailable, "git cannot list the worktrees: %w", err)
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// CheckedOut is the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
+func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
+	all, err := r.Worktrees(ctx)
+	for _, w := range all {
+		if w.Branch == branch && !w.Prunable {
+			return w.Path, nil
+		}
+	}
+	return "", err
+}
+
+func parseWorktrees(out string) []Worktree {
+	var all []Worktree
+	for block := range strings.SplitSeq(out, "\x00\x00") {
+		var w Worktree
+		for line := range strings.SplitSeq(block, "\x00") {
+			key, value, _ := strings.Cut(line, " ")
+			switch key {
+			case "worktree":
+				w.Path = filepath.FromSlash(value)
+			case "HEAD":
+				w.Head = value
+			case "branch":
+				w.Branch = value
+			case "bare":
+				w.Bare = true
+			case "locked":
+				w.Locked = true
+			case "prunable":
+				w.Prunable = true
+			}
+		}
+		if w.Path != "" {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// AddWorktree checks a commit out at path, an empty or missing directory: on branch (a name below refs/heads/, which
+// exists), or detached when branch is "". Several may be added at once.
+func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) error {
+	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"}
+	if branch != "" {
+		args = append(args, path, branch)
+	} else {
+		args = append(args, "--detach", path, commit)
+	}
+	// Two that are added at once can meet in the directory .git/worktrees, and one of them fails.
+	for try := 1; ; try++ {
+		_, err := r.Run(ctx, r.common, args...)
+		if err == nil {
+			break
+		}
+		if _, isExit := errors.AsType[*ExitError](err); !isExit || try == 8 {
+			return err
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	// The files come in a second call, which asks for the config as this very worktree sees it: includes can differ.
+	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
+	return err
+}
+
+// RemoveWorktree removes a worktree with everything in it. One that is gone already is no error; one that is locked is.
+func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
+	for try := 1; ; try++ {
+		_, err := r.Run(ctx, r.common, "worktree", "remove", "--force", path)
+		if err == nil {
+			return nil
+		}
+		if _, isExit := errors.AsType[*ExitError](err); !isExit {
+			return err
+		}
+		w, found, lerr := r.WorktreeAt(ctx, path)
+		if lerr != nil {
+			return lerr
+		}
+		if _, serr := os.Lstat(path); !found && errors.Is(serr, os.ErrNotExist) {
+			return r.dropEntries(ctx, path)
+		}
+		if w.Locked || try == 4 {
+			return err
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+// WorktreeAt is the registered worktree with that path.
+func (r *Repo) WorktreeAt(ctx context.Context, path string) (w Worktree, found bool, err error) {
+	all, err := r.Worktrees(ctx)
+	for _, w := range all {
+		if filepath.Clean(w.Path) == filepath.Clean(path) {
+			return w, true, nil
+		}
+	}
+	return Worktree{}, false, err
+}
+
+func pause(ctx context.Context, try int) error {
+	wait := time.Duration(try) * 10 * time.Millisecond
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(wait/2 + rand.N(wait)):
+		return nil
+	}
+}
+
+// UndoWorktree takes back a worktree that was being made and never used: registered, half registered or not at all. A
+// directory with files in it that git knows nothing of is left, and an error.
+func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
+	// A git that outlived its parent may still be writing there.
+	r.awaitLock(ctx, path)
+	_, found, err := r.WorktreeAt(ctx, path)
+	if err != nil {
+		return err
+	}
+	if found {
+		// Twice --force: one that was interrupted while it was being made is still locked.
+		_, err = r.Run(ctx, r.common, "worktree", "remove", "--force", "--force", path)
+		if _, isExit := errors.AsType[*ExitError](err); err != nil && !isExit {
+			return err
+		}
+	}
+	if derr := os.Remove(path); derr == nil || errors.Is(derr, os.ErrNotExist) {
+		return r.dropEntries(ctx, path)
+	}
+	if err == nil {
+		err = muster.Errorf(muster.Held, "%s holds files that git knows nothing of", path)
+	}
+	return err
+}
+
+// ClearWorktree removes what a killed removal left of a worktree: files below a path that has lost its .git.
+func (r *Repo) ClearWorktree(ctx context.Context, path string) error {
+	if _, err := os.Lstat(filepath.Join(path, ".git")); !errors.Is(err, os.ErrNotExist) {
+		return muster.Errorf(muster.Held, "%s still is a worktree", path)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return muster.Errorf(muster.Unavailable, "the rest of the worktree %s cannot be removed: %w", path, err)
+	}
+	return r.dropEntries(ctx, path)
+}
+
+// dropEntries removes the registrations of a worktree whose directory is gone: those that name its path, and those of its
+// name that a killed git left without a path.
+func (r *Repo) dropEntries(ctx context.Context, path string) error {
+	all, err := os.ReadDir(filepath.Join(r.common, "worktrees"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	}
+	for _, e := range all {
+		dir := filepath.Join(r.common, "worktrees", e.Name())
+		names := func() (its, blank bool) {
+			to, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+			at := strings.TrimSpace(string(to))
+			return err == nil && filepath.Clean(filepath.FromSlash(at)) == filepath.Join(path, ".git"),
+				at == "" && strings.HasPrefix(e.Name(), filepath.Base(path))
+		}
+		its, blank := names()
+		for try := 1; blank && try <= 15; try++ { // a git that is alive writes the path at once
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+			its, blank = names()
+		}
+		if !its && !blank {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return muster.Errorf(muster.Unavailable, "the registration of the worktree %s cannot be removed: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// awaitLock waits up to two seconds for a git that writes the worktree's index.
+func (r *Repo) awaitLock(ctx context.Context, path string) {
+	file, err := os.ReadFile(filepath.Join(path, ".git"))
+	if err != nil {
+		return
+	}
+	lock := filepath.Join(strings.TrimSpace(strings.TrimPrefix(string(file), "gitdir: ")), "index.lock")
+	for try := range 20 {
+		if _, err := os.Stat(lock); err != nil || pause(ctx, try+1) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package journal
+
+// The kinds of events. Behind each are the fields it carries beside event, ts, member and task_id. Seconds are
+// float seconds; reasons and texts are for people and may change their wording.
+//
+// The run.
+const (
+	RunStarted = "run.started" // goal, target
+	RunResumed = "run.resumed" // goal, target
+	RunEnded   = "run.ended"   // text: the summary's first line; code: the exit code
+	RunNote    = "run.note"    // text: said once, such as that uncommitted changes are part of no lane
+	CheckBase  = "check.base"  // result: "ok", "red" or "cannot run"; seconds; command
+)
+
+// Members.
+const (
+	MemberSpawned  = "member.spawned"  // role
+	MemberIdle     = "member.idle"     // reason: one of muster.IdleReason
+	MemberWorking  = "member.working"  // -
+	MemberShutdown = "member.shutdown" // reason
+	MemberResumed  = "member.resumed"  // -
+)
+
+// Turns and tools.
+const (
+	TurnStarted = "turn.started" // turn
+	TurnEnded   = "turn.ended"   // stop, input, output, cache_read, cache_write (tokens), seconds, model
+	ToolStarted = "tool.started" // tool, text: what it does, in a few words
+	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well
+	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
+)
+
+// Tasks. member is the owner, or who did it when the task has no owner.
+const (
+	TaskCreated     = "task.created"      // subject
+	TaskUpdated     = "task.updated"      // changed: the names of the fields that changed; "retry" when it was set back to pending
+	TaskClaimed     = "task.claimed"      // role, source, subject, fence, lane
+	TaskReleased    = "task.released"     // reason
+	TaskRevoked     = "task.revoked"      // reason, by
+	TaskLanding     = "task.landing"      // head
+	TaskReturned    = "task.returned"     // reason: "conflict" or "check"; text, log: path of the whole; seconds
+	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, result
+	TaskAttention   = "task.attention"    // reason
+	TaskDeleted     = "task.deleted"      // subject
+	TaskEdgeRemoved = "task.edge_removed" // blocker: the id that the task no longer waits for
+	TaskForeign     = "task.foreign"      // text: what another program did to the task
+)
+
+// Mail. member is the sender of mail.sent and the reader of the others.
+const (
+	MailSent      = "mail.sent"      // to, type, id, text
+	MailDelivered = "mail.delivered" // count
+	MailRejected  = "mail.rejected"  // text
+)
+
+// Requests.
+const (
+	RequestCreated = "request.created" // request_id, kind, to, text
+	RequestDecided = "request.decided" // request_id, kind, status, by, text
+)
+
+// Lanes.
+const (
+	LaneCreated  = "lane.created"  // lane, branch
+	LaneRemoved  = "lane.removed"  // lane
+	LaneKept     = "lane.kept"     // lane
+	LaneArchived = "lane.archived" // lane, ref
+	LaneFailed   = "lane.failed"   // lane, text
+)
+
+// StateCorrupt says that one record cannot be read; the others can.
+const StateCorrupt = "state.corrupt" // text, and table, key, rev where it is a document

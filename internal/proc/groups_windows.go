@@ -1,0 +1,65 @@
+package proc
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+func apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
+}
+
+func status(s *os.ProcessState) int { return s.ExitCode() }
+
+// tree is a job object: Windows puts every child into it, kills all at once, and kills all when this process dies, for
+// then the last handle to the job closes. What the program starts in the moment before it is put into the job escapes.
+type tree struct {
+	job  windows.Handle
+	lock sync.Mutex // guards job, which is 0 when all is over
+}
+
+func newTree(p *os.Process, _ string) (*tree, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err == nil {
+		var h windows.Handle
+		if h, err = windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid)); err == nil {
+			err = windows.AssignProcessToJobObject(job, h)
+			_ = windows.CloseHandle(h)
+		}
+	}
+	if err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	return &tree{job: job}, nil
+}
+
+func (t *tree) kill() error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.job == 0 {
+		return nil
+	}
+	return windows.TerminateJobObject(t.job, 137)
+}
+
+func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
+	state, err := p.Wait()
+	_ = t.kill()
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	_ = windows.CloseHandle(t.job)
+	t.job = 0
+	return state, err
+}

@@ -1,0 +1,367 @@
+//go:build linux
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"muster"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// patience is what a loaded machine may take where the promise itself is checked on the best of several tries.
+const patience = 10 * time.Second
+
+// promised checks that try, which returns how long something took to die, can keep within 100 ms.
+func promised(t *testing.T, try func() time.Duration) {
+	t.Helper()
+	var took []time.Duration
+	for range 5 {
+		d := try()
+		took = append(took, d)
+		if d <= 100*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("never dead within 100 ms: %v", took)
+}
+
+// TestStopsStop: setsid, a double fork, an empty environment and ignored signals, and each way to end.
+func TestStopsStop(t *testing.T) {
+	g := guardOf(t)
+	cause := errors.New("enough")
+	for name, end := range map[string]func(p Process, cancel context.CancelCauseFunc) error{
+		"kill":   func(p Process, _ context.CancelCauseFunc) error { return p.Kill() },
+		"cancel": func(_ Process, cancel context.CancelCauseFunc) error { cancel(cause); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			promised(t, func() time.Duration {
+				dir := yard(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				p := start(t, g, ctx, tool(t, "tool", dir))
+				await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+				begin := time.Now()
+				if err := end(p, cancel); err != nil {
+					t.Fatal(err)
+				}
+				exit, err := p.Wait()
+				if exit != 137 || name == "cancel" && err != cause || name == "kill" && err != nil {
+					t.Errorf("exit %d, error %v", exit, err)
+				}
+				if left := alive(dir); len(left) > 0 {
+					t.Errorf("Wait has returned, and there live still: %v", left)
+				}
+				return time.Since(begin)
+			})
+		})
+	}
+	t.Run("timeout", func(t *testing.T) {
+		dir := yard(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := start(t, g, ctx, tool(t, "tool", dir)).Wait(); err != context.DeadlineExceeded {
+			t.Errorf("error %v", err)
+		}
+		awaitDead(t, dir, 100*time.Millisecond)
+	})
+	t.Run("its own end", func(t *testing.T) {
+		dir := yard(t)
+		if exit, err := start(t, g, t.Context(), tool(t, "leaver", dir)).Wait(); exit != 7 || err != nil {
+			t.Errorf("exit %d, error %v", exit, err)
+		}
+		if left := alive(dir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	t.Run("close", func(t *testing.T) {
+		dir := yard(t)
+		l, err := New(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, l, t.Context(), tool(t, "tool", dir))
+		await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := alive(dir); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		if exit, err := p.Wait(); exit != 137 || err != nil {
+			t.Errorf("exit %d, error %v", exit, err)
+		}
+	})
+}
+
+// TestNoneIsAliveAfterKill9 of the program whose tools they are.
+func TestNoneIsAliveAfterKill9(t *testing.T) {
+	promised(t, func() time.Duration {
+		dir := yard(t)
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(self, "play", "muster", dir)
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 20)
+		n, _ := out.Read(line)
+		guard, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+		if !slices.ContainsFunc(alive(dir), func(s string) bool { return strings.Contains(s, "sleeper") }) {
+			t.Fatal("alive does not see what it is to see")
+		}
+		begin := time.Now()
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		awaitDead(t, dir, patience)
+		await(t, "the guard is dead", patience, func() bool { g, ok := inspect(guard); return !ok || g.dead() })
+		took := time.Since(begin)
+		_ = c.Wait()
+		return took
+	})
+}
+
+func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {
+	g := guardOf(t)
+	first := g.PID()
+	awaitReady(t, g)
+	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGPIPE} {
+		if err := unix.Kill(first, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me, _ := unix.Getsid(0)
+	if its, err := unix.Getsid(first); err != nil || its == me {
+		t.Errorf("the guard is in our session (%v): Ctrl-C would reach it", err)
+	}
+	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil || g.PID() != first {
+		t.Fatalf("after signals: exit %d, error %v, guard %d, was %d", exit, err, g.PID(), first)
+	}
+
+	dir := yard(t)
+	p := start(t, g, t.Context(), tool(t, "tool", dir))
+	await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+	if err := unix.Kill(first, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("a tool whose guard was killed: %v", err)
+	}
+	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil || g.PID() == first {
+		t.Errorf("with the next guard: exit %d, error %v, guard %d", exit, err, g.PID())
+	}
+	// Nobody promises the sleeper's death: without tag, session and guard it cannot be found.
+	for _, s := range alive(dir) {
+		if !strings.Contains(s, "sleeper") {
+			t.Errorf("alive: %s", s)
+		}
+	}
+}
+
+// TestOnlyThatTool: what two tools set free looks the same but for the mark, and only one of them is killed.
+func TestOnlyThatTool(t *testing.T) {
+	g := guardOf(t)
+	one, two := yard(t), yard(t)
+	p := start(t, g, t.Context(), tool(t, "tool", one))
+	q := start(t, g, t.Context(), tool(t, "tool", two))
+	await(t, "both sleep", patience, func() bool { return sleeps(one) && sleeps(two) })
+	before := alive(two)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Wait()
+	if left := alive(one); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if now := alive(two); len(now) != len(before) {
+		t.Errorf("the other tool lost something: %v, was %v", now, before)
+	}
+	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil {
+		t.Fatal(exit, err)
+	}
+	if now := alive(two); len(now) != len(before) {
+		t.Errorf("the end of a third tool cost the other something: %v, was %v", now, before)
+	}
+	_ = q.Kill()
+	_, _ = q.Wait()
+	awaitDead(t, two, 100*time.Millisecond)
+}
+
+func TestForkingFasterThanKilling(t *testing.T) {
+	g := guardOf(t)
+	dir := yard(t)
+	s := sh(`i=0; while [ $i -lt 2000 ]; do (setsid sh -c 'sh -c "sleep 100 & sleep 100" "$1" & exit' "$0" "$0" &); i=$((i+1)); done`)
+	s.Argv = append(s.Argv, dir)
+	p := start(t, g, t.Context(), s)
+	await(t, "some dozens", patience, func() bool { return len(alive(dir)) > 30 })
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Wait()
+	if left := alive(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	below, known := children(g.PID())
+	if known && len(below) > 0 {
+		t.Errorf("the guard still has %v", below)
+	}
+}
+
+// TestHopping: a process that is always another one by the time it is looked at.
+func TestHopping(t *testing.T) {
+	g := guardOf(t)
+	dir := yard(t)
+	script := filepath.Join(dir, "hop")
+	if err := os.WriteFile(script, []byte(`echo . >>"$1"/hops; sh "$0" "$1" & exit`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, g, t.Context(), Spec{Argv: []string{"sh", "-c", `sh "$0" "$1" & wait; exec sleep 100`, script, dir}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	await(t, "some hops", patience, func() bool {
+		fi, err := os.Stat(filepath.Join(dir, "hops"))
+		return err == nil && fi.Size() > 40
+	})
+	begin := time.Now()
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Wait()
+	t.Logf("killed in %v", time.Since(begin))
+	if left := alive(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestGroups: without a guard, what stays in the group, the session or the environment dies.
+func TestGroups(t *testing.T) {
+	l := newGroups()
+	defer l.Close()
+	dir := yard(t)
+	s := sh("(setsid sh -c 'sleep 100; :' \"$0\" &); sh -c 'trap \"\" TERM; sleep 100; :' \"$0\" & touch \"$0\"/sleeps; wait")
+	s.Argv = append(s.Argv, dir)
+	p := start(t, l, t.Context(), s)
+	await(t, "it began", patience, func() bool { return sleeps(dir) })
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(); exit != 137 || err != nil {
+		t.Errorf("exit %d, error %v", exit, err)
+	}
+	awaitDead(t, dir, patience)
+}
+
+// TestWaitDoesNotHang on a pipe that something unkillable holds: here, what groups cannot find.
+func TestWaitDoesNotHang(t *testing.T) {
+	l := newGroups()
+	defer l.Close()
+	dir := yard(t)
+	s := tool(t, "leaver", dir)
+	var out strings.Builder
+	s.Out = &out
+	begin := time.Now()
+	exit, err := start(t, l, t.Context(), s).Wait()
+	if took := time.Since(begin); exit != 7 || err != nil || took > linger+patience {
+		t.Errorf("exit %d, error %v after %v", exit, err, took)
+	}
+}
+
+// TestWithoutMarks: where the kernel gives no marks, an adopted process that says nothing about itself lives until the
+// last tool that may have started it has ended.
+func TestWithoutMarks(t *testing.T) {
+	const nobody = 1 << 30 // no such process: neither mark nor environment can be read
+	g := &guard{running: map[uint64]*run{}, pids: map[int]*run{}, adopted: map[identity]*adoption{}}
+	begin := func(call uint64) {
+		r := &run{call: call, pid: nobody + int(call)}
+		g.running[call], g.pids[r.pid] = r, r
+	}
+	end := func(call uint64) {
+		r := g.running[call]
+		delete(g.running, call)
+		delete(g.pids, r.pid)
+		g.ended = append(g.ended, r)
+	}
+	stranger := task{pid: nobody, parent: 1, session: nobody, group: nobody, state: 'S'}
+	child := task{pid: nobody - 1, parent: nobody, session: nobody, group: nobody, state: 'S'}
+	of2 := task{pid: nobody - 2, parent: 1, session: nobody + 2, group: nobody + 2, state: 'S'}
+	all := map[int]task{stranger.pid: stranger, child.pid: child, of2.pid: of2}
+	dies := func() (pids []int) {
+		for _, p := range g.condemned(all) {
+			pids = append(pids, nobody-p.pid)
+		}
+		slices.Sort(pids)
+		return pids
+	}
+	want := func(when string, pids ...int) {
+		t.Helper()
+		if got := dies(); !slices.Equal(got, pids) {
+			t.Errorf("%s: %v die, want %v", when, got, pids)
+		}
+	}
+	begin(1)
+	begin(2)
+	want("both run")
+	begin(3) // later than the stranger
+	end(2)
+	want("the second has ended", 2)
+	delete(all, of2.pid)
+	end(1)
+	want("only one that began later runs", 0, 1)
+	g.closing = true
+	want("the end", 0, 1)
+}
+
+func TestFrames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, s := rapid.Uint64().Draw(t, "n"), rapid.String().Draw(t, "s")
+		l := rapid.SliceOf(rapid.String()).Draw(t, "l")
+		whole := body{}.uint(n).text(s).list(l)
+		b := whole
+		n2, err1 := b.takeUint()
+		s2, err2 := b.takeText()
+		l2, err3 := b.takeList()
+		if err := errors.Join(err1, err2, err3); err != nil || n2 != n || s2 != s || !slices.Equal(l, l2) || len(b) != 0 {
+			t.Fatalf("%v: %d %q %q, want %d %q %q", err, n2, s2, l2, n, s, l)
+		}
+		// What is cut, or damaged, is refused and nothing worse.
+		b = whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]
+		_, err1 = b.takeUint()
+		_, err2 = b.takeText()
+		_, err3 = b.takeList()
+		if errors.Join(err1, err2, err3) == nil {
+			t.Fatal("a cut frame was read")
+		}
+	})
+}
+
+func TestTheGuardKnowsNoKeys(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "secret")
+	g := guardOf(t)
+	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil {
+		t.Fatal(exit, err)
+	}
+	if env, err := os.ReadFile("/proc/" + itoa(g.PID()) + "/environ"); err != nil || strings.Contains(string(env), "secret") {
+		t.Errorf("environment %q, error %v", env, err)
+	}
+}

@@ -1,0 +1,32 @@
+//go:build unix
+
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const usualPath = "/usr/local/bin:/usr/bin:/bin"
+
+// find looks program up in path. Relative entries of a PATH are passed over: a repository must not be able to put its
+// own git in front of the real one.
+func find(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	if path == "" {
+		path = usualPath
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		full := filepath.Join(dir, program)
+		if fi, err := os.Stat(full); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return full, nil
+		}
+	}
+	return "", notFound(program)
+}

@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package proc
+
+import "os"
+
+// wait waits for the program to end and kills what is left of its group.
+func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
+	defer t.over()
+	state, err := p.Wait()
+	_ = t.kill() // a group keeps its number while it has members; without any there is nothing to kill
+	return state, err
+}
+
+// sweep does nothing: this system does not tell who descends from whom once the parents are dead.
+func (t *tree) sweep() {}

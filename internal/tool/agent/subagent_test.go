@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster/llm"
+)
+
+// scripted is a model that replies by what it is asked.
+type scripted func(ctx context.Context, r llm.Request, n int) (llm.Reply, error)
+
+func (f scripted) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
+	n := 0
+	for _, m := range r.Messages {
+		if m.Role == llm.Assistant {
+			n++
+		}
+	}
+	return f(ctx, r, n)
+}
+
+func says(text string) llm.Reply {
+	r := llm.Reply{Stop: llm.StopEnd, Usage: llm.Usage{Input: 1}, Message: llm.Message{Role: llm.Assistant}}
+	if text != "" {
+		r.Message.Parts = []llm.Part{llm.Text{Text: text}}
+	}
+	return r
+}
+
+func calls(text, tool string) llm.Reply {
+	r := says(text)
+	r.Stop = llm.StopTools
+	r.Message.Parts = append(r.Message.Parts, llm.Call{ID: "c", Name: tool, Input: json.RawMessage("{}")})
+	return r
+}
+
+// counted is a tool that counts its runs.
+type counted struct {
+	name string
+	runs *int
+	err  error
+}
+
+func (c counted) Spec() llm.Spec { return llm.Spec{Name: c.name} }
+func (c counted) Run(context.Context, llm.Call, func(string)) (llm.Result, error) {
+	*c.runs++
+	return llm.Result{Parts: []llm.Part{llm.Text{Text: "found"}}}, c.err
+}
+
+func options(m scripted, runs *int) Options {
+	return Options{Model: m, System: "you are one", CacheKey: func() string { return "alice@demo/sub" },
+		Tools: func(kind string) []llm.Tool {
+			if kind == Explore {
+				return []llm.Tool{counted{"grep", runs, nil}}
+			}
+			return []llm.Tool{counted{"grep", runs, nil}, counted{"bash", runs, nil}}
+		}}
+}
+
+const ask = `{"prompt":"where is it?","kind":"explore"}`
+
+func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
+	runs, usage := 0, 0
+	var first llm.Request
+	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
+		if n == 0 {
+			first = r
+			return calls("let me see", "grep"), nil
+		}
+		return says("It is in a.go:3."), nil
+	}, &runs)
+	o.MaxTokens = 77
+	o.OnUsage = func(r llm.Reply) { usage += r.Usage.Input }
+	var shown []string
+	r, err := NewSubagent(o).Run(t.Context(), llm.Call{ID: "c1", Input: json.RawMessage(ask)}, func(s string) { shown = append(shown, s) })
+	if err != nil || r.IsError || r.Text() != "It is in a.go:3." || r.ID != "c1" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := llm.Request{System: []string{"you are one"}, Tools: []llm.Spec{{Name: "grep"}}, MaxTokens: 77, CacheKey: "alice@demo/sub",
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "where is it?"}}}}}
+	if d := cmp.Diff(want, first); d != "" {
+		t.Error(d)
+	}
+	if runs != 1 || usage != 2 || len(shown) != 1 || !strings.Contains(shown[0], "grep") {
+		t.Errorf("%d runs, usage %d, shown %q", runs, usage, shown)
+	}
+}
+
+func TestKindsHaveTheirTools(t *testing.T) {
+	for kind, want := range map[string]int{Explore: 1, Work: 2} {
+		var got int
+		o := options(func(_ context.Context, r llm.Request, _ int) (llm.Reply, error) {
+			got = len(r.Tools)
+			return says("ok"), nil
+		}, new(int))
+		if r := run(t, NewSubagent(o), fmt.Sprintf(`{"prompt":"x","kind":%q}`, kind)); r.IsError || got != want {
+			t.Errorf("%s: %d tools, %q", kind, got, r.Text())
+		}
+	}
+	never := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
+		t.Error("it was asked")
+		return says(""), nil
+	}, new(int))
+	for _, input := range []string{`{"prompt":"x","kind":"fly"}`, `{"prompt":" ","kind":"work"}`, `{"kind":"work"}`} {
+		if r := run(t, NewSubagent(never), input); !r.IsError {
+			t.Errorf("%s: %q", input, r.Text())
+		}
+	}
+}
+
+func TestTurnsUsedUpIsAskedOnceForASummary(t *testing.T) {
+	for _, last := range []llm.Reply{says("half of it"), calls("half of it", "grep")} {
+		runs, asked := 0, 0
+		o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
+			if asked++; n < 3 {
+				return calls("on", "grep"), nil
+			}
+			if text := r.Messages[len(r.Messages)-1].Text(); !strings.Contains(text, "used your 3 turns") {
+				t.Errorf("asked for its summary with %q", text)
+			}
+			return last, nil
+		}, &runs)
+		o.Turns = 3
+		if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "half of it" || runs != 3 || asked != 4 {
+			t.Errorf("%q after %d runs and %d turns", r.Text(), runs, asked)
+		}
+	}
+}
+
+func TestThirtyTurnsByDefault(t *testing.T) {
+	asked := 0
+	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
+		asked++
+		return calls("on", "grep"), nil
+	}, new(int))
+	if r := run(t, NewSubagent(o), ask); r.Text() != "on" || asked != 31 {
+		t.Errorf("%q after %d", r.Text(), asked)
+	}
+}
+
+func TestOtherEnds(t *testing.T) {
+	refused, cut := says("I would rather not."), says("so far")
+	refused.Stop, cut.Stop = llm.StopRefused, llm.StopMax
+	for _, c := range []struct {
+		reply  llm.Reply
+		err    error
+		failed bool
+		want   string
+	}{
+		{refused, nil, true, "declined. I would rather not."},
+		{cut, nil, false, "so far\n[cut at its length limit]"},
+		{says(""), nil, true, "without a word"},
+		{llm.Reply{}, llm.Errorf(llm.ContextFull, "full"), true, "grew too long"},
+		{llm.Reply{}, llm.Errorf(llm.BadRequest, "no image here"), true, "no image here"},
+	} {
+		o := options(func(context.Context, llm.Request, int) (llm.Reply, error) { return c.reply, c.err }, new(int))
+		if r := run(t, NewSubagent(o), ask); r.IsError != c.failed || !strings.Contains(r.Text(), c.want) {
+			t.Errorf("%v %q, want %q", r.IsError, r.Text(), c.want)
+		}
+	}
+}
+
+func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
+	call := llm.Call{ID: "c1", Input: json.RawMessage(ask)}
+	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
+		return llm.Reply{}, llm.Errorf(llm.Spent, "the budget")
+	}, new(int))
+	if _, err := NewSubagent(o).Run(t.Context(), call, func(string) {}); llm.KindOf(err) != llm.Spent {
+		t.Errorf("got %v", err)
+	}
+
+	broken := errors.New("store broken")
+	o = options(func(context.Context, llm.Request, int) (llm.Reply, error) { return calls("", "grep"), nil }, new(int))
+	o.Tools = func(string) []llm.Tool { return []llm.Tool{counted{"grep", new(int), broken}} }
+	if _, err := NewSubagent(o).Run(t.Context(), call, func(string) {}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+
+	why := errors.New("claim revoked")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	o = options(func(ctx context.Context, _ llm.Request, n int) (llm.Reply, error) {
+		if n == 1 {
+			cancel(why)
+			return llm.Reply{}, context.Cause(ctx)
+		}
+		return calls("", "grep"), nil
+	}, new(int))
+	if _, err := NewSubagent(o).Run(ctx, call, func(string) {}); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+// Package agent has the tools that concern an agent alone: todo, its own list of steps, and subagent, which does one
+// thing in a conversation of its own so that the agent's stays short.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"muster/llm"
+	"muster/tool"
+)
+
+const (
+	todoName = "todo"
+	maxItems = 20
+	// silentRounds is how many rounds of tools may pass without a look at an open list before a reminder.
+	silentRounds = 3
+)
+
+// Where an item stands.
+const (
+	pending    = "pending"
+	inProgress = "in_progress"
+	completed  = "completed"
+)
+
+// Todo is one agent's list. The conversation is its record: Restore makes it again. Safe for concurrent use.
+type Todo struct {
+	mu     sync.Mutex
+	items  []item
+	silent int
+}
+
+type item struct {
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Status string `json:"status"`
+}
+
+type todoInput struct {
+	Items []item `json:"items" jsonschema:"the whole list, which replaces the one before"`
+}
+
+// NewTodo makes an empty list.
+func NewTodo() *Todo { return &Todo{} }
+
+// Tool is the tool that replaces the list.
+func (t *Todo) Tool() llm.Tool {
+	return tool.New(todoName, "Keep a list of your own steps when the work has three or more: give the whole list each time, one item in_progress. "+
+		"The team does not see it; work for others goes on the board.",
+		func(_ context.Context, in todoInput) (llm.Result, error) {
+			if wrong := check(in.Items); wrong != "" {
+				return llm.Sorry("%s", wrong), nil
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.items, t.silent = slices.Clone(in.Items), 0
+			return tool.Text(t.text()), nil
+		}, tool.Enum("items.status", pending, inProgress, completed))
+}
+
+// check says what is wrong with a list, and what to do.
+func check(items []item) string {
+	if len(items) > maxItems {
+		return fmt.Sprintf("the list has %d items and may have %d: leave out what is done, or join steps", len(items), maxItems)
+	}
+	var busy []string
+	seen := map[string]bool{}
+	for i, it := range items {
+		switch {
+		case strings.TrimSpace(it.Text) == "":
+			return fmt.Sprintf("item %d has no text: say what is to be done", i+1)
+		case seen[it.ID]:
+			return fmt.Sprintf("two items have the id %s: number them", strconv.Quote(it.ID))
+		case it.Status != pending && it.Status != inProgress && it.Status != completed:
+			return fmt.Sprintf("item %d has the status %s: it is %s, %s or %s", i+1, strconv.Quote(it.Status), pending, inProgress, completed)
+		case it.Status == inProgress:
+			busy = append(busy, it.ID)
+		}
+		seen[it.ID] = true
+	}
+	if len(busy) > 1 {
+		return fmt.Sprintf("%d items are %s (%s): do one at a time", len(busy), inProgress, strings.Join(busy, ", "))
+	}
+	return ""
+}
+
+// text is the list as its agent reads it.
+func (t *Todo) text() string {
+	if len(t.items) == 0 {
+		return "The list is empty."
+	}
+	marks := map[string]string{pending: "[ ]", inProgress: "[>]", completed: "[x]"}
+	var b strings.Builder
+	for _, it := range t.items {
+		fmt.Fprintf(&b, "%s %s %s\n", marks[it.Status], it.ID, it.Text)
+	}
+	fmt.Fprintf(&b, "%d of %d completed", len(t.items)-t.open(), len(t.items))
+	return b.String()
+}
+
+func (t *Todo) open() (n int) {
+	for _, it := range t.items {
+		if it.Status != completed {
+			n++
+		}
+	}
+	return n
+}
+
+// Round is told after each round of tools whether todo was one of them. due: the agent has left an open list alone for
+// too long and is to read the reminder.
+func (t *Todo) Round(used bool) (reminder string, due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := t.open()
+	if used || open == 0 {
+		t.silent = 0
+		return "", false
+	}
+	if t.silent++; t.silent < silentRounds {
+		return "", false
+	}
+	t.silent = 0
+	return fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: bring it up to date.", open, silentRounds), true
+}
+
+// Restore makes the list what the conversation says it is.
+func (t *Todo) Restore(messages []llm.Message) {
+	t.mu.Lock()
+	t.items, t.silent = nil, 0
+	t.mu.Unlock()
+	var calls []llm.Call
+	for _, m := range messages {
+		if m.Role == llm.Assistant {
+			calls = m.Calls()
+			continue
+		}
+		used := false
+		for _, p := range m.Parts {
+			if r, ok := p.(llm.Result); ok {
+				used = t.replay(calls, r) || used
+			}
+		}
+		if len(calls) > 0 {
+			t.Round(used)
+		}
+		calls = nil
+	}
+}
+
+// replay takes over the list of a call that was answered well. It reports whether the result is of a todo call.
+func (t *Todo) replay(calls []llm.Call, r llm.Result) bool {
+	i := slices.IndexFunc(calls, func(c llm.Call) bool { return c.ID == r.ID && c.Name == todoName })
+	if i < 0 {
+		return false
+	}
+	var in todoInput
+	if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items) == "" {
+		t.mu.Lock()
+		t.items = in.Items
+		t.mu.Unlock()
+	}
+	return true
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster/llm"
+)
+
+func items(t testing.TB, is ...item) json.RawMessage {
+	t.Helper()
+	if is == nil {
+		is = []item{}
+	}
+	data, err := json.Marshal(todoInput{Items: is})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func run(t testing.TB, tool llm.Tool, input string) llm.Result {
+	t.Helper()
+	r, err := tool.Run(t.Context(), llm.Call{ID: "c1", Name: tool.Spec().Name, Input: json.RawMessage(input)}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
+	todo := NewTodo()
+	for _, c := range []struct{ input, want string }{
+		{`{"items":[{"id":"1","text":"read","status":"completed"},{"id":"2","text":"write","status":"in_progress"},{"id":"3","text":"test","status":"pending"}]}`,
+			"[x] 1 read\n[>] 2 write\n[ ] 3 test\n1 of 3 completed"},
+		{`{"items":[{"id":"a","text":"only this","status":"pending"}]}`, "[ ] a only this\n0 of 1 completed"},
+		{`{"items":[]}`, "The list is empty."},
+	} {
+		if r := run(t, todo.Tool(), c.input); r.IsError || r.Text() != c.want {
+			t.Errorf("%s: %v %q", c.input, r.IsError, r.Text())
+		}
+	}
+}
+
+func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
+	todo := NewTodo()
+	run(t, todo.Tool(), `{"items":[{"id":"1","text":"read","status":"pending"}]}`)
+	var many []item
+	for i := range maxItems + 1 {
+		many = append(many, item{fmt.Sprint(i), "x", pending})
+	}
+	for input, want := range map[string]string{
+		string(items(t, many...)): "has 21 items and may have 20",
+		`{"items":[{"id":"1","text":"a","status":"in_progress"},{"id":"2","text":"b","status":"in_progress"}]}`: "2 items are in_progress (1, 2): do one at a time",
+		`{"items":[{"id":"1","text":" ","status":"pending"}]}`:                                                  "item 1 has no text",
+		`{"items":[{"id":"1","text":"a","status":"pending"},{"id":"1","text":"b","status":"pending"}]}`:         `two items have the id "1"`,
+		`{"items":[{"id":"1","text":"a","status":"later"}]}`:                                                    "in_progress",
+		`{}`: "items",
+	} {
+		if r := run(t, todo.Tool(), input); !r.IsError || !strings.Contains(r.Text(), want) {
+			t.Errorf("%s: %v %q, want %q", input, r.IsError, r.Text(), want)
+		}
+	}
+	if got := todo.text(); got != "[ ] 1 read\n0 of 1 completed" {
+		t.Errorf("the list became %q", got)
+	}
+}
+
+func TestReminderOnlyAfterThreeSilentRoundsOfAnOpenList(t *testing.T) {
+	open := `{"items":[{"id":"1","text":"a","status":"completed"},{"id":"2","text":"b","status":"pending"}]}`
+	done := `{"items":[{"id":"1","text":"a","status":"completed"}]}`
+	todo := NewTodo()
+	rounds := func(input string, used ...bool) (due []bool) {
+		if input != "" {
+			run(t, todo.Tool(), input)
+		}
+		for _, u := range used {
+			text, d := todo.Round(u)
+			if d != (text != "") || d && !strings.Contains(text, "open items (1)") {
+				t.Errorf("reminder %q, due %v", text, d)
+			}
+			due = append(due, d)
+		}
+		return due
+	}
+	for _, c := range []struct {
+		input      string
+		used, want []bool
+	}{
+		{"", []bool{false, false, false, false}, []bool{false, false, false, false}},
+		{open, []bool{true, false, false, false, false, false, false}, []bool{false, false, false, true, false, false, true}},
+		{open, []bool{true, false, false, true, false, false, false}, []bool{false, false, false, false, false, false, true}},
+		{done, []bool{true, false, false, false, false}, []bool{false, false, false, false, false}},
+	} {
+		if d := cmp.Diff(c.want, rounds(c.input, c.used...)); d != "" {
+			t.Errorf("%s: %s", c.input, d)
+		}
+	}
+}
+
+// round is a reply with one call, and its result.
+func round(name string, input json.RawMessage, failed bool) []llm.Message {
+	return []llm.Message{
+		{Role: llm.Assistant, Parts: []llm.Part{llm.Call{ID: "x", Name: name, Input: input}}},
+		{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "x", IsError: failed, Parts: []llm.Part{llm.Text{Text: "r"}}}}},
+	}
+}
+
+func TestRestore(t *testing.T) {
+	one, two := items(t, item{"1", "a", pending}), items(t, item{"1", "b", pending})
+	start := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "go"}}}
+	for name, c := range map[string]struct {
+		rounds [][]llm.Message
+		want   string
+		silent int
+	}{
+		"nothing":           {nil, "The list is empty.", 0},
+		"the last":          {[][]llm.Message{round("todo", one, false), round("todo", two, false)}, "[ ] 1 b\n0 of 1 completed", 0},
+		"refused":           {[][]llm.Message{round("todo", one, false), round("todo", two, true)}, "[ ] 1 a\n0 of 1 completed", 0},
+		"unanswered":        {[][]llm.Message{round("todo", one, false), round("todo", two, false)[:1]}, "[ ] 1 a\n0 of 1 completed", 0},
+		"two silent rounds": {[][]llm.Message{round("todo", one, false), round("bash", two, false), round("bash", one, false)}, "[ ] 1 a\n0 of 1 completed", 2},
+		"reminded":          {[][]llm.Message{round("todo", one, false), round("b", one, false), round("b", one, false), round("b", one, false), round("b", one, false)}, "[ ] 1 a\n0 of 1 completed", 1},
+	} {
+		todo := NewTodo()
+		run(t, todo.Tool(), `{"items":[{"id":"9","text":"of before","status":"pending"}]}`)
+		messages := []llm.Message{start}
+		for _, r := range c.rounds {
+			messages = append(messages, r...)
+		}
+		todo.Restore(messages)
+		if todo.text() != c.want || todo.silent != c.silent {
+			t.Errorf("%s: %q after %d silent rounds, want %q after %d", name, todo.text(), todo.silent, c.want, c.silent)
+		}
+	}
+}
+
+// A member that is killed and resumed has the same list and is reminded at the same time.
+func TestRestoredIsAsLived(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		lived := NewTodo()
+		var messages []llm.Message
+		for range rapid.IntRange(0, 12).Draw(rt, "rounds") {
+			var is []item
+			for i := range rapid.IntRange(0, 3).Draw(rt, "items") {
+				is = append(is, item{fmt.Sprint(i), "x", rapid.SampledFrom([]string{pending, inProgress, completed}).Draw(rt, "status")})
+			}
+			name, failed := "bash", false
+			if rapid.Bool().Draw(rt, "todo") {
+				name = todoName
+				failed = run(t, lived.Tool(), string(items(t, is...))).IsError
+			}
+			lived.Round(name == todoName)
+			messages = append(messages, round(name, items(t, is...), failed)...)
+		}
+		restored := NewTodo()
+		restored.Restore(messages)
+		if restored.text() != lived.text() || restored.silent != lived.silent {
+			rt.Errorf("restored %q, %d, lived %q, %d", restored.text(), restored.silent, lived.text(), lived.silent)
+		}
+	})
+}

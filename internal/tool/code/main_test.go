@@ -1,0 +1,160 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/internal/proc"
+	"muster/llm"
+)
+
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	os.Exit(m.Run())
+}
+
+// stands is a Place that is always the same.
+type stands struct {
+	Standing
+	err error
+}
+
+func (s stands) Stand(context.Context) (Standing, error) { return s.Standing, s.err }
+
+// kit is a member's tools in a directory of a test's own.
+type kit struct {
+	t     *testing.T
+	dir   string
+	place *stands
+	jobs  *Jobs
+	tools []llm.Tool
+}
+
+func newKit(t *testing.T) *kit {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := proc.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
+	k.place = &stands{Standing: Standing{Dir: k.dir, Writable: true, ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
+	for _, d := range []string{"lane", "outputs"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.tools = Tools(k.place, l, k.jobs, Options{})
+	t.Cleanup(func() {
+		k.jobs.Close()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// put makes a file below the lane.
+func (k *kit) put(name, content string) {
+	k.t.Helper()
+	path := filepath.Join(k.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kit) get(name string) string {
+	k.t.Helper()
+	data, err := os.ReadFile(filepath.Join(k.dir, name))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (k *kit) git(args ...string) {
+	k.t.Helper()
+	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"}, args...)...)
+	c.Dir, c.Env = k.dir, Environ(os.Environ(), k.dir)
+	if out, err := c.CombinedOutput(); err != nil {
+		k.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// in is the input of a call.
+type in map[string]any
+
+func (k *kit) call(name string, input in) llm.Result {
+	k.t.Helper()
+	r, err := k.try(k.t.Context(), name, input)
+	if err != nil {
+		k.t.Fatalf("%s: %v", name, err)
+	}
+	return r
+}
+
+func (k *kit) try(ctx context.Context, name string, input in) (llm.Result, error) {
+	k.t.Helper()
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(input); err != nil {
+		k.t.Fatal(err)
+	}
+	for _, tl := range k.tools {
+		if tl.Spec().Name == name {
+			return tl.Run(ctx, llm.Call{ID: "c", Name: name, Input: data.Bytes()}, nil)
+		}
+	}
+	k.t.Fatalf("there is no tool %s", name)
+	return llm.Result{}, nil
+}
+
+// ok calls a tool that must succeed and returns its text.
+func (k *kit) ok(name string, input in) string {
+	k.t.Helper()
+	r := k.call(name, input)
+	if r.IsError {
+		k.t.Errorf("%s%v is an error: %s", name, input, text(r))
+	}
+	return text(r)
+}
+
+// sorry calls a tool that must tell the model of an error and returns its text.
+func (k *kit) sorry(name string, input in) string {
+	k.t.Helper()
+	r := k.call(name, input)
+	if !r.IsError {
+		k.t.Errorf("%s%v is no error: %s", name, input, text(r))
+	}
+	return text(r)
+}
+
+func text(r llm.Result) string {
+	var b strings.Builder
+	for _, p := range r.Parts {
+		if s, ok := p.(llm.Text); ok {
+			b.WriteString(s.Text)
+		}
+	}
+	return b.String()
+}
+
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got: %q\nwant: %q", what, got, want)
+	}
+}

@@ -1,0 +1,135 @@
+package code
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+)
+
+// TestConfined: no path leads out, whichever tool takes it.
+func TestConfined(t *testing.T) {
+	k := newKit(t)
+	above := filepath.Dir(k.dir)
+	secret := filepath.Join(above, "secret")
+	if err := os.WriteFile(secret, []byte("SECRET"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.put("sub/a.txt", "inside")
+	for link, to := range map[string]string{"out": secret, "up": "../secret", "dir": above, "nowhere": filepath.Join(above, "none"), "chain": "dir/secret"} {
+		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leads := " leads out of where you stand (" + k.dir + "): use a path below it"
+	isLink := " is a link that leads out of where you stand: use a path below " + k.dir
+	for path, want := range map[string]string{
+		"../secret":                leads,
+		"sub/../../secret":         leads,
+		secret:                     " is outside of where you stand (" + k.dir + "): use a path below it",
+		"/etc/passwd":              " is outside of where you stand (" + k.dir + "): use a path below it",
+		k.dir + "/../secret":       " is outside of where you stand (" + k.dir + "): use a path below it",
+		"out":                      isLink,
+		"up":                       isLink,
+		"dir/secret":               isLink,
+		"chain":                    isLink,
+		"dir/new":                  isLink,
+		filepath.Join(k.dir, "up"): isLink,
+	} {
+		same(t, "read "+path, k.sorry("read_file", in{"path": path}), path+want)
+		same(t, "write "+path, k.sorry("write_file", in{"path": path, "content": "x"}), path+want)
+		same(t, "edit "+path, k.sorry("edit_file", in{"path": path, "old_text": "SECRET", "new_text": "x"}), path+want)
+		same(t, "grep "+path, k.sorry("grep", in{"path": path, "pattern": "SECRET"}), path+want)
+		if got := text(k.call("glob", in{"pattern": path + "/*"})); strings.Contains(got, "secret\n") {
+			t.Errorf("glob %s: %s", path, got)
+		}
+	}
+	k.sorry("write_file", in{"path": "nowhere", "content": "x"})
+	if _, err := os.Stat(filepath.Join(above, "none")); err == nil {
+		t.Error("written through a link to nowhere")
+	}
+	same(t, "grep of links", k.ok("grep", in{"pattern": "SECRET"}), "No match in 6 files.")
+	if data, _ := os.ReadFile(secret); string(data) != "SECRET" {
+		t.Errorf("the secret is %q", data)
+	}
+	k.sorry("read_file", in{"path": "a\x00b"})
+	for _, path := range []string{".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config"} {
+		same(t, path, k.sorry("write_file", in{"path": path, "content": "x"}), path+" is git's own: only git changes it")
+	}
+}
+
+// TestWaysIn: the same file under each of its names.
+func TestWaysIn(t *testing.T) {
+	k := newKit(t)
+	k.put("sub/a.txt", "inside")
+	for link, to := range map[string]string{"rel": "sub/a.txt", "abs": filepath.Join(k.dir, "sub/a.txt"), "subdir": "sub", filepath.Join("..", "alias"): k.dir} {
+		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"sub/a.txt", "./sub//a.txt", "sub/../sub/a.txt", filepath.Join(k.dir, "sub/a.txt"), "rel", "abs", "subdir/a.txt"} {
+		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
+	}
+	// A standing whose directory is named through a link takes either name.
+	k.place.Dir = filepath.Join(filepath.Dir(k.dir), "alias")
+	for _, path := range []string{filepath.Join(k.dir, "sub/a.txt"), filepath.Join(k.place.Dir, "sub/a.txt")} {
+		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
+	}
+	// Writing through a link changes what it points to, and leaves the link.
+	k.ok("write_file", in{"path": "rel", "content": "changed"})
+	same(t, "the file", k.get("sub/a.txt"), "changed")
+	if fi, err := os.Lstat(filepath.Join(k.dir, "rel")); err != nil || fi.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+}
+
+func TestReadOnlyRoots(t *testing.T) {
+	k := newKit(t)
+	outputs := k.place.ReadOnly["outputs"]
+	path := filepath.Join(outputs, "bob", "check.txt")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "read", k.ok("read_file", in{"path": path}), "1\tone\n2\ttwo\n")
+	same(t, "grep", k.ok("grep", in{"pattern": "w", "path": outputs}), path+":2:two\n")
+	same(t, "glob", k.ok("glob", in{"pattern": outputs + "/**/*.txt"}), path)
+	same(t, "write", k.sorry("write_file", in{"path": path, "content": "x"}), path+" can only be read: write below "+k.dir)
+	same(t, "relative", k.sorry("read_file", in{"path": "../outputs/bob/check.txt"}),
+		"../outputs/bob/check.txt leads out of where you stand ("+k.dir+"): use a path below it")
+}
+
+func TestWhereNothingIsWritten(t *testing.T) {
+	k := newKit(t)
+	k.put("a.txt", "a")
+	k.place.Writable, k.place.Why = false, "claim a task first"
+	same(t, "write", k.sorry("write_file", in{"path": "a.txt", "content": "b"}), "claim a task first")
+	same(t, "edit", k.sorry("edit_file", in{"path": "a.txt", "old_text": "a", "new_text": "b"}), "claim a task first")
+	same(t, "read", k.ok("read_file", in{"path": "a.txt"}), "1\ta\n")
+	same(t, "bash", k.ok("bash", in{"command": "cat a.txt"}), "a")
+}
+
+func TestStandingThatFails(t *testing.T) {
+	k := newKit(t)
+	k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
+	for _, name := range []string{"read_file", "write_file", "edit_file", "glob", "grep", "bash"} {
+		input := map[string]in{"read_file": {"path": "a"}, "write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "a", "new_text": "b"},
+			"glob": {"pattern": "*"}, "grep": {"pattern": "a"}, "bash": {"command": "true"}}[name]
+		k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
+		same(t, name, k.sorry(name, input), "task 3 was taken from you")
+		k.place.err = muster.Errorf(muster.Unavailable, "the store is gone")
+		if _, err := k.try(t.Context(), name, input); !errors.Is(err, muster.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	k.place.err = nil
+	k.place.Dir = filepath.Join(k.dir, "none")
+	if _, err := k.try(t.Context(), "read_file", in{"path": "a"}); err == nil {
+		t.Error("a place that is not there is the runtime's trouble")
+	}
+}
