@@ -1,0 +1,303 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+func TestALife(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b, other := w.board(), w.board()
+		one := w.add(b, "tokenizer")
+		two := w.add(b, "counter", one.ID)
+		if one.ID != 1 || two.ID != 2 || !slices.Equal(two.BlockedBy, []muster.TaskID{1}) || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
+			t.Fatalf("got %+v and %+v", one, two)
+		}
+		if got := w.get(b, 1).Blocks; !slices.Equal(got, []muster.TaskID{2}) {
+			t.Fatalf("1 blocks %v", got)
+		}
+		c, ok, err := other.ClaimNext(w.ctx, Claim{Owner: "alice", Role: "coder"})
+		if err != nil || !ok || c.ID != 1 || c.Fence != 1 || c.Owner != "alice" || c.Status != muster.InProgress || c.ClaimSource != "auto" {
+			t.Fatalf("claimed %+v, %v, %v", c, ok, err)
+		}
+		if _, ok, err := b.ClaimNext(w.ctx, Claim{Owner: "bob"}); ok || err != nil {
+			t.Fatalf("bob got something: %v, %v", ok, err)
+		}
+		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
+		w.refused(err, muster.Invalid, "task 2 waits for 1 (in progress, alice's)")
+
+		must(w, c, lastErr(other.SetLane(w.ctx, 1, 1, "task-1-tokenizer", "abc")))
+		l, err := other.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{Head: "h", Onto: "o"})
+		if must(w, l, err).Status != muster.Landing || l.Landing.Head != "h" {
+			t.Fatalf("landing %+v", l)
+		}
+		told := 0
+		other.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told += int(t.ID); return nil })
+		d, err := other.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Commit: "9c01d3e", Receipt: "ok", Check: "go test", Seconds: 0.7}, Result: "done"})
+		if must(w, d, err).Status != muster.Completed || d.Owner != "alice" || d.CompletedBy != "alice" || d.Landing != nil || told != 1 {
+			t.Fatalf("completed %+v, told %d", d, told)
+		}
+		if !slices.Equal(d.Effects, []muster.Effect{muster.EffectArchive}) {
+			t.Fatalf("effects %v: nobody archives here, so that one stays", d.Effects)
+		}
+		if got := w.get(b, 2); len(got.BlockedBy) != 0 || !slices.Equal(got.DependsOn, []muster.TaskID{1}) {
+			t.Fatalf("2 is %+v", got)
+		}
+		again, err := other.Complete(w.ctx, 1, 1, Outcome{Result: "twice"})
+		if must(w, again, err).Result != "done" || told != 1 {
+			t.Fatalf("completed again: %+v, told %d", again, told)
+		}
+		archived := 0
+		b.OnEffect(muster.EffectArchive, func(_ context.Context, t muster.Task) error { archived++; return nil })
+		for range 3 {
+			must(w, 0, b.Settle(w.ctx))
+		}
+		if archived != 1 || len(w.get(b, 1).Effects) != 0 {
+			t.Fatalf("archived %d times, effects %v", archived, w.get(b, 1).Effects)
+		}
+		if n, ok, err := b.ClaimNext(w.ctx, Claim{Owner: "bob"}); !ok || err != nil || n.ID != 2 {
+			t.Fatalf("bob got %+v, %v", n, err)
+		}
+		w.whole()
+
+		want := map[string]any{"subject": "tokenizer", "commit": "9c01d3e", "receipt": "ok", "check": "go test", "seconds": 0.7, "result": "done"}
+		if e := w.events(journal.TaskCompleted); len(e) != 1 || cmp.Diff(want, e[0].Fields) != "" || e[0].Member != "alice" || e[0].Task != 1 {
+			t.Errorf("completed: %+v", e)
+		}
+		want = map[string]any{"role": "coder", "source": "auto", "subject": "tokenizer", "fence": 1.0, "lane": ""}
+		if e := w.events(journal.TaskClaimed); len(e) != 2 || cmp.Diff(want, e[0].Fields) != "" || e[0].Member != "alice" {
+			t.Errorf("claimed: %+v", e)
+		}
+		lines := w.lines()
+		if len(lines) != 3 {
+			t.Fatalf("claim events: %v", lines)
+		}
+		if lines[0]["ts"].(float64) < 1e9 {
+			t.Errorf("ts is %v", lines[0]["ts"])
+		}
+		delete(lines[0], "ts")
+		want = map[string]any{"event": "task.claimed", "task_id": 1.0, "owner": "alice", "role": "coder", "source": "auto"}
+		if d := cmp.Diff(want, lines[0]); d != "" {
+			t.Error(d)
+		}
+		if lines[1]["event"] != "task.completed" || lines[1]["owner"] != "alice" {
+			t.Errorf("claim events: %v", lines[1])
+		}
+	})
+}
+
+func lastErr(_ muster.Task, err error) error { return err }
+
+func TestSentences(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "one")
+		c := w.take(b, 1, "bob")
+		at := muster.Time(c.ClaimedAt).Format("15:04")
+
+		_, err := b.Claim(w.ctx, 1, Claim{Owner: "alice"})
+		w.refused(err, muster.Held, "task 1 is bob's since "+at)
+		if hint(err) != "take it back with: muster task release 1" {
+			t.Errorf("hint %q", hint(err))
+		}
+		r, err := b.Revoke(w.ctx, 1, muster.User, "wanted back")
+		if must(w, r, err).Fence != 2 || r.Owner != "" || r.Status != muster.Pending {
+			t.Fatalf("revoked %+v", r)
+		}
+		_, err = b.Complete(w.ctx, 1, c.Fence, Outcome{})
+		w.refused(err, muster.Fenced, "task 1 is no longer yours: it went back to the board at "+at)
+		w.take(b, 1, "alice")
+		_, err = b.Release(w.ctx, 1, c.Fence, Release{})
+		w.refused(err, muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
+		must(w, r, lastErr(b.Finish(w.ctx, 1, muster.User, "by hand")))
+		_, err = b.BeginLanding(w.ctx, 1, 3, muster.LandingAttempt{})
+		w.refused(err, muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
+		_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
+		w.refused(err, muster.Invalid, "task 1 is completed")
+		_, err = b.Get(w.ctx, 7)
+		w.refused(err, muster.NotFound, "there is no task 7")
+		_, err = b.Claim(w.ctx, 7, Claim{Owner: "bob"})
+		w.refused(err, muster.NotFound, "there is no task 7")
+		_, err = b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})
+		w.refused(err, muster.Invalid, "")
+
+		gated, err := b.Create(w.ctx, Draft{Subject: "two", Role: "tester"})
+		must(w, gated, err)
+		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "coder"})
+		w.refused(err, muster.Invalid, "task 2 is for the role tester only, not for coder")
+		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
+		w.refused(err, muster.Invalid, "task 2 is for the role tester only")
+		must(w, gated, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "Tester"})))
+	})
+}
+
+func TestClockNamesTheDayWhenItIsNotToday(t *testing.T) {
+	old := muster.Task{ID: 3, Owner: "bob", Status: muster.InProgress, ClaimedAt: 1714567890}
+	day := muster.Time(old.ClaimedAt).Format("2006-01-02 15:04")
+	if got, want := heldBy(old).Error(), "task 3 is bob's since "+day; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	old.ClaimedAt = 0
+	if got, want := heldBy(old).Error(), "task 3 is bob's"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestReleaseCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "hard")
+		w.add(b, "after", 1)
+		for i := 1; i <= 3; i++ {
+			c := w.take(b, 1, "alice")
+			must(w, c, lastErr(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
+			r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted"})
+			if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending {
+				t.Fatalf("%+v", r)
+			}
+			again, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted", Counts: true})
+			if must(w, again, err).Attempts != i-1 {
+				t.Fatalf("giving back twice counted: %+v", again)
+			}
+			c = w.take(b, 1, "alice")
+			r, err = b.Release(w.ctx, 1, c.Fence, Release{Reason: "50 turns", Note: "try the other way", Counts: true})
+			if must(w, r, err).Attempts != i || r.Note != "try the other way" || r.Owner != "" || r.Worktree != "task-1-hard" {
+				t.Fatalf("%+v", r)
+			}
+		}
+		got := w.get(b, 1)
+		if got.Status != muster.NeedsAttention || got.Result != "given back 3 times, last: 50 turns" {
+			t.Fatalf("%+v", got)
+		}
+		if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result {
+			t.Errorf("attention: %+v", e)
+		}
+		_, err := b.Complete(w.ctx, 1, got.Fence-1, Outcome{})
+		w.refused(err, muster.Fenced, "")
+		_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
+		w.refused(err, muster.Invalid, "task 1 needs attention: given back 3 times, last: 50 turns")
+		if hint(err) != "muster task retry 1" {
+			t.Errorf("hint %q", hint(err))
+		}
+		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
+		w.refused(err, muster.Invalid, "task 2 waits for 1 (needs attention)")
+		r, err := b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})
+		if must(w, r, err).Status != muster.Pending || r.Attempts != 0 || r.Result != "" || r.Note == "" {
+			t.Fatalf("%+v", r)
+		}
+		w.take(b, 1, "bob")
+	})
+}
+
+func TestReturns(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "one")
+		c := w.take(b, 1, "alice")
+		_, err := b.Return(w.ctx, 1, 1, "check")
+		w.refused(err, muster.Invalid, "task 1 is not landing")
+		for i := 1; i <= 3; i++ {
+			must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{Head: "h"})))
+			r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
+			must(w, r, err)
+			if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1) {
+				t.Fatalf("return %d: %+v", i, r)
+			}
+		}
+		got := w.get(b, 1)
+		if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
+			t.Fatalf("%+v", got)
+		}
+		_, err = b.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{})
+		w.refused(err, muster.Fenced, "")
+		e := w.events(journal.TaskReturned)
+		if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
+			t.Errorf("%+v", e)
+		}
+		if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestReadyInOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		for _, d := range []Draft{
+			{Subject: "1"}, {Subject: "2", Role: "tester"}, {Subject: "3", Priority: 5}, {Subject: "4", Role: "Tester", Priority: 9},
+			{Subject: "5", Role: "coder", Priority: 5}, {Subject: "6", BlockedBy: []muster.TaskID{1}}, {Subject: "7", Priority: -1},
+		} {
+			must(w, 0, lastErr(b.Create(w.ctx, d)))
+		}
+		ids := func(role string) (out []muster.TaskID) {
+			all, err := b.Ready(w.ctx, role)
+			for _, t := range must(w, all, err) {
+				out = append(out, t.ID)
+				if !t.Claimable(role) {
+					w.Errorf("%d is not claimable for %q: %+v", t.ID, role, t)
+				}
+			}
+			return out
+		}
+		for role, want := range map[string][]muster.TaskID{"": {3, 1, 7}, "tester": {4, 3, 1, 2, 7}, "coder": {3, 5, 1, 7}, "cook": {3, 1, 7}} {
+			if got := ids(role); !slices.Equal(got, want) {
+				t.Errorf("ready for %q: %v, want %v", role, got, want)
+			}
+		}
+		must(w, 0, lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		top := 10
+		must(w, 0, lastErr(b.Update(w.ctx, 7, Patch{Priority: &top})))
+		if got, want := ids(""), []muster.TaskID{7, 3, 6}; !slices.Equal(got, want) {
+			t.Errorf("ready: %v, want %v", got, want)
+		}
+	})
+}
+
+func TestCreateRefuses(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		for name, d := range map[string]Draft{
+			"no subject":      {Subject: " "},
+			"two lines":       {Subject: "a\nb"},
+			"bell":            {Subject: "a\ab"},
+			"long":            {Subject: strings.Repeat("ü", 201)},
+			"not UTF-8":       {Subject: "a\xff"},
+			"too much text":   {Subject: "a", Description: strings.Repeat("x", 64<<10+1)},
+			"escape":          {Subject: "a", Description: "\x1b[31m"},
+			"role of words":   {Subject: "a", Role: "two words"},
+			"unknown blocker": {Subject: "a", BlockedBy: []muster.TaskID{4}},
+		} {
+			_, err := b.Create(w.ctx, d)
+			if !errors.Is(err, muster.ErrInvalid) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 60<<10)})))
+		_, err := b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})
+		w.refused(err, muster.Invalid, "the description is not UTF-8 in line 2")
+	})
+}
+
+func TestBlockersThatAreDone(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "one")
+		must(w, 0, lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		two := w.add(b, "two", 1, 1)
+		if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
+			t.Fatalf("%+v", two)
+		}
+		w.take(b, 2, "alice")
+	})
+}

@@ -1,0 +1,202 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// Claim says who takes a task and how it came to it.
+type Claim struct {
+	Owner  muster.Name
+	Role   string // of the owner; tasks for another role are refused
+	Source string // muster.SourceAuto or SourceManual
+}
+
+// Claim makes the task the owner's and returns it with the new fence. It reads the task and its blockers, nothing
+// else. Errors: Held when somebody has it, Invalid when it is blocked, for another role, or not pending.
+func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Task, error) {
+	if err := checkOwner(c.Owner); err != nil {
+		return muster.Task{}, err
+	}
+	if c.Source == "" {
+		c.Source = muster.SourceManual
+	}
+	var repair []muster.TaskID // what blockedBy should say when the claim is refused for a blocker
+	t, err := b.change(ctx, id, func(t *muster.Task) error {
+		repair = nil
+		was := *t
+		if err := claim(t, c, now()); err != nil {
+			return err
+		}
+		waits, err := b.waits(ctx, was)
+		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
+			repair = waits
+		}
+		return err
+	})
+	if repair != nil {
+		// Best effort: Settle repairs what this leaves.
+		_, _ = b.change(ctx, id, func(t *muster.Task) error {
+			if t.Status != muster.Pending || same(t.BlockedBy, repair) {
+				return errSame
+			}
+			t.BlockedBy = repair
+			return nil
+		})
+	}
+	if err != nil {
+		return muster.Task{}, err
+	}
+	down := b.tell(ctx, event(journal.TaskClaimed, t, t.Owner, map[string]any{
+		"role": c.Role, "source": c.Source, "subject": t.Subject, "fence": t.Fence, "lane": string(t.Worktree)}))
+	return t, first(down, b.copyClaim(ctx, journal.TaskClaimed, t, t.Owner, c.Role, c.Source))
+}
+
+// waits reads t's blockers: which are unfinished, and the refusal that says so; nil when none is.
+func (b *Board) waits(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
+	var open []muster.TaskID
+	var says []string
+	for _, id := range set(t.DependsOn...) {
+		on, _, err := b.read(ctx, id)
+		switch {
+		case errors.Is(err, muster.ErrNotFound):
+			says = append(says, fmt.Sprintf("%d, which does not exist", id))
+		case errors.Is(err, muster.ErrCorrupt):
+			says = append(says, fmt.Sprintf("%d, which cannot be read", id))
+		case err != nil:
+			return nil, err
+		case on.Status == muster.Completed:
+			continue
+		default:
+			says = append(says, fmt.Sprintf("%d (%s)", id, where(on)))
+		}
+		open = append(open, id)
+	}
+	if open == nil {
+		return nil, nil
+	}
+	if more := len(says) - 5; more > 0 {
+		says = append(says[:5], fmt.Sprintf("%d more", more))
+	}
+	return open, muster.Errorf(muster.Invalid, "task %d waits for %s", t.ID, strings.Join(says, ", "))
+}
+
+// where is where a task stands, in words.
+func where(t muster.Task) string {
+	s := strings.ReplaceAll(string(t.Status), "_", " ")
+	if t.Owner != "" && t.Open() {
+		s += ", " + string(t.Owner) + "'s"
+	}
+	return s
+}
+
+// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id. False: there
+// is none, or others were faster at all of them.
+func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, error) {
+	if c.Source == "" {
+		c.Source = muster.SourceAuto
+	}
+	tried := map[muster.TaskID]bool{}
+	for {
+		if err := b.refresh(ctx); err != nil {
+			return muster.Task{}, false, err
+		}
+		next := muster.TaskID(0)
+		b.mu.Lock()
+		for id := range b.ix.ready.forRole(c.Role) {
+			if !tried[id] {
+				next = id
+				break
+			}
+		}
+		b.mu.Unlock()
+		if next == 0 {
+			return muster.Task{}, false, nil
+		}
+		t, err := b.Claim(ctx, next, c)
+		switch {
+		case t.ID != 0:
+			return t, true, err
+		case errors.Is(err, muster.ErrHeld), errors.Is(err, muster.ErrNotFound), errors.Is(err, muster.ErrCorrupt):
+			tried[next] = true
+		case errors.Is(err, muster.ErrInvalid) && checkOwner(c.Owner) == nil:
+			tried[next] = true
+		default:
+			return muster.Task{}, false, err
+		}
+	}
+}
+
+// SetLane binds the task to a lane and the commit it was made from, for the holder of the fence. A pending task may be
+// bound too: its next owner gets the lane.
+func (b *Board) SetLane(ctx context.Context, id muster.TaskID, fence int, lane muster.Name, base string) (muster.Task, error) {
+	return b.change(ctx, id, func(t *muster.Task) error {
+		if t.Fence != fence || t.Status == muster.Completed {
+			return lost(*t)
+		}
+		if t.Worktree == lane && t.Base == base {
+			return errSame
+		}
+		t.Worktree, t.Base, t.UpdatedAt = lane, base, now()
+		return nil
+	})
+}
+
+// Release says why a task is given back.
+type Release struct {
+	Reason string
+	Note   string      // for the next owner; "" leaves what an earlier one noted
+	Counts bool        // a turn limit, a loop, "cannot": the third makes it needs_attention
+	By     muster.Name // "" is the owner
+}
+
+// Release gives the task back; its lane is kept. Giving it back twice is fine; another fence is Fenced.
+func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Release) (muster.Task, error) {
+	var was muster.Task
+	t, err := b.change(ctx, id, func(t *muster.Task) error {
+		was = *t
+		return release(t, fence, r, now())
+	})
+	if err != nil || was.Owner == "" && was.Status == muster.Pending {
+		return t, err
+	}
+	fields := map[string]any{"reason": r.Reason}
+	if r.By != "" && r.By != was.Owner {
+		fields["by"] = string(r.By)
+	}
+	events := []muster.Event{event(journal.TaskReleased, t, was.Owner, fields)}
+	if t.Status == muster.NeedsAttention {
+		events = append(events, attention(t, was.Owner))
+	}
+	down := first(b.tell(ctx, events...), b.copyClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
+	t, _, err = b.settleTask(ctx, t)
+	return t, first(down, only(err))
+}
+
+// Revoke takes the task from whoever has it and puts it back on the board. The fence moves: what the old owner still
+// does is refused. A task that nobody has is Invalid.
+func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
+	var was muster.Task
+	t, err := b.change(ctx, id, func(t *muster.Task) error {
+		was = *t
+		return revoke(t, now())
+	})
+	if err != nil {
+		return t, err
+	}
+	down := b.tell(ctx, event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
+	return t, first(down, b.copyClaim(ctx, journal.TaskRevoked, t, was.Owner, "", was.ClaimSource))
+}
+
+// checkOwner refuses owners that could not be members. Lead and user can own tasks; nobody need be in the roster.
+func checkOwner(n muster.Name) error {
+	if n == muster.Lead || n == muster.User {
+		return nil
+	}
+	return muster.CheckName(n)
+}

@@ -1,0 +1,151 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// The limits of a task's text.
+const (
+	maxSubject     = 200      // characters
+	maxDescription = 64 << 10 // bytes
+)
+
+var roleRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
+
+// Draft is a task to be.
+type Draft struct {
+	Subject     string // one line
+	Description string
+	BlockedBy   []muster.TaskID
+	Role        string // only members of this role may claim it; "" is everyone
+	Priority    int    // higher goes first
+	RequirePlan bool
+	CreatedBy   muster.Name
+}
+
+// Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one that is
+// complete is part of the graph and blocks nothing.
+func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
+	if err := checkText(d.Subject, d.Description, d.Role); err != nil {
+		return muster.Task{}, err
+	}
+	at := now()
+	t := muster.Task{
+		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
+		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at, DependsOn: set(d.BlockedBy...),
+	}
+	if err := b.refresh(ctx); err != nil {
+		return muster.Task{}, err
+	}
+	for _, id := range t.DependsOn {
+		on, _, err := b.read(ctx, id)
+		if errors.Is(err, muster.ErrNotFound) {
+			return muster.Task{}, unknownBlocker(0, id)
+		}
+		if err != nil {
+			return muster.Task{}, err
+		}
+		if on.Status != muster.Completed {
+			t.BlockedBy = append(t.BlockedBy, id)
+		}
+	}
+	t, err := b.insert(ctx, t)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	down := b.tell(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
+	t = b.unhookGone(ctx, t, t.DependsOn)
+	b.mendBlockers(ctx, t.DependsOn)
+	return t, down
+}
+
+// insert writes t under the next free id.
+func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) {
+	for {
+		m, err := b.readMeta(ctx)
+		if err != nil {
+			return t, err
+		}
+		b.mu.Lock()
+		t.ID = max(m.NextID, b.ix.highest+1)
+		for b.ix.dependants[t.ID] != nil {
+			t.ID++ // another program's task waits for a task of this id; that is not this one
+		}
+		b.mu.Unlock()
+		data, err := muster.Encode(t)
+		if err != nil {
+			return t, muster.Errorf(muster.Invalid, "the task cannot be written: %w", err)
+		}
+		rev, err := b.tasks.Put(ctx, key(t.ID), data, muster.None)
+		if err == nil {
+			// Did a task of this id come and go since meta was read? Then that wrote a larger next id.
+			if m, err := b.readMeta(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
+				return t, nil
+			}
+		} else if !errors.Is(err, muster.ErrStale) {
+			return t, err
+		}
+		if err := ctx.Err(); err != nil {
+			return t, err
+		}
+		if err := b.refresh(ctx); err != nil {
+			return t, err
+		}
+		b.mu.Lock()
+		b.ix.highest = max(b.ix.highest, t.ID) // taken, though the changes may not show it yet
+		b.mu.Unlock()
+	}
+}
+
+// few is up to how many dependants a blocker is rewritten at once when it gets one more. With more it is left to the
+// next Settle, or a task that all others wait for would be rewritten, ever longer, for each of them.
+const few = 50
+
+// mendBlockers brings the blocks of the ids up to date, best effort: Settle does what this leaves.
+func (b *Board) mendBlockers(ctx context.Context, ids []muster.TaskID) {
+	if len(ids) == 0 || b.refresh(ctx) != nil {
+		return
+	}
+	for _, id := range ids {
+		b.mu.Lock()
+		n := len(b.ix.dependants[id])
+		b.mu.Unlock()
+		if n <= few {
+			_ = b.mend(ctx, id)
+		}
+	}
+}
+
+// checkText refuses texts that a task cannot have.
+func checkText(subject, description, role string) error {
+	for what, s := range map[string]string{"subject": subject, "description": description} {
+		if !utf8.ValidString(s) {
+			return muster.Errorf(muster.Invalid, "the %s is not UTF-8 in line %d", what, badLine(s))
+		}
+	}
+	switch n := utf8.RuneCountInString(subject); {
+	case strings.TrimSpace(subject) == "":
+		return muster.Errorf(muster.Invalid, "a task needs a subject")
+	case strings.ContainsAny(subject, "\n\r\u2028\u2029"):
+		return muster.Errorf(muster.Invalid, "the subject has more than one line: put the rest into the description")
+	case n > maxSubject:
+		return muster.Errorf(muster.Invalid, "the subject has %d characters, %d at most: put the rest into the description", n, maxSubject)
+	case len(description) > maxDescription:
+		return muster.Errorf(muster.Invalid, "the description has %d bytes, %d at most: put the rest into a file", len(description), maxDescription)
+	case strings.ContainsFunc(subject, unicode.IsControl):
+		return muster.Errorf(muster.Invalid, "the subject has a control character")
+	case strings.ContainsFunc(description, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
+		return muster.Errorf(muster.Invalid, "the description has a control character")
+	case role != "" && !roleRule.MatchString(role):
+		return muster.Errorf(muster.Invalid, "%q cannot be a role: a role is a letter followed by at most 31 letters, digits, hyphens or underscores", role)
+	}
+	return nil
+}

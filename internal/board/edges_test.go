@@ -1,0 +1,162 @@
+package board
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+func TestCyclesAreRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "1")
+		w.add(b, "2", 1)
+		w.add(b, "3", 2)
+		_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{3}})
+		w.refused(err, muster.Invalid, "task 1 cannot wait for task 3: 1 -> 3 -> 2 -> 1 would wait for each other")
+		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{1}})
+		w.refused(err, muster.Invalid, "task 1 cannot wait for itself")
+		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{9}})
+		w.refused(err, muster.Invalid, "task 1 cannot wait for task 9: there is no task 9")
+		got, err := b.Update(w.ctx, 3, Patch{AddBlockers: []muster.TaskID{1, 2}})
+		if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1, 2}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1, 2}) {
+			t.Fatalf("%+v", got)
+		}
+		if m := w.raw("meta"); m["edges"] != 1.0 || m["adding"] != nil {
+			t.Errorf("meta: %v", m)
+		}
+		got, err = b.Update(w.ctx, 3, Patch{RemoveBlockers: []muster.TaskID{2, 8}, By: muster.Lead})
+		if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
+			t.Fatalf("%+v", got)
+		}
+		if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
+			t.Errorf("%+v", e)
+		}
+		must(w, got, lastErr(b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{3}})))
+		must(w, 0, b.Settle(w.ctx))
+		w.whole()
+
+		w.take(b, 1, "bob")
+		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
+		w.refused(err, muster.Held, "")
+	})
+}
+
+func TestTwoHalvesOfACycle(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		const n = 8
+		for range n {
+			w.add(b, "x")
+		}
+		// n processes want a ring: each adds one edge of it.
+		var all sync.WaitGroup
+		errs := make([]error, n)
+		for i := range n {
+			p := w.board()
+			all.Go(func() {
+				_, errs[i] = p.Update(w.ctx, muster.TaskID(i+1), Patch{AddBlockers: []muster.TaskID{muster.TaskID((i+1)%n + 1)}})
+			})
+		}
+		all.Wait()
+		refused := 0
+		for _, err := range errs {
+			if err != nil {
+				w.refused(err, muster.Invalid, "")
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d of the ring's edges were refused, not 1: %v", refused, errs)
+		}
+		must(w, 0, w.board().Settle(w.ctx))
+		w.whole()
+	})
+}
+
+func TestDelete(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b, other := w.board(), w.board()
+		w.add(b, "1")
+		w.add(b, "2", 1)
+		w.add(b, "3", 1, 2)
+		w.refused(b.Delete(w.ctx, 1, false), muster.Invalid, "tasks 2, 3 depend on task 1")
+		w.refused(b.Delete(w.ctx, 2, false), muster.Invalid, "task 3 depends on task 2")
+		must(w, 0, b.Delete(w.ctx, 2, true))
+		if got := w.get(b, 3); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
+			t.Fatalf("%+v", got)
+		}
+		if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
+			t.Errorf("%+v", e)
+		}
+		if e := w.events(journal.TaskDeleted); len(e) != 1 || e[0].Task != 2 || e[0].Text("subject") != "2" {
+			t.Errorf("%+v", e)
+		}
+		w.refused(b.Delete(w.ctx, 2, true), muster.NotFound, "there is no task 2")
+		must(w, 0, b.Settle(w.ctx))
+		w.whole()
+
+		w.take(b, 1, "alice")
+		w.refused(b.Delete(w.ctx, 1, false), muster.Held, "")
+
+		// Ids are never given again, not even by a process that starts afterwards.
+		must(w, 0, b.Delete(w.ctx, 3, false))
+		if m := w.raw("meta"); m["next_id"] != 4.0 {
+			t.Errorf("meta: %v", m)
+		}
+		w.write("meta", `{"next_id": 4, "theirs": {"a": [1]}}`)
+		if got := w.add(other, "4"); got.ID != 4 {
+			t.Fatalf("got id %d", got.ID)
+		}
+		must(w, 0, other.Delete(w.ctx, 4, false))
+		if got := w.add(w.board(), "5"); got.ID != 5 {
+			t.Fatalf("got id %d", got.ID)
+		}
+		if m := w.raw("meta"); m["next_id"] != 5.0 || m["theirs"] == nil {
+			t.Errorf("meta lost what it does not know: %v", m)
+		}
+	})
+}
+
+func TestAnUnreadableMetaGivesOutNoIDs(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.write("meta", `{"next_id": "seven"}`)
+		_, err := w.board().Create(w.ctx, Draft{Subject: "x"})
+		if !errors.Is(err, muster.ErrCorrupt) {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func TestUpdate(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "1")
+		text, role, plan := "new", "tester", true
+		got, err := b.Update(w.ctx, 1, Patch{Subject: &text, Role: &role, RequirePlan: &plan, By: muster.Lead})
+		if must(w, got, err); got.Subject != "new" || got.ClaimRole != "tester" || !got.RequirePlan || got.Description != "" {
+			t.Fatalf("%+v", got)
+		}
+		must(w, got, lastErr(b.Update(w.ctx, 1, Patch{Subject: &text})))
+		e := w.events(journal.TaskUpdated)
+		if len(e) != 1 || e[0].Member != muster.Lead || len(e[0].Fields["changed"].([]any)) != 3 {
+			t.Errorf("%+v", e)
+		}
+		bad := "two\nlines"
+		_, err = b.Update(w.ctx, 1, Patch{Subject: &bad})
+		w.refused(err, muster.Invalid, "")
+		c, err := b.Claim(w.ctx, 1, Claim{Owner: "alice", Role: "tester"})
+		must(w, c, err)
+		_, err = b.Update(w.ctx, 1, Patch{Retry: true})
+		w.refused(err, muster.Held, "")
+		must(w, c, lastErr(b.Complete(w.ctx, 1, c.Fence, Outcome{})))
+		_, err = b.Update(w.ctx, 1, Patch{Retry: true})
+		w.refused(err, muster.Invalid, "task 1 is completed")
+		_, err = b.Update(w.ctx, 2, Patch{})
+		w.refused(err, muster.NotFound, "there is no task 2")
+	})
+}

@@ -1,0 +1,101 @@
+package board
+
+import (
+	"context"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// Outcome is how a task ended.
+type Outcome struct {
+	Landed *muster.Landed // nil: nothing was changed
+	Result string         // the closing summary
+	By     muster.Name    // "" is the owner
+}
+
+// BeginLanding notes that the task's work is on its way: from in progress, or from landing again.
+func (b *Board) BeginLanding(ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt) (muster.Task, error) {
+	t, err := b.change(ctx, id, func(t *muster.Task) error { return beginLanding(t, fence, a, now()) })
+	if err != nil {
+		return t, err
+	}
+	return t, b.tell(ctx, event(journal.TaskLanding, t, t.Owner, map[string]any{"head": a.Head}))
+}
+
+// Details are what the event of a returned task carries beside the reason.
+type Details struct {
+	Text    string  // the last lines, or the files in conflict
+	Log     string  // the path of the whole output
+	Seconds float64 // how long the check took
+}
+
+// Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
+// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict" or "check".
+func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d ...Details) (muster.Task, error) {
+	var was muster.Task
+	t, err := b.change(ctx, id, func(t *muster.Task) error {
+		was = *t
+		return comeBack(t, fence, why, now())
+	})
+	if err != nil {
+		return t, err
+	}
+	fields := map[string]any{"reason": why}
+	for _, d := range d {
+		fields["text"], fields["log"], fields["seconds"] = d.Text, d.Log, d.Seconds
+	}
+	events := []muster.Event{event(journal.TaskReturned, t, was.Owner, fields)}
+	if t.Status != muster.NeedsAttention {
+		return t, b.tell(ctx, events...)
+	}
+	down := first(b.tell(ctx, append(events, attention(t, was.Owner))...),
+		b.copyClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
+	t, _, err = b.settleTask(ctx, t)
+	return t, first(down, only(err))
+}
+
+// Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked, handlers of
+// OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a completed task is fine;
+// another is Fenced.
+func (b *Board) Complete(ctx context.Context, id muster.TaskID, fence int, o Outcome) (muster.Task, error) {
+	return b.end(ctx, id, func(t *muster.Task) error { return complete(t, fence, o, now()) })
+}
+
+// Finish completes the task whoever owns it: for the user, and for owners that carry no fence. Whether a lane of it
+// holds work that has not landed is the caller's to ask first. A task that is landing is Held.
+func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, result string) (muster.Task, error) {
+	if err := checkOwner(by); err != nil {
+		return muster.Task{}, err
+	}
+	return b.end(ctx, id, func(t *muster.Task) error { return finish(t, Outcome{Result: result, By: by}, now()) })
+}
+
+func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Task) error) (muster.Task, error) {
+	ended := false
+	t, err := b.change(ctx, id, func(t *muster.Task) error {
+		err := step(t)
+		ended = err == nil
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	var down error
+	if ended {
+		l := t.Landed
+		if l == nil {
+			l = &muster.Landed{}
+		}
+		who := t.Owner
+		if who == "" {
+			who = t.CompletedBy
+		}
+		down = first(
+			b.tell(ctx, event(journal.TaskCompleted, t, who, map[string]any{"subject": t.Subject, "commit": l.Commit,
+				"receipt": l.Receipt, "check": l.Check, "seconds": l.Seconds, "result": t.Result})),
+			b.copyClaim(ctx, journal.TaskCompleted, t, who, "", t.ClaimSource))
+	}
+	t, _, err = b.settleTask(ctx, t)
+	return t, first(down, only(err))
+}

@@ -1,0 +1,334 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/internal/journal"
+	"muster/store/mem"
+)
+
+// machine is three processes on one board, driven at random, also by another program that writes into the files.
+type machine struct {
+	*world
+	boards []*Board
+	fences map[muster.TaskID]int // the highest ever seen
+	ids    map[muster.TaskID]bool
+	told   map[muster.TaskID]int
+	done   map[muster.TaskID]bool // completed by us, once
+}
+
+func (m *machine) pick(r *rapid.T) *Board { return rapid.SampledFrom(m.boards).Draw(r, "process") }
+func (m *machine) id(r *rapid.T) muster.TaskID {
+	return muster.TaskID(rapid.IntRange(1, len(m.ids)+1).Draw(r, "task"))
+}
+func (m *machine) some(r *rapid.T) []muster.TaskID {
+	n := rapid.IntRange(0, 3).Draw(r, "blockers")
+	var out []muster.TaskID
+	for range n {
+		out = append(out, m.id(r))
+	}
+	return out
+}
+func (m *machine) who(r *rapid.T) muster.Name {
+	return rapid.SampledFrom([]muster.Name{"alice", "bob", muster.Lead}).Draw(r, "who")
+}
+
+// fence is the task's, or one that is too old.
+func (m *machine) fence(r *rapid.T, id muster.TaskID) int {
+	return m.fences[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(r, "late by")
+}
+
+// known lets pass what a board may refuse.
+func (m *machine) known(what string, t muster.Task, err error) {
+	m.Helper()
+	var e *muster.Error
+	if err != nil && (!errors.As(err, &e) || !slices.Contains([]muster.Code{muster.NotFound, muster.Held, muster.Invalid, muster.Fenced}, e.Code) || e.Message == "") {
+		m.Fatalf("%s: %v", what, err)
+	}
+	if err == nil && t.ID != 0 {
+		if t.Fence < m.fences[t.ID] {
+			m.Fatalf("%s: the fence of task %d went from %d to %d", what, t.ID, m.fences[t.ID], t.Fence)
+		}
+	}
+}
+
+func TestMachine(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := mem.New()
+		m := &machine{world: newWorld(r, func() muster.Store { return s.Handle() }), fences: map[muster.TaskID]int{},
+			ids: map[muster.TaskID]bool{}, told: map[muster.TaskID]int{}, done: map[muster.TaskID]bool{}}
+		for range 3 {
+			b := m.board()
+			b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { m.told[t.ID]++; return nil })
+			m.boards = append(m.boards, b)
+		}
+		late := func(what string, id muster.TaskID, fence int, t muster.Task, err error) {
+			m.known(what, t, err)
+			if err == nil && fence != m.fences[id] {
+				m.Fatalf("%s: task %d at fence %d let an owner of fence %d act", what, id, m.fences[id], fence)
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"create": func(r *rapid.T) {
+				t, err := m.pick(r).Create(m.ctx, Draft{Subject: "x", BlockedBy: m.some(r), Priority: rapid.IntRange(0, 2).Draw(r, "priority"),
+					Role: rapid.SampledFrom([]string{"", "", "coder"}).Draw(r, "role")})
+				m.known("create", t, err)
+				if err == nil && m.ids[t.ID] {
+					m.Fatalf("id %d was given twice", t.ID)
+				}
+				if err == nil {
+					m.ids[t.ID] = true
+				}
+			},
+			"claim": func(r *rapid.T) {
+				id := m.id(r)
+				before := m.stored()
+				t, err := m.pick(r).Claim(m.ctx, id, Claim{Owner: m.who(r), Role: "coder"})
+				m.known("claim", t, err)
+				may := before[id].Status == muster.Pending
+				for _, d := range before[id].DependsOn {
+					may = may && before[d].Status == muster.Completed
+				}
+				if (err == nil) != may {
+					m.Fatalf("claim of %+v: %v", before[id], err)
+				}
+				if err == nil && t.Fence != m.fences[id]+1 {
+					m.Fatalf("claim: fence %d after %d", t.Fence, m.fences[id])
+				}
+			},
+			"claim next": func(r *rapid.T) {
+				p := m.pick(r)
+				ready, err := p.Ready(m.ctx, "")
+				m.known("ready", muster.Task{}, err)
+				t, ok, err := p.ClaimNext(m.ctx, Claim{Owner: m.who(r)})
+				m.known("claim next", t, err)
+				if ok != (len(ready) > 0) || ok && t.ID != ready[0].ID {
+					m.Fatalf("ready were %v, claimed %+v", ready, t)
+				}
+			},
+			"release": func(r *rapid.T) {
+				id := m.id(r)
+				f := m.fence(r, id)
+				t, err := m.pick(r).Release(m.ctx, id, f, Release{Reason: "r", Counts: rapid.Bool().Draw(r, "counts")})
+				late("release", id, f, t, err)
+			},
+			"revoke": func(r *rapid.T) {
+				t, err := m.pick(r).Revoke(m.ctx, m.id(r), muster.User, "r")
+				m.known("revoke", t, err)
+			},
+			"land": func(r *rapid.T) {
+				id := m.id(r)
+				f := m.fence(r, id)
+				t, err := m.pick(r).BeginLanding(m.ctx, id, f, muster.LandingAttempt{Head: "h"})
+				late("land", id, f, t, err)
+			},
+			"return": func(r *rapid.T) {
+				id := m.id(r)
+				f := m.fence(r, id)
+				t, err := m.pick(r).Return(m.ctx, id, f, "check")
+				m.known("return", t, err)
+			},
+			"complete": func(r *rapid.T) {
+				id := m.id(r)
+				f := m.fence(r, id)
+				t, err := m.pick(r).Complete(m.ctx, id, f, Outcome{Result: "r"})
+				late("complete", id, f, t, err)
+			},
+			"finish": func(r *rapid.T) {
+				t, err := m.pick(r).Finish(m.ctx, m.id(r), muster.User, "r")
+				m.known("finish", t, err)
+			},
+			"update": func(r *rapid.T) {
+				p := rapid.IntRange(0, 2).Draw(r, "priority")
+				t, err := m.pick(r).Update(m.ctx, m.id(r), Patch{Priority: &p, Retry: rapid.Bool().Draw(r, "retry"),
+					AddBlockers: m.some(r), RemoveBlockers: m.some(r)})
+				m.known("update", t, err)
+			},
+			"delete": func(r *rapid.T) {
+				m.known("delete", muster.Task{}, m.pick(r).Delete(m.ctx, m.id(r), rapid.Bool().Draw(r, "force")))
+			},
+			"foreign": func(r *rapid.T) {
+				id := m.id(r)
+				t, there := m.stored()[id]
+				if !there || t.Status == muster.Landing {
+					return
+				}
+				switch rapid.IntRange(0, 2).Draw(r, "does") {
+				case 0:
+					t.Status = muster.Completed
+				case 1:
+					t.BlockedBy = nil
+				case 2:
+					t.BlockedBy, t.Blocks = m.some(r), m.some(r)
+				}
+				data, _ := muster.Encode(t)
+				m.write(key(id), string(data))
+			},
+			"settle": func(r *rapid.T) {
+				must(m.world, 0, m.pick(r).Settle(m.ctx))
+				m.whole()
+			},
+			"": func(r *rapid.T) {
+				all := m.stored()
+				m.owners(all)
+				for id, t := range all {
+					if t.Fence < m.fences[id] {
+						m.Fatalf("the fence of task %d went from %d to %d", id, m.fences[id], t.Fence)
+					}
+					m.fences[id] = t.Fence
+				}
+				if c := cycleIn(all); c != "" {
+					m.Fatalf("there is a cycle: %s", c)
+				}
+			},
+		})
+		must(m.world, 0, m.boards[0].Settle(m.ctx))
+		m.whole()
+		for _, e := range m.events(journal.TaskForeign) {
+			if m.told[e.Task] == 0 {
+				m.Fatalf("the completion of %d by another program was told to nobody", e.Task)
+			}
+		}
+		for id, n := range m.told {
+			if n > 1 {
+				m.Fatalf("task %d was told %d times", id, n)
+			}
+		}
+	})
+}
+
+// The index says what a plain look at all tasks says, after any changes.
+func TestIndexAgreesWithAPlainLook(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		x := newIndex()
+		all := map[muster.TaskID]muster.Task{}
+		ids := rapid.IntRange(1, 12)
+		for range rapid.IntRange(1, 60).Draw(r, "changes") {
+			id := muster.TaskID(ids.Draw(r, "id"))
+			if rapid.IntRange(0, 5).Draw(r, "what") == 0 {
+				delete(all, id)
+				if err := x.take(id, muster.Doc{Key: key(id)}); err != nil {
+					r.Fatal(err)
+				}
+				continue
+			}
+			t := muster.Task{ID: id, Status: rapid.SampledFrom([]muster.TaskStatus{muster.Pending, muster.Pending, muster.InProgress, muster.Completed}).Draw(r, "status"),
+				Priority: rapid.IntRange(0, 2).Draw(r, "priority"), ClaimRole: rapid.SampledFrom([]string{"", "coder", "Coder", "cook"}).Draw(r, "role")}
+			for _, d := range rapid.SliceOfN(ids, 0, 3).Draw(r, "on") {
+				t.DependsOn = append(t.DependsOn, muster.TaskID(d))
+			}
+			all[id] = t
+			data, _ := muster.Encode(t)
+			if err := x.take(id, muster.Doc{Key: key(id), Rev: "r", Data: data}); err != nil {
+				r.Fatal(err)
+			}
+		}
+		for _, role := range []string{"", "coder", "cook", "else"} {
+			var want []slot
+			for id, t := range all {
+				open := slices.ContainsFunc(t.DependsOn, func(d muster.TaskID) bool { return all[d].Status != muster.Completed })
+				if t.Status == muster.Pending && !open && t.RoleMay(role) {
+					want = append(want, slot{t.Priority, id})
+				}
+			}
+			slices.SortFunc(want, before)
+			var got []slot
+			for id := range x.ready.forRole(role) {
+				got = append(got, slot{all[id].Priority, id})
+			}
+			if !slices.Equal(got, want) {
+				r.Fatalf("ready for %q: %v, want %v", role, got, want)
+			}
+		}
+		for id, t := range all {
+			v := x.view(id)
+			for _, d := range v.BlockedBy {
+				if all[d].Status == muster.Completed || !slices.Contains(t.DependsOn, d) {
+					r.Fatalf("task %d: blockedBy %v of %v", id, v.BlockedBy, t.DependsOn)
+				}
+			}
+			for d, o := range all {
+				if slices.Contains(o.DependsOn, id) != slices.Contains(v.Blocks, d) {
+					r.Fatalf("task %d: blocks %v", id, v.Blocks)
+				}
+			}
+		}
+		if len(x.ids) != len(all) || !slices.IsSorted(x.ids) {
+			r.Fatalf("ids %v of %d tasks", x.ids, len(all))
+		}
+		// rounds finds a cycle of unfinished tasks exactly where there is one.
+		open := map[muster.TaskID]muster.Task{}
+		for id, t := range all {
+			if t.Status != muster.Completed {
+				open[id] = t
+			}
+		}
+		rounds := x.rounds()
+		if (cycleIn(openOnly(open)) != "") != (len(rounds) > 0) {
+			r.Fatalf("cycle %q, rounds %v", cycleIn(openOnly(open)), rounds)
+		}
+		for _, round := range rounds {
+			for i, id := range round {
+				if next := round[(i+1)%len(round)]; !slices.Contains(open[id].DependsOn, next) {
+					r.Fatalf("%v is no round: %d does not wait for %d", round, id, next)
+				}
+			}
+		}
+	})
+}
+
+// openOnly leaves out edges to what is not in all.
+func openOnly(all map[muster.TaskID]muster.Task) map[muster.TaskID]muster.Task {
+	out := map[muster.TaskID]muster.Task{}
+	for id, t := range all {
+		t.DependsOn = slices.DeleteFunc(slices.Clone(t.DependsOn), func(d muster.TaskID) bool { _, in := all[d]; return !in })
+		out[id] = t
+	}
+	return out
+}
+
+func TestQueueIsASortedSet(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		q := &queue{}
+		var want []slot
+		n := rapid.IntRange(0, 3*block).Draw(r, "first")
+		for i := range n {
+			s := slot{id: muster.TaskID(i * 7 % 1009)}
+			q.add(s)
+			want = append(want, s)
+		}
+		for range rapid.IntRange(0, 200).Draw(r, "changes") {
+			s := slot{rapid.IntRange(0, 1).Draw(r, "priority"), muster.TaskID(rapid.IntRange(0, 1100).Draw(r, "id"))}
+			if rapid.Bool().Draw(r, "add") {
+				q.add(s)
+				want = append(want, s)
+			} else {
+				q.remove(s)
+				want = slices.DeleteFunc(want, func(o slot) bool { return o == s })
+			}
+		}
+		slices.SortFunc(want, before)
+		want = slices.Compact(want)
+		if got := slices.Collect(q.all()); !slices.Equal(got, want) {
+			r.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func ExampleDraft() {
+	s := mem.New()
+	b := New(s, journal.New(s.Log()))
+	ctx := context.Background()
+	one, _ := b.Create(ctx, Draft{Subject: "tokenizer"})
+	two, _ := b.Create(ctx, Draft{Subject: "counter", BlockedBy: []muster.TaskID{one.ID}})
+	_, err := b.Claim(ctx, two.ID, Claim{Owner: "alice"})
+	fmt.Println(err)
+	// Output: task 2 waits for 1 (pending)
+}

@@ -1,0 +1,113 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"muster"
+)
+
+// metaKey is the document beside the tasks that concerns all of them.
+const metaKey = "meta"
+
+// meta is that document. Fields that it does not know survive.
+type meta struct {
+	// NextID is above every task that was deleted: a new id is the larger of it and the highest plus one.
+	NextID muster.TaskID
+	// Edges counts the additions of edges, so that no two contents of the document are the same. Whoever adds edges to
+	// tasks that exist first puts them here, at the revision at which it saw the graph: two that would close a cycle
+	// together cannot both pass.
+	Edges int
+	// Adding are the edges that count as there, and may not be in their task yet.
+	Adding []adding
+
+	all map[string]json.RawMessage
+	rev muster.Rev
+}
+
+// adding is new edges of one task.
+type adding struct {
+	N  int             `json:"n"`
+	ID muster.TaskID   `json:"id"`
+	On []muster.TaskID `json:"on"`
+}
+
+func (b *Board) readMeta(ctx context.Context) (meta, error) {
+	var m meta
+	doc, err := b.tasks.Get(ctx, metaKey)
+	if errors.Is(err, muster.ErrNotFound) {
+		return meta{all: map[string]json.RawMessage{}}, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	m.rev = doc.Rev
+	err = json.Unmarshal(doc.Data, &m.all)
+	for k, v := range map[string]any{"next_id": &m.NextID, "edges": &m.Edges, "adding": &m.Adding} {
+		if raw, ok := m.all[k]; ok && err == nil {
+			err = json.Unmarshal(raw, v)
+		}
+	}
+	if err != nil {
+		return m, muster.Errorf(muster.Corrupt, "the board's meta document cannot be read: %w", err)
+	}
+	if m.all == nil {
+		m.all = map[string]json.RawMessage{}
+	}
+	return m, nil
+}
+
+// putMeta writes m at the revision it was read at; Stale when somebody else was faster.
+func (b *Board) putMeta(ctx context.Context, m meta) error {
+	delete(m.all, "adding")
+	fields := map[string]any{"next_id": m.NextID, "edges": m.Edges}
+	if len(m.Adding) > 0 {
+		fields["adding"] = m.Adding
+	}
+	for k, v := range fields {
+		raw, err := muster.Line(v)
+		if err != nil {
+			return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
+		}
+		m.all[k] = raw
+	}
+	data, err := muster.Encode(m.all)
+	if err != nil {
+		return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
+	}
+	_, err = b.tasks.Put(ctx, metaKey, data, m.rev)
+	return err
+}
+
+// raiseNextID sees to it that no new task gets id.
+func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
+	return b.changeMeta(ctx, func(m *meta) error {
+		if m.NextID > id {
+			return errSame
+		}
+		m.NextID = id + 1
+		return nil
+	})
+}
+
+// changeMeta lets f alter meta and puts it, again from the start whenever somebody else was faster, or f says Stale.
+func (b *Board) changeMeta(ctx context.Context, f func(*meta) error) error {
+	for {
+		m, err := b.readMeta(ctx)
+		if err != nil {
+			return err
+		}
+		if err = f(&m); err == errSame {
+			return nil
+		} else if err == nil {
+			err = b.putMeta(ctx, m)
+		}
+		if !errors.Is(err, muster.ErrStale) {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+func TestOneWinner(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		for round := 1; round <= 20; round++ {
+			id := w.add(b, "wanted").ID
+			var won atomic.Int32
+			var all sync.WaitGroup
+			start := make(chan struct{})
+			for i := range 8 {
+				p := w.board()
+				who := muster.Name(fmt.Sprintf("m%d", i))
+				all.Go(func() {
+					<-start
+					c, err := p.Claim(w.ctx, id, Claim{Owner: who})
+					switch {
+					case err == nil && c.Owner == who && c.Fence == 1:
+						won.Add(1)
+					case !errors.Is(err, muster.ErrHeld):
+						t.Errorf("%s: %+v, %v", who, c, err)
+					}
+				})
+			}
+			close(start)
+			all.Wait()
+			if won.Load() != 1 {
+				t.Fatalf("%d won", won.Load())
+			}
+		}
+	})
+}
+
+// Workers in as many processes take whatever is ready, some of them drop it, some lose it, until all is done.
+func TestManyWorkers(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		const tasks, workers = 40, 6
+		b := w.board()
+		for i := 1; i <= tasks; i++ {
+			var on []muster.TaskID
+			for range rand.IntN(3) {
+				if i > 1 {
+					on = append(on, muster.TaskID(1+rand.IntN(i-1)))
+				}
+			}
+			w.add(b, "x", on...)
+		}
+		var effects sync.Map
+		var all sync.WaitGroup
+		for i := range workers {
+			p := w.board()
+			p.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { return nil })
+			who := muster.Name(fmt.Sprintf("m%d", i))
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(i), 1))
+				changed := p.Watch(t.Context())
+				for {
+					c, ok, err := p.ClaimNext(w.ctx, Claim{Owner: who})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !ok {
+						left, err := p.List(w.ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if !slices.ContainsFunc(left, func(t muster.Task) bool { return t.Status != muster.Completed }) {
+							return
+						}
+						<-changed
+						continue
+					}
+					fence := c.Fence
+					switch r.IntN(5) {
+					case 0:
+						_, err = p.Release(w.ctx, c.ID, fence, Release{Reason: "no"})
+						if err != nil && !errors.Is(err, muster.ErrFenced) {
+							t.Error(err)
+						}
+						continue
+					case 1: // somebody takes it away; what we do then is refused
+						if _, err := p.Revoke(w.ctx, c.ID, muster.User, ""); err != nil {
+							t.Error(err)
+						}
+					}
+					done, err := p.Complete(w.ctx, c.ID, fence, Outcome{})
+					if errors.Is(err, muster.ErrFenced) {
+						continue
+					}
+					if err != nil || done.Fence != fence {
+						t.Errorf("%+v, %v", done, err)
+					}
+					if was, again := effects.LoadOrStore(c.ID, who); again {
+						t.Errorf("task %d was completed by %v and %s", c.ID, was, who)
+					}
+				}
+			})
+		}
+		all.Wait()
+		must(w, 0, b.Settle(w.ctx))
+		w.whole()
+		if n := len(w.events(journal.TaskCompleted)); n != tasks {
+			t.Errorf("%d of %d completed", n, tasks)
+		}
+		fences := map[muster.TaskID]float64{}
+		for _, e := range w.events(journal.TaskClaimed) {
+			if e.Number("fence") <= fences[e.Task] {
+				// Events are written after their step, so two may be in the wrong order, but never the same.
+				if e.Number("fence") == fences[e.Task] {
+					t.Errorf("task %d was claimed twice at fence %v", e.Task, e.Number("fence"))
+				}
+			}
+			fences[e.Task] = max(fences[e.Task], e.Number("fence"))
+		}
+	})
+}
+
+// Deleting a task while others come to depend on it leaves no edge to nowhere.
+func TestDeleteWhileOthersHook(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		w.add(b, "keeps the highest id away")
+		for range 10 {
+			id := w.add(b, "goes").ID
+			free := w.add(b, "free").ID
+			p, q, r := w.board(), w.board(), w.board()
+			var all sync.WaitGroup
+			var err1, err2, err3 error
+			all.Go(func() { err1 = p.Delete(w.ctx, id, true) })
+			all.Go(func() { _, err2 = q.Create(w.ctx, Draft{Subject: "hooks", BlockedBy: []muster.TaskID{id, 1}}) })
+			all.Go(func() { _, err3 = r.Update(w.ctx, free, Patch{AddBlockers: []muster.TaskID{id}}) })
+			all.Wait()
+			if err1 != nil || err2 != nil && !errors.Is(err2, muster.ErrInvalid) || err3 != nil && !errors.Is(err3, muster.ErrInvalid) {
+				t.Fatal(err1, err2, err3)
+			}
+			for i, t := range w.stored() {
+				if slices.Contains(t.DependsOn, id) {
+					w.Errorf("task %d depends on %d, which is gone", i, id)
+				}
+			}
+		}
+		must(w, 0, b.Settle(w.ctx))
+		w.whole()
+	})
+}
+
+func TestIDsAreUniqueAndNeverReused(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		var seen sync.Map
+		var all sync.WaitGroup
+		for range 4 {
+			p := w.board()
+			all.Go(func() {
+				for i := range 20 {
+					n, err := p.Create(w.ctx, Draft{Subject: "x"})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if _, was := seen.LoadOrStore(n.ID, true); was {
+						t.Errorf("id %d was given twice", n.ID)
+					}
+					if i%2 == 0 {
+						if err := p.Delete(w.ctx, n.ID, false); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,255 @@
+package board
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"muster"
+)
+
+// This file is what may become of one task: pure functions that change it or say why not. Nothing here reads or writes.
+
+// deleted is what other programs write when they mean that the task is no more.
+const deleted muster.TaskStatus = "deleted"
+
+const (
+	maxAttempts = 3 // releases that count
+	maxReturns  = 3 // landings that came back
+)
+
+// claim makes t c.Owner's. That its blockers are complete is the caller's to know.
+func claim(t *muster.Task, c Claim, at float64) error {
+	switch {
+	case t.Owner != "" && t.Status != muster.Completed && t.Status != muster.NeedsAttention:
+		return heldBy(*t)
+	case t.Status != muster.Pending:
+		return notPending(*t)
+	case !t.RoleMay(c.Role):
+		if c.Role == "" {
+			return muster.Errorf(muster.Invalid, "task %d is for the role %s only", t.ID, t.ClaimRole)
+		}
+		return muster.Errorf(muster.Invalid, "task %d is for the role %s only, not for %s", t.ID, t.ClaimRole, c.Role)
+	}
+	t.Status, t.Owner, t.Fence = muster.InProgress, c.Owner, t.Fence+1
+	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = at, c.Source, at
+	t.BlockedBy, t.Landing, t.Landed, t.Effects, t.CompletedBy, t.Result = nil, nil, nil, nil, "", ""
+	return nil
+}
+
+// owned says whether the holder of the fence may act on t now.
+func owned(t muster.Task, fence int) error {
+	if t.Fence != fence || t.Status != muster.InProgress && t.Status != muster.Landing {
+		return lost(t)
+	}
+	return nil
+}
+
+// free takes t from its owner; its lane and base stay.
+func free(t *muster.Task, to muster.TaskStatus, at float64) {
+	t.Status, t.Owner, t.Landing = to, "", nil
+	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
+}
+
+// giveUp sets t aside until somebody looks. The fence moves, so that a late owner is refused.
+func giveUp(t *muster.Task, why string, at float64) {
+	free(t, muster.NeedsAttention, at)
+	t.Fence++
+	t.Result = why
+	t.Effects = []muster.Effect{muster.EffectTell}
+}
+
+// release gives t back by its owner.
+func release(t *muster.Task, fence int, r Release, at float64) error {
+	if t.Fence == fence && t.Status == muster.Pending && t.Owner == "" && fence > 0 {
+		return errSame // given back already by this claim
+	}
+	if err := owned(*t, fence); err != nil {
+		return err
+	}
+	free(t, muster.Pending, at)
+	if r.Note != "" {
+		t.Note = r.Note
+	}
+	if r.Counts {
+		t.Attempts++
+		if t.Attempts >= maxAttempts {
+			giveUp(t, fmt.Sprintf("given back %d times, last: %s", t.Attempts, r.Reason), at)
+		}
+	}
+	return nil
+}
+
+// revoke takes t from whoever has it.
+func revoke(t *muster.Task, at float64) error {
+	if t.Status == muster.Completed || t.Status == muster.NeedsAttention {
+		return notPending(*t)
+	}
+	if t.Status == muster.Pending && t.Owner == "" {
+		return muster.Errorf(muster.Invalid, "task %d is nobody's", t.ID)
+	}
+	free(t, muster.Pending, at)
+	t.Fence++
+	return nil
+}
+
+// beginLanding notes what is to land. Called again, the newer attempt counts.
+func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64) error {
+	if err := owned(*t, fence); err != nil {
+		return err
+	}
+	t.Status, t.Landing, t.UpdatedAt = muster.Landing, &a, at
+	return nil
+}
+
+// comeBack gives a task whose landing failed to its owner again; the third time in a row it is given up.
+func comeBack(t *muster.Task, fence int, why string, at float64) error {
+	if err := owned(*t, fence); err != nil {
+		return err
+	}
+	if t.Status != muster.Landing {
+		return muster.Errorf(muster.Invalid, "task %d is not landing", t.ID)
+	}
+	t.Status, t.Landing, t.UpdatedAt = muster.InProgress, nil, at
+	t.Returns++
+	if t.Returns >= maxReturns {
+		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Returns, why), at)
+	}
+	return nil
+}
+
+// complete ends t by its owner and names what follows.
+func complete(t *muster.Task, fence int, o Outcome, at float64) error {
+	if t.Status == muster.Completed && t.Fence == fence {
+		return errSame
+	}
+	if err := owned(*t, fence); err != nil {
+		return err
+	}
+	if o.By == "" {
+		o.By = t.Owner
+	}
+	done(t, o, at)
+	return nil
+}
+
+// finish ends t by somebody who need not be its owner. An owner who is somebody else has lost it.
+func finish(t *muster.Task, o Outcome, at float64) error {
+	switch t.Status {
+	case muster.Completed:
+		return errSame
+	case muster.Landing:
+		return landingNow(*t)
+	}
+	if t.Owner != o.By {
+		t.Fence++
+	}
+	done(t, o, at)
+	return nil
+}
+
+// landingNow is the refusal while a landing is under way.
+func landingNow(t muster.Task) error {
+	return muster.Errorf(muster.Held, "task %d is being landed for %s right now", t.ID, t.Owner).WithHint("see what becomes of it: muster task show %d", t.ID)
+}
+
+func done(t *muster.Task, o Outcome, at float64) {
+	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
+	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
+	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
+	if t.Worktree != "" {
+		t.Effects = append(t.Effects, muster.EffectArchive)
+	}
+}
+
+// believe takes note that another program completed t. Its lane is kept.
+func believe(t *muster.Task, at float64) error {
+	if t.Status != muster.Completed || t.CompletedBy != "" {
+		return errSame
+	}
+	t.CompletedBy, t.Landing, t.UpdatedAt = muster.System, nil, at
+	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
+	return nil
+}
+
+// retry sets a task that was given up back to pending.
+func retry(t *muster.Task, at float64) error {
+	if t.Status != muster.Pending && t.Status != muster.NeedsAttention {
+		return notPending(*t)
+	}
+	if t.Status == muster.NeedsAttention {
+		t.Result = ""
+	}
+	t.Status, t.Attempts, t.Returns, t.UpdatedAt, t.Effects = muster.Pending, 0, 0, at, nil
+	return nil
+}
+
+// heldBy is the refusal for who comes second.
+func heldBy(t muster.Task) error {
+	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, since(t.ClaimedAt))
+	return e.WithHint("take it back with: muster task release %d", t.ID)
+}
+
+// notPending is the refusal of what only a pending task, or one that somebody has, can take.
+func notPending(t muster.Task) error {
+	switch t.Status {
+	case muster.Completed:
+		return muster.Errorf(muster.Invalid, "task %d is completed", t.ID)
+	case muster.NeedsAttention:
+		e := muster.Errorf(muster.Invalid, "task %d needs attention: %s", t.ID, t.Result)
+		if t.Result == "" {
+			e = muster.Errorf(muster.Invalid, "task %d needs attention", t.ID)
+		}
+		return e.WithHint("muster task retry %d", t.ID)
+	case muster.InProgress, muster.Landing:
+		if t.Owner != "" {
+			return heldBy(t)
+		}
+		return muster.Errorf(muster.Invalid, "task %d is in progress, though nobody owns it", t.ID).WithHint("put it back with: muster task release %d", t.ID)
+	}
+	return muster.Errorf(muster.Invalid, "task %d has the status %q, which is none of ours", t.ID, string(t.Status))
+}
+
+// lost is the refusal for a claim that is over.
+func lost(t muster.Task) error {
+	what := ""
+	switch {
+	case t.Status == muster.Completed && t.CompletedBy != "":
+		what = fmt.Sprintf("%s completed it%s", t.CompletedBy, clock(" at ", t.UpdatedAt))
+	case t.Status == muster.Completed:
+		what = "it is completed"
+	case t.Status == muster.NeedsAttention:
+		what = fmt.Sprintf("it was set aside%s: %s", clock(" at ", t.UpdatedAt), t.Result)
+	case t.Owner != "":
+		what = fmt.Sprintf("%s claimed it%s", t.Owner, clock(" at ", t.ClaimedAt))
+	default:
+		what = "it went back to the board" + clock(" at ", t.UpdatedAt)
+	}
+	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
+}
+
+func since(stamp float64) string { return clock(" since ", stamp) }
+
+// clock is a time of day for people, with the date when it is not today; "" when the time is not known.
+func clock(before string, stamp float64) string {
+	if stamp == 0 {
+		return ""
+	}
+	t, today := muster.Time(stamp), time.Now()
+	if t.Year() == today.Year() && t.YearDay() == today.YearDay() {
+		return before + t.Format("15:04")
+	}
+	return before + t.Format("2006-01-02 15:04")
+}
+
+// without is ids less id, as a new list.
+func without(ids []muster.TaskID, id muster.TaskID) []muster.TaskID {
+	return slices.DeleteFunc(slices.Clone(ids), func(x muster.TaskID) bool { return x == id })
+}
+
+// set is ids sorted, each once, as a new list.
+func set(ids ...muster.TaskID) []muster.TaskID {
+	out := slices.Clone(ids)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

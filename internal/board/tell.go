@@ -1,0 +1,82 @@
+package board
+
+import (
+	"context"
+	"errors"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// tell writes events to the journal after a step that is already durable. It goes on when the caller's context has
+// ended, and only an engine that cannot be reached is an error: nothing undoes the step.
+func (b *Board) tell(ctx context.Context, events ...muster.Event) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	var down error
+	for _, e := range events {
+		if err := b.journal.Emit(ctx, e); errors.Is(err, muster.ErrUnavailable) {
+			down = err
+		}
+	}
+	return down
+}
+
+// copyClaim writes the line that readers of the claims' own log expect.
+func (b *Board) copyClaim(ctx context.Context, kind string, t muster.Task, owner muster.Name, role, source string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	line, err := muster.Line(struct {
+		Event  string        `json:"event"`
+		Task   muster.TaskID `json:"task_id"`
+		Owner  muster.Name   `json:"owner"`
+		Role   string        `json:"role"`
+		Source string        `json:"source"`
+		TS     float64       `json:"ts"`
+	}{kind, t.ID, owner, role, source, t.UpdatedAt})
+	if err != nil {
+		return nil // a flat struct of words and numbers always encodes
+	}
+	if _, err = b.log.Append(ctx, muster.StreamClaims, muster.Anywhere, line); errors.Is(err, muster.ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
+// event is an event about t.
+func event(kind string, t muster.Task, who muster.Name, fields map[string]any) muster.Event {
+	return muster.Event{Kind: kind, At: t.UpdatedAt, Member: who, Task: t.ID, Fields: fields}
+}
+
+// attention is the event of a task that was given up.
+func attention(t muster.Task, who muster.Name) muster.Event {
+	return event(journal.TaskAttention, t, who, map[string]any{"reason": t.Result})
+}
+
+// sayCorrupt reports a document that cannot be read, once: in this process by the index, across processes by a look
+// at the last events.
+func (b *Board) sayCorrupt(ctx context.Context, bad []unreadable) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	const look = 1000
+	said := map[[2]string]bool{}
+	from, err := b.journal.Tail(ctx, look)
+	if err == nil {
+		for e, err := range b.journal.Read(ctx, from) {
+			if err == nil && e.Kind == journal.StateCorrupt && e.Text("table") == muster.TableTasks {
+				said[[2]string{e.Text("key"), e.Text("rev")}] = true
+			}
+		}
+	}
+	for _, u := range bad {
+		if said[[2]string{u.key, string(u.rev)}] {
+			continue
+		}
+		if err := b.tell(ctx, muster.Event{Kind: journal.StateCorrupt, Task: u.id, Fields: map[string]any{
+			"text": u.why, "table": muster.TableTasks, "key": u.key, "rev": string(u.rev)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package landing
+
+import (
+	"context"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// What is known of the target's check, as run.json has it: "" is nothing yet.
+const (
+	baseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
+	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
+)
+
+// BaseVerdict is what the check says of the target as it is.
+type BaseVerdict struct {
+	Green     bool
+	CannotRun bool   // exit 126 or 127, or the setup failed: no landing could ever be verified
+	Unset     bool   // no check is set
+	How       string // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
+	Output    string // the last lines
+	Log       string // the path of the whole output
+	Seconds   float64
+	Commit    string // what was checked
+}
+
+// CheckBase runs the check on the target's tip and remembers whether it is red, for the rule that a landing may leave a red
+// target red but never make a green one red. It queues with the landings of this process.
+func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
+	if l.o.Check.Command == "" {
+		return BaseVerdict{Unset: true}, nil
+	}
+	leave, err := l.queue(ctx)
+	if err != nil {
+		return BaseVerdict{}, err
+	}
+	defer leave()
+	return l.checkBase(ctx)
+}
+
+func (l *Lander) checkBase(ctx context.Context) (BaseVerdict, error) {
+	tip, err := l.Target(ctx)
+	if err != nil {
+		return BaseVerdict{}, err
+	}
+	res, err := l.check(ctx, tip, "base")
+	if err != nil {
+		return BaseVerdict{}, err
+	}
+	v := BaseVerdict{Green: res.green, CannotRun: res.cannot, How: res.how, Output: lastLines(res.tail, maxTail),
+		Log: res.log, Seconds: res.seconds, Commit: tip}
+	switch {
+	case v.Green:
+		err = l.know(ctx, baseGreen)
+	case !v.CannotRun && l.o.BaseState() == "":
+		err = l.know(ctx, baseRed)
+	}
+	return v, err
+}
+
+func (l *Lander) know(ctx context.Context, state string) error {
+	if l.o.BaseState() == state {
+		return nil
+	}
+	late, cancel := grace(ctx)
+	defer cancel()
+	return l.o.SetBaseState(late, state)
+}
+
+// turnedGreen notes that a landing's check was green: from now on red is refused.
+func (l *Lander) turnedGreen(ctx context.Context) error {
+	was := l.o.BaseState()
+	if err := l.know(ctx, baseGreen); err != nil || was != baseRed {
+		return err
+	}
+	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
+		"text": "the check is green on " + l.branch() + " now: from here on a landing whose check is red comes back"}})
+}
+
+// judge says what receipt a check's result earns; "" when the work may not land. A check that cannot run is never "still
+// red": on the base it ran. The caller has the turn.
+func (l *Lander) judge(ctx context.Context, res result) (string, error) {
+	if res.green {
+		return muster.ReceiptGreen, nil
+	}
+	if res.cannot {
+		return "", nil
+	}
+	if l.o.BaseState() == "" {
+		// Nobody has asked about the base yet: without an answer red cannot be told from still red.
+		if _, err := l.checkBase(ctx); err != nil {
+			return "", err
+		}
+	}
+	if l.o.BaseState() == baseRed {
+		return muster.ReceiptStillRed, nil
+	}
+	return "", nil
+}

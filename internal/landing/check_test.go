@@ -1,0 +1,152 @@
+package landing_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/git/gittest"
+	"muster/internal/landing"
+)
+
+// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere.
+func TestWhereTheCheckRuns(t *testing.T) {
+	t.Setenv("GOWORK", "/somewhere/go.work")
+	out := t.TempDir()
+	check := `set -e
+pwd > ` + out + `/pwd; echo "$GOWORK" > ` + out + `/gowork; env | grep ^GIT_ | grep -v CONFIG > ` + out + `/git; echo "$EXTRA" > ` + out + `/extra
+test -z "$(git status --porcelain)"; test "$(git rev-parse --show-toplevel)" = "$(pwd)"
+git log -1 --format=%s > ` + out + `/subject; git diff --name-only HEAD^ > ` + out + `/diff
+test -f prepared
+echo generated > a.txt; if git diff --exit-code > /dev/null; then exit 9; fi
+git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; git update-ref refs/heads/main HEAD`
+	w := newWorld(t, check, map[string]string{"a.txt": "a\n", ".gitignore": "prepared\n"}, func(o *landing.Options) {
+		o.Check.Setup = "touch prepared"
+		o.Env = []string{"EXTRA=more"}
+	})
+	main := w.git("rev-parse", "main")
+	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+	v := w.lands(task)
+	dir := strings.TrimSpace(gittest.Read(t, out, "pwd"))
+	if strings.HasPrefix(dir, w.root) || !strings.HasSuffix(dir, "/repo") {
+		t.Errorf("it ran in %s", dir)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+	for file, want := range map[string]string{"gowork": "off", "subject": "Add b", "diff": "b.txt", "extra": "more"} {
+		if got := strings.TrimSpace(gittest.Read(t, out, file)); got != want {
+			t.Errorf("%s: %q", file, got)
+		}
+	}
+	if got := gittest.Read(t, out, "git"); !strings.HasPrefix(got, "GIT_CEILING_DIRECTORIES=") || strings.Count(got, "\n") != 1 {
+		t.Errorf("environment: %s", got)
+	}
+	if w.git("rev-parse", "main") != main || w.git("branch", "--list", "mess") != "" || w.show("a.txt") != "a" {
+		t.Error("the check's git wrote into the repository")
+	}
+	if got := w.git("worktree", "list"); strings.Contains(got, "muster-check") {
+		t.Error("the check's directory is registered")
+	}
+	log, err := os.ReadFile(v.Log)
+	if err != nil || !strings.HasPrefix(string(log), "$ touch prepared\n[exit 0") {
+		t.Errorf("log %q, %v", log, err)
+	}
+}
+
+func TestATrackedWorkspaceIsUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `test -z "$GOWORK"`, map[string]string{"sub/go.work": "go 1.26\n"})
+	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+	w.lands(task)
+}
+
+func TestWaysToBeRed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check landing.Check
+		says  string
+	}{
+		"not found":      {landing.Check{Command: "test ! -f bad || no-such-command-here"}, "could not run on your work merged with muster/demo"},
+		"not executable": {landing.Check{Command: "test ! -f bad || ./bad"}, "exit 126"},
+		"setup":          {landing.Check{Command: "true", Setup: "test ! -f bad"}, "the setup failed"},
+		"timeout":        {landing.Check{Command: "test ! -f bad || exec sleep 60", Timeout: 300 * time.Millisecond}, "no end within 300ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) { o.Check = c.check })
+			if v, err := w.land.CheckBase(w.ctx()); err != nil || !v.Green {
+				t.Fatalf("base: %+v, %v", v, err)
+			}
+			task, _ := w.task("Bad", "alice", map[string]string{"bad": "bad\n"})
+			if v := w.back(task); !v.Red || !strings.Contains(v.Text, c.says) {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+func TestCheckBase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	if v, err := w.land.CheckBase(w.ctx()); err != nil || !v.Unset || v.Green {
+		t.Errorf("no check: %+v, %v", v, err)
+	}
+	for _, c := range []struct {
+		check, setup  string
+		green, cannot bool
+		state, output string
+	}{
+		{"cat a.txt", "", true, false, "ok", "a"},
+		{"echo so red; exit 3", "", false, false, "red", "so red"},
+		{"no-such-command-here", "", false, true, "", "no-such-command-here"},
+		{"./a.txt", "", false, true, "", "126"},
+		{"true", "echo no way; exit 1", false, true, "", "no way"},
+	} {
+		w.state = ""
+		w.process(c.check, func(o *landing.Options) { o.Check.Setup = c.setup })
+		v, err := w.land.CheckBase(w.ctx())
+		if err != nil || v.Green != c.green || v.CannotRun != c.cannot || w.state != c.state || !strings.Contains(v.Output, c.output) || v.Log == "" || v.Commit != w.git("rev-parse", target) {
+			t.Errorf("%s: %+v, state %q, %v", c.check, v, w.state, err)
+		}
+	}
+}
+
+// The red-base rule: a target that was red stays landable until a landing turns it green; from then on red comes back.
+func TestARedBase(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{true, false} {
+		w := newWorld(t, "test ! -f broken || exit 127; test -f fixed -a ! -f bad", map[string]string{"a.txt": "a\n"})
+		if asked {
+			if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || v.CannotRun {
+				t.Fatalf("base: %+v, %v", v, err)
+			}
+		}
+		zero, _ := w.task("Zero", "dave", map[string]string{"broken": "0\n"})
+		if v := w.back(zero); !v.Red || !strings.Contains(v.Text, "could not run") {
+			t.Errorf("%+v", v)
+		}
+		one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+		if v := w.lands(one); v.Landed.Receipt != muster.ReceiptStillRed {
+			t.Errorf("receipt %q", v.Landed.Receipt)
+		}
+		if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); !strings.HasPrefix(got, "still red, ") {
+			t.Errorf("trailer %q", got)
+		}
+		two, _ := w.task("Two", "bob", map[string]string{"fixed": "2\n"})
+		if v := w.lands(two); v.Landed.Receipt != muster.ReceiptGreen || w.state != "ok" {
+			t.Errorf("receipt %q, state %q", v.Landed.Receipt, w.state)
+		}
+		three, _ := w.task("Three", "carol", map[string]string{"bad": "3\n"})
+		if v := w.back(three); !v.Red {
+			t.Errorf("%+v", v)
+		}
+		// A base check that comes late does not take that back.
+		w.process("false")
+		if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != "ok" {
+			t.Errorf("%+v, state %q, %v", v, w.state, err)
+		}
+	}
+}

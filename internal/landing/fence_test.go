@@ -1,0 +1,219 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+	"muster/internal/landing"
+)
+
+// during lands a task with a check that does something else first.
+func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
+	run := func(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
+		f()
+		f = func() {}
+		return shell(ctx, dir, command, env, out)
+	}
+	l := landing.New(w.repo, w.lanes, w.board, w.journal, run, landing.Options{Target: target,
+		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+	return l.Land(w.ctx(), t.ID, t.Fence, "late work", t.Owner)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The claim is revoked while the check runs: nothing lands, and the work is kept aside.
+func TestALateOwnerCannotLand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	tip := w.git("rev-parse", target)
+	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	_, err := w.during(task, func() {
+		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
+		_, err := w.board.Revoke(w.ctx(), task.ID, muster.User, "too slow")
+		w.must(err)
+	})
+	wants(t, err, muster.ErrFenced, "no longer yours")
+	var e *muster.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, "refs/muster/archive/") {
+		t.Errorf("hint %v", err)
+	}
+	if w.git("rev-parse", target) != tip {
+		t.Fatal("it landed")
+	}
+	refs := strings.Fields(w.git("for-each-ref", "--format=%(refname)", "refs/muster/archive"))
+	if len(refs) == 0 || w.git("show", refs[0]+":late") != "late" {
+		t.Errorf("kept aside: %v", refs)
+	}
+	w.noRefs("refs/muster/landing")
+	// Again, with the old fence: still refused; and the next owner lands.
+	_, err = w.try(task)
+	wants(t, err, muster.ErrFenced, "no longer yours")
+	next, _ := w.claim(task.ID, "bob", map[string]string{"next": "next\n"})
+	w.lands(next)
+	if got := w.git("ls-tree", "--name-only", target); got != "a.txt\nnext" {
+		t.Errorf("the target has %q", got)
+	}
+}
+
+// Revoking comes between any two steps: a claim whose landing ref was deleted never makes it again.
+func TestARevokedClaimDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	for range 2 {
+		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence)) // the board does not know yet
+	}
+	_, err := w.try(task)
+	wants(t, err, muster.ErrFenced, "no longer yours")
+	if w.git("ls-tree", "--name-only", target) != "a.txt" {
+		t.Error("it landed")
+	}
+}
+
+// Revoked after it has landed, before the board heard of it: completed, not done again.
+func TestRevokedTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task := w.landedUnrecorded(muster.ReceiptUnchecked)
+	err := w.land.Revoke(w.ctx(), task.ID, task.Fence)
+	wants(t, err, muster.ErrHeld, "has just landed")
+	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed || got.Landed == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// landedUnrecorded is a task whose commit is on the target while the board still says landing: what a crash leaves.
+func (w *world) landedUnrecorded(receipt string) muster.Task {
+	w.t.Helper()
+	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	onto := w.git("rev-parse", target)
+	head, _, err := w.lanes.Commit(w.ctx(), task.Worktree, "work")
+	w.must(err)
+	_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.LandingAttempt{Head: head, Onto: onto, Summary: "noted before the crash"})
+	w.must(err)
+	commit, err := w.repo.CommitTree(w.ctx(), gittest.Git(w.t, lane, "rev-parse", "HEAD^{tree}"), []string{onto},
+		"One\n\nMuster-Task: 9\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: "+receipt+"\n")
+	w.must(err)
+	w.must(w.repo.UpdateRefs(w.ctx(), []git.RefUpdate{{Ref: target, New: commit, Old: onto}}))
+	return task
+}
+
+// A crash at each step of a landing; the same call goes on.
+func TestGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
+	t.Run("landed, not recorded", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+		task := w.landedUnrecorded(muster.ReceiptGreen + ", make test")
+		tip := w.git("rev-parse", target)
+		other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+		w.lands(other) // others go on meanwhile
+		w.process("")
+		v, err := w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
+		if err != nil || v.Landed == nil || v.Landed.Commit != tip || v.Landed.Receipt != muster.ReceiptGreen || v.Landed.Check != "make test" || v.Task.Result != "noted before the crash" {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if w.git("rev-list", "--count", "main.."+target) != "2" {
+			t.Error("it landed twice")
+		}
+	})
+	t.Run("landing ref left by a half transaction", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+		task := w.landedUnrecorded(muster.ReceiptUnchecked)
+		w.git("update-ref", "refs/muster/landing/1-1", "main")
+		if v, err := w.try(task); err != nil || v.Landed == nil {
+			t.Errorf("%+v, %v", v, err)
+		}
+		w.noRefs("refs/muster/landing")
+	})
+	t.Run("landing ref made, board not told", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
+		task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+		w.git("update-ref", "refs/muster/landing/1-1", "main")
+		w.lands(task)
+	})
+	t.Run("in the check", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
+		task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+		ctx, cancel := context.WithCancelCause(w.ctx())
+		l := landing.New(w.repo, w.lanes, w.board, w.journal, func(ctx context.Context, _, _ string, _ []string, _ io.Writer) (int, error) {
+			cancel(muster.CauseUser)
+			return 0, ctx.Err()
+		}, landing.Options{Target: target, Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+		_, err := l.Land(ctx, task.ID, task.Fence, "first words", task.Owner)
+		if !errors.Is(err, muster.CauseUser) {
+			t.Errorf("stopped with %v", err)
+		}
+		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Landing {
+			t.Errorf("%+v, %v", got, err)
+		}
+		w.process("true")
+		v, err := w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
+		if err != nil || v.Landed == nil || v.Task.Result != "first words" {
+			t.Errorf("%+v, %v", v, err)
+		}
+		w.noRefs("refs/muster/landing")
+	})
+	t.Run("conflicts merged, board not told", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+		one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
+		two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
+		w.lands(one)
+		head, _, err := w.lanes.Commit(w.ctx(), two.Worktree, "work")
+		w.must(err)
+		w.git("update-ref", "refs/muster/landing/2-1", head)
+		_, err = w.board.BeginLanding(w.ctx(), two.ID, two.Fence, muster.LandingAttempt{Head: head, Onto: w.git("rev-parse", target)})
+		w.must(err)
+		_, err = w.lanes.Merge(w.ctx(), two.Worktree, target)
+		w.must(err)
+		w.process("")
+		if v := w.back(two); len(v.Conflict) != 1 || v.Task.Status != muster.InProgress || v.Task.Returns != 1 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// The target moves while the check runs: merged and checked again on the new one.
+func TestTheTargetMovesMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	v, err := w.during(two, func() { w.lands(one) })
+	if err != nil || v.Landed == nil {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if got := w.git("ls-tree", "--name-only", target); got != "a.txt\none\ntwo" {
+		t.Errorf("the target has %q", got)
+	}
+	if !strings.HasSuffix(v.Log, "task-2-1-2.log") {
+		t.Errorf("checked once only: %s", v.Log)
+	}
+}
+
+// Work of a task without a lane has nothing to land.
+func TestATaskWithoutALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	task, _ := w.task("One", "alice", nil)
+	if task, err := w.board.SetLane(w.ctx(), task.ID, task.Fence, "", ""); err != nil {
+		t.Fatal(err)
+	} else if v, err := w.try(task); err != nil || !v.NoChange || v.Task.Status != muster.Completed {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

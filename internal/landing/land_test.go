@@ -1,0 +1,247 @@
+package landing_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/git/gittest"
+	"muster/internal/landing"
+)
+
+func TestLand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "test -f new.txt && test -f a.txt", map[string]string{"a.txt": "a\n"})
+	base := w.git("rev-parse", target)
+	task, lane := w.task("Add new.txt", "alice", map[string]string{"new.txt": "new\n"})
+	gittest.Git(t, lane, "add", "-A")
+	gittest.Git(t, lane, "commit", "-q", "-m", "half of it")
+	gittest.Write(t, lane, map[string]string{"a.txt": "a2\n"})
+	v := w.lands(task)
+	if v.Landed.Receipt != muster.ReceiptGreen || v.Landed.Check != "test -f new.txt && test -f a.txt" || v.Landed.Seconds <= 0 {
+		t.Errorf("landed %+v", v.Landed)
+	}
+	if w.show("new.txt") != "new" || w.show("a.txt") != "a2" {
+		t.Error("the work is not there")
+	}
+	if got := w.git("log", "-1", "--format=%P|%an|%ce|%B", target); got != base+"|Ann Tester|ann@example.com|Add new.txt\n\nWhat alice did.\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: ok, test -f new.txt && test -f a.txt" {
+		t.Errorf("the commit: %s", got)
+	}
+	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Task,valueonly)", target); got != "1" {
+		t.Errorf("git reads the trailer as %q", got)
+	}
+	w.noRefs("refs/muster/landing")
+	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil || *got.Landed != *v.Landed || got.Result != "What alice did." {
+		t.Errorf("on the board: %+v, %v", got, err)
+	}
+	again, err := w.try(task)
+	if err != nil || again.Landed == nil || again.Landed.Commit != v.Landed.Commit {
+		t.Errorf("the second call: %+v, %v", again, err)
+	}
+	if got := w.kinds(task.ID); got != "created claimed landing completed" {
+		t.Errorf("events: %s", got)
+	}
+	if _, err := os.Stat(v.Log); err != nil || filepath.Base(v.Log) != "task-1-1-1.log" {
+		t.Errorf("log %s, %v", v.Log, err)
+	}
+}
+
+func TestMergeCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) { o.MergeCommits = true })
+	base := w.git("rev-parse", target)
+	task, lane := w.task("Two steps", "alice", map[string]string{"one": "1\n"})
+	gittest.Git(t, lane, "add", "-A")
+	gittest.Git(t, lane, "commit", "-q", "-m", "step one")
+	gittest.Write(t, lane, map[string]string{"two": "2\n"})
+	v := w.lands(task)
+	if v.Landed.Receipt != muster.ReceiptUnchecked || v.Landed.Check != "" {
+		t.Errorf("landed %+v", v.Landed)
+	}
+	if got := w.git("log", "--format=%s", base+".."+target); got != "Two steps\nTwo steps\nstep one" {
+		t.Errorf("log %q", got)
+	}
+	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); got != "not verified" {
+		t.Errorf("check %q", got)
+	}
+}
+
+func TestNoChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "exit 1", map[string]string{"a.txt": "a\n"})
+	tip := w.git("rev-parse", target)
+	task, _ := w.task("Look only", "alice", nil)
+	v, err := w.try(task)
+	if err != nil || !v.NoChange || v.Landed != nil || v.Task.Status != muster.Completed || v.Task.Landed != nil {
+		t.Errorf("%+v, %v", v, err)
+	}
+	// Two did the same thing: the second has nothing left to land.
+	w.process("")
+	one, _ := w.task("The same", "bob", map[string]string{"b.txt": "b\n"})
+	two, _ := w.task("The same again", "carol", map[string]string{"b.txt": "b\n"})
+	w.lands(one)
+	if v, err = w.try(two); err != nil || !v.NoChange || v.Task.Status != muster.Completed {
+		t.Errorf("%+v, %v", v, err)
+	}
+	w.noRefs("refs/muster/landing")
+	if n := w.git("rev-list", "--count", tip+".."+target); n != "1" {
+		t.Errorf("%s commits landed", n)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "! grep -rn '<<<<<<<' . --include=*.txt", map[string]string{"a.txt": "1\n2\n3\n", "c.txt": "c\n"})
+	one, _ := w.task("One", "alice", map[string]string{"a.txt": "1 one\n2\n3\n"})
+	two, lane := w.task("Two", "bob", map[string]string{"a.txt": "1 two\n2\n3\n", "b.txt": "b\n"})
+	w.lands(one)
+	v := w.back(two)
+	if fmt.Sprint(v.Conflict) != "[a.txt]" || v.Red || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Returns != 1 {
+		t.Errorf("%+v", v)
+	}
+	for _, says := range []string{"a.txt", "muster/demo was merged into your lane", "complete_task again"} {
+		if !strings.Contains(v.Text, says) {
+			t.Errorf("%q is not in: %s", says, v.Text)
+		}
+	}
+	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "1 two") {
+		t.Errorf("in the lane: %s", got)
+	}
+	_, err := w.try(two)
+	wants(t, err, muster.ErrInvalid, "a.txt line 1")
+	if got, _ := w.board.Get(w.ctx(), two.ID); got.Returns != 1 {
+		t.Errorf("an unresolved file counted as a return: %d", got.Returns)
+	}
+	gittest.Write(t, lane, map[string]string{"a.txt": "1 one two\n2\n3\n"})
+	w.lands(two)
+	if w.show("a.txt") != "1 one two\n2\n3" || w.show("b.txt") != "b" {
+		t.Error("the resolved work is not there")
+	}
+	if n := w.git("rev-list", "--count", "main.."+target); n != "2" {
+		t.Errorf("%s commits, one a task are 2", n)
+	}
+	if got := w.kinds(two.ID); got != "created claimed landing returned(conflict) landing completed" {
+		t.Errorf("events: %s", got)
+	}
+}
+
+// A merge in a worktree obeys .gitattributes, one on trees does not: what the first can do needs nobody.
+func TestAConflictThatAttributesResolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"log.txt": "start\n", ".gitattributes": "log.txt merge=union\n"})
+	one, _ := w.task("One", "alice", map[string]string{"log.txt": "start\none\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"log.txt": "start\ntwo\n"})
+	w.lands(one)
+	w.lands(two)
+	if got := w.show("log.txt"); got != "start\none\ntwo" && got != "start\ntwo\none" {
+		t.Errorf("log.txt: %q", got)
+	}
+	if got := w.kinds(two.ID); got != "created claimed landing landing completed" {
+		t.Errorf("events: %s", got)
+	}
+}
+
+// Each alone is green, both together are red.
+func TestRedOnTheMergedTree(t *testing.T) {
+	t.Parallel()
+	check := `test ! -f one -o ! -f two -o -f three || { for i in $(seq 200); do echo line $i; done; echo FAIL together; exit 1; }`
+	w := newWorld(t, check, map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, lane := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	w.lands(one)
+	v := w.back(two)
+	if !v.Red || len(v.Conflict) > 0 || v.Task.Status != muster.InProgress || v.Seconds <= 0 {
+		t.Errorf("%+v", v)
+	}
+	if strings.Contains(v.Text, "line 90\n") || !strings.Contains(v.Text, "line 200\nFAIL together") || !strings.Contains(v.Text, v.Log) || !strings.Contains(v.Text, "exit 1") {
+		t.Errorf("text: %s", v.Text)
+	}
+	whole, err := os.ReadFile(v.Log)
+	if err != nil || !strings.Contains(string(whole), "line 1\n") || !strings.Contains(string(whole), "line 200\n") {
+		t.Errorf("log: %v", err)
+	}
+	// The owner can see it fail where it stands.
+	if gittest.Read(t, lane, "one") != "1\n" {
+		t.Error("the lane lacks what the check saw")
+	}
+	gittest.Write(t, lane, map[string]string{"three": "3\n"})
+	w.lands(two)
+	if got := w.kinds(two.ID); got != "created claimed landing returned(check) landing completed" {
+		t.Errorf("events: %s", got)
+	}
+}
+
+func TestThreeReturnsNeedAttention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "test ! -f bad", map[string]string{"a.txt": "a\n"})
+	task, lane := w.task("Bad", "alice", map[string]string{"bad": "bad\n"})
+	for n := range 3 {
+		v := w.back(task)
+		if attention := v.Task.Status == muster.NeedsAttention; attention != (n == 2) {
+			t.Errorf("return %d: %s", n+1, v.Task.Status)
+		}
+		if n == 2 && !strings.Contains(v.Text, "needs attention now and is no longer yours") {
+			t.Errorf("text: %s", v.Text)
+		}
+	}
+	_, err := w.try(task)
+	wants(t, err, muster.ErrFenced, "no longer yours")
+	if gittest.Read(t, lane, "bad") != "bad\n" {
+		t.Error("the lane is gone")
+	}
+}
+
+// Many landings at once, in two processes: all land, none twice, each checked on the tree that it made.
+func TestParallelLandings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "test $(ls w-* | wc -l) -ge 1", map[string]string{"a.txt": "a\n"})
+	base := w.git("rev-parse", target)
+	var tasks []muster.Task
+	for i := range 8 {
+		task, _ := w.task(fmt.Sprintf("Task %d", i), muster.Name(fmt.Sprintf("m%d", i)), map[string]string{fmt.Sprintf("w-%d", i): "x\n"})
+		tasks = append(tasks, task)
+	}
+	first := w.land
+	w.process("test $(ls w-* | wc -l) -ge 1")
+	second := w.land
+	var wg sync.WaitGroup
+	for i, task := range tasks {
+		l := first
+		if i%2 == 1 {
+			l = second
+		}
+		for range 1 + i%2 { // some are called twice
+			wg.Go(func() {
+				v, err := l.Land(w.ctx(), task.ID, task.Fence, "done", task.Owner)
+				if err != nil || v.Landed == nil {
+					t.Errorf("task %d: %+v, %v", task.ID, v, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := w.git("rev-list", "--count", base+".."+target); n != "8" {
+		t.Errorf("%s commits", n)
+	}
+	if got := strings.Count(w.git("ls-tree", "--name-only", target), "w-"); got != 8 {
+		t.Errorf("%d files", got)
+	}
+	w.noRefs("refs/muster/landing")
+	w.git("fsck", "--strict")
+}
+
+// A target that somebody has checked out is not moved under them.
+func TestTheTargetIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
+	_, err := w.try(task)
+	wants(t, err, muster.ErrHeld, "checked out at "+w.root+"-look")
+	w.git("worktree", "remove", w.root+"-look")
+	w.lands(task)
+}

@@ -1,0 +1,95 @@
+package landing
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"muster"
+)
+
+// The trailers of a landed commit.
+const (
+	trailerTask   = "Muster-Task"
+	trailerMember = "Muster-Member"
+	trailerCheck  = "Muster-Check"
+)
+
+// message is a landed commit's: the task's subject, its summary, the trailers. The trailers are a paragraph of their own, so
+// nothing in the summary can pass for one.
+func message(t muster.Task, summary string, by muster.Name, landed muster.Landed) string {
+	var b strings.Builder
+	b.WriteString(subject(t) + "\n")
+	if body := strings.TrimSpace(plain(summary)); body != "" {
+		b.WriteString("\n" + body + "\n")
+	}
+	check := landed.Receipt
+	if landed.Check != "" {
+		check += ", " + oneLine(landed.Check)
+	}
+	fmt.Fprintf(&b, "\n%s: %d\n%s: %s\n%s: %s\n", trailerTask, t.ID, trailerMember, by, trailerCheck, check)
+	return b.String()
+}
+
+// laneMessage is of the commit in the lane.
+func laneMessage(t muster.Task, summary string) string {
+	return subject(t) + "\n\n" + plain(summary) + "\n"
+}
+
+func mergeMessage(branch string) string { return "Merge " + branch + " into the lane\n" }
+
+func subject(t muster.Task) string {
+	if s := oneLine(plain(t.Subject)); s != "" {
+		return s
+	}
+	return fmt.Sprintf("Task %d", t.ID)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// plain is text that git takes for a message.
+func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "") }
+
+// find looks for the task's commit among those that have come to the target since its landing began; nil when it is not
+// there. It is how a landing is recognised whose record a crash swallowed: only the runtime writes the target's first
+// parents, and each of its commits names its task.
+func (l *Lander) find(ctx context.Context, t muster.Task) (*muster.Landed, error) {
+	tip, err := l.Target(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B", t.Landing.Onto+".."+tip)
+	if err != nil {
+		return nil, unavailable(ctx, "git cannot read the target's history", err)
+	}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		commit, text, ok := strings.Cut(entry, "\n")
+		if !ok {
+			continue
+		}
+		trailer := trailers(text)
+		if id, err := strconv.Atoi(trailer[trailerTask]); err != nil || muster.TaskID(id) != t.ID {
+			continue
+		}
+		landed := &muster.Landed{Commit: commit}
+		landed.Receipt, landed.Check, _ = strings.Cut(trailer[trailerCheck], ", ")
+		return landed, nil
+	}
+	return nil, nil
+}
+
+// trailers reads the last paragraph.
+func trailers(text string) map[string]string {
+	text = strings.TrimRight(text, "\n")
+	if i := strings.LastIndex(text, "\n\n"); i >= 0 {
+		text = text[i+2:]
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimRight(line, "\n"), ": "); ok {
+			all[key] = value
+		}
+	}
+	return all
+}

@@ -1,0 +1,43 @@
+package landing
+
+import (
+	"fmt"
+	"strings"
+)
+
+// conflictText is what the owner reads when its work does not merge.
+func conflictText(branch string, files []string) string {
+	return fmt.Sprintf(`Your work conflicts with what has landed on %s meanwhile, in %s.
+%s was merged into your lane, and the conflicts are marked there. Resolve them: keep what both sides meant and leave no marker line (<<<<<<<, =======, >>>>>>>). Where a file has no markers (it is binary, or one side deleted it), make it what it should be, then git add it or git rm it. Do not commit the merge: call complete_task again, and the runtime commits.`,
+		branch, fileList(files), branch)
+}
+
+// maxFiles is how many files a sentence names.
+const maxFiles = 20
+
+func fileList(files []string) string {
+	if more := len(files) - maxFiles; more > 0 {
+		return fmt.Sprintf("%s and %d more files", strings.Join(files[:maxFiles], ", "), more)
+	}
+	return strings.Join(files, ", ")
+}
+
+// redText is what the owner reads when the check failed.
+func redText(branch string, res result, merged bool) string {
+	var b strings.Builder
+	what := "The check failed"
+	if res.cannot {
+		what = "The check could not run"
+	}
+	fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n", what, branch, res.command, res.how, res.seconds)
+	if merged {
+		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail there.\n", branch)
+	}
+	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. The whole log: %s\n", res.log)
+	fmt.Fprintf(&b, "Its last lines:\n%s", lastLines(res.tail, maxTail))
+	return b.String()
+}
+
+func lastLines(lines []string, n int) string {
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,217 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+	"muster/internal/home"
+	"muster/internal/journal"
+	"muster/internal/landing"
+	"muster/internal/worktree"
+	"muster/store/mem"
+)
+
+// world is a team's state on a real repository, with a plain shell for the checks.
+type world struct {
+	t       *testing.T
+	root    string
+	store   muster.Store
+	repo    *git.Repo
+	journal *journal.Journal
+	board   *board.Board
+	lanes   *worktree.Lanes
+	land    *landing.Lander
+	before  string
+
+	mu    sync.Mutex
+	state string // of the base
+}
+
+func TestMain(m *testing.M) { gittest.Main(m) }
+
+const target = "refs/heads/muster/demo"
+
+func shell(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+func newWorld(t *testing.T, check string, files map[string]string, change ...func(*landing.Options)) *world {
+	t.Helper()
+	root := gittest.Repo(t, files)
+	w := &world{t: t, root: root, store: mem.New()}
+	w.process(check, change...)
+	if err := w.repo.Exclude(w.ctx(), home.Excluded); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false); err != nil {
+		t.Fatal(err)
+	}
+	w.before = gittest.Checkout(t, root)
+	t.Cleanup(func() {
+		if gittest.Checkout(t, root) != w.before {
+			t.Error("the user's checkout has changed")
+		}
+	})
+	return w
+}
+
+// process gives the world new rooms on the same state, as another process has them.
+func (w *world) process(check string, change ...func(*landing.Options)) {
+	w.t.Helper()
+	var err error
+	if w.repo, err = git.Open(w.t.Context(), w.root); err != nil {
+		w.t.Fatal(err)
+	}
+	w.journal = journal.New(w.store.Log())
+	w.board = board.New(w.store, w.journal)
+	if w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), home.Dir(w.root), w.journal, w.store.Log(), worktree.Options{}); err != nil {
+		w.t.Fatal(err)
+	}
+	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: home.Dir(w.root).Outputs(),
+		BaseState: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.state },
+		SetBaseState: func(_ context.Context, s string) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.state = s
+			return nil
+		}}
+	for _, f := range change {
+		f(&o)
+	}
+	w.land = landing.New(w.repo, w.lanes, w.board, w.journal, shell, o)
+}
+
+func (w *world) ctx() context.Context { return w.t.Context() }
+
+func (w *world) git(args ...string) string { w.t.Helper(); return gittest.Git(w.t, w.root, args...) }
+
+// task makes a task, claims it for the owner and gives it a lane with the files in it ("" removes one).
+func (w *world) task(subject string, owner muster.Name, files map[string]string) (muster.Task, string) {
+	w.t.Helper()
+	t, err := w.board.Create(w.ctx(), board.Draft{Subject: subject, CreatedBy: muster.Lead})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.claim(t.ID, owner, files)
+}
+
+func (w *world) claim(id muster.TaskID, owner muster.Name, files map[string]string) (muster.Task, string) {
+	w.t.Helper()
+	t, err := w.board.Claim(w.ctx(), id, board.Claim{Owner: owner})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tip, err := w.land.Target(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lane, err := w.lanes.Create(w.ctx(), muster.LaneName(t.ID, t.Subject)+muster.Name("-"+string(owner)), t.ID, tip)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if t, err = w.board.SetLane(w.ctx(), t.ID, t.Fence, lane.Name, lane.Base); err != nil {
+		w.t.Fatal(err)
+	}
+	w.write(lane.Path, files)
+	return t, lane.Path
+}
+
+func (w *world) write(dir string, files map[string]string) {
+	w.t.Helper()
+	for name, text := range files {
+		if text == "" {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				w.t.Fatal(err)
+			}
+			delete(files, name)
+		}
+	}
+	gittest.Write(w.t, dir, files)
+}
+
+func (w *world) try(t muster.Task) (landing.Verdict, error) {
+	return w.land.Land(w.ctx(), t.ID, t.Fence, "What "+string(t.Owner)+" did.", t.Owner)
+}
+
+// lands fails the test unless the task lands.
+func (w *world) lands(t muster.Task) landing.Verdict {
+	w.t.Helper()
+	v, err := w.try(t)
+	if err != nil || v.Landed == nil || v.Task.Status != muster.Completed {
+		w.t.Fatalf("task %d did not land: %+v, %v", t.ID, v, err)
+	}
+	if tip := w.git("rev-parse", target); tip != v.Landed.Commit {
+		w.t.Fatalf("the target is at %s, the task landed as %s", tip, v.Landed.Commit)
+	}
+	return v
+}
+
+// back fails the test unless the task comes back.
+func (w *world) back(t muster.Task) landing.Verdict {
+	w.t.Helper()
+	tip := w.git("rev-parse", target)
+	v, err := w.try(t)
+	if err != nil || v.Landed != nil || v.NoChange || v.Text == "" {
+		w.t.Fatalf("task %d did not come back: %+v, %v", t.ID, v, err)
+	}
+	if now := w.git("rev-parse", target); now != tip {
+		w.t.Fatalf("the target has moved to %s", now)
+	}
+	w.noRefs("refs/muster/landing")
+	return v
+}
+
+func (w *world) noRefs(under string) {
+	w.t.Helper()
+	if left := w.git("for-each-ref", under); left != "" {
+		w.t.Errorf("left over: %s", left)
+	}
+}
+
+// show is a file on the target.
+func (w *world) show(name string) string { w.t.Helper(); return w.git("show", target+":"+name) }
+
+// kinds are the events of a task, in order.
+func (w *world) kinds(id muster.TaskID) string {
+	w.t.Helper()
+	var all []string
+	for e, err := range w.journal.Read(w.ctx(), 0) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if e.Task == id && strings.HasPrefix(e.Kind, "task.") {
+			k := strings.TrimPrefix(e.Kind, "task.")
+			if e.Kind == journal.TaskReturned {
+				k += "(" + e.Text("reason") + ")"
+			}
+			all = append(all, k)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func wants(t *testing.T, err error, code *muster.Error, says string) {
+	t.Helper()
+	if !errors.Is(err, code) || !strings.Contains(err.Error(), says) {
+		t.Errorf("error %v, want %s saying %q", err, code.Code, says)
+	}
+}

@@ -1,0 +1,287 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/journal"
+	"muster/store/file"
+	"muster/store/mem"
+)
+
+// team is a post where alice, bob, lead and user are known.
+func team(s muster.Store) *Post {
+	return New(s, journal.New(s.Log()), func(_ context.Context, n muster.Name) (bool, []muster.Name, error) {
+		if n == "alcie" {
+			return false, []muster.Name{"alice", "lice"}, nil
+		}
+		return slices.Contains([]muster.Name{"alice", "bob", "lead", "user"}, n), nil, nil
+	})
+}
+
+func mail(to muster.Name, content string) muster.Message {
+	return muster.Message{From: "bob", To: to, Content: content}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engines runs a test on every engine; open gives one more process its handle on the same state.
+func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
+	t.Run("mem", func(t *testing.T) {
+		s := mem.New()
+		test(t, func() muster.Store { return s.Handle() })
+	})
+	t.Run("file", func(t *testing.T) {
+		dir := t.TempDir()
+		test(t, func() muster.Store {
+			s, err := file.Open(dir)
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+}
+
+func events(t *testing.T, s muster.Store) (out []muster.Event) {
+	t.Helper()
+	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
+		must(t, err)
+		out = append(out, e.Event)
+	}
+	return out
+}
+
+func TestSend(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		p := team(s)
+		m, err := p.Send(t.Context(), muster.Message{From: "bob", To: "alice", Content: "hello\nyou", TaskID: 3})
+		must(t, err)
+		if len(m.ID) != 16 || m.At == 0 || m.Type != muster.MailMessage {
+			t.Fatalf("sent %+v", m)
+		}
+		got, end, waiting, err := team(open()).Peek(t.Context(), "alice", 0, 0)
+		must(t, err)
+		if len(got) != 1 || got[0] != m || waiting != 0 {
+			t.Fatalf("peeked %+v, %d wait", got, waiting)
+		}
+		must(t, p.Drop(t.Context(), "alice", end))
+		if got, _, _, _ := p.Peek(t.Context(), "alice", 0, 0); len(got) != 0 {
+			t.Fatalf("dropped mail comes again: %v", got)
+		}
+		es := events(t, s)
+		if len(es) != 1 || es[0].Kind != journal.MailSent || es[0].Member != "bob" || es[0].Task != 3 ||
+			es[0].Text("to") != "alice" || es[0].Text("id") != string(m.ID) || es[0].Text("text") != "hello\nyou" {
+			t.Fatalf("events %+v", es)
+		}
+	})
+}
+
+func TestSendRefuses(t *testing.T) {
+	for _, c := range []struct {
+		m    muster.Message
+		want *muster.Error
+		says string
+	}{
+		{mail("alcie", "hi"), muster.ErrNotFound, `no mail sent: there is no member "alcie" (did you mean alice or lice?)`},
+		{mail("nobody", "hi"), muster.ErrNotFound, `no mail sent: there is no member "nobody"`},
+		{mail("", "hi"), muster.ErrInvalid, "no mail sent: it has no recipient"},
+		{muster.Message{To: "alice", Content: "hi"}, muster.ErrInvalid, "no mail sent: it has no sender"},
+		{mail("alice", " \n"), muster.ErrInvalid, "no mail sent: it is empty"},
+		{mail("alice", "a\xff"), muster.ErrInvalid, "no mail sent: its text is not UTF-8"},
+		{mail("alice", strings.Repeat("x", MaxMail+1)), muster.ErrInvalid, "no mail sent: its text has 65537 bytes, and a mail may have 65536"},
+	} {
+		s := mem.New()
+		_, err := team(s).Send(t.Context(), c.m)
+		if !errors.Is(err, c.want) || err.Error() != c.says {
+			t.Errorf("got %q, want %q", err, c.says)
+		}
+		if got, _, _, _ := team(s).Peek(t.Context(), "alice", 0, 0); len(got) != 0 || len(events(t, s)) != 0 {
+			t.Errorf("%s: something was sent", c.says)
+		}
+	}
+	var e *muster.Error
+	_, err := team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail+1)))
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, "file") {
+		t.Fatalf("no way out is named: %v", err)
+	}
+	_, err = team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))
+	must(t, err)
+}
+
+func TestSentTwiceIsReadOnce(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		p := team(open())
+		m := mail("alice", "once")
+		m.ID = NewID()
+		for range 2 {
+			_, err := p.Send(t.Context(), m)
+			must(t, err)
+		}
+		_, err := p.Send(t.Context(), mail("alice", "then"))
+		must(t, err)
+		got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0)
+		must(t, err)
+		if len(got) != 2 || got[0].Content != "once" || got[1].Content != "then" || waiting != 0 {
+			t.Fatalf("%+v, %d wait", got, waiting)
+		}
+	})
+}
+
+func TestBroadcast(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		p := team(s)
+		sent, err := p.Broadcast(t.Context(), "lead", "all hands", []muster.Name{"alice", "lead", "bob", "gone", "alice"})
+		if !errors.Is(err, muster.ErrNotFound) {
+			t.Fatalf("who is not there must be named: %v", err)
+		}
+		if len(sent) != 2 || sent[0].ID == sent[1].ID || sent[0].To != "alice" || sent[1].To != "bob" {
+			t.Fatalf("%+v", sent)
+		}
+		for _, n := range []muster.Name{"alice", "bob"} {
+			got, _, _, err := p.Peek(t.Context(), n, 0, 0)
+			must(t, err)
+			if len(got) != 1 || got[0].Type != muster.MailBroadcast || got[0].From != "lead" {
+				t.Fatalf("%s has %+v", n, got)
+			}
+		}
+		if got, _, _, _ := p.Peek(t.Context(), "lead", 0, 0); len(got) != 0 {
+			t.Fatal("the sender got its own broadcast")
+		}
+	})
+}
+
+func TestALargeInboxIsDeliveredInParts(t *testing.T) {
+	p := team(mem.New())
+	var want []string
+	for i := range 1500 {
+		content := fmt.Sprintf("mail %d %s", i, strings.Repeat("y", i%300))
+		if i == 700 {
+			content = strings.Repeat("<", MaxMail) // rendered it is more than a delivery holds
+		}
+		_, err := p.Send(t.Context(), mail("alice", content))
+		must(t, err)
+		want = append(want, content)
+	}
+	var got []string
+	var pos muster.Pos
+	for parts := 0; ; parts++ {
+		msgs, end, waiting, err := p.Peek(t.Context(), "alice", pos, MaxDelivery)
+		must(t, err)
+		if len(msgs) == 0 {
+			if parts < 6 {
+				t.Fatalf("only %d parts", parts)
+			}
+			break
+		}
+		if n := len(Render(msgs, waiting)); n > MaxDelivery+len(msgs)*8+100 && len(msgs) > 1 {
+			t.Fatalf("a delivery of %d mails has %d bytes", len(msgs), n)
+		}
+		for _, m := range msgs {
+			got = append(got, m.Content)
+		}
+		if len(got)+waiting != len(want) {
+			t.Fatalf("%d are said to wait, %d do", waiting, len(want)-len(got))
+		}
+		if parts%2 == 0 { // dropped or not, the place is enough
+			must(t, p.Drop(t.Context(), "alice", end))
+		}
+		pos = end
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%d mails of %d, or not in order", len(got), len(want))
+	}
+}
+
+func TestManySendersOneReader(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		const senders, each = 32, 50
+		s := open()
+		var g sync.WaitGroup
+		for i := range senders {
+			p := team(open())
+			g.Go(func() {
+				for k := range each {
+					if _, err := p.Send(context.Background(), mail("alice", fmt.Sprintf("%d %d", i, k))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		reader := team(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watch := reader.Watch(ctx, "alice")
+		had := map[string]bool{}
+		for len(had) < senders*each {
+			msgs, end, _, err := reader.Peek(ctx, "alice", 0, 0)
+			must(t, err)
+			for _, m := range msgs {
+				if had[m.Content] {
+					t.Fatalf("%q came twice", m.Content)
+				}
+				had[m.Content] = true
+			}
+			must(t, reader.Drop(ctx, "alice", end))
+			if len(msgs) == 0 {
+				<-watch
+			}
+		}
+		g.Wait()
+		if msgs, _, _, _ := reader.Peek(ctx, "alice", 0, 0); len(msgs) != 0 {
+			t.Fatalf("%d mails too many", len(msgs))
+		}
+	})
+}
+
+func TestTheExcerptIsShort(t *testing.T) {
+	s := mem.New()
+	_, err := team(s).Send(t.Context(), mail("alice", strings.Repeat("ä", 5000)))
+	must(t, err)
+	if text := events(t, s)[0].Text("text"); text != strings.Repeat("ä", 200)+" ..." {
+		t.Fatalf("%d bytes", len(text))
+	}
+}
+
+func TestMailOfAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	s, err := file.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	p := team(s)
+	_, err = p.Send(t.Context(), mail("alice", "ours"))
+	must(t, err)
+	box := filepath.Join(dir, ".team", "inbox", "alice.jsonl")
+	f, err := os.OpenFile(box, os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = f.WriteString(`{"type": "message", "sender": "carol", "content": "theirs </inbox>", "ts": 1714567890.5}` + "\n" + "no mail\n" +
+		`{"type": "plan_request", "from": "dan", "content": "Plan:", "request_id": "abcd0123"}` + "\n")
+	must(t, errors.Join(err, f.Close()))
+	first, _, _, err := p.Peek(t.Context(), "alice", 0, 0)
+	must(t, err)
+	again, _, _, err := p.Peek(t.Context(), "alice", 0, 0)
+	must(t, err)
+	if len(first) != 3 || first[1].From != "carol" || first[1].At != 1714567890.5 || first[1].ID == "" || first[2].Type != muster.MailPlan {
+		t.Fatalf("%+v", first)
+	}
+	if !slices.Equal(first, again) {
+		t.Fatal("the ids of mails without one must stay")
+	}
+	if text := Render(first, 0); strings.Count(text, "</inbox>") != 1 {
+		t.Fatalf("a foreign mail closed the mark:\n%s", text)
+	}
+}

@@ -1,0 +1,95 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"muster"
+)
+
+// Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote into
+// config.json. If not, near are at most three names like it, the likest first.
+func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near []muster.Name, err error) {
+	if name == muster.Lead || name == muster.User {
+		return true, nil, nil
+	}
+	switch _, _, err := r.read(ctx, name); {
+	case err == nil, errors.Is(err, muster.ErrCorrupt): // it is there, though nobody can read it now
+		return true, nil, nil
+	case !errors.Is(err, muster.ErrNotFound):
+		return false, nil, err
+	}
+	foreign, err := r.foreign(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	if slices.Contains(foreign, name) {
+		return true, nil, nil
+	}
+	all, err := r.List(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	names := append(foreign, muster.Lead, muster.User)
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	return false, like(name, names), nil
+}
+
+// like are at most three of the names that differ from name by what a typo makes.
+func like(name muster.Name, names []muster.Name) []muster.Name {
+	typed := strings.ToLower(string(name))
+	most := 2
+	if len(typed) <= 4 {
+		most = 1
+	}
+	type scored struct {
+		name muster.Name
+		d    int
+	}
+	var near []scored
+	for _, n := range names {
+		if d := distance(typed, strings.ToLower(string(n))); d <= most {
+			near = append(near, scored{n, d})
+		}
+	}
+	slices.SortFunc(near, func(a, b scored) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
+	near = slices.Compact(near)
+	var out []muster.Name
+	for _, s := range near[:min(3, len(near))] {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// distance is how many letters must be changed, added, left out, or swapped with their neighbour to make b of a.
+func distance(a, b string) int {
+	if d := len(a) - len(b); d > 2 || d < -2 {
+		return max(d, -d) // far enough
+	}
+	var before []int
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

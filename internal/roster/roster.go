@@ -1,0 +1,267 @@
+// Package roster is who belongs to a team and what each does: the members' documents, the config.json that is projected
+// from them for people and other programs, and the processes (hosts) that run members.
+package roster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// Roster is the members and hosts of a team.
+type Roster struct {
+	team    muster.Name
+	members muster.Table
+	hosts   muster.Table
+	config  muster.Table
+	leases  muster.Leases
+	journal *journal.Journal
+	index   *index
+	listed  *listed
+}
+
+// New is the roster of the team in s.
+func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
+	members := s.Table(muster.TableMembers)
+	return &Roster{team: team, members: members, hosts: s.Table(muster.TableHosts), config: s.Table(muster.TableTeam),
+		leases: s.Leases(), journal: j, index: &index{table: members}, listed: &listed{table: s.Table(muster.TableTeam)}}
+}
+
+// Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has died
+// too: its record, the time it joined and its conversation are kept, prompt and host are new, the epoch is one more.
+// Errors: Invalid name; Held when it is already here.
+func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error) {
+	if m.Name != muster.Lead || m.Role != string(muster.Lead) {
+		if err := muster.CheckName(m.Name); err != nil {
+			return muster.Member{}, err
+		}
+		others, err := r.foreign(ctx)
+		if err != nil {
+			return muster.Member{}, err
+		}
+		for _, o := range others {
+			if strings.EqualFold(string(o), string(m.Name)) {
+				return muster.Member{}, muster.Errorf(muster.Held, "%s is already here: another program wrote it into config.json", o)
+			}
+		}
+	}
+	if m.Status == "" {
+		m.Status = muster.Working
+	}
+	for {
+		now := muster.Stamp(time.Now())
+		old, rev, err := r.read(ctx, m.Name)
+		add := m
+		switch {
+		case errors.Is(err, muster.ErrNotFound):
+			rev = muster.None
+			add.JoinedAt, add.Epoch = now, 1
+			if add.AgentID == "" {
+				add.AgentID = string(m.Name) + "@" + string(r.team)
+			}
+		case err != nil:
+			return muster.Member{}, err
+		default:
+			here, err := r.here(ctx, old)
+			if err != nil {
+				return muster.Member{}, err
+			}
+			if here {
+				return old, muster.Errorf(muster.Held, "%s is already here (%s)", old.Name, old.Status)
+			}
+			add = again(old, m)
+		}
+		add.Since = now
+		err = r.put(ctx, add, rev)
+		if errors.Is(err, muster.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return muster.Member{}, err
+		}
+		r.emit(ctx, add.Name, journal.MemberSpawned, map[string]any{"role": add.Role})
+		return add, nil
+	}
+}
+
+// here reports whether m lives, or is about to be started.
+func (r *Roster) here(ctx context.Context, m muster.Member) (bool, error) {
+	if m.Status == muster.Shutdown || m.Host == "" {
+		return m.Status != muster.Shutdown, nil
+	}
+	return r.Alive(ctx, m.Host)
+}
+
+// again is the record of a member that is spawned anew.
+func again(old, m muster.Member) muster.Member {
+	add := old
+	add.Status, add.Host, add.StartedBy, add.Prompt, add.RequirePlan = m.Status, m.Host, m.StartedBy, m.Prompt, m.RequirePlan
+	add.Role, add.Model = cmp.Or(m.Role, old.Role), cmp.Or(m.Model, old.Model)
+	add.IdleReason, add.Doing = m.IdleReason, m.Doing
+	if old.Status == muster.Shutdown {
+		add.Task = 0 // it gave its task back when it left
+	}
+	add.Epoch++
+	return add
+}
+
+// Get returns one member, the lead too. Errors: NotFound, with names like it.
+func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, error) {
+	m, _, err := r.read(ctx, name)
+	if !errors.Is(err, muster.ErrNotFound) {
+		return m, err
+	}
+	_, near, err := r.Known(ctx, name)
+	if err != nil {
+		return muster.Member{}, err
+	}
+	e := muster.Errorf(muster.NotFound, "there is no member %q", string(name))
+	if len(near) > 0 {
+		e.Message += " (did you mean " + list(near) + "?)"
+	}
+	return muster.Member{}, e
+}
+
+// List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left out.
+func (r *Roster) List(ctx context.Context) ([]muster.Member, error) { return r.index.all(ctx) }
+
+// Update changes a member by f, which may be called again when somebody else was faster. Nothing is written when f
+// changes nothing. Errors: NotFound.
+func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Member)) (muster.Member, error) {
+	for {
+		old, rev, err := r.read(ctx, name)
+		if errors.Is(err, muster.ErrNotFound) {
+			return r.Get(ctx, name)
+		}
+		if err != nil {
+			return muster.Member{}, err
+		}
+		m := old
+		m.Extra = maps.Clone(old.Extra)
+		f(&m)
+		m.Name = old.Name
+		if same(old, m) {
+			return old, nil
+		}
+		if m.Status != old.Status {
+			m.Since = muster.Stamp(time.Now())
+		}
+		err = r.put(ctx, m, rev)
+		if errors.Is(err, muster.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return muster.Member{}, err
+		}
+		r.changed(ctx, old, m)
+		return m, nil
+	}
+}
+
+// TakeOver gives a member that nobody hosts (from is "") or whose host has died to another. Errors: Stale when somebody else was faster; NotFound.
+func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster.HostID) (muster.Member, error) {
+	for {
+		m, rev, err := r.read(ctx, name)
+		if err != nil {
+			return muster.Member{}, err
+		}
+		if m.Host != from {
+			return m, muster.Errorf(muster.Stale, "%s is hosted by %q and no more by %q", name, m.Host, from)
+		}
+		m.Host = to
+		m.Epoch++
+		err = r.put(ctx, m, rev)
+		if errors.Is(err, muster.ErrStale) {
+			continue // perhaps only its status changed: look again
+		}
+		if err != nil {
+			return muster.Member{}, err
+		}
+		if from != "" {
+			r.emit(ctx, name, journal.MemberResumed, nil)
+		}
+		return m, nil
+	}
+}
+
+// Watch receives after members changed, until ctx ends.
+func (r *Roster) Watch(ctx context.Context) <-chan struct{} { return r.members.Watch(ctx) }
+
+// changed tells of a new status.
+func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
+	if m.Status == old.Status {
+		return
+	}
+	switch m.Status {
+	case muster.Idle:
+		r.emit(ctx, m.Name, journal.MemberIdle, map[string]any{"reason": m.IdleReason})
+	case muster.Shutdown:
+		r.emit(ctx, m.Name, journal.MemberShutdown, map[string]any{"reason": m.IdleReason})
+	case muster.Working:
+		r.emit(ctx, m.Name, journal.MemberWorking, nil)
+	}
+}
+
+// emit tells of what has been recorded: that the event could not be written does not undo the record.
+func (r *Roster) emit(ctx context.Context, name muster.Name, kind string, fields map[string]any) {
+	_ = r.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: name, Fields: fields})
+}
+
+func (r *Roster) read(ctx context.Context, name muster.Name) (muster.Member, muster.Rev, error) {
+	if name != muster.Lead && muster.CheckName(name) != nil { // also what no store could have as a key
+		return muster.Member{}, muster.None, muster.Errorf(muster.NotFound, "there is no member %q", string(name))
+	}
+	d, err := r.members.Get(ctx, string(name))
+	if errors.Is(err, muster.ErrNotFound) {
+		err = muster.Errorf(muster.NotFound, "there is no member %q", string(name))
+	}
+	if err != nil {
+		return muster.Member{}, muster.None, err
+	}
+	var m muster.Member
+	if err := json.Unmarshal(d.Data, &m); err != nil {
+		return m, d.Rev, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", name, err)
+	}
+	m.Name = name
+	return m, d.Rev, nil
+}
+
+func (r *Roster) put(ctx context.Context, m muster.Member, at muster.Rev) error {
+	data, err := muster.Encode(m)
+	if err != nil {
+		return muster.Errorf(muster.Invalid, "the record of %s cannot be written: %w", m.Name, err)
+	}
+	_, err = r.members.Put(ctx, string(m.Name), data, at)
+	return err
+}
+
+func same(a, b muster.Member) bool {
+	x, errX := muster.Line(a)
+	y, errY := muster.Line(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func list(names []muster.Name) string {
+	s := make([]string, len(names))
+	for i, n := range names {
+		s[i] = string(n)
+	}
+	return strings.Join(s, " or ")
+}
+
+// sorted puts members into the order in which they joined.
+func sorted(all []muster.Member) []muster.Member {
+	slices.SortFunc(all, func(a, b muster.Member) int {
+		return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}

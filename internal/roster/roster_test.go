@@ -1,0 +1,347 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/internal/journal"
+	"muster/store/file"
+	"muster/store/mem"
+)
+
+// process is the roster as one process has it.
+func process(s muster.Store) *Roster { return New(s, journal.New(s.Log()), "api-v2") }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engines runs a test on every engine; open gives one more process its handle on the same state.
+func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
+	t.Run("mem", func(t *testing.T) {
+		s := mem.New()
+		test(t, func() muster.Store { return s.Handle() })
+	})
+	t.Run("file", func(t *testing.T) {
+		dir := t.TempDir()
+		test(t, func() muster.Store {
+			s, err := file.Open(dir)
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+}
+
+func add(t testing.TB, r *Roster, m muster.Member) muster.Member {
+	t.Helper()
+	m, err := r.Add(t.Context(), m)
+	must(t, err)
+	return m
+}
+
+func join(t testing.TB, r *Roster) *Host {
+	t.Helper()
+	h, err := r.Join(t.Context(), "muster run")
+	must(t, err)
+	return h
+}
+
+func set(t testing.TB, r *Roster, n muster.Name, s muster.MemberStatus, why muster.IdleReason) muster.Member {
+	t.Helper()
+	m, err := r.Update(t.Context(), n, func(m *muster.Member) { m.Status, m.IdleReason = s, why })
+	must(t, err)
+	return m
+}
+
+func kinds(t testing.TB, s muster.Store) (out []string) {
+	t.Helper()
+	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
+		must(t, err)
+		out = append(out, fmt.Sprintf("%s %s %s%s", e.Kind, e.Member, e.Text("reason"), e.Text("role")))
+	}
+	return out
+}
+
+func TestALife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New()
+		r := process(s)
+		start := time.Now()
+		h := join(t, r)
+		m := add(t, r, muster.Member{Name: "alice", Role: "coder", Prompt: "write", Model: "m", Host: h.ID(), StartedBy: "lead"})
+		if m.Status != muster.Working || m.AgentID != "alice@api-v2" || m.JoinedAt != muster.Stamp(start) || m.Since != m.JoinedAt || m.Epoch != 1 {
+			t.Fatalf("%+v", m)
+		}
+		if _, err := r.Add(t.Context(), muster.Member{Name: "alice", Role: "tester"}); !errors.Is(err, muster.ErrHeld) || err.Error() != "alice is already here (working)" {
+			t.Fatalf("got %v", err)
+		}
+		time.Sleep(time.Minute)
+		m = set(t, r, "alice", muster.Idle, muster.IdleTasks)
+		if m.Since != muster.Stamp(start.Add(time.Minute)) {
+			t.Fatalf("since %v", m.Since)
+		}
+		if _, err := r.Add(t.Context(), muster.Member{Name: "alice", Role: "tester"}); !errors.Is(err, muster.ErrHeld) || err.Error() != "alice is already here (idle)" {
+			t.Fatalf("got %v", err)
+		}
+		time.Sleep(time.Minute)
+		if m = set(t, r, "alice", muster.Idle, muster.IdleTimeout); m.Since != muster.Stamp(start.Add(time.Minute)) {
+			t.Fatal("another reason is no other status")
+		}
+		set(t, r, "alice", muster.Shutdown, muster.IdleTimeout)
+		_, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Turns, m.Host, m.Task = 7, "", 3 })
+		must(t, err)
+		time.Sleep(time.Minute)
+		m = add(t, r, muster.Member{Name: "alice", Role: "coder", Prompt: "again", Host: h.ID(), StartedBy: "user"})
+		want := muster.Member{Name: "alice", Role: "coder", Status: muster.Working, AgentID: "alice@api-v2", Model: "m", JoinedAt: muster.Stamp(start),
+			Since: muster.Stamp(time.Now()), Turns: 7, Host: h.ID(), Epoch: 2, StartedBy: "user", Prompt: "again"}
+		if d := cmp.Diff(want, m); d != "" {
+			t.Fatal(d)
+		}
+		set(t, r, "alice", muster.Idle, muster.IdleMessages)
+		set(t, r, "alice", muster.Working, "")
+		if d := cmp.Diff([]string{"member.spawned alice coder", "member.idle alice awaiting_tasks", "member.shutdown alice timeout", "member.spawned alice coder",
+			"member.idle alice awaiting_messages", "member.working alice "}, kinds(t, s)); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	r := process(mem.New())
+	for _, n := range []muster.Name{"", "Alice", "lead", "user", "all", "system", "con", "a/b", "../a", "ä"} {
+		if _, err := r.Add(t.Context(), muster.Member{Name: n, Role: "coder"}); !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("%q: %v", n, err)
+		}
+	}
+	if m := add(t, r, muster.Member{Name: muster.Lead, Role: "lead"}); m.Name != muster.Lead {
+		t.Fatal("the lead has a record too")
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 1 {
+		t.Fatalf("%v %v", all, err)
+	}
+}
+
+func TestAMemberWhoseHostDiedIsSpawnedAgain(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		r := process(s)
+		h := join(t, r)
+		add(t, r, muster.Member{Name: "alice", Role: "coder", Host: h.ID(), Task: 4})
+		other := process(open())
+		if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
+			t.Fatalf("got %v", err)
+		}
+		must(t, h.Release())
+		m := add(t, other, muster.Member{Name: "alice", Role: "coder", Prompt: "new"})
+		if m.Epoch != 2 || m.Task != 4 || m.Host != "" || m.Prompt != "new" {
+			t.Fatalf("%+v", m)
+		}
+		if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
+			t.Fatalf("one that is about to be started is here: %v", err)
+		}
+	})
+}
+
+func TestOnlyOneSpawnsAName(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		for i := range 30 {
+			name := muster.Name(fmt.Sprint("w", i))
+			var g sync.WaitGroup
+			won := make(chan string, 8)
+			for k := range 8 {
+				r := process(open())
+				g.Go(func() {
+					prompt := fmt.Sprint(k)
+					_, err := r.Add(context.Background(), muster.Member{Name: name, Role: "coder", Prompt: prompt})
+					if err == nil {
+						won <- prompt
+					} else if !errors.Is(err, muster.ErrHeld) {
+						t.Error(err)
+					}
+				})
+			}
+			g.Wait()
+			if len(won) != 1 {
+				t.Fatalf("%d spawned %s", len(won), name)
+			}
+			if m, err := process(s).Get(t.Context(), name); err != nil || m.Prompt != <-won {
+				t.Fatalf("%+v %v", m, err)
+			}
+		}
+	})
+}
+
+func TestUpdatesOfManyAreAllKept(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		add(t, process(s), muster.Member{Name: "alice", Role: "coder"})
+		var g sync.WaitGroup
+		for range 8 {
+			r := process(open())
+			g.Go(func() {
+				for range 25 {
+					if _, err := r.Update(context.Background(), "alice", func(m *muster.Member) { m.Turns++; m.Name = "mallory" }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		g.Wait()
+		m, err := process(s).Get(t.Context(), "alice")
+		must(t, err)
+		if m.Turns != 200 || m.Name != "alice" {
+			t.Fatalf("%+v", m)
+		}
+		before, err := s.Table(muster.TableMembers).Get(t.Context(), "alice")
+		must(t, err)
+		_, err = process(s).Update(t.Context(), "alice", func(*muster.Member) {})
+		must(t, err)
+		if after, _ := s.Table(muster.TableMembers).Get(t.Context(), "alice"); after.Rev != before.Rev {
+			t.Fatal("nothing changed, and it was written")
+		}
+	})
+}
+
+func TestForeignFieldsOfARecordAreKept(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		r := process(s)
+		_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte(`{"name":"alice","role":"coder","status":"active","colour":"red"}`), muster.None)
+		must(t, err)
+		m, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Doing = "x"; m.Extra["taste"] = []byte(`1`) })
+		must(t, err)
+		there, err := process(s).Get(t.Context(), "alice")
+		must(t, err)
+		if m.Status != muster.Working || string(there.Extra["colour"]) != `"red"` || string(there.Extra["taste"]) != "1" || there.Doing != "x" {
+			t.Fatalf("%+v", there)
+		}
+		_, err = r.Update(t.Context(), "alice", func(m *muster.Member) { m.Extra["taste"] = []byte(`2`) }) // nothing but an extra field
+		must(t, err)
+		if there, _ := r.Get(t.Context(), "alice"); string(there.Extra["taste"]) != "2" {
+			t.Fatalf("%+v", there)
+		}
+	})
+}
+
+func TestTakeOver(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		a := process(s)
+		ha := join(t, a)
+		add(t, a, muster.Member{Name: "alice", Role: "coder", Host: ha.ID(), Task: 3})
+		must(t, ha.Release())
+		var g sync.WaitGroup
+		won := make(chan muster.HostID, 8)
+		for range 8 {
+			r := process(open())
+			h := join(t, r)
+			g.Go(func() {
+				m, err := r.TakeOver(context.Background(), "alice", ha.ID(), h.ID())
+				switch {
+				case err == nil && m.Host == h.ID() && m.Epoch == 2 && m.Task == 3:
+					won <- h.ID()
+				case !errors.Is(err, muster.ErrStale):
+					t.Errorf("%+v %v", m, err)
+				}
+			})
+			g.Go(func() { // its record may change meanwhile
+				if _, err := r.Update(context.Background(), "alice", func(m *muster.Member) { m.Turns++ }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		g.Wait()
+		if len(won) != 1 {
+			t.Fatalf("%d took alice over", len(won))
+		}
+		if m, err := a.Get(t.Context(), "alice"); err != nil || m.Host != <-won || m.Turns != 8 {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if got := kinds(t, s); got[len(got)-1] != "member.resumed alice " {
+			t.Fatalf("%q", got)
+		}
+		add(t, a, muster.Member{Name: "bob", Role: "coder"})
+		if m, err := a.TakeOver(t.Context(), "bob", "", "host-1.1"); err != nil || m.Host != "host-1.1" {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if slices.Contains(kinds(t, s), "member.resumed bob ") {
+			t.Fatal("a first start is no resumption")
+		}
+		if _, err := a.TakeOver(t.Context(), "nobody", "", "host-1.1"); !errors.Is(err, muster.ErrNotFound) {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func TestKnown(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		r := process(s)
+		for _, n := range []muster.Name{"alice", "alina", "bob", "worker-10"} {
+			add(t, r, muster.Member{Name: n, Role: "coder"})
+		}
+		set(t, r, "bob", muster.Shutdown, "")
+		_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},"odd",7]}`), muster.None)
+		must(t, err)
+		for _, c := range []struct {
+			name  muster.Name
+			known bool
+			near  []muster.Name
+		}{
+			{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil},
+			{"alcie", false, []muster.Name{"alice"}},
+			{"alic", false, []muster.Name{"alice"}},
+			{"Alice", false, []muster.Name{"alice", "alina"}},
+			{"leed", false, []muster.Name{"lead"}},
+			{"zed", false, []muster.Name{"Zed"}},
+			{"worker10", false, []muster.Name{"worker-10"}},
+			{"somebody-else", false, nil}, {"", false, nil}, {"a b/../c", false, nil},
+		} {
+			known, near, err := r.Known(t.Context(), c.name)
+			must(t, err)
+			if known != c.known || !slices.Equal(near, c.near) {
+				t.Errorf("%q: known %v, near %v", c.name, known, near)
+			}
+		}
+		if _, err := r.Get(t.Context(), "alcie"); !errors.Is(err, muster.ErrNotFound) || err.Error() != `there is no member "alcie" (did you mean alice?)` {
+			t.Fatalf("got %v", err)
+		}
+		if _, err := r.Update(t.Context(), "nobody", func(*muster.Member) {}); !errors.Is(err, muster.ErrNotFound) {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"alice", "alcie", 1}, {"alice", "alic", 1}, {"alice", "alicee", 1}, {"alice", "aliec", 1}, {"bob", "rob", 1}, {"ab", "ba", 1}, {"lead", "leda", 1}, {"tester", "texter2", 2}} {
+		if got := distance(c.a, c.b); got != c.want || distance(c.b, c.a) != c.want {
+			t.Errorf("%s %s: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[abc]{0,6}`)
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		d := distance(a, b)
+		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a)-len(b), len(b)-len(a)) {
+			t.Fatalf("%q %q: %d", a, b, d)
+		}
+	})
+}

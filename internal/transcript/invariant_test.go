@@ -1,0 +1,224 @@
+package transcript
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/llm"
+	"muster/store/mem"
+)
+
+// wellFormed fails unless a provider would take the conversation.
+func wellFormed(t *rapid.T, ms []llm.Message) {
+	for i, m := range ms {
+		if want := []llm.Role{llm.User, llm.Assistant}[i%2]; m.Role != want {
+			t.Fatalf("message %d is the %s's: %v", i, m.Role, short(ms))
+		}
+		if len(m.Parts) == 0 {
+			t.Fatalf("message %d is empty", i)
+		}
+		var calls []llm.Call
+		if i > 0 {
+			calls = ms[i-1].Calls()
+		}
+		for k, p := range m.Parts {
+			r, is := p.(llm.Result)
+			if is != (k < len(calls)) || is && r.ID != calls[k].ID {
+				t.Fatalf("message %d does not answer the calls before it: %v", i, short(ms))
+			}
+		}
+		if len(m.Parts) < len(calls) {
+			t.Fatalf("message %d does not answer all calls before it: %v", i, short(ms))
+		}
+	}
+}
+
+// flat is a conversation part by part: what a provider's cache sees.
+func flat(ms []llm.Message) (out []string) {
+	for _, m := range ms {
+		for _, p := range m.Parts {
+			out = append(out, fmt.Sprintf("%s %T %+v", m.Role, p, p))
+		}
+	}
+	return out
+}
+
+func TestConversationIsOnlyAppendedTo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := mem.New()
+		ctx := context.Background()
+		tr, err := Open(ctx, s.Log(), "alice")
+		check := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(err)
+		n := 0
+		word := func() string { n++; return fmt.Sprint("w", n) }
+		var before []string
+		var given [][]llm.Message // what was handed out, and what it was then
+		var was [][]string
+		t.Repeat(map[string]func(*rapid.T){
+			"user": func(*rapid.T) { check(tr.User(ctx, text(word()), []muster.MessageID{muster.MessageID(word())})) },
+			"reply": func(rt *rapid.T) {
+				check(tr.Load(ctx))
+				for _, c := range tr.Unanswered() {
+					check(tr.Result(ctx, result(c.ID, word())))
+				}
+				if len(tr.Messages()) == 0 {
+					check(tr.User(ctx, text(word()), nil))
+				}
+				ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3).Draw(rt, "calls") // the same twice, too
+				r := reply(word(), ids...)
+				r.Stop = rapid.SampledFrom([]llm.Stop{llm.StopEnd, llm.StopTools, llm.StopMax, llm.StopPaused}).Draw(rt, "stop")
+				if rapid.Bool().Draw(rt, "empty") {
+					r.Message.Parts = r.Message.Parts[1:]
+				}
+				check(tr.Reply(ctx, r))
+			},
+			"result": func(rt *rapid.T) {
+				check(tr.Load(ctx))
+				if open := tr.Unanswered(); len(open) > 0 {
+					check(tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word())))
+				}
+			},
+			"mark":    func(*rapid.T) { check(tr.Mark(ctx, word())) },
+			"release": func(*rapid.T) { tr.Release() },
+			"fresh":   func(*rapid.T) { check(tr.Load(ctx)); check(tr.Fresh(ctx)); before = nil },
+			"reopen": func(*rapid.T) {
+				check(tr.Load(ctx))
+				again, err := Open(ctx, s.Handle().Log(), "alice")
+				check(err)
+				if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
+					t.Fatalf("resumed conversation differs:\n%s", d)
+				}
+				if d := cmp.Diff(tr.Unanswered(), again.Unanswered()); d != "" || again.Pos() != tr.Pos() {
+					t.Fatalf("resumed elsewhere:\n%s", d)
+				}
+				tr = again
+			},
+			"": func(*rapid.T) {
+				check(tr.Load(ctx))
+				ms := tr.Messages()
+				wellFormed(t, ms)
+				now := flat(ms)
+				if len(now) < len(before) || !slices.Equal(before, now[:len(before)]) {
+					t.Fatalf("what was sent has changed:\n%v\n%v", before, now)
+				}
+				before = now
+				given, was = append(given, ms), append(was, now)
+				if len(given) > 3 {
+					given, was = given[1:], was[1:]
+				}
+				for i, ms := range given {
+					if !slices.Equal(flat(ms), was[i]) {
+						t.Fatal("messages that were handed out have changed")
+					}
+				}
+			},
+		})
+	})
+}
+
+// damaged is a log in which some records cannot be read.
+type damaged struct {
+	muster.Log
+	bad   map[muster.Pos]bool
+	place bool // whether the place of a bad record is known
+}
+
+func (d damaged) Read(ctx context.Context, stream string, after muster.Pos) iter.Seq2[muster.Record, error] {
+	return func(yield func(muster.Record, error) bool) {
+		for r, err := range d.Log.Read(ctx, stream, after) {
+			if d.bad[r.Pos] {
+				r, err = muster.Record{Pos: r.Pos}, muster.Errorf(muster.Corrupt, "a bad checksum")
+				if !d.place {
+					r.Pos = 0
+				}
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestADamagedTranscriptGoesOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := mem.New()
+		ctx := context.Background()
+		check := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		tr, err := Open(ctx, s.Log(), "alice")
+		check(err)
+		turns := rapid.IntRange(1, 6).Draw(t, "turns")
+		for i := range turns {
+			parts, ids := letter(i)
+			check(tr.User(ctx, parts, ids))
+			var calls []string
+			for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
+				calls = append(calls, fmt.Sprint(i, "-", k))
+			}
+			check(tr.Reply(ctx, reply("r", calls...)))
+			for _, id := range calls {
+				check(tr.Result(ctx, result(id, id)))
+			}
+		}
+		bad := map[muster.Pos]bool{}
+		for p := range tr.Pos() {
+			if rapid.Bool().Draw(t, "bad") {
+				bad[p+1] = true
+			}
+		}
+		log := damaged{s.Log(), bad, rapid.Bool().Draw(t, "place")}
+		again, err := Open(ctx, log, "alice")
+		check(err)
+		if again.Damaged() != len(bad) {
+			t.Fatalf("%d entries are damaged, not %d", again.Damaged(), len(bad))
+		}
+		wellFormed(t, again.Messages())
+		for _, c := range again.Unanswered() {
+			check(again.Result(ctx, result(c.ID, "unknown")))
+		}
+		check(again.User(ctx, text("go on"), nil)) // and it is not fenced from its own log
+		check(again.Reply(ctx, reply("yes", "z")))
+		check(again.Result(ctx, result("z", "z")))
+		ms := again.Messages()
+		wellFormed(t, ms)
+		if got := short(ms); got[len(got)-1] != "u !z" {
+			t.Fatalf("%v", got)
+		}
+		again.Release()
+		check(again.Load(ctx))
+		if d := cmp.Diff(ms, again.Messages()); d != "" {
+			t.Fatalf("loaded again it differs:\n%s", d)
+		}
+	})
+}
+
+func TestForeignEntriesAreSetAside(t *testing.T) {
+	s := mem.New()
+	tr := reader(t, s.Log())
+	must(t, tr.User(t.Context(), text("go"), nil))
+	for _, line := range []string{`{"kind":"poem"}`, `{"kind":"user"}`, `{"kind":"result","message":{"role":"user","parts":[]}}`, `{"role":"user","content":"hi"}`, `{"kind":7}`} {
+		_, err := s.Log().Append(t.Context(), Stream("alice"), muster.Anywhere, []byte(line))
+		must(t, err)
+	}
+	again := reader(t, s.Log())
+	if again.Damaged() != 5 {
+		t.Fatalf("%d damaged", again.Damaged())
+	}
+	must(t, again.User(t.Context(), text("on"), nil))
+	same(t, again.Messages(), "u go on")
+}

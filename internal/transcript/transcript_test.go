@@ -1,0 +1,328 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster"
+	"muster/llm"
+	"muster/store/file"
+	"muster/store/mem"
+)
+
+func reader(t *testing.T, l muster.Log) *Transcript {
+	t.Helper()
+	tr, err := Open(t.Context(), l, "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engines runs a test on every engine; open gives one more process its handle on the same state.
+func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
+	t.Run("mem", func(t *testing.T) {
+		s := mem.New()
+		test(t, func() muster.Store { return s.Handle() })
+	})
+	t.Run("file", func(t *testing.T) {
+		dir := t.TempDir()
+		test(t, func() muster.Store {
+			s, err := file.Open(dir)
+			must(t, err)
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+}
+
+func text(s string) []llm.Part { return []llm.Part{llm.Text{Text: s}} }
+
+func reply(s string, ids ...string) llm.Reply {
+	r := llm.Reply{Message: llm.Message{Parts: text(s)}, Stop: llm.StopEnd}
+	for _, id := range ids {
+		r.Stop = llm.StopTools
+		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: id, Name: "bash", Input: json.RawMessage(`{"command":"a < b && c > d"}`)})
+	}
+	return r
+}
+
+func result(id, s string) llm.Result { return llm.Result{ID: id, Parts: text(s)} }
+
+// short is a conversation in short: one string a message.
+func short(ms []llm.Message) (out []string) {
+	for _, m := range ms {
+		s := string(m.Role[:1])
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Text:
+				s += " " + p.Text
+			case llm.Call:
+				s += " ?" + p.ID
+			case llm.Result:
+				s += " !" + p.ID
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func same(t *testing.T, got []llm.Message, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, short(got)); d != "" {
+		t.Fatalf("the conversation is not as expected (-want +got):\n%s", d)
+	}
+}
+
+func TestResultsComeFirstAndInTheOrderOfTheCalls(t *testing.T) {
+	ctx, tr := t.Context(), reader(t, mem.New().Log())
+	must(t, tr.User(ctx, text("go"), nil))
+	must(t, tr.User(ctx, text("mail"), nil))
+	must(t, tr.Reply(ctx, reply("look", "a", "b")))
+	must(t, tr.Result(ctx, result("b", "2")))
+	must(t, tr.User(ctx, text("late"), nil))
+	same(t, tr.Messages(), "u go mail", "a look ?a ?b") // nothing after calls without all results
+	if got := tr.Unanswered(); len(got) != 1 || got[0].ID != "a" {
+		t.Fatalf("unanswered: %v", got)
+	}
+	must(t, tr.Result(ctx, result("a", "1")))
+	must(t, tr.User(ctx, text("more"), nil))
+	same(t, tr.Messages(), "u go mail", "a look ?a ?b", "u !a !b late more")
+	if err := tr.Result(ctx, result("a", "another")); err != nil {
+		t.Fatalf("a second answer must change nothing: %v", err)
+	}
+	if err := tr.Result(ctx, result("x", "?")); !errors.Is(err, muster.ErrInvalid) {
+		t.Fatalf("a result without a call: %v", err)
+	}
+	must(t, tr.Reply(ctx, reply("next", "c")))
+	if err := tr.Reply(ctx, reply("again")); !errors.Is(err, muster.ErrInvalid) {
+		t.Fatalf("a reply before the answers: %v", err)
+	}
+	if got := tr.Messages(); len(got) != 4 {
+		t.Fatalf("%d messages", len(got))
+	}
+}
+
+func TestWhatCannotBeSentIsLeftOut(t *testing.T) {
+	ctx, tr := t.Context(), reader(t, mem.New().Log())
+	must(t, tr.User(ctx, text("go"), nil))
+	cut := reply("cut", "a")
+	cut.Stop = llm.StopMax
+	must(t, tr.Reply(ctx, cut))
+	if got := tr.Unanswered(); len(got) != 0 {
+		t.Fatalf("calls of a cut reply are never run, but %v waits", got)
+	}
+	must(t, tr.User(ctx, text("smaller"), nil))
+	must(t, tr.Reply(ctx, llm.Reply{Stop: llm.StopEnd}))
+	must(t, tr.User(ctx, text("well"), nil))
+	must(t, tr.Reply(ctx, llm.Reply{Message: llm.Message{Parts: text("paused")}, Stop: llm.StopPaused}))
+	must(t, tr.Reply(ctx, reply("done")))
+	must(t, tr.Mark(ctx, "a note"))
+	same(t, tr.Messages(), "u go", "a cut", "u smaller well", "a paused done")
+	if tr.LastMark() != "a note" {
+		t.Fatalf("mark %q", tr.LastMark())
+	}
+}
+
+func TestReopenedItIsTheSameByteForByte(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		ctx, tr := t.Context(), reader(t, s.Log())
+		must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"}, llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
+		r := reply("think", "a")
+		r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p", Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
+		r.Usage, r.Model = llm.Usage{Input: 3, Output: 4}, "m"
+		must(t, tr.Reply(ctx, r))
+		must(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))
+		again := reader(t, s.Log())
+		if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
+			t.Fatalf("resumed conversation differs:\n%s", d)
+		}
+		if again.Pos() != tr.Pos() || again.Damaged() != 0 {
+			t.Fatalf("resumed at %d, not %d; %d damaged", again.Pos(), tr.Pos(), again.Damaged())
+		}
+		var kinds []Kind
+		for e, err := range Read(ctx, s.Log(), "alice", 0) {
+			must(t, err)
+			kinds = append(kinds, e.Kind)
+			if e.At == 0 || e.Kind == KindReply && (e.Usage.Output != 4 || e.Model != "m" || e.Stop != llm.StopTools) {
+				t.Fatalf("entry %+v", e)
+			}
+		}
+		if d := cmp.Diff([]Kind{KindUser, KindReply, KindResult}, kinds); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestASecondWriterIsRefused(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		ctx := t.Context()
+		old, new := reader(t, s.Log()), reader(t, open().Log())
+		must(t, new.User(ctx, text("mine"), nil))
+		err := old.User(ctx, text("too late"), nil)
+		if !errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrStale) {
+			t.Fatalf("a late writer got %v", err)
+		}
+		if len(old.Messages()) != 0 {
+			t.Fatal("what was refused is in the conversation")
+		}
+		must(t, new.User(ctx, text("still mine"), nil))
+		same(t, reader(t, s.Log()).Messages(), "u mine still mine")
+		old.Release()
+		if err := old.Load(ctx); !errors.Is(err, muster.ErrFenced) {
+			t.Fatalf("loading behind another writer: %v", err)
+		}
+	})
+}
+
+func letter(i int) ([]llm.Part, []muster.MessageID) {
+	id := muster.MessageID(fmt.Sprint("m", i))
+	return text(fmt.Sprintf("<inbox>\n[{\"from\":\"bob\",\"type\":\"message\",\"timestamp\":%d,\"content\":\"mail %d\"}]\n</inbox>\n1 more mail waits.", i+1, i)), []muster.MessageID{id}
+}
+
+func contents(ms []muster.Message) (out []string) {
+	for _, m := range ms {
+		out = append(out, fmt.Sprintf("%s %s %.0f %s", m.From, m.Type, m.At, m.Content))
+	}
+	return out
+}
+
+func TestDeliveredMail(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		ctx, tr := t.Context(), reader(t, s.Log())
+		for i := range 25 {
+			parts, ids := letter(i)
+			must(t, tr.User(ctx, parts, ids))
+			if i == 12 {
+				must(t, tr.Fresh(ctx))
+			}
+			if i == 15 {
+				tr.Release()
+			}
+		}
+		must(t, tr.User(ctx, text("told of a claim"), []muster.MessageID{"claim-3"}))
+		var want []string
+		for i := 5; i < 25; i++ {
+			want = append(want, fmt.Sprintf("bob message %d mail %d", i+1, i))
+		}
+		check := func(tr *Transcript) {
+			t.Helper()
+			for i := range 25 {
+				if !tr.Delivered(muster.MessageID(fmt.Sprint("m", i))) {
+					t.Fatalf("mail %d is not known as delivered", i)
+				}
+			}
+			if !tr.Delivered("claim-3") || tr.Delivered("m25") || tr.Delivered("") {
+				t.Fatal("wrong ids count as delivered")
+			}
+			if d := cmp.Diff(want, contents(tr.LastDelivered(99))); d != "" {
+				t.Fatalf("last delivered (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(want[18:], contents(tr.LastDelivered(2))); d != "" {
+				t.Fatal(d)
+			}
+		}
+		if len(tr.LastDelivered(20)) != 0 || len(tr.Messages()) != 0 {
+			t.Fatal("a released transcript keeps text in memory")
+		}
+		must(t, tr.Load(ctx))
+		check(tr)
+		check(reader(t, s.Log()))
+		if d := cmp.Diff(reader(t, s.Log()).Messages(), tr.Messages()); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestAnswersMayComeAtOnce(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		ctx, tr := t.Context(), reader(t, s.Log())
+		must(t, tr.User(ctx, text("go"), nil))
+		var ids []string
+		for i := range 50 {
+			ids = append(ids, fmt.Sprint("c", i))
+		}
+		must(t, tr.Reply(ctx, reply("look", ids...)))
+		var g sync.WaitGroup
+		errs := make(chan error, len(ids))
+		for _, id := range ids {
+			g.Go(func() { errs <- tr.Result(ctx, result(id, id)) })
+		}
+		for range 10 {
+			g.Go(func() { tr.Messages(); tr.Unanswered() })
+		}
+		g.Wait()
+		for range ids {
+			must(t, <-errs)
+		}
+		last := tr.Messages()[2]
+		for i, p := range last.Parts {
+			if p.(llm.Result).ID != ids[i] {
+				t.Fatalf("result %d answers %s", i, p.(llm.Result).ID)
+			}
+		}
+	})
+}
+
+func TestUnwritable(t *testing.T) {
+	ctx, tr := t.Context(), reader(t, mem.New().Log())
+	must(t, tr.User(ctx, text("go"), nil))
+	bad := reply("x", "a")
+	bad.Message.Parts[1] = llm.Call{ID: "a", Name: "bash", Input: json.RawMessage(`{"command":`)}
+	if err := tr.Reply(ctx, bad); !errors.Is(err, muster.ErrInvalid) {
+		t.Fatalf("a call whose input is no JSON: %v", err)
+	}
+	same(t, tr.Messages(), "u go")
+}
+
+func TestAFileThatWasTornOrSpoilt(t *testing.T) {
+	dir := t.TempDir()
+	ctx := t.Context()
+	process := func() (*file.Store, *Transcript) {
+		s, err := file.Open(dir)
+		must(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s, reader(t, s.Log())
+	}
+	_, tr := process()
+	must(t, tr.User(ctx, text("first"), []muster.MessageID{"m1"}))
+	must(t, tr.Reply(ctx, reply("look", "a")))
+	must(t, tr.Result(ctx, result("a", "spoilt soon")))
+	must(t, tr.Reply(ctx, reply("done")))
+	path := filepath.Join(dir, ".transcripts", "alice", "log.jsonl")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	data = bytes.Replace(data, []byte("spoilt soon"), []byte("spoilt Soon"), 1) // its checksum is wrong now
+	must(t, os.WriteFile(path, append(data, `{"kind":"user","mess`...), 0o600))
+	_, tr = process()
+	if tr.Damaged() != 1 || !tr.Delivered("m1") {
+		t.Fatalf("%d damaged", tr.Damaged())
+	}
+	same(t, tr.Messages(), "u first", "a look ?a", "u !a", "a done")
+	if r := tr.Messages()[2].Parts[0].(llm.Result); !r.IsError {
+		t.Fatalf("the lost result is %+v", r)
+	}
+	must(t, tr.User(ctx, text("on"), nil))
+	_, tr = process()
+	same(t, tr.Messages(), "u first", "a look ?a", "u !a", "a done", "u on")
+}

@@ -1,0 +1,203 @@
+package worktree_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git/gittest"
+)
+
+// What a release kept aside and what its owner committed afterwards have one content and two ids: the lane goes anyway.
+func TestArchivedAfterTheSameContentWasKeptAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	aside, err := w.Preserve(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, err := w.Commit(ctx, "one", "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := w.Archive(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ref == aside || w.git(w.root, "rev-parse", ref) != head {
+		t.Errorf("archived as %s", ref)
+	}
+	w.tidy()
+}
+
+// A removal that an earlier version marked with such a ref, or whose branch has moved since: what the branch has is
+// archived too, and recovery ends it.
+func TestRecoveryEndsARemovalWhoseBranchIsElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	aside, err := w.Preserve(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, err := w.Commit(ctx, "one", "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+aside+`"}`, 1)
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy()
+	if w.git(w.root, "for-each-ref", "--points-at", head, "refs/muster/archive/") == "" {
+		t.Error("the branch's commit is nowhere")
+	}
+}
+
+// One lane that cannot be removed stops neither recovery nor the other lanes.
+func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ctx := w.ctx()
+	stuck, _ := w.create("aaa"), w.create("bbb")
+	w.git(w.root, "worktree", "lock", stuck.Path)
+	marked := strings.ReplaceAll(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": ""}`)
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy("aaa")
+	if got := strings.Join(w.events(), ", "); !strings.Contains(got, "worktree.remove.failed aaa") {
+		t.Errorf("events %s", got)
+	}
+}
+
+// The locks that a killed git leaves, wherever it died.
+func TestRecoveryBreaksLocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	gitdir := w.git(lane.Path, "rev-parse", "--absolute-git-dir")
+	gittest.Write(t, w.root, map[string]string{
+		".git/refs/muster/landing/7-1.lock": "", ".git/refs/muster/archive/x-1.lock": "", ".git/refs/heads/wt/one.lock": "",
+	})
+	gittest.Write(t, gitdir, map[string]string{"index.lock": "", "HEAD.lock": ""})
+	for _, lock := range []string{"/index.lock", "/HEAD.lock"} {
+		at := time.Now().Add(-time.Minute)
+		if err := os.Chtimes(gitdir+lock, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Commit(w.ctx(), "one", "work"); err != nil {
+		t.Error(err)
+	}
+	for _, ref := range []string{"refs/muster/landing/7-1", "refs/muster/archive/x-1"} {
+		w.git(w.root, "update-ref", ref, "HEAD")
+	}
+}
+
+func TestAFailedRemovalNamesItsLane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one")
+	unlock, err := durable.New(durable.OS{}).Lock(w.ctx(), w.root+"/.team/locks/lanes.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := w.Archive(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) { // its row cannot be marked
+		t.Fatal(err)
+	}
+	unlock()
+	if got := strings.Join(w.events(), ", "); !strings.HasSuffix(got, "worktree.remove.failed one") {
+		t.Errorf("events %s", got)
+	}
+}
+
+func (w *world) notes(event string) (n int) {
+	for _, e := range w.events() {
+		if strings.HasPrefix(e, event+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// A lane that its owner gave back goes when its task is done; one that somebody asked to keep stays.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	for i, name := range []muster.Name{"released", "kept", "both"} {
+		lane, err := w.Create(ctx, name, muster.TaskID(i+1), "HEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gittest.Write(t, lane.Path, map[string]string{"b": string(name) + "\n"})
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(w.Release(ctx, "released"))
+	must(w.Keep(ctx, "kept"))
+	must(w.Keep(ctx, "both"))
+	must(w.Release(ctx, "both")) // giving back does not take the wish to keep away
+	for _, lane := range w.must(w.List(ctx)) {
+		if lane.Status != muster.LaneKept {
+			t.Errorf("%s is %s", lane.Name, lane.Status)
+		}
+	}
+	wants(t, w.Remove(ctx, "released", false), muster.ErrHeld, "is kept")
+	for range 2 { // the effect may run again
+		for i, name := range []muster.Name{"released", "kept", "both"} {
+			_, err := w.Finish(ctx, muster.Task{ID: muster.TaskID(i + 1), Fence: 1, Worktree: name, Status: muster.Completed})
+			must(err)
+		}
+	}
+	w.tidy("both", "kept")
+	if got := w.git(w.root, "show", "refs/muster/archive/released-1:b"); got != "released" {
+		t.Error(got)
+	}
+	if n := w.notes("task.completed"); n != 3 {
+		t.Errorf("completed %d times: %v", n, w.events())
+	}
+	for r, err := range w.log.Read(ctx, muster.StreamLanes, 0) {
+		var e struct {
+			Event string
+			Task  struct {
+				ID     muster.TaskID
+				Status muster.TaskStatus
+			}
+		}
+		if err := errors.Join(err, json.Unmarshal(r.Data, &e)); err != nil {
+			t.Fatal(err)
+		}
+		if e.Event == "task.completed" && (e.Task.ID == 0 || e.Task.Status != muster.Completed) {
+			t.Errorf("%s", r.Data)
+		}
+	}
+	// Asked for by name and by force, it goes as well.
+	must(w.Remove(ctx, "kept", true))
+	must(w.Remove(ctx, "both", true))
+	w.tidy()
+}

@@ -1,0 +1,427 @@
+package worktree_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+	"muster/internal/home"
+	"muster/internal/journal"
+	"muster/internal/worktree"
+	"muster/store/mem"
+)
+
+// world is a repository with its lanes.
+type world struct {
+	*worktree.Lanes
+	t    *testing.T
+	root string
+	repo *git.Repo
+	log  muster.Log
+}
+
+func newWorld(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	return openWorld(t, gittest.Repo(t, files), worktree.Options{})
+}
+
+func openWorld(t *testing.T, root string, o worktree.Options) *world {
+	t.Helper()
+	repo, err := git.Open(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.Exclude(t.Context(), home.Excluded); err != nil {
+		t.Fatal(err)
+	}
+	log := mem.New().Log()
+	l, err := worktree.Open(repo, durable.New(durable.OS{}), home.Dir(root), journal.New(log), log, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{Lanes: l, t: t, root: root, repo: repo, log: log}
+}
+
+func (w *world) ctx() context.Context { return w.t.Context() }
+
+func (w *world) create(name muster.Name) muster.Lane {
+	w.t.Helper()
+	lane, err := w.Create(w.ctx(), name, 0, "HEAD")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lane
+}
+
+func (w *world) git(dir string, args ...string) string {
+	w.t.Helper()
+	return gittest.Git(w.t, dir, args...)
+}
+
+// events are the lane events so far: "worktree.keep NAME".
+func (w *world) events() []string {
+	w.t.Helper()
+	var all []string
+	for r, err := range w.log.Read(w.ctx(), muster.StreamLanes, 0) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var e struct {
+			Event    string
+			Worktree struct{ Name string }
+		}
+		if err := json.Unmarshal(r.Data, &e); err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, e.Event+" "+e.Worktree.Name)
+	}
+	return all
+}
+
+func (w *world) index() string { return gittest.Read(w.t, w.root, ".worktrees/index.json") }
+
+// tidy fails the test if anything of a lane is left anywhere but for the named ones.
+func (w *world) tidy(names ...string) {
+	w.t.Helper()
+	refs, err := w.repo.Refs(w.ctx(), "refs/heads/wt/")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var branches, rows, dirs, entries []string
+	for ref := range refs {
+		branches = append(branches, strings.TrimPrefix(ref, "refs/heads/wt/"))
+	}
+	all, err := w.List(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range all {
+		rows = append(rows, string(l.Name))
+	}
+	found, _ := filepath.Glob(w.root + "/.worktrees/*")
+	for _, d := range found {
+		if b := filepath.Base(d); b != "index.json" {
+			dirs = append(dirs, b)
+		}
+	}
+	found, _ = filepath.Glob(w.root + "/.git/worktrees/*")
+	for _, d := range found {
+		entries = append(entries, filepath.Base(d))
+	}
+	slices.Sort(names)
+	for what, have := range map[string][]string{"branches": branches, "rows": rows, "directories": dirs, "registrations": entries} {
+		slices.Sort(have)
+		if !slices.Equal(have, names) {
+			w.t.Errorf("%s: %v, want %v", what, have, names)
+		}
+	}
+}
+
+func wants(t *testing.T, err error, code *muster.Error, says string) {
+	t.Helper()
+	if !errors.Is(err, code) || !strings.Contains(err.Error(), says) {
+		t.Errorf("error %v, want %s saying %q", err, code.Code, says)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a.txt": "a\n"})
+	before := gittest.Checkout(t, w.root)
+	lane, err := w.Create(w.ctx(), "task-1-a", 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _ := w.repo.Head(w.ctx())
+	if lane.Path != w.root+"/.worktrees/task-1-a" || lane.Branch != "wt/task-1-a" || lane.Base != head || lane.TaskID != 1 ||
+		lane.Status != muster.LaneActive || lane.CreatedAt == 0 || lane.Extra != nil {
+		t.Errorf("lane %+v", lane)
+	}
+	if got, err := w.Get(w.ctx(), "task-1-a"); err != nil || got.Path != lane.Path || got.CreatedAt != lane.CreatedAt {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if dir, err := w.Enter(w.ctx(), "task-1-a"); err != nil || dir != lane.Path || gittest.Read(t, dir, "a.txt") != "a\n" {
+		t.Errorf("entered %s, %v", dir, err)
+	}
+	if changed, err := w.Changed(w.ctx(), "task-1-a"); changed || err != nil {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+	_, err = w.Create(w.ctx(), "task-1-a", 1, "")
+	wants(t, err, muster.ErrHeld, "task-1-a")
+	_, err = w.Create(w.ctx(), "Bad Name", 1, "")
+	wants(t, err, muster.ErrInvalid, "cannot be a name")
+	_, err = w.Create(w.ctx(), "other", 1, "nowhere")
+	wants(t, err, muster.ErrNotFound, "nowhere")
+	w.git(w.root, "branch", "wt/branched")
+	_, err = w.Create(w.ctx(), "branched", 1, "")
+	wants(t, err, muster.ErrHeld, "branch wt/branched")
+	gittest.Write(t, w.root, map[string]string{".worktrees/there/mine.txt": "mine\n"})
+	_, err = w.Create(w.ctx(), "there", 1, "")
+	wants(t, err, muster.ErrHeld, "exists already")
+	if gittest.Read(t, w.root, ".worktrees/there/mine.txt") != "mine\n" || w.git(w.root, "rev-parse", "wt/branched") != head {
+		t.Error("what was there before is gone")
+	}
+	_, err = w.Get(w.ctx(), "there")
+	wants(t, err, muster.ErrNotFound, "there")
+	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before task-1-a", "worktree.create.after task-1-a"}) {
+		t.Errorf("events %v", got)
+	}
+	if gittest.Checkout(t, w.root) != before {
+		t.Error("the user's checkout has changed")
+	}
+	if w.git(w.root, "status", "--porcelain") != "" {
+		t.Error("the state shows in the user's status")
+	}
+}
+
+func TestAFailedCreateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})
+	// A blob that is not there: the branch and the registration come to be, the files cannot.
+	blob := w.git(w.root, "rev-parse", "HEAD:a")
+	if err := os.Remove(w.root + "/.git/objects/" + blob[:2] + "/" + blob[2:]); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Create(w.ctx(), "one", 0, "")
+	wants(t, err, muster.ErrUnavailable, "git cannot make the lane one")
+	w.tidy()
+	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before one", "worktree.create.failed one"}) {
+		t.Errorf("events %v", got)
+	}
+}
+
+func TestLanesElsewhere(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	elsewhere := t.TempDir()
+	if err := os.Symlink(elsewhere, elsewhere+"-link"); err != nil {
+		t.Fatal(err)
+	}
+	w := openWorld(t, root, worktree.Options{Dir: elsewhere + "-link/lanes"})
+	lane := w.create("far")
+	if dir, err := w.Enter(w.ctx(), "far"); err != nil || dir != lane.Path || !strings.HasSuffix(dir, "/lanes/far") {
+		t.Errorf("entered %s, %v", dir, err)
+	}
+	if err := w.Remove(w.ctx(), "far", false); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy()
+}
+
+func TestParallelLanes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a/b/c.txt": "c\n", "d.txt": "d\n"})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 5 {
+				name := muster.Name(fmt.Sprintf("lane-%d-%d", g, i))
+				lane, err := w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if gittest.Read(t, lane.Path, "a/b/c.txt") != "c\n" {
+					t.Errorf("%s is not checked out", name)
+				}
+				if i%2 == 1 {
+					if err := w.Remove(w.ctx(), name, false); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var left []string
+	for g := range 8 {
+		for _, i := range []int{0, 2, 4} {
+			left = append(left, fmt.Sprintf("lane-%d-%d", g, i))
+		}
+	}
+	w.tidy(left...)
+	w.git(w.root, "fsck")
+}
+
+// One name, many who want it: one gets it.
+func TestOneLaneAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	var wg sync.WaitGroup
+	got := make(chan error, 6)
+	for range 6 {
+		wg.Go(func() {
+			_, err := w.Create(w.ctx(), "wanted", 0, "")
+			got <- err
+		})
+	}
+	wg.Wait()
+	close(got)
+	made := 0
+	for err := range got {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, muster.ErrHeld) {
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("made %d times", made)
+	}
+	w.tidy("wanted")
+}
+
+func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"version":7,"worktrees":{"theirs":{"name":"theirs","path":".worktrees/theirs","branch":"wt/theirs","task_id":null,"status":"active","mood":"good"},"odd":["what"]}}`})
+	w.create("ours")
+	if err := w.Keep(w.ctx(), "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	var x struct {
+		Version   int
+		Worktrees map[string]json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(w.index()), &x); err != nil {
+		t.Fatal(err)
+	}
+	if x.Version != 7 || !strings.Contains(string(x.Worktrees["theirs"]), `"mood": "good"`) || !strings.Contains(string(x.Worktrees["theirs"]), "kept") || x.Worktrees["odd"] == nil || x.Worktrees["ours"] == nil {
+		t.Errorf("the index is now %s", w.index())
+	}
+	if lane, err := w.Get(w.ctx(), "theirs"); err != nil || lane.Path != w.root+"/.worktrees/theirs" {
+		t.Errorf("%+v, %v", lane, err)
+	}
+	if all, err := w.List(w.ctx()); err != nil || len(all) != 2 {
+		t.Errorf("%v, %v", all, err)
+	}
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"ou`})
+	_, err := w.Get(w.ctx(), "ours")
+	wants(t, err, muster.ErrCorrupt, "index.json")
+	_, err = w.Create(w.ctx(), "more", 0, "")
+	wants(t, err, muster.ErrCorrupt, "index.json")
+	// A start finds our lane again, and keeps the broken file.
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Enter(w.ctx(), "ours"); err != nil {
+		t.Error(err)
+	}
+	if aside, _ := filepath.Glob(w.root + "/.worktrees/index.json.corrupt-*"); len(aside) != 1 {
+		t.Errorf("set aside: %v", aside)
+	}
+}
+
+func TestEnterFailsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	before := gittest.Checkout(t, w.root)
+	lane := w.create("one")
+	w.git(lane.Path, "checkout", "-q", "-b", "feature")
+	_, err := w.Enter(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "on branch feature")
+	_, _, err = w.Commit(w.ctx(), "one", "x")
+	wants(t, err, muster.ErrInvalid, "on branch feature")
+	if dir, err := w.Stand(w.ctx(), "one"); err != nil || dir != lane.Path {
+		t.Errorf("its owner cannot stand there: %v", err)
+	}
+	w.git(lane.Path, "checkout", "-q", "--detach")
+	_, err = w.Enter(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "on no branch")
+	w.git(lane.Path, "checkout", "-q", "wt/one")
+	if _, err = w.Enter(w.ctx(), "one"); err != nil {
+		t.Error(err)
+	}
+	// Without its .git file the directory is just a part of the user's checkout.
+	if err := os.Remove(lane.Path + "/.git"); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
+	for what, f := range map[string]func() error{
+		"enter":   func() error { _, err := w.Enter(w.ctx(), "one"); return err },
+		"stand":   func() error { _, err := w.Stand(w.ctx(), "one"); return err },
+		"commit":  func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err },
+		"merge":   func() error { _, err := w.Merge(w.ctx(), "one", "main"); return err },
+		"remove":  func() error { return w.Remove(w.ctx(), "one", false) },
+		"force":   func() error { return w.Remove(w.ctx(), "one", true) },
+		"archive": func() error { _, err := w.Archive(w.ctx(), "one"); return err },
+	} {
+		if err := f(); !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// Another repository in its place.
+	w.git(lane.Path, "init", "-q")
+	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "x")
+	_, err = w.Stand(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "not the lane one any more")
+	if gittest.Read(t, lane.Path, "mine") != "mine\n" || gittest.Checkout(t, w.root) != before {
+		t.Error("something was touched")
+	}
+}
+
+func TestScratch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a1\n", "b": "b1\n"})
+	first, _ := w.repo.Head(w.ctx())
+	gittest.Write(t, w.root, map[string]string{"a": "a2\n", "new": "new\n"})
+	w.git(w.root, "add", "-A")
+	w.git(w.root, "commit", "-q", "-m", "two")
+	second, _ := w.repo.Head(w.ctx())
+	before := gittest.Checkout(t, w.root)
+	scratch := func(commit string) string {
+		t.Helper()
+		dir, err := w.Scratch(w.ctx(), "alice", commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.git(dir, "rev-parse", "HEAD"); got != commit {
+			t.Fatalf("at %s", got)
+		}
+		return dir
+	}
+	dir := scratch(first)
+	if dir != w.root+"/.team/scratch/alice" || gittest.Read(t, dir, "a") != "a1\n" {
+		t.Error(dir)
+	}
+	gittest.Write(t, dir, map[string]string{"b": "scribbled\n", "notes": "mine\n", "new": "in the way\n"})
+	w.git(dir, "checkout", "-q", "-b", "wander")
+	scratch(first)
+	if gittest.Read(t, dir, "b") != "scribbled\n" {
+		t.Error("the same commit, and a file has moved")
+	}
+	scratch(second)
+	if gittest.Read(t, dir, "a") != "a2\n" || gittest.Read(t, dir, "b") != "b1\n" || gittest.Read(t, dir, "notes") != "mine\n" || gittest.Read(t, dir, "new") != "new\n" {
+		t.Error("tracked files have not moved, or others have")
+	}
+	if w.git(w.root, "rev-parse", "wander") != first {
+		t.Error("a branch was moved")
+	}
+	if err := os.Remove(dir + "/.git"); err != nil {
+		t.Fatal(err)
+	}
+	scratch(first)
+	if gittest.Read(t, dir+".aside-1", "notes") != "mine\n" {
+		t.Error("the broken one is gone")
+	}
+	if _, err := w.Scratch(w.ctx(), "lead", second); err != nil {
+		t.Error(err)
+	}
+	_, err := w.Scratch(w.ctx(), "../x", second)
+	wants(t, err, muster.ErrInvalid, "cannot be a name")
+	if gittest.Checkout(t, w.root) != before {
+		t.Error("the user's checkout has changed")
+	}
+	w.git(w.root, "worktree", "list")
+}

@@ -1,0 +1,277 @@
+package worktree_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/git/gittest"
+)
+
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.log\n"})
+	lane := w.create("one")
+	ctx := w.ctx()
+	head, changed, err := w.Commit(ctx, "one", "nothing")
+	if err != nil || changed || head != lane.Base {
+		t.Errorf("nothing to commit: %s %v %v", head, changed, err)
+	}
+	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "dir/new ü.txt": "new\n", "x.log": "noise\n"})
+	if changed, err := w.Changed(ctx, "one"); !changed || err != nil {
+		t.Error(changed, err)
+	}
+	head, changed, err = w.Commit(ctx, "one", "Work\n\n# not a comment\n")
+	if err != nil || !changed {
+		t.Fatal(head, changed, err)
+	}
+	if got := w.git(lane.Path, "log", "-1", "--format=%an <%ae> %B", head); got != "Ann Tester <ann@example.com> Work\n\n# not a comment" {
+		t.Errorf("commit %q", got)
+	}
+	if got := w.git(lane.Path, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", head); got != ".gitignore\na\ndir/new ü.txt" {
+		t.Errorf("files %q", got)
+	}
+	if again, _, err := w.Commit(ctx, "one", "again"); err != nil || again != head {
+		t.Error(again, err)
+	}
+	if s, err := w.Status(ctx, "one"); err != nil || !strings.Contains(s, "Work") || !strings.Contains(s, "uncommitted: none") {
+		t.Errorf("status %q, %v", s, err)
+	}
+}
+
+func TestAnInnerRepositoryIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	inner := lane.Path + "/vendor/inner"
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.git(inner, "init", "-q")
+	gittest.Write(t, inner, map[string]string{"x": "x\n"})
+	for range 2 { // the second time it has a commit
+		_, _, err := w.Commit(w.ctx(), "one", "x")
+		wants(t, err, muster.ErrInvalid, "vendor/inner")
+		_, err = w.Archive(w.ctx(), "one")
+		wants(t, err, muster.ErrInvalid, "cannot verify")
+		w.git(inner, "add", "-A")
+		w.git(inner, "commit", "-q", "--allow-empty", "-m", "inner")
+	}
+	// The owner's own git makes a link of it.
+	w.git(lane.Path, "add", "-A")
+	w.git(lane.Path, "commit", "-q", "-m", "linked")
+	_, _, err := w.Commit(w.ctx(), "one", "x")
+	wants(t, err, muster.ErrInvalid, "vendor/inner")
+	w.git(lane.Path, "rm", "-q", "--cached", "vendor/inner")
+	if err := os.RemoveAll(inner + "/.git"); err != nil {
+		t.Fatal(err)
+	}
+	head, _, err := w.Commit(w.ctx(), "one", "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.git(lane.Path, "show", head+":vendor/inner/x"); got != "x" {
+		t.Error(got)
+	}
+}
+
+// A merge with every kind of conflict: markers, binary, deleted there.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"text": "1\n2\n3\n", "bin": "\x00one", "gone": "gone\n", "calm": "calm\n"})
+	ctx := w.ctx()
+	lane := w.create("one")
+	gittest.Write(t, w.root, map[string]string{"text": "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
+	w.git(w.root, "rm", "-q", "gone")
+	w.git(w.root, "add", "-A")
+	w.git(w.root, "commit", "-q", "-m", "theirs")
+	theirs, _ := w.repo.Head(ctx)
+	gittest.Write(t, lane.Path, map[string]string{"text": "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
+	_, err := w.Merge(ctx, "one", theirs)
+	wants(t, err, muster.ErrInvalid, "uncommitted")
+	mine, _, err := w.Commit(ctx, "one", "ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time as after a crash
+		conflicts, err := w.Merge(ctx, "one", "main")
+		if err != nil || strings.Join(conflicts, " ") != "bin gone text" {
+			t.Fatalf("conflicts %v, %v", conflicts, err)
+		}
+	}
+	says := func(want string) {
+		t.Helper()
+		open, err := w.Unresolved(ctx, "one")
+		if got := fmt.Sprint(open); err != nil || got != want {
+			t.Fatalf("open: %s, %v; want %s", got, err, want)
+		}
+		if _, _, err := w.Commit(ctx, "one", "merge"); want != "[]" {
+			wants(t, err, muster.ErrInvalid, "not resolved")
+		}
+	}
+	says("[bin (no marker: choose what it should be) gone (no marker: choose what it should be) text line 1]")
+	w.git(lane.Path, "add", "bin")
+	says("[gone (no marker: choose what it should be) text line 1]")
+	if err := os.Remove(lane.Path + "/gone"); err != nil {
+		t.Fatal(err)
+	}
+	says("[text line 1]")
+	// Added with its markers still in it: git believes it, we do not.
+	w.git(lane.Path, "add", "text")
+	says("[text line 1]")
+	gittest.Write(t, lane.Path, map[string]string{"text": "1 both\n2\n3\n"})
+	head, changed, err := w.Commit(ctx, "one", "merged")
+	if err != nil || !changed {
+		t.Fatal(err)
+	}
+	if got := w.git(lane.Path, "log", "-1", "--format=%P"); got != mine+" "+theirs {
+		t.Errorf("parents %s", got)
+	}
+	if got := w.git(lane.Path, "ls-tree", "-r", "--name-only", head); got != "bin\ncalm\nfresh\ntext" {
+		t.Errorf("files %s", got)
+	}
+	says("[]")
+	if got, err := w.Get(ctx, "one"); err != nil || got.Extra != nil {
+		t.Errorf("left in the row: %v, %v", got.Extra, err)
+	}
+	if conflicts, err := w.Merge(ctx, "one", theirs); err != nil || len(conflicts) != 0 {
+		t.Errorf("merged already: %v, %v", conflicts, err)
+	}
+	if again, _, err := w.Commit(ctx, "one", "nothing"); err != nil || again != head {
+		t.Errorf("a merge of nothing was committed: %s, %v", again, err)
+	}
+}
+
+func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	gittest.Write(t, w.root, map[string]string{"b": "b\n"})
+	w.git(w.root, "add", "-A")
+	w.git(w.root, "commit", "-q", "-m", "theirs")
+	gittest.Write(t, lane.Path, map[string]string{"c": "c\n"})
+	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
+		t.Fatal(err)
+	}
+	if conflicts, err := w.Merge(w.ctx(), "one", "main"); err != nil || len(conflicts) > 0 {
+		t.Fatal(conflicts, err)
+	}
+	head, _, err := w.Commit(w.ctx(), "one", "merge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P", head))); n != 2 {
+		t.Errorf("%d parents", n)
+	}
+}
+
+func TestArchiveKeepsEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n", ".gitignore": "*.log\n"})
+	ctx := w.ctx()
+	before := gittest.Checkout(t, w.root)
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"a": "committed\n"})
+	mine, _, err := w.Commit(ctx, "one", "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gittest.Write(t, lane.Path, map[string]string{"b": "staged\n", "untracked/file": "untracked\n", "x.log": "noise\n"})
+	w.git(lane.Path, "add", "b")
+	gittest.Write(t, lane.Path, map[string]string{"b": "changed after\n"})
+	if err := os.Remove(lane.Path + "/.gitignore"); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Write(t, lane.Path, map[string]string{".gitignore": "*.log\n# more\n"})
+
+	index := w.git(lane.Path, "ls-files", "-s")
+	ref, err := w.Preserve(ctx, "one")
+	if err != nil || ref != "refs/muster/archive/one-1" {
+		t.Fatal(ref, err)
+	}
+	if w.git(lane.Path, "ls-files", "-s") != index || w.git(lane.Path, "rev-parse", "HEAD") != mine {
+		t.Error("preserving disturbed the lane")
+	}
+	err = w.Remove(ctx, "one", false)
+	wants(t, err, muster.ErrHeld, "work that has not landed")
+	if again, err := w.Archive(ctx, "one"); err != nil || again != ref {
+		t.Fatalf("archived as %s, %v", again, err)
+	}
+	for file, want := range map[string]string{"a": "committed", "b": "changed after", "untracked/file": "untracked", ".gitignore": "*.log\n# more"} {
+		if got := w.git(w.root, "show", ref+":"+file); got != want {
+			t.Errorf("%s in the archive: %q", file, got)
+		}
+	}
+	if w.git(w.root, "rev-parse", ref+"^") != mine {
+		t.Error("the archive does not stand on the lane's commits")
+	}
+	w.tidy()
+	_, err = w.Archive(ctx, "one")
+	wants(t, err, muster.ErrNotFound, "one")
+	if gittest.Checkout(t, w.root) != before {
+		t.Error("the user's checkout has changed")
+	}
+	// The same name again, with other work: another ref.
+	lane = w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"a": "other\n"})
+	if err := w.Remove(ctx, "one", true); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.git(w.root, "show", "refs/muster/archive/one-2:a"); got != "other" {
+		t.Error(got)
+	}
+	// Nothing beyond the base: no ref.
+	w.create("two")
+	if ref, err := w.Archive(ctx, "two"); err != nil || ref != "" {
+		t.Errorf("archived nothing as %q, %v", ref, err)
+	}
+	w.tidy()
+	events := strings.Join(w.events(), ", ")
+	if !strings.Contains(events, "worktree.remove.before one, worktree.remove.after one") {
+		t.Errorf("events %s", events)
+	}
+}
+
+func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
+	if err := w.Keep(ctx, "one"); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, w.Remove(ctx, "one", false), muster.ErrHeld, "is kept")
+	// Its index cannot be read: nobody can tell what it holds.
+	gitdir := w.git(lane.Path, "rev-parse", "--git-dir")
+	if err := os.WriteFile(gitdir+"/index", []byte("no index"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Changed(ctx, "one"); err == nil || !strings.Contains(err.Error(), "cannot verify") {
+		t.Error(err)
+	}
+	wants(t, w.Remove(ctx, "one", true), muster.ErrInvalid, "cannot verify")
+	if gittest.Read(t, lane.Path, "mine") != "mine\n" {
+		t.Fatal("it is gone")
+	}
+	if err := os.Remove(gitdir + "/index"); err != nil {
+		t.Fatal(err)
+	}
+	w.git(lane.Path, "reset", "-q")
+	// The user has locked it.
+	w.git(w.root, "worktree", "lock", lane.Path)
+	wants(t, w.Remove(ctx, "one", true), muster.ErrHeld, "locked")
+	if gittest.Read(t, lane.Path, "mine") != "mine\n" {
+		t.Fatal("it is gone")
+	}
+	w.git(w.root, "worktree", "unlock", lane.Path)
+	if err := w.Remove(ctx, "one", true); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy()
+	if got := w.git(w.root, "show", "refs/muster/archive/one-1:mine"); got != "mine" {
+		t.Error(got)
+	}
+}
