@@ -1,0 +1,61 @@
+// Package demo makes the demo's repository (repo.txtar), a small real Go program that lacks most of what it should do,
+// and the words of the team that completes it (script.yaml). All else in the demo is the real thing.
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"muster"
+)
+
+//go:embed repo.txtar
+var repo []byte
+
+//go:embed script.yaml
+var script []byte
+
+// Rehearsal is what the demo's team is started with.
+type Rehearsal struct {
+	Goal, Check, Team string
+	Teammates         int
+	Script            string // the file with the model's words, outside of what git sees
+}
+
+// Make makes the repository in an empty directory.
+func Make(ctx context.Context, dir string) (Rehearsal, error) {
+	r := Rehearsal{Goal: "let tally report words, the longest line and the commonest word", Check: "go test ./...", Team: "demo",
+		Teammates: 2, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
+	if _, err := exec.LookPath("go"); err != nil {
+		return r, muster.Errorf(muster.NotFound, "the demo's repository is a Go program, and there is no go command on this machine").
+			WithHint("install Go, or run muster on a repository of yours: muster run \"GOAL\"")
+	}
+	for _, f := range txtar.Parse(repo).Files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return r, err
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			return r, err
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"add", "."},
+		{"-c", "user.name=muster", "-c", "user.email=muster@localhost", "-c", "commit.gpgsign=false", "commit", "-q", "--no-verify", "-m", "Count lines"},
+	} {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return r, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: git %s: %s", strings.Join(args, " "), strings.TrimSpace(string(out))).
+				WithHint("muster doctor")
+		}
+	}
+	return r, os.WriteFile(r.Script, script, 0o600)
+}

@@ -1,0 +1,144 @@
+// Package prompt holds what the runtime says to a model by itself: the stable prefix of every request (lead.md,
+// teammate.md, subagent.md), the identity, and the first words of a conversation. The texts lie beside the code.
+package prompt
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/mailbox"
+)
+
+//go:embed lead.md
+var lead string
+
+//go:embed teammate.md
+var teammate string
+
+//go:embed subagent.md
+var subagent string
+
+// Lead is the lead's system prompt. It does not change during the lead's life.
+func Lead(team muster.Name) []string {
+	return []string{strings.TrimSpace(lead) + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
+}
+
+// Teammate is a teammate's system prompt. It does not change during its life.
+func Teammate(name muster.Name, role string, team muster.Name) []string {
+	return []string{strings.TrimSpace(teammate) + fmt.Sprintf("\n\nYour name is %s. Your role is %s. The team is %s.", name, role, team)}
+}
+
+// Subagent is the system prompt of a subagent.
+func Subagent() string { return strings.TrimSpace(subagent) }
+
+// Identity says who a member is, for a conversation that may have forgotten it.
+func Identity(name muster.Name, role string, team muster.Name) string {
+	return fmt.Sprintf("<identity>You are '%s', role: %s, team: %s. Continue your work.</identity>", name, role, team)
+}
+
+// Reminder is a note of the runtime inside a conversation.
+func Reminder(f string, a ...any) string {
+	return "<reminder>" + fmt.Sprintf(f, a...) + "</reminder>"
+}
+
+// Goal opens the lead's conversation.
+func Goal(run muster.Run, open, needy []muster.Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The goal:\n%s\n\n", mailbox.Escape(run.Goal))
+	fmt.Fprintf(&b, "Work lands on the branch %s.", run.Target)
+	if run.Check == "" {
+		b.WriteString(" No check is set, so landings are not verified by a command.")
+	} else {
+		fmt.Fprintf(&b, " Every landing is checked on the merged tree with: %s", run.Check)
+	}
+	if run.Cap == 0 {
+		b.WriteString("\nThere are no teammates in this run: claim and complete the tasks yourself.")
+	} else {
+		fmt.Fprintf(&b, "\nAt most %d teammates may live at once.", run.Cap)
+	}
+	if len(open) > 0 {
+		b.WriteString("\n\nThese tasks are on the board already:\n")
+		for _, t := range open {
+			fmt.Fprintf(&b, "%s\n", TaskLine(t))
+		}
+	}
+	if len(needy) > 0 {
+		b.WriteString("\n\nThese tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n")
+		for _, t := range needy {
+			fmt.Fprintf(&b, "%s: %s\n", TaskLine(t), mailbox.Escape(t.Result))
+		}
+	}
+	return b.String()
+}
+
+// TaskLine is a task in one line, as models read it.
+func TaskLine(t muster.Task) string {
+	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status)
+	if t.Owner != "" {
+		s += fmt.Sprintf(" owner: %s", t.Owner)
+	}
+	if t.ClaimRole != "" {
+		s += fmt.Sprintf(" role: %s", t.ClaimRole)
+	}
+	if len(t.BlockedBy) > 0 {
+		s += " waits for:"
+		for _, id := range t.BlockedBy {
+			s += fmt.Sprintf(" #%d", id)
+		}
+	}
+	if t.RequirePlan {
+		s += " (needs an approved plan)"
+	}
+	if t.Landed != nil {
+		s += fmt.Sprintf(" landed: %.7s", t.Landed.Commit)
+	}
+	return s
+}
+
+// Briefing is what the owner of a task reads when it has claimed it.
+type Briefing struct {
+	Task     muster.Task
+	Blockers []muster.Task
+	Lane     muster.Lane
+	Check    string
+	Had      string // what an inherited lane holds already
+}
+
+// Claimed tells the owner of a task what it needs to know.
+func Claimed(b Briefing, escape func(string) string) string {
+	t := b.Task
+	var s strings.Builder
+	fmt.Fprintf(&s, "Task #%d: %s\n", t.ID, escape(t.Subject))
+	if t.Description != "" {
+		fmt.Fprintf(&s, "\n%s\n", escape(t.Description))
+	}
+	for _, d := range b.Blockers {
+		fmt.Fprintf(&s, "\nIt builds on #%d %s", d.ID, escape(d.Subject))
+		if d.Landed != nil {
+			fmt.Fprintf(&s, " (landed as %.7s)", d.Landed.Commit)
+		}
+		if d.Result != "" {
+			fmt.Fprintf(&s, ": %s", escape(d.Result))
+		}
+	}
+	if len(b.Blockers) > 0 {
+		s.WriteByte('\n')
+	}
+	fmt.Fprintf(&s, "\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n", b.Lane.Path, b.Lane.Branch, t.Base)
+	if b.Had != "" {
+		fmt.Fprintf(&s, "Somebody worked in it before; it holds:\n%s\n", escape(b.Had))
+	}
+	if t.Note != "" {
+		fmt.Fprintf(&s, "The last attempt left this: %s\n", escape(t.Note))
+	}
+	if b.Check != "" {
+		fmt.Fprintf(&s, "The check, on the merged tree: %s\n", b.Check)
+	}
+	if t.RequirePlan {
+		s.WriteString("It needs an approved plan before you change anything: read, then call submit_plan.\n")
+	}
+	fmt.Fprintf(&s, "When it is done: complete_task{task_id: %d, summary}. The runtime commits, merges, checks and lands.", t.ID)
+	return s.String()
+}

@@ -1,0 +1,99 @@
+package teammate
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+
+	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/prompt"
+	"muster/internal/transcript"
+	"muster/llm"
+)
+
+// begin opens the conversation where it stands, answers what was left unanswered, and says whether there is work.
+func (m *Member) begin(ctx context.Context) (work bool, err error) {
+	if m.script, err = transcript.Open(ctx, m.Store.Log(), m.name()); err != nil {
+		return false, err
+	}
+	if err := m.findHand(ctx); err != nil {
+		return false, err
+	}
+	mark, err := m.openingMark(ctx)
+	if err != nil {
+		return false, err
+	}
+	said := m.script.Delivered(mark)
+	if m.lead() && !said { // a new run: a new conversation, whatever the last one left open
+		if len(m.script.Messages()) > 0 {
+			if err := m.script.Fresh(ctx); err != nil {
+				return false, err
+			}
+		}
+		return true, m.open(ctx, mark)
+	}
+	if err := m.answerLeftovers(ctx); err != nil {
+		return false, err
+	}
+	messages := m.script.Messages()
+	m.todo.Restore(messages)
+	if len(messages) == 0 || !said { // new, or spawned again: then after all that it knows
+		return true, m.open(ctx, mark)
+	}
+	m.mu.Lock()
+	over := m.phase.over // what it was at when the process ended has ended the phase
+	m.mu.Unlock()
+	if over || messages[len(messages)-1].Role != llm.User {
+		return false, nil
+	}
+	_, err = m.deliver(ctx, false) // what came meanwhile enters before the model is asked, as at any boundary
+	return true, err
+}
+
+// openingMark notes in the transcript that the first words were said: the goal of this run to the lead, the prompt of
+// this spawn to a teammate.
+func (m *Member) openingMark(ctx context.Context) (muster.MessageID, error) {
+	if m.lead() {
+		run, err := m.Run(ctx)
+		return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt)), err
+	}
+	// The prompt alone would not do: it may be spawned again with the same words.
+	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", crc32.ChecksumIEEE([]byte(m.Record.Prompt)), m.script.LastMark())), nil
+}
+
+// open writes the first words: who it is, what it was spawned with, and its first task if it may take one.
+func (m *Member) open(ctx context.Context, mark muster.MessageID) error {
+	words := m.Record.Prompt
+	if !m.lead() { // the lead's are the runtime's own, a teammate's are a model's or a person's
+		words = mailbox.Escape(words)
+	}
+	parts := []string{m.identity(), words}
+	marks := []muster.MessageID{mark}
+	if !m.lead() {
+		text, claim, err := m.nextTask(ctx)
+		if err := m.lostOr(err); err != nil {
+			return err
+		}
+		if text != "" {
+			parts, marks = append(parts, text), append(marks, claim)
+		}
+	}
+	return m.say(ctx, marks, parts...)
+}
+
+func (m *Member) identity() string { return prompt.Identity(m.name(), m.Record.Role, m.Team) }
+
+// say appends the runtime's words to the conversation; marks make it known that they were said.
+func (m *Member) say(ctx context.Context, marks []muster.MessageID, texts ...string) error {
+	var parts []llm.Part
+	for _, t := range texts {
+		if t != "" {
+			parts = append(parts, llm.Text{Text: t})
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return m.script.User(ctx, parts, marks)
+}

@@ -1,0 +1,191 @@
+package teammate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/protocol"
+)
+
+// Outlook is how things stand for a lead that would sleep: facts of the board, the roster, the requests and the mail.
+type Outlook struct {
+	Ever    bool // a task was made in this run, or was open in it
+	Open    []muster.Task
+	Needy   []muster.Task    // that need attention, since this run began
+	Landed  int              // in this run
+	Talking []muster.Name    // teammates at work, or about to be: mail waits for them
+	Untaken []muster.Task    // ready, and no living teammate may take them
+	Asks    []muster.Request // that wait for the lead
+	// Patient says that nobody is ever timed out: an idle owner keeps its task.
+	Patient bool
+	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them; "" when something can.
+	Stuck string
+}
+
+// Done reports that nothing is open and nobody is at work.
+func (o Outlook) Done() bool { return len(o.Open) == 0 && len(o.Talking) == 0 }
+
+// Look reads the outlook.
+func (r Rooms) Look(ctx context.Context) (Outlook, error) {
+	o := Outlook{Patient: r.Patient}
+	run, err := r.Run(ctx)
+	if err != nil {
+		return o, err
+	}
+	// Members before tasks: who is seen idle has claimed already what it works on.
+	members, err := r.Roster.List(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, m := range members {
+		busy := m.Status == muster.Working
+		if m.Status == muster.Idle && m.Name != muster.Lead {
+			if busy, err = r.wakes(ctx, m.Name); err != nil {
+				return o, err
+			}
+		}
+		if busy && m.Name != muster.Lead {
+			o.Talking = append(o.Talking, m.Name)
+		}
+	}
+	tasks, err := r.Board.List(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, t := range tasks {
+		mine := t.CreatedAt >= run.StartedAt || t.UpdatedAt >= run.StartedAt
+		o.Ever = o.Ever || mine || t.Open()
+		switch {
+		case t.Open():
+			o.Open = append(o.Open, t)
+			if t.Claimable(t.ClaimRole) && !takenByAnother(members, muster.Member{}, t) {
+				o.Untaken = append(o.Untaken, t)
+			}
+		case t.Status == muster.NeedsAttention && mine:
+			o.Needy = append(o.Needy, t)
+		case t.Landed != nil && t.UpdatedAt >= run.StartedAt:
+			o.Landed++
+		}
+	}
+	pending, err := r.Requests.Pending(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, q := range pending {
+		if q.To == muster.Lead {
+			o.Asks = append(o.Asks, q)
+		}
+	}
+	if len(o.Open) > 0 {
+		o.Stuck = stuck(o, members, pending)
+	}
+	return o, nil
+}
+
+// wakes reports whether mail waits for an idle member that will wake it.
+func (r Rooms) wakes(ctx context.Context, name muster.Name) (bool, error) {
+	msgs, _, _, err := r.Post.Peek(ctx, name, 0, math.MaxInt32)
+	if err != nil {
+		return false, err
+	}
+	for _, msg := range msgs {
+		if !wakes(msg) {
+			continue
+		}
+		if msg.Type == muster.MailShutdown {
+			if q, err := r.Requests.Get(ctx, msg.RequestID); err == nil && protocol.Final(q) {
+				continue
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// stuck says why nothing can move the open tasks, or "".
+func stuck(o Outlook, members []muster.Member, pending []muster.Request) string {
+	if len(o.Talking) > 0 {
+		return ""
+	}
+	for _, r := range pending {
+		if r.To != muster.Lead { // somebody may still answer it
+			return ""
+		}
+	}
+	alive := map[muster.Name]muster.Member{}
+	gone := map[muster.Name]bool{}
+	for _, m := range members {
+		if m.Status == muster.Shutdown {
+			gone[m.Name] = true
+		} else if m.Name != muster.Lead {
+			alive[m.Name] = m
+		}
+	}
+	var why []string
+	for _, t := range o.Open {
+		owner, here := alive[t.Owner]
+		switch {
+		case t.Owner == muster.Lead:
+			why = append(why, fmt.Sprintf("task #%d is in your own hand", t.ID))
+		case here && answerer(owner) != "":
+			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s", t.ID, owner.Name, answerer(owner)))
+		case here && o.Patient:
+			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name))
+		case gone[t.Owner]:
+			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, t.Owner))
+		case t.Owner != "":
+			return "" // it is timed out, or waits for the user; one from outside is ended from there
+		case len(t.BlockedBy) > 0:
+			why = append(why, fmt.Sprintf("task #%d waits for %s", t.ID, ids(t.BlockedBy)))
+		case takenByAnother(members, muster.Member{}, t):
+			return ""
+		default:
+			why = append(why, untaken(t))
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// answerer is whom an idle member waits for, when that is nobody who could answer by itself: everybody is idle, and only
+// the user may write at any time. "" when it waits for nobody, or for the user.
+func answerer(m muster.Member) muster.Name {
+	asked := askedOf(m)
+	if asked[muster.User] {
+		return ""
+	}
+	if asked[muster.Lead] {
+		return muster.Lead
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		return name
+	}
+	return ""
+}
+
+// untaken says that nobody may take a task.
+func untaken(t muster.Task) string {
+	if t.ClaimRole != "" {
+		return fmt.Sprintf("task #%d is for a %s and there is none", t.ID, t.ClaimRole)
+	}
+	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
+}
+
+func ids(list []muster.TaskID) string {
+	var s []string
+	for _, id := range list {
+		s = append(s, fmt.Sprintf("#%d", id))
+	}
+	return strings.Join(s, ", ")
+}
+
+func opened(n int) string {
+	if n == 1 {
+		return "1 task is open"
+	}
+	return fmt.Sprintf("%d tasks are open", n)
+}

@@ -1,0 +1,82 @@
+package teammate
+
+import (
+	"strings"
+	"testing"
+
+	"muster"
+)
+
+func TestStuck(t *testing.T) {
+	idle := func(name, role string) muster.Member {
+		return muster.Member{Name: muster.Name(name), Role: role, Status: muster.Idle}
+	}
+	asks := func(name string, whom ...muster.Name) muster.Member {
+		m, all := idle(name, "coder"), map[muster.Name]bool{}
+		for _, n := range whom {
+			all[n] = true
+		}
+		setAsked(&m, all)
+		return m
+	}
+	task := func(id muster.TaskID, change func(*muster.Task)) muster.Task {
+		t := muster.Task{ID: id, Status: muster.Pending}
+		if change != nil {
+			change(&t)
+		}
+		return t
+	}
+	for _, c := range []struct {
+		name    string
+		open    []muster.Task
+		talking []muster.Name
+		members []muster.Member
+		pending []muster.Request
+		patient bool
+		want    string // "" when something can move
+	}{
+		{name: "nobody there", open: []muster.Task{task(1, nil)}, want: "no teammate to take it"},
+		{name: "an idle teammate may take it", open: []muster.Task{task(1, nil)}, members: []muster.Member{idle("alice", "coder")}},
+		{name: "a shut down one may not", open: []muster.Task{task(1, nil)},
+			members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Shutdown}}, want: "no teammate"},
+		{name: "the role is missing", open: []muster.Task{task(1, func(t *muster.Task) { t.ClaimRole = "tester" })},
+			members: []muster.Member{idle("alice", "coder")}, want: "is for a tester and there is none"},
+		{name: "somebody works", open: []muster.Task{task(1, nil)}, talking: []muster.Name{"alice"}},
+		{name: "blocked by what needs attention", open: []muster.Task{task(2, func(t *muster.Task) { t.BlockedBy = []muster.TaskID{1} })},
+			members: []muster.Member{idle("alice", "coder")}, want: "waits for #1"},
+		{name: "an idle owner waits for an answer", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{idle("alice", "coder")}},
+		{name: "an idle owner who is never timed out", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{idle("alice", "coder")}, patient: true, want: "in the hand of alice, who is idle"},
+		{name: "it waits for the lead", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{asks("alice", muster.Lead)}, want: "waits for an answer of lead"},
+		{name: "it waits for the user", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{asks("alice", muster.Lead, muster.User)}},
+		{name: "its owner has shut down", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Shutdown}}, want: "who has shut down"},
+		{name: "claimed from outside", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "script", muster.InProgress })}},
+		{name: "in the lead's own hand", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = muster.Lead, muster.InProgress })},
+			want: "in your own hand"},
+		{name: "the user is asked", open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.User}}},
+		{name: "only the lead is asked", open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.Lead}}, want: "no teammate"},
+	} {
+		got := stuck(Outlook{Open: c.open, Talking: c.talking, Patient: c.patient}, c.members, c.pending)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCouldUnblock(t *testing.T) {
+	board := []muster.Task{
+		{ID: 1, Status: muster.InProgress}, {ID: 2, Status: muster.NeedsAttention},
+		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}, ClaimRole: "tester"},
+		{ID: 4, Status: muster.Pending, BlockedBy: []muster.TaskID{2}},
+	}
+	if !couldUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("a tester waits for task 1, which is at work")
+	}
+	if couldUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
+		t.Error("nothing at work could unblock something for a coder")
+	}
+}

@@ -1,0 +1,75 @@
+package teammate
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/journal"
+	"muster/store/mem"
+)
+
+// turns counts who was woken.
+func turns(places []<-chan struct{}) (n int) {
+	for _, p := range places {
+		select {
+		case <-p:
+			n++
+		default:
+		}
+	}
+	return n
+}
+
+func TestQueueWakesAsManyAsThereAreTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		b := board.New(store, journal.New(store.Log()))
+		q := NewQueue(b)
+		go q.Serve(t.Context())
+		var places []<-chan struct{}
+		var leave []func()
+		for i := range 1000 {
+			p, l := q.Enter(muster.Name(fmt.Sprintf("m%d", i)), "coder")
+			places, leave = append(places, p), append(leave, l)
+		}
+		synctest.Wait()
+		if n := turns(places); n != 0 {
+			t.Fatalf("%d woken with no task", n)
+		}
+		for _, subject := range []string{"one", "two"} {
+			if _, err := b.Create(t.Context(), board.Draft{Subject: subject}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := turns(places); n != 2 {
+			t.Fatalf("%d woken for two tasks", n)
+		}
+		leave[0]() // it looked and did not take: the next one's turn
+		synctest.Wait()
+		if n := turns(places); n != 1 {
+			t.Fatalf("%d woken after one passed on", n)
+		}
+	})
+}
+
+func TestQueueKeepsRolesApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		b := board.New(store, journal.New(store.Log()))
+		q := NewQueue(b)
+		go q.Serve(t.Context())
+		coder, _ := q.Enter("alice", "coder")
+		tester, _ := q.Enter("bob", "tester")
+		if _, err := b.Create(t.Context(), board.Draft{Subject: "probe", Role: "tester"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if turns([]<-chan struct{}{coder}) != 0 || turns([]<-chan struct{}{tester}) != 1 {
+			t.Fatal("the tester's task must wake the tester alone")
+		}
+	})
+}

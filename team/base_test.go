@@ -1,0 +1,130 @@
+package team_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/journal"
+	"muster/team"
+)
+
+// A base that is red already: said to user and lead; landings are "still red", and a run that ends so exits 3; one that
+// turns it green does not, and from then on red comes back.
+func TestRedBase(t *testing.T) {
+	t.Parallel()
+	red := func(c *team.Config) { c.Check = "test -e green && test ! -e red" }
+	t.Run("stays red", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			sum := h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+`+writes[1:], red).ends(3, time.Hour)
+			if got := h.task(1); got.Landed == nil || got.Landed.Receipt != muster.ReceiptStillRed || !sum.Red || sum.Text != "Done." {
+				t.Errorf("%+v, red %v", got.Landed, sum.Red)
+			}
+			h.heard("lead", "The check fails on the base already", 1)
+			h.heard("alice", "The check is still red, as it was before.", 1)
+			if n := h.count(func(e muster.Event) bool { return e.Kind == journal.CheckBase && e.Text("result") == "red" }); n != 1 {
+				t.Errorf("the user was told %d times", n)
+			}
+		})
+	})
+	t.Run("turns green", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			sum := h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: green}}, {task_create: {subject: red, blocked_by: [green]}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+scenes:
+  - cue: 'Task #1: green'
+    who: [alice]
+    turns: [{do: [{write_file: {path: green, content: x}}]}, {do: [{complete_task: {task_id: 1, summary: green}}]}]
+  - cue: 'Task #2: red'
+    who: [alice]
+    turns:
+      - do: [{write_file: {path: red, content: x}}]
+      - do: [{complete_task: {task_id: 2, summary: red}}]
+      - do: [{bash: {command: rm red; touch other}}]
+      - do: [{complete_task: {task_id: 2, summary: mended}}]
+`, red).ends(0, time.Hour)
+			if sum.Red || h.count(is(journal.TaskReturned, "")) != 1 || h.task(2).Landed.Receipt != muster.ReceiptGreen {
+				t.Errorf("red %v\n%s", sum.Red, h.tail())
+			}
+		})
+	})
+	t.Run("only a question", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			h.start(`
+speakers:
+  lead: [{do: [{read_file: {path: README}}], wait: 1m}, {say: The answer.}]
+`, red).ends(0, time.Hour)
+		})
+	})
+}
+
+// A check that cannot run stops the run at the start with its output, and what it leaves can be started again, mended.
+func TestCheckThatCannotRun(t *testing.T) {
+	t.Parallel()
+	const slow = `
+speakers:
+  lead:
+    - wait: 1m
+      do: [{task_create: {subject: one}}]
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+`
+	for name, change := range map[string]func(*team.Config){
+		"no such command": func(c *team.Config) { c.Check = "no-such-check --all" },
+		"failing setup":   func(c *team.Config) { c.Check, c.Setup = "true", "echo no network here; false" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				err := h.start(slow+writes[1:], change).fails()
+				var e *muster.Error
+				if !errors.As(err, &e) || e.Hint == "" || !strings.Contains(e.Message, "no-such-check") && !strings.Contains(e.Message, "no network here") {
+					t.Errorf("%v", err)
+				}
+				time.Sleep(time.Second)
+				h.start(slow+writes[1:], func(c *team.Config) { c.Check = "true" }).ends(0, time.Hour)
+				if h.task(1).Landed.Receipt != muster.ReceiptGreen {
+					t.Errorf("%+v", h.task(1).Landed)
+				}
+			})
+			bubble(t, func(h *house) { // with a task on the board already it is resumed
+				h.start(strings.Replace(slow, "    - wait: 1m\n      do:", "    - do:", 1)+writes[1:], func(c *team.Config) {
+					change(c)
+					c.Check = strings.Replace(c.Check, "no-such-check", "sleep 0.3; no-such-check", 1)
+					c.Setup = strings.Replace(c.Setup, "echo", "sleep 0.3; echo", 1)
+				}).fails()
+				h.resume(strings.Replace(slow, "    - wait: 1m\n      do:", "    - do:", 1)+writes[1:], func(c *team.Config) { c.Check, c.Setup = "true", "true" }).ends(0, time.Hour)
+			})
+		})
+	}
+}
+
+// The check's output can be of any size and of any bytes.
+func TestRedBaseWithWildOutput(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		h.start(`
+speakers:
+  lead:
+    - wait: 1m
+      do: [{read_file: {path: README}}]
+    - say: Done.
+`, func(c *team.Config) { c.Check = `head -c 300000 /dev/urandom; exit 1` }).ends(0, time.Hour)
+		h.heard("lead", "The check fails on the base already", 1)
+	})
+}

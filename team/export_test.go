@@ -1,0 +1,10 @@
+package team
+
+import (
+	"context"
+
+	"muster/internal/proc"
+)
+
+// Launch replaces what starts tools and checks: the guard is a process of its own and cannot be part of a test's bubble.
+func (t *Team) Launch(f func(context.Context) (proc.Launcher, error)) { t.launch = f }

@@ -1,0 +1,283 @@
+package team_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/journal"
+	"muster/team"
+)
+
+// The five rows of "the lead's turn ends in text".
+func TestLeadEndsInText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, words string
+		code        int
+		text        string
+		turns       int
+		cap         int
+	}{
+		{"no task was ever made: the text is the answer", `
+speakers:
+  lead: [{say: It is written in Go.}]
+`, 0, "It is written in Go.", 1, 4},
+		{"open tasks that can go on: it sleeps", `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - say: They are at it.
+    - say: One has landed.
+` + writes[1:], 0, "One has landed.", 3, 4},
+		{"open tasks that cannot: told once, then the end", `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}]
+    - say: Somebody will do it.
+    - say: Nobody does.
+`, 3, "task #1 is ready and there is no teammate to take it", 3, 4},
+		{"no open task, somebody still talking: not asked again", `
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Talk.}}]
+    - say: My last words.
+    - say: Never said.
+  alice:
+    - wait: 1m
+      do: [{send_message: {to: lead, content: a word}}]
+    - say: Bye.
+`, 0, "My last words.", 2, 4},
+		{"no teammates: the lead does it all, gated tasks too", `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {task_create: {subject: two, claim_role: tester, blocked_by: [one]}}]
+    - do: [{wait: {}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - do: [{write_file: {path: one, content: x}}]
+    - do: [{wait: {}}]
+    - do: [{complete_task: {task_id: 1, summary: one}}]
+    - do: [{claim_task: {task_id: 2}}]
+    - do: [{complete_task: {task_id: 2, summary: two}}]
+    - say: All by myself.
+`, 0, "All by myself.", 9, 0},
+		{"it stops with its own task in hand", `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - say: Hm.
+    - say: Hm hm.
+    - say: No.
+`, 3, "task #1 is in your own hand", 5, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				sum := h.start(c.words, func(k *team.Config) { k.Teammates = c.cap }).ends(c.code, time.Hour)
+				if !strings.Contains(sum.Text, c.text) || h.turns("lead") != c.turns {
+					t.Errorf("%q in %d turns, want %q in %d\n%s", sum.Text, h.turns("lead"), c.text, c.turns, h.tail())
+				}
+				members, _ := h.roster.List(t.Context())
+				for _, m := range members {
+					if m.Status != muster.Shutdown || m.Host != "" {
+						t.Errorf("%s lingers: %s on %q", m.Name, m.Status, m.Host)
+					}
+				}
+				if run := sum.Run; run.EndedAt == 0 {
+					t.Error("the run has not ended")
+				}
+			})
+		})
+	}
+}
+
+// wait says the same each time all is done or nothing could ever wake it; and a lead that will not hear is stopped.
+func TestWaitIsLevelTriggered(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - do: [{wait: {}}]
+    - do: [{wait: {for: landing}}]
+    - say: Done.
+`+writes[1:], nil).ends(0, time.Minute)
+		h.heard("lead", "All done: 1 task landed, nothing is open.", 3)
+	})
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {task_create: {subject: two, blocked_by: [one]}}]
+    - do: [{wait: {}}]
+      until: never
+`, nil)
+		r.ends(3, time.Minute)
+		h.heard("lead", "Nothing can wake you: task #1 is ready and there is no teammate to take it; task #2 waits for #1.", 5)
+		if h.turns("lead") != 7 {
+			t.Errorf("%d turns", h.turns("lead"))
+		}
+	})
+}
+
+// wait{for: landing} wakes at each landing; a plain wait does not, nor does it for idle notices, closing words, or a flood of them.
+func TestWhatWakesTheLead(t *testing.T) {
+	t.Parallel()
+	const chain = `
+    - do:
+        - task_create: {subject: one}
+        - task_create: {subject: two, blocked_by: [one]}
+        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
+        - spawn_teammate: {name: bob, role: quiet, prompt: Nothing for you.}
+`
+	bubble(t, func(h *house) {
+		h.start("speakers:\n  lead:"+chain+`    - do: [{wait: {for: landing}}]
+      until: All done
+    - say: Done.
+`+writes[1:], nil).ends(0, time.Hour)
+		h.heard("lead", "Task #1 (one) landed as", 2) // the wait's words and the mail itself
+	})
+	bubble(t, func(h *house) {
+		h.start("speakers:\n  lead:"+chain+`    - do: [{wait: {}}]
+    - say: Done.
+`+writes[1:], nil).ends(0, time.Hour)
+		if h.turns("lead") != 3 {
+			t.Errorf("news woke the lead: %d turns\n%s", h.turns("lead"), h.tail())
+		}
+		h.heard("lead", "Task #1 (one) landed as", 1)
+	})
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Talk.}}]
+    - do: [{wait: {}}]
+    - say: Done.
+  alice:
+    - wait: 4m
+      do: [{glob: {pattern: "*"}}]
+    - say: Bye.
+`, nil)
+		h.until("asleep", is(journal.MemberIdle, muster.Lead))
+		news := strings.Repeat("n", 4000)
+		for range 40 { // more than one delivery holds
+			if _, err := h.post.Send(t.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if h.turns("lead") != 2 {
+			t.Fatalf("news woke the lead")
+		}
+		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "behind the news"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if h.turns("lead") != 5 { // a turn for each delivery
+			t.Errorf("mail behind a flood of news did not wake the lead: %d turns\n%s", h.turns("lead"), h.tail())
+		}
+		r.ends(0, time.Hour)
+		h.heard("lead", "behind the news", 1)
+	})
+}
+
+// A task that needs attention and a member that is lost wake the lead, and the user is told.
+func TestAttentionWakesLeadAndUser(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: hard}}, {task_create: {subject: after, blocked_by: [hard]}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - do: [{task_update: {task_id: 1, status: deleted}}, {wait: {}}]
+    - say: Given up.
+    - say: Given up.
+scenes:
+  - cue: 'Task #1: hard'
+    who: [alice]
+    turns: [{do: [{release_task: {task_id: 1, reason: I cannot}}]}]
+`, nil)
+		r.ends(3, time.Hour)
+		h.heard("lead", "Task #1 (hard) needs attention: given back 3 times, last: cannot", 1)
+		mail := h.waiting(muster.User)
+		if len(mail) != 1 || !strings.Contains(mail[0].Content, "needs attention") {
+			t.Errorf("the user's mail: %+v", mail)
+		}
+		if got := h.task(1); got.Status != muster.NeedsAttention || got.Attempts != 3 || h.task(2).Status != muster.Pending {
+			t.Errorf("%+v", got)
+		}
+		// Retried by the user, a resumed team goes on.
+		if _, err := h.board.Update(t.Context(), 1, board.Patch{Retry: true, By: muster.User}); err != nil {
+			t.Fatal(err)
+		}
+		h.resume(`
+speakers:
+  lead: [{say: x}]
+scenes:
+  - cue: 'end again'
+    turns: [{do: [{spawn_teammate: {name: bob, role: coder, prompt: Go on.}}]}, {do: [{wait: {}}]}, {say: Done after all.}]
+  - cue: 'Task #(?P<id>\d+):'
+    who: [bob]
+    turns: [{do: [{complete_task: {task_id: "${number:id}", summary: done}}]}]
+`, nil).ends(0, time.Hour)
+	})
+}
+
+// What needed attention in an earlier run does not taint a later one.
+func TestOldTroubleDoesNotTaintANewRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: hard}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - do: [{release_task: {task_id: 1, reason: no}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - do: [{release_task: {task_id: 1, reason: no}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - do: [{release_task: {task_id: 1, reason: no}}]
+    - say: It needs attention.
+`, nil).ends(3, time.Hour)
+		time.Sleep(time.Second)
+		h.start(`
+speakers:
+  lead: [{say: The answer.}]
+`, nil).ends(0, time.Hour)
+	})
+}
+
+// A third landing that comes back in a row: attention, for lead and user.
+func TestThirdReturnNeedsAttention(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: bad}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - say: Left.
+scenes:
+  - cue: 'Task #1: bad'
+    who: [alice]
+    turns:
+      - do: [{write_file: {path: bad, content: x}}]
+      - do: [{complete_task: {task_id: 1, summary: x}}]
+      - do: [{complete_task: {task_id: 1, summary: xx}}]
+      - do: [{complete_task: {task_id: 1, summary: xxx}}]
+`, func(c *team.Config) { c.Check = "test ! -e bad" }).ends(3, time.Hour)
+		if n := h.count(is(journal.TaskReturned, "")); n != 3 || h.task(1).Status != muster.NeedsAttention || h.task(1).Worktree == "" {
+			t.Errorf("%d returns; %+v", n, h.task(1))
+		}
+		h.heard("lead", "Task #1 (bad) needs attention: came back 3 times", 1)
+		if mail := h.waiting(muster.User); len(mail) != 1 {
+			t.Errorf("the user's mail: %+v", mail)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/teammate"
+	"muster/llm"
+	"muster/llm/steady"
+)
+
+// living is a member that lives here.
+type living struct {
+	since  time.Time
+	cancel context.CancelCauseFunc
+	ended  sync.Once
+	done   chan struct{}
+}
+
+// grace is how long a cancelled member has for its last writes.
+const grace = 10 * time.Second
+
+// adopt takes a member that no living process hosts and starts it here.
+func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
+	roster := s.team.rooms.Roster
+	if m.Host != "" && m.Host != s.host {
+		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
+			return
+		}
+	}
+	l := &living{since: time.Now(), done: make(chan struct{})}
+	ctx, l.cancel = context.WithCancelCause(ctx)
+	if !s.enter(m.Name, l) {
+		l.cancel(nil)
+		return
+	}
+	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.host)
+	if err != nil || taken.Status == muster.Shutdown {
+		s.leave(m.Name, l) // another process was faster, or the next sweep tries again
+		return
+	}
+	member, err := s.member(taken)
+	if err != nil {
+		s.lose(ctx, m.Name, err)
+		s.leave(m.Name, l)
+		return
+	}
+	go s.live(ctx, m.Name, member, l)
+}
+
+// enter makes the member one that lives here, unless the team is about to end.
+func (s *supervisor) enter(name muster.Name, l *living) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.running[name] = l
+	return true
+}
+
+func (s *supervisor) leave(name muster.Name, l *living) {
+	s.mu.Lock()
+	delete(s.running, name)
+	s.mu.Unlock()
+	close(l.done)
+	l.cancel(nil)
+}
+
+// close lets nobody in any more.
+func (s *supervisor) close() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+}
+
+func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Member, l *living) {
+	_, err := m.Live(ctx)
+	var stop *teammate.TeamStop
+	switch {
+	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
+	case errors.As(err, &stop):
+		s.fail(stop)
+	case errors.Is(err, muster.ErrFenced): // another process goes on with it
+	default:
+		s.lose(ctx, name, err)
+	}
+	s.leave(name, l)
+	s.team.nudge()
+}
+
+// lose ends a member that failed: what it had goes back to the board, and the lead is told.
+func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	_ = s.team.bury(ctx, name, s.host, "its owner is lost", "Teammate "+string(name)+" is lost: "+short(why.Error()))
+}
+
+// end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task
+// goes back, and its tools die with their context.
+func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
+	l.ended.Do(func() {
+		l.cancel(muster.CauseShutdown)
+		go func() {
+			late := time.NewTimer(grace)
+			defer late.Stop()
+			select {
+			case <-l.done:
+			case <-late.C:
+				_ = s.team.bury(context.WithoutCancel(ctx), name, s.host, "its owner did not end",
+					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
+			}
+		}()
+	})
+}
+
+func (s *supervisor) living(name muster.Name) *living {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[name]
+}
+
+func (s *supervisor) each(f func(muster.Name, *living)) {
+	s.mu.Lock()
+	all := maps.Clone(s.running)
+	s.mu.Unlock()
+	for name, l := range all {
+		f(name, l)
+	}
+}
+
+// wait waits for the members' last writes, at most the grace.
+func (s *supervisor) wait() {
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	over := false
+	s.each(func(_ muster.Name, l *living) {
+		if over {
+			return
+		}
+		select {
+		case <-l.done:
+		case <-limit.C:
+			over = true
+		}
+	})
+}
+
+// member makes a living member of its record.
+func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
+	t := s.team
+	l := t.config.Limits
+	return teammate.New(teammate.Config{
+		Rooms: t.rooms, Record: record, Extra: t.config.Tools,
+		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
+			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
+		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
+			name := record.Model
+			if name == t.config.ModelName {
+				name = ""
+			}
+			model, err := t.config.Model(name)
+			if err != nil {
+				return nil, err
+			}
+			return steady.Wrap(model, steady.Options{Limiter: t.limiter, OnWait: onWait}), nil
+		},
+		Emit: func(v any) {
+			if t.config.Emit != nil {
+				t.config.Emit(record.Name, v)
+			}
+		},
+	})
+}

@@ -1,0 +1,67 @@
+package team
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"muster"
+)
+
+// runs is the run's record: .team/run.json.
+type runs struct{ table muster.Table }
+
+const runKey = "run"
+
+// get returns the run under way, or the last one; the zero Run when there was none.
+func (r runs) get(ctx context.Context) (muster.Run, error) {
+	run, _, err := r.read(ctx)
+	return run, err
+}
+
+func (r runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err error) {
+	doc, err := r.table.Get(ctx, runKey)
+	if errors.Is(err, muster.ErrNotFound) {
+		return run, muster.None, nil
+	}
+	if err != nil {
+		return run, rev, err
+	}
+	if err := json.Unmarshal(doc.Data, &run); err != nil {
+		return run, rev, muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %v", err).
+			WithHint("mend or remove the file")
+	}
+	return run, doc.Rev, nil
+}
+
+// change applies f to the record; put at a revision, again while somebody else was faster.
+func (r runs) change(ctx context.Context, f func(*muster.Run)) (muster.Run, error) {
+	for {
+		run, rev, err := r.read(ctx)
+		if err != nil {
+			return run, err
+		}
+		f(&run)
+		data, err := muster.Encode(run)
+		if err != nil {
+			return run, err
+		}
+		if _, err = r.table.Put(ctx, runKey, data, rev); !errors.Is(err, muster.ErrStale) {
+			return run, err
+		}
+	}
+}
+
+func (r runs) baseState() string {
+	run, _ := r.get(context.Background())
+	return run.BaseCheck
+}
+
+func (r runs) setBaseState(ctx context.Context, s string) error {
+	_, err := r.change(ctx, func(run *muster.Run) {
+		if run.BaseCheck != baseGreen { // once green, no landing may make it red
+			run.BaseCheck = s
+		}
+	})
+	return err
+}

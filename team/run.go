@@ -1,0 +1,239 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/journal"
+	"muster/internal/teammate"
+	"muster/llm"
+)
+
+// Summary is how a run ended.
+type Summary struct {
+	Run muster.Run
+	// Code: 0 all done, 1 an error, 3 stopped with work left.
+	Code int
+	// Text is the lead's last words, or why the run stopped.
+	Text string
+	// Verified is false when no check is set.
+	Verified bool
+	// Red says that the target's check was red at the end.
+	Red bool
+	// Tasks of the board, by id.
+	Tasks []muster.Task
+}
+
+// Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
+// kept for Resume and that cause is returned.
+func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
+	_, open, stopped, err := t.check(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if stopped && !s.Add {
+		return Summary{Code: 1}, refuseStopped(open)
+	}
+	if stopped {
+		return t.resume(ctx, goal)
+	}
+	note, err := t.prepare(ctx, s)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
+		notes, err := t.begin(ctx, goal, open, host)
+		if err != nil {
+			return err
+		}
+		t.emit(ctx, muster.Event{Kind: journal.RunStarted, Member: muster.Lead, Fields: map[string]any{"goal": goal, "target": t.branch}})
+		if note != "" {
+			notes = append([]string{note}, notes...)
+		}
+		for _, n := range notes {
+			t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": n}})
+		}
+		return nil
+	})
+}
+
+// Resume goes on where a stopped or killed team was, with every member's own conversation.
+func (t *Team) Resume(ctx context.Context) (Summary, error) {
+	run, open, _, err := t.check(ctx)
+	switch {
+	case err != nil:
+		return Summary{Code: 1}, err
+	case run.StartedAt == 0:
+		return Summary{Code: 1}, muster.Errorf(muster.NotFound, "there is no team here to go on with").WithHint(`start one: muster run "GOAL"`)
+	case run.EndedAt != 0 && len(open) == 0:
+		return Summary{Code: 1}, muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
+	}
+	return t.resume(ctx, "")
+}
+
+// resume brings the stopped team back to life. The run's own check, target and cap stand.
+func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
+	run, err := t.runs.get(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if err := t.adopt(ctx, run); err != nil {
+		return Summary{Code: 1}, err
+	}
+	if err := t.landable(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
+		if err := t.hireLead(ctx, "", host); err != nil {
+			return err
+		}
+		if _, err := t.runs.change(ctx, func(r *muster.Run) {
+			r.EndedAt = 0
+			r.Cap, r.Model = t.config.Teammates, t.config.ModelName
+			if r.Check != t.config.Check || r.Setup != t.config.Setup { // mended: what the old one said counts no more
+				r.Check, r.Setup, r.BaseCheck = t.config.Check, t.config.Setup, ""
+			}
+		}); err != nil {
+			return err
+		}
+		t.emit(ctx, muster.Event{Kind: journal.RunResumed, Member: muster.Lead, Fields: map[string]any{"goal": run.Goal, "target": t.branch}})
+		if more == "" {
+			return nil
+		}
+		_, err := t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: more})
+		return err
+	})
+}
+
+// adopt takes over what a stopped run was started with.
+func (t *Team) adopt(ctx context.Context, run muster.Run) error {
+	t.branch = run.Target
+	if run.Team != "" {
+		t.config.Name = run.Team
+	}
+	if t.config.Check == "" {
+		t.config.Check = run.Check
+	}
+	if t.config.Setup == "" {
+		t.config.Setup = run.Setup
+	}
+	return t.furnish(ctx)
+}
+
+// leadLease is held by the process in which the lead lives. The lead's record says so too, but two processes that start
+// at one moment could both find it free.
+const leadLease = "lead"
+
+// live hosts the team in this process until the lead's run is over.
+func (t *Team) live(ctx context.Context, begin func(context.Context, muster.HostID) error) (sum Summary, err error) {
+	only, err := t.config.Store.Leases().Acquire(ctx, leadLease)
+	if errors.Is(err, muster.ErrHeld) {
+		if err := t.alone(ctx); err != nil {
+			return Summary{Code: 1}, err
+		}
+		return Summary{Code: 1}, muster.Errorf(muster.Held, "another process is just bringing a team to life on this repository")
+	}
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	defer only.Release()
+	host, err := t.rooms.Roster.Join(ctx, "muster run")
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	defer host.Release()
+	if err := t.rooms.Lanes.Recover(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	if err := t.settle(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	if err := t.rooms.Requests.Settle(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	if err := begin(ctx, host.ID()); err != nil {
+		return Summary{Code: 1}, err
+	}
+	launcher, err := t.launch(context.WithoutCancel(ctx))
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	defer launcher.Close()
+	if g, ok := launcher.(interface{ PID() int }); ok {
+		if err := host.SetGuard(ctx, g.PID()); err != nil {
+			return Summary{Code: 1}, err
+		}
+	}
+	t.rooms.Launcher, t.rooms.Lander = launcher, t.lander(launcher)
+
+	s := newSupervisor(t, host.ID())
+	end, err := s.run(ctx)
+	return t.conclude(context.WithoutCancel(ctx), end, err)
+}
+
+// conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended.
+func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
+	var stop *teammate.TeamStop
+	stopped := errors.As(err, &stop)
+	if stopped && llm.KindOf(err) == llm.Denied {
+		err, stopped = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).WithHint("mend the key or the model's name, then: muster resume"), false
+		end.Code = 1
+	}
+	switch {
+	case stopped:
+		end = teammate.End{Code: 3, Text: stop.Error()}
+	case err != nil:
+		run, _ := t.runs.get(ctx)
+		t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": interruption(err)}})
+		tasks, _ := t.rooms.Board.List(ctx)
+		return Summary{Run: run, Code: max(end.Code, 1), Text: err.Error(), Tasks: tasks}, err
+	}
+	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
+	if err := t.settle(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	tasks, err := t.rooms.Board.List(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	run, err := t.runs.change(ctx, func(r *muster.Run) {
+		if !stopped { // by a limit: it has not ended, and can be resumed
+			r.EndedAt = muster.Stamp(time.Now())
+		}
+	})
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "", Red: run.BaseCheck == baseRed}
+	if o, err := t.rooms.Look(ctx); err == nil && sum.Red && sum.Code == 0 && o.Ever {
+		sum.Code = 3 // where no task was made, the answer was the goal
+	}
+	t.emit(ctx, muster.Event{Kind: journal.RunEnded, Member: muster.Lead, Fields: map[string]any{"text": sum.Text, "code": sum.Code}})
+	return sum, nil
+}
+
+// settle settles what steps have left to follow. What cannot be done now is said and left for the next time: news that
+// is late, or a lane that is not archived, is no reason to stop a team.
+func (t *Team) settle(ctx context.Context) error {
+	err := t.rooms.Board.Settle(ctx)
+	if err == nil || !board.OnlyUnsettled(err) {
+		return err
+	}
+	t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": "left for later: " + err.Error()}})
+	return nil
+}
+
+// interruption says why a run stopped without having ended.
+func interruption(err error) string {
+	if errors.Is(err, muster.CauseUser) {
+		return "interrupted; the state is kept"
+	}
+	return "stopped: " + err.Error()
+}
+
+func (t *Team) emit(ctx context.Context, e muster.Event) {
+	_ = t.rooms.Journal.Emit(context.WithoutCancel(ctx), e) // the journal drives nothing
+}

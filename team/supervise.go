@@ -1,0 +1,189 @@
+package team
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/teammate"
+)
+
+// supervisor makes the members that live in this process match the roster.
+type supervisor struct {
+	team *Team
+	host muster.HostID
+
+	mu      sync.Mutex
+	running map[muster.Name]*living
+	closing bool                      // nobody is started any more
+	carried map[muster.RequestID]bool // shutdowns that were carried out; of serve alone
+	fatal   chan error                // what stops the whole team
+	stop    context.CancelCauseFunc
+}
+
+// sweep is how often the supervisor looks without a hint.
+const sweep = 5 * time.Second
+
+func newSupervisor(t *Team, host muster.HostID) *supervisor {
+	return &supervisor{team: t, host: host, running: map[muster.Name]*living{}, carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
+}
+
+// run hosts the team until the lead's life is over, then stops whoever still lives.
+func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
+	ctx, s.stop = context.WithCancelCause(ctx)
+	defer s.stop(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	house, closeHouse := context.WithCancel(ctx) // what serves the members ends after them
+	defer closeHouse()
+	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
+		func(house context.Context) { s.serve(house, ctx) }} {
+		wg.Go(func() { serve(house) })
+	}
+	wg.Go(func() {
+		if err := s.team.checkBase(house); err != nil && house.Err() == nil {
+			s.fail(err)
+		}
+	})
+
+	record, err := s.team.rooms.Roster.Get(ctx, muster.Lead)
+	if err != nil {
+		return teammate.End{Code: 1}, err
+	}
+	lead, err := s.member(record)
+	if err != nil {
+		return teammate.End{Code: 1}, err
+	}
+	end, err := lead.Live(ctx)
+	s.close()
+	select {
+	case err = <-s.fatal:
+	default:
+	}
+	switch {
+	case err == nil:
+		s.each(func(_ muster.Name, l *living) { l.cancel(muster.CauseShutdown) })
+		err = s.leaveLead(context.WithoutCancel(ctx), lead.TurnCount())
+	default:
+		s.stop(err) // records stay as they are, for resume
+	}
+	s.wait()
+	if err == nil {
+		err = s.team.rooms.Roster.Project(context.WithoutCancel(ctx))
+	}
+	return end, err
+}
+
+// fail stops the whole team; the first error counts.
+func (s *supervisor) fail(err error) {
+	select {
+	case s.fatal <- err:
+	default:
+	}
+	s.stop(err)
+}
+
+func (s *supervisor) leaveLead(ctx context.Context, turns int) error {
+	_, err := s.team.rooms.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
+		m.Status, m.Doing, m.IdleReason, m.Host, m.Task, m.Turns = muster.Shutdown, "", "", "", 0, turns
+	})
+	return err
+}
+
+// serve looks at the records at each hint and at each sweep, until house ends. Members live in ctx.
+func (s *supervisor) serve(house, ctx context.Context) {
+	members := s.team.rooms.Roster.Watch(house)
+	requests := s.team.rooms.Requests.Watch(house)
+	for {
+		again := time.NewTimer(s.look(ctx))
+		select {
+		case <-house.Done():
+			again.Stop()
+			return
+		case <-members:
+		case <-requests:
+		case <-s.team.look:
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+// tidy settles what other programs left undone: the effects of a completion, a status that they wrote, a mail of a
+// request. Whoever comes by does it.
+func (s *supervisor) tidy(ctx context.Context) {
+	changed := s.team.rooms.Board.Watch(ctx)
+	tick := time.NewTicker(sweep)
+	defer tick.Stop()
+	for {
+		_ = s.team.rooms.Board.Settle(ctx) // what fails now is tried again
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-tick.C:
+			_ = s.team.rooms.Requests.Settle(ctx)
+		}
+	}
+}
+
+// look starts who should live here and stops who should not, and says when to look again.
+func (s *supervisor) look(ctx context.Context) (next time.Duration) {
+	members, err := s.team.rooms.Roster.List(ctx)
+	if err != nil {
+		return sweep // the next sweep looks again
+	}
+	for _, m := range members {
+		if m.Name != muster.Lead && m.Status != muster.Shutdown && s.living(m.Name) == nil {
+			s.adopt(ctx, m)
+		}
+	}
+	if _, err := s.team.rooms.Requests.Expire(ctx, time.Now()); err != nil {
+		return sweep
+	}
+	all, err := s.team.rooms.Requests.List(ctx)
+	if err != nil {
+		return sweep
+	}
+	next = sweep
+	for _, r := range all {
+		if r.Kind == muster.AskShutdown {
+			next = min(next, s.shutdown(ctx, r))
+		}
+	}
+	return next
+}
+
+// shutdown carries out a request to shut down that no answer can stop any more, and says when to look at it again.
+func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Duration {
+	if r.To == muster.Lead {
+		return s.shutdownLead(ctx, r)
+	}
+	l := s.living(r.To)
+	switch {
+	case l == nil, s.carried[r.ID], r.ResolvedAt > 0 && l.since.After(muster.Time(r.ResolvedAt)): // of an earlier life of that name
+	case r.Status == muster.RequestPending && r.Force:
+		if _, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, r.To, true, "forced"); err == nil {
+			s.carried[r.ID] = true
+			s.end(ctx, r.To, l)
+		}
+	case r.Status == muster.RequestApproved && r.Force, r.Status == muster.RequestExpired: // the handshake is courtesy, the deadline is not
+		s.carried[r.ID] = true
+		s.end(ctx, r.To, l)
+	case r.Status == muster.RequestPending && r.Deadline > 0:
+		return max(time.Until(muster.Time(r.Deadline)), time.Millisecond)
+	}
+	return sweep
+}
+
+// shutdownLead stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is kept.
+func (s *supervisor) shutdownLead(ctx context.Context, r muster.Request) time.Duration {
+	if r.Status == muster.RequestPending && !s.carried[r.ID] {
+		if _, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on"); err == nil {
+			s.carried[r.ID] = true
+			s.fail(muster.CauseUser)
+		}
+	}
+	return sweep
+}

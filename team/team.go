@@ -1,0 +1,171 @@
+// Package team is the front door for embedders: a team of agents on a git repository, from a goal to landed commits.
+//
+// Open finds the repository and the state and starts nothing; Run and Resume bring the team to life and return when the
+// run is over. In between a supervisor makes the living members match the roster: whoever wrote a record (the lead's
+// spawn_teammate, a command in another terminal), it is the record that starts and stops a member, so going on after a
+// crash is not a special case.
+//
+// Read in this order: team.go (what a team is made of), start.go (what may start when), run.go (a run from start to
+// end), check.go (the check on the base), supervise.go and living.go (members), effects.go (what follows from a task's end).
+package team
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/home"
+	"muster/internal/journal"
+	"muster/internal/landing"
+	"muster/internal/mailbox"
+	"muster/internal/proc"
+	"muster/internal/protocol"
+	"muster/internal/roster"
+	"muster/internal/teammate"
+	"muster/internal/worktree"
+	"muster/llm"
+	"muster/llm/steady"
+)
+
+// Config says what a team is made of. Dir, Store and Model must be set; the rest has defaults.
+type Config struct {
+	// Dir is anywhere inside the repository's work tree.
+	Dir string
+	// Store holds the team's state: store/file on the repository's root, or store/mem.
+	Store muster.Store
+	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life.
+	Model func(name string) (llm.Model, error)
+	// ModelName is shown, and kept in the run's record.
+	ModelName string
+
+	// Name of the team; by default the repository directory's name made to fit.
+	Name muster.Name
+	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
+	Check string
+	// Setup runs before the check in a fresh checkout.
+	Setup string
+	// Land is the branch that work lands on; by default muster/NAME.
+	Land string
+	// Teammates is how many teammates may live at once. Zero: the lead does everything.
+	Teammates int
+	// Tools are given to every member besides its own.
+	Tools []llm.Tool
+	// Emit gets what streams from a member's model, for display; it must not block.
+	Emit func(member muster.Name, v any)
+
+	// Limits of a member's life; zero fields take the defaults of Defaults. IdleTimeout below zero means never.
+	Limits Limits
+	// WorktreesDir puts lanes elsewhere than .worktrees.
+	WorktreesDir string
+	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
+	MergeCommits bool
+}
+
+// Limits are the settings of a member's life.
+type Limits struct {
+	Turns             int           // turns in a work phase
+	MaxTokens         int           // of a reply
+	SubagentTurns     int           // of a subagent
+	IdleTimeout       time.Duration // of an idle teammate; below zero: never
+	BashTimeout       time.Duration
+	BackgroundTimeout time.Duration
+	CheckTimeout      time.Duration
+}
+
+// Defaults are the limits that zero fields take.
+func Defaults() Limits {
+	return Limits{Turns: 50, MaxTokens: 8000, SubagentTurns: 30, IdleTimeout: time.Minute, BashTimeout: 2 * time.Minute,
+		BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
+}
+
+// Team is an opened team. It is used by one goroutine.
+type Team struct {
+	config  Config
+	repo    *git.Repo
+	rooms   teammate.Rooms
+	runs    runs
+	limiter *steady.Limiter
+	branch  string // the target, without refs/heads/
+	look    chan struct{}
+	launch  func(context.Context) (proc.Launcher, error) // what starts tools and checks
+}
+
+// Open finds the repository and the state. It writes nothing. Errors are Invalid, with what to do, when the directory is
+// no repository that a team can work on.
+func Open(ctx context.Context, c Config) (*Team, error) {
+	repo, err := git.Open(ctx, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c.Limits = c.Limits.withDefaults()
+	if c.Name == "" {
+		c.Name = muster.FitName(filepath.Base(repo.Root()), "team")
+	} else if err := muster.CheckName(c.Name); err != nil {
+		return nil, err
+	}
+	t := &Team{config: c, repo: repo, runs: runs{c.Store.Table(muster.TableTeam)}, limiter: new(steady.Limiter),
+		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New}
+	if t.branch == "" {
+		t.branch = "muster/" + string(c.Name)
+	}
+	return t, t.furnish(ctx)
+}
+
+// furnish makes the rooms.
+func (t *Team) furnish(ctx context.Context) error {
+	c, dir := t.config, home.Dir(t.repo.Root())
+	log := journal.New(c.Store.Log())
+	r := &t.rooms
+	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0}
+	r.Roster = roster.New(c.Store, log, c.Name)
+	r.Board = board.New(c.Store, log)
+	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
+	r.Requests = protocol.New(c.Store, r.Post, log)
+	lanes, err := worktree.Open(t.repo, durable.New(durable.OS{}), dir, log, c.Store.Log(), worktree.Options{Dir: c.WorktreesDir, Base: "refs/heads/" + t.branch})
+	if err != nil {
+		return err
+	}
+	r.Lanes = lanes
+	r.Queue = teammate.NewQueue(r.Board)
+	Effects(r.Board, r.Post, r.Lanes)
+	revoker := t.lander(nil) // to revoke a landing runs no check
+	r.Board.OnRevoke(func(ctx context.Context, task muster.Task) error { return revoker.Revoke(ctx, task.ID, task.Fence) })
+	return nil
+}
+
+// lander needs the launcher, which lives as long as a run.
+func (t *Team) lander(l proc.Launcher) *landing.Lander {
+	return landing.New(t.repo, t.rooms.Lanes, t.rooms.Board, t.rooms.Journal, runner(l), landing.Options{
+		Target: "refs/heads/" + t.branch, Check: landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout},
+		Outputs: t.rooms.Home.Outputs(), MergeCommits: t.config.MergeCommits,
+		BaseState: t.runs.baseState, SetBaseState: t.runs.setBaseState,
+	})
+}
+
+// nudge makes the supervisor look at once.
+func (t *Team) nudge() {
+	select {
+	case t.look <- struct{}{}:
+	default:
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := Defaults()
+	for _, f := range []struct{ have, want *int }{{&l.Turns, &d.Turns}, {&l.MaxTokens, &d.MaxTokens}, {&l.SubagentTurns, &d.SubagentTurns}} {
+		if *f.have == 0 {
+			*f.have = *f.want
+		}
+	}
+	for _, f := range []struct{ have, want *time.Duration }{{&l.IdleTimeout, &d.IdleTimeout}, {&l.BashTimeout, &d.BashTimeout},
+		{&l.BackgroundTimeout, &d.BackgroundTimeout}, {&l.CheckTimeout, &d.CheckTimeout}} {
+		if *f.have == 0 {
+			*f.have = *f.want
+		}
+	}
+	return l
+}
