@@ -1,0 +1,223 @@
+// Package cli is the command line: commands, flags, what is printed, exit codes. It chooses the store and the models,
+// holds no policy, and reads and writes the records that the domain rooms define.
+//
+// Read in this order: app.go (the program as a struct that tests boot), repo.go (the rooms, opened as they are needed),
+// then the commands by name. What people see is in lines.go (an event in words), living.go and progress.go (a run as
+// it goes), tally.go and summary.go (its end), table.go and paint.go.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+)
+
+// App is one run of the program.
+type App struct {
+	Args           []string // without the program's name
+	Env            []string // NAME=value
+	Dir            string   // where it was started
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Now            func() time.Time
+
+	// What brings teams to life; a command whose function is nil is not offered.
+	Start Start
+	Demo  Demo
+
+	dir     string // -C
+	json    bool
+	noColor bool
+}
+
+// Main is the program: everything of the operating system, then Run. It returns the exit code.
+func Main() int {
+	dir, err := os.Getwd()
+	if err != nil {
+		explain(os.Stderr, "the current directory cannot be found: "+err.Error(), "cd to your repository")
+		return exitError
+	}
+	cobra.EnableCommandSorting = false // the help has them in the order in which people need them
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	a := &App{Args: os.Args[1:], Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
+	a.wire()
+	return a.Run(ctx)
+}
+
+// interruptible ends ctx with muster.CauseUser at the first Ctrl-C (or TERM). The second one kills.
+func interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)
+			cancel(muster.CauseUser)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+// Run runs the command and returns its exit code.
+func (a *App) Run(ctx context.Context) int {
+	root := a.root()
+	root.SetArgs(a.Args)
+	return a.exit(ctx, root.ExecuteContext(ctx))
+}
+
+func (a *App) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "muster",
+		Short:         "a team of coding agents on this repository: one goal in, landed commits out",
+		Args:          a.noSuch,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetHelpFunc(help)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{c.CommandPath(), err.Error()}
+	})
+	f := root.PersistentFlags()
+	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
+	f.BoolVar(&a.json, "json", false, "print JSON")
+	f.BoolVar(&a.noColor, "no-color", false, "print without colour")
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"main", "The team", a.runCommands()},
+		{"look", "What goes on", []*cobra.Command{a.statusCommand(), a.logCommand(), a.requestsCommand(), a.approveCommand(), a.rejectCommand()}},
+		{"planes", "Board, members, mail, lanes", []*cobra.Command{a.taskCommand(), a.teamCommand(), a.mailCommand(), a.worktreeCommand()}},
+		{"place", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(), a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	return root
+}
+
+// group is a command that only has commands of its own.
+func (a *App) group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: a.noSuch, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}
+
+// noSuch refuses what is no command of the group.
+func (a *App) noSuch(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	message := "there is no command \"" + strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" "+args[0], "muster")) + "\""
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		message += " (did you mean " + strings.Join(near, " or ") + "?)"
+	}
+	return &usageError{c.CommandPath(), message}
+}
+
+// exactly wants these arguments, named for people; a last one with "..." may be several, and one in brackets
+// may be missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		least, most := 0, len(names)
+		for _, n := range names {
+			if strings.Contains(n, "...") {
+				most = int(^uint(0) >> 1)
+			}
+			if !strings.HasPrefix(n, "[") {
+				least++
+			}
+		}
+		switch {
+		case len(args) < least:
+			return &usageError{c.CommandPath(), c.CommandPath() + " wants " + names[len(args)]}
+		case len(args) > most:
+			return &usageError{c.CommandPath(), c.CommandPath() + " does not take \"" + args[most] + "\""}
+		}
+		return nil
+	}
+}
+
+// at is the directory to work in: -C against where the program was started.
+func (a *App) at() string {
+	if filepath.IsAbs(a.dir) {
+		return a.dir
+	}
+	return filepath.Join(a.Dir, a.dir)
+}
+
+// env is the value of an environment variable, "" when it is not set.
+func (a *App) env(name string) string {
+	for _, kv := range slices.Backward(a.Env) {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// screen is how to print to w: in colour only on a terminal, never with NO_COLOR; width 0 is no terminal.
+func (a *App) screen(w io.Writer) (p paint, width int) {
+	width, ok := terminal(w)
+	return paint(ok && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"), width
+}
+
+// print writes v as JSON with --json, else as text does.
+func (a *App) print(v any, text func(w io.Writer, p paint, width int) error) error {
+	if a.json {
+		data, err := muster.Encode(v)
+		if err != nil {
+			return err
+		}
+		_, err = a.Stdout.Write(data)
+		return err
+	}
+	p, width := a.screen(a.Stdout)
+	return text(a.Stdout, p, width)
+}
+
+func (a *App) versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "which muster this is", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			v := map[string]string{"version": "unknown"}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				v["version"], v["go"] = info.Main.Version, info.GoVersion
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						v["revision"] = s.Value
+					}
+				}
+			}
+			return a.print(v, func(w io.Writer, _ paint, _ int) error {
+				line := "muster " + v["version"]
+				if r := v["revision"]; r != "" {
+					line += " " + r[:min(len(r), 12)]
+				}
+				_, err := io.WriteString(w, line+" "+v["go"]+"\n")
+				return err
+			})
+		}}
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/config"
+	"muster/internal/git"
+)
+
+// settings are the settings as they hold at a repository's root ("" is none), under the given flags.
+func (a *App) settings(root string, flags map[string]string) (config.Settings, error) {
+	s, _, err := config.Load(a.configOptions(root, flags))
+	return s, err
+}
+
+func (a *App) configOptions(root string, flags map[string]string) config.Options {
+	return config.Options{Root: root, Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
+}
+
+func (a *App) configCommand() *cobra.Command {
+	return &cobra.Command{Use: "config", Short: "each setting, its value, and where it came from", Args: exactly(),
+		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
+			"config.yaml. Names with a dot are levels in the files.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			root := ""
+			switch p, err := a.open(c.Context()); {
+			case err == nil:
+				root = string(p.home)
+				p.close()
+			case !errors.Is(err, muster.ErrNotFound): // outside a repository the user's own hold
+				return err
+			}
+			_, values, err := config.Load(a.configOptions(root, nil))
+			if err != nil {
+				return err
+			}
+			return a.print(values, func(w io.Writer, p paint, width int) error {
+				t := table{titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, wide: 3}
+				for _, v := range values {
+					value := oneLine(v.Value)
+					if value == "" {
+						value = "-"
+					}
+					from := cell{text: oneLine(v.Source)}
+					if v.Source == "default" {
+						from.tone = faint
+					}
+					t.row(text(v.Name), text(value), from, text(v.Description))
+				}
+				return t.write(w, p, width)
+			})
+		}}
+}
+
+// settings says whether the settings can be read, and which model they name.
+func (d *doctor) settings(repo *git.Repo) {
+	root := ""
+	if repo != nil {
+		root = repo.Root()
+	}
+	set, err := d.app.settings(root, nil)
+	if err != nil {
+		d.err("settings", err)
+		return
+	}
+	if repo != nil && set.Check == "" {
+		d.say("check", "note", "no check is set: what lands is not verified", `muster run --check "go test ./...", or check: in muster.yaml`)
+	} else if repo != nil {
+		d.say("check", "ok", oneLine(set.Check), "")
+	}
+	choice, err := config.Choose(set.Model, d.app.Env)
+	switch {
+	case err != nil:
+		d.say("model", "note", err.Error(), "")
+	case choice.URL != "":
+		d.say("model", "ok", oneLine(set.Model), "")
+	default:
+		d.say("model", "ok", oneLine(set.Model)+", and its key is set", "")
+	}
+}

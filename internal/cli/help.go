@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// help prints what a command is for and how it is called.
+func help(c *cobra.Command, _ []string) {
+	w := c.OutOrStdout()
+	if !c.HasParent() {
+		fmt.Fprintf(w, "muster: %s\n\n", c.Short)
+		fmt.Fprintf(w, "  muster run \"GOAL\" --check \"go test ./...\"\n")
+	} else {
+		fmt.Fprintf(w, "%s\n\n  %s\n", first(c.Short), c.UseLine())
+		if c.Long != "" {
+			fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
+		}
+	}
+	for _, g := range c.Groups() {
+		section(w, g.Title, c, g.ID)
+	}
+	if c.HasParent() {
+		section(w, "Commands", c, "")
+	}
+	flags(w, "Flags", c.LocalNonPersistentFlags().FlagUsagesWrapped(100))
+	if c.HasParent() {
+		flags(w, "Flags of every command", c.InheritedFlags().FlagUsagesWrapped(100))
+	} else {
+		flags(w, "Flags of every command", c.PersistentFlags().FlagUsagesWrapped(100))
+		fmt.Fprintf(w, "\nmuster COMMAND --help says more.\n")
+	}
+}
+
+func section(w io.Writer, title string, c *cobra.Command, group string) {
+	var t table
+	t.titles, t.wide = []string{"", ""}, -1
+	for _, sub := range c.Commands() {
+		if sub.GroupID != group || !sub.IsAvailableCommand() || sub.Name() == "help" {
+			continue
+		}
+		_, args, _ := strings.Cut(sub.Use, " ")
+		name := sub.Name()
+		if sub.HasAvailableSubCommands() && args == "" {
+			var names []string
+			for _, s := range sub.Commands() {
+				names = append(names, s.Name())
+			}
+			args = strings.Join(names, "|")
+		}
+		if c.HasParent() || len(args) < 40 {
+			name = strings.TrimSpace(name + " " + args)
+		}
+		t.row(text("  "+name), text(sub.Short))
+	}
+	if len(t.rows) > 0 {
+		fmt.Fprintf(w, "\n%s\n", title)
+		t.write(w, false, 0)
+	}
+}
+
+func flags(w io.Writer, title, usages string) {
+	if usages != "" {
+		fmt.Fprintf(w, "\n%s\n%s", title, usages)
+	}
+}
+
+// first is s with a capital letter and a full stop.
+func first(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

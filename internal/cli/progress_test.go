@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+// play tells events, seconds apart as given, to a progress.
+func play(p *progress, events ...muster.Event) {
+	for i, e := range events {
+		e.At = 1000 + float64(i)/10
+		p.event(e)
+	}
+}
+
+func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
+	return func(id muster.TaskID) (muster.Task, error) {
+		for _, t := range tasks {
+			if t.ID == id {
+				return t, nil
+			}
+		}
+		return muster.Task{}, muster.ErrNotFound
+	}
+}
+
+func TestProgressIsALineAnEvent(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 1, Subject: "tokenizer"}, muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
+	play(p,
+		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
+		at(journal.TurnStarted, "lead", 0, "turn", 1.0),
+		at(journal.ToolStarted, "lead", 0, "tool", "task_create"),
+		at(journal.TaskCreated, "lead", 1, "subject", "tokenizer"),
+		at(journal.ToolEnded, "lead", 0, "tool", "task_create"),
+		at(journal.TaskCreated, "lead", 2, "subject", "counter"),
+		at(journal.MemberSpawned, "alice", 0, "role", "coder"),
+		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
+		at(journal.MailSent, "lead", 0, "to", "alice", "type", "broadcast", "text", "hurry"),
+		at(journal.MailSent, "lead", 0, "to", "bob", "type", "broadcast", "text", "hurry"),
+		at(journal.TaskCompleted, "alice", 1, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...", "seconds", 0.7),
+	)
+	p.tick(time.Unix(2000, 0))
+	p.close()
+	want := `  0.0s lead     goal   make it pass
+  0.5s lead     plan   2 tasks: 1 tokenizer, 2 counter (after 1)
+  0.6s alice    joins  coder
+  0.7s alice    takes  1 tokenizer
+  0.8s lead     mails  to all: hurry
+  1.0s landing  lands  1 tokenizer               3f2a91c  go test ./...  ok 0.7 s
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestALongPlanIsCut(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, false, 0, muster.Time(1000), lookup())
+	for i := range 30 {
+		p.event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
+	}
+	p.tick(muster.Time(1000).Add(planLull))
+	got := out.String()
+	if !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 || strings.Count(got, "\n") != 1 {
+		t.Errorf("%q", got)
+	}
+}
+
+// emulate is what a terminal shows after the bytes: the lines above the cursor.
+func emulate(t *testing.T, s string) []string {
+	t.Helper()
+	var screen []string
+	for s != "" {
+		if m := regexp.MustCompile(`^\x1b\[(\d+)A\r\x1b\[J`).FindStringSubmatch(s); m != nil {
+			up := 0
+			for _, c := range m[1] {
+				up = up*10 + int(c-'0')
+			}
+			if up > len(screen) {
+				t.Fatalf("%d lines up from line %d", up, len(screen))
+			}
+			screen = screen[:len(screen)-up]
+			s = s[len(m[0]):]
+			continue
+		}
+		line, rest, ok := strings.Cut(s, "\n")
+		if !ok || strings.Contains(line, "\x1b[") && !strings.Contains(line, "m") {
+			t.Fatalf("unexpected bytes %q", s)
+		}
+		screen = append(screen, line)
+		s = rest
+	}
+	return screen
+}
+
+func TestLivingMembersStayBelow(t *testing.T) {
+	var out strings.Builder
+	start := muster.Time(1000)
+	p := newProgress(&out, false, 80, start, lookup(muster.Task{ID: 2, Subject: "counter"}))
+	play(p,
+		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
+		at(journal.ToolStarted, "lead", 0, "tool", "wait"),
+		at(journal.MemberSpawned, "alice", 0, "role", "coder"),
+		at(journal.TaskClaimed, "alice", 2, "subject", "counter"),
+		at(journal.TurnStarted, "alice", 2, "turn", 7.0),
+		at(journal.ToolStarted, "alice", 2, "tool", "bash", "text", "go test ./..."),
+	)
+	now := start.Add(12*time.Second + 600*time.Millisecond)
+	p.tick(now)
+	screen := emulate(t, out.String())
+	want := []string{
+		"  0.0s lead     goal   make it pass",
+		"  0.2s alice    joins  coder",
+		"  0.3s alice    takes  2 counter",
+		"",
+		"lead      idle                         waits for the team  12 s",
+		"alice     working  2 counter  turn 7   bash go test ./...  12 s",
+	}
+	if strings.Join(screen, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(screen, "\n"), strings.Join(want, "\n"))
+	}
+
+	before := out.Len()
+	p.tick(now.Add(redraw / 2)) // too early
+	p.tick(now.Add(200 * time.Millisecond))
+	if out.Len() != before {
+		t.Errorf("drawn again without a change: %q", out.String()[before:])
+	}
+	p.tick(now.Add(time.Second))
+	if out.Len() == before {
+		t.Error("the seconds do not tick")
+	}
+	play(p, at(journal.MemberShutdown, "alice", 0, "reason", "all is done"))
+	p.tick(now.Add(2 * time.Second))
+	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      idle ") || !strings.HasSuffix(screen[5], "  waits for the team  14 s") {
+		t.Errorf("after alice has stopped:\n%s", strings.Join(screen, "\n"))
+	}
+	p.close()
+	if screen := emulate(t, out.String()); len(screen) != 4 || strings.Contains(screen[3], "waits") {
+		t.Errorf("not clean at the end:\n%s", strings.Join(screen, "\n"))
+	}
+}
+
+func TestLivingLinesFitTheTerminal(t *testing.T) {
+	var l living
+	for i := range 40 {
+		name := muster.Name("a-member-with-a-long-name-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
+		l.apply(at(journal.MemberSpawned, name, 0, "role", "coder"))
+		l.apply(at(journal.TaskClaimed, name, 2))
+		l.apply(at(journal.TurnStarted, name, 2, "turn", 123.0))
+		l.apply(at(journal.ToolStarted, name, 2, "tool", "bash", "text", strings.Repeat("very 長い ", 40)))
+	}
+	for _, width := range []int{40, 80, 200} {
+		rows := l.rows(false, muster.Time(5000), width, func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
+		if len(rows) != 13 || rows[12] != "... and 28 more" {
+			t.Fatalf("%d rows, the last %q", len(rows), rows[len(rows)-1])
+		}
+		for _, r := range rows {
+			if columns(r) >= width {
+				t.Errorf("%d columns on a terminal of %d: %q", columns(r), width, r)
+			}
+		}
+	}
+}
+
+func TestPaint(t *testing.T) {
+	on := paint(true)
+	if again := paint(true).who("alice", "alice"); on.who("alice", "alice") != again || on.who("alice", "x") == "x" || on.who("landing", "x") != "x" {
+		t.Error("who has a steady colour, the runtime has none")
+	}
+	if on.in(bad, "x") != "\x1b[31mx\x1b[0m" || on.in(good, "x") != "\x1b[32mx\x1b[0m" || on.in(plain, "x") != "x" {
+		t.Error("red is for trouble, green for what landed")
+	}
+	if off := paint(false); off.in(bad, "x")+off.who("alice", "y") != "xy" {
+		t.Error("no colour, no bytes")
+	}
+	for n := range 200 {
+		if s := on.who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") || strings.Contains(s, "\x1b[32m") {
+			t.Errorf("a name in a colour that means something: %q", s)
+		}
+	}
+}
+
+func TestATakenTaskIsToldWithItsLane(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
+	play(p,
+		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
+		at(journal.TaskClaimed, "bob", 2, "subject", "counter"),
+		at(journal.MemberSpawned, "carol", 0, "role", "coder"),
+		at(journal.LaneCreated, "", 2, "lane", "task-2-counter"),
+	)
+	if out.Len() > 0 {
+		t.Errorf("told before the first lane is known:\n%s", out.String())
+	}
+	play(p, at(journal.LaneCreated, "", 1, "lane", "task-1-tokenizer"), at(journal.TaskClaimed, "carol", 4, "subject", "known"), at(journal.TaskClaimed, "dave", 5, "subject", "bare"))
+	p.tick(muster.Time(1000.5))
+	if strings.Contains(out.String(), "bare") {
+		t.Error("did not wait for a lane")
+	}
+	p.tick(muster.Time(1000.2).Add(laneLull))
+	same(t, out.String(), `  0.0s alice    takes  1 tokenizer               lane task-1-tokenizer
+  0.1s bob      takes  2 counter                 lane task-2-counter
+  0.2s carol    joins  coder
+  0.1s carol    takes  4 known                   lane task-4-known
+  0.2s dave     takes  5 bare
+`)
+}
+
+func TestNarrowLinesKeepTheVerdict(t *testing.T) {
+	for _, width := range []int{60, 70, 80, 100} {
+		var out strings.Builder
+		p := newProgress(&out, false, width, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
+		play(p,
+			at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.5, "command", "go test -race ./internal/... ./cmd/..."),
+			at(journal.TaskCompleted, "alice", 2, "commit", "422b157aa", "receipt", "ok", "check", "go test -race ./internal/... ./cmd/...", "seconds", 0.5),
+			at(journal.TaskReturned, "alice", 2, "reason", "check", "seconds", 0.6, "text", "--- FAIL: TestCountEmpty (0.00s) and so on and on and on and on"),
+		)
+		p.close()
+		told := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(told) < 4 || !strings.HasSuffix(told[0], "  ok 0.5 s") || !strings.HasSuffix(told[1], "  ok 0.5 s") || !strings.Contains(told[1], "422b157") || !strings.HasSuffix(told[2], "  FAIL 0.6 s") {
+			t.Errorf("at %d:\n%s", width, out.String())
+		}
+		said := ""
+		for i, l := range told {
+			if columns(l) > width {
+				t.Errorf("%d columns at %d: %q", columns(l), width, l)
+			}
+			if i >= 3 {
+				said += " " + strings.TrimSpace(l)
+			}
+			if i > 3 && (!strings.HasPrefix(l, strings.Repeat(" ", 23)) || l[23] == ' ') {
+				t.Errorf("at %d not under the text: %q", width, l)
+			}
+		}
+		if !strings.Contains(said, "2 a counter with a long name to alice: --- FAIL: TestCountEmpty (0.00s) and so on and on and on and on on the merged tree") {
+			t.Errorf("at %d trouble is cut: %q", width, said)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "one two three": "one two|three", "abcdefghijkl mn": "abcdefgh|ijkl mn", "12345678 9": "12345678|9", "件件件件件": "件件件件|件",
+	} {
+		if got := strings.Join(wrap(s, 8), "|"); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestTroubleMailedToTheLeadIsTold(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, false, 0, muster.Time(1000), lookup())
+	play(p,
+		at(journal.MailSent, "system", 0, "to", "lead", "type", "error", "text", "alice is lost: its process died"),
+		at(journal.MailSent, "system", 3, "to", "lead", "type", "error", "text", "task 3 needs attention"), // board says it
+		at(journal.MailSent, "system", 0, "to", "lead", "type", "task_landed", "text", "news"),
+	)
+	same(t, out.String(), "  0.0s board    note   alice is lost: its process died\n")
+}
+
+func TestLivingColumnsStay(t *testing.T) {
+	var l living
+	l.apply(at(journal.MemberSpawned, "a-long-name", 0, "role", "coder"))
+	l.apply(at(journal.TaskClaimed, "a-long-name", 2))
+	l.apply(at(journal.TurnStarted, "a-long-name", 2, "turn", 1.0))
+	l.apply(at(journal.ToolStarted, "a-long-name", 2, "tool", "bash", "text", "go test ./..."))
+	row := func(width int, subject string) string {
+		return l.rows(false, muster.Time(1001), width, func(muster.TaskID) string { return subject })[0]
+	}
+	wide := row(100, "a subject of some length")
+	l.apply(at(journal.TaskClaimed, "a-long-name", 3))
+	if got := row(100, "x"); strings.Index(got, "turn") != strings.Index(wide, "turn") {
+		t.Errorf("the columns jump:\n%s\n%s", wide, got)
+	}
+	for width := 30; width < 110; width++ {
+		if got := row(width, "counter"); strings.Contains(got, "....") || !strings.HasSuffix(got, "  1 s") || columns(got) >= width {
+			t.Errorf("at %d: %q", width, got)
+		}
+	}
+}

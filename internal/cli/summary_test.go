@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/journal"
+)
+
+func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, receipt string) muster.Task {
+	return muster.Task{ID: id, Subject: subject, Status: muster.Completed, Owner: owner, UpdatedAt: 1010,
+		Landed: &muster.Landed{Commit: commit, Receipt: receipt, Check: "go test ./...", Seconds: 0.7}}
+}
+
+func summaryOf(t *testing.T, e ending) string {
+	t.Helper()
+	if e.tally == nil {
+		e.tally = newTally()
+	}
+	e.run.StartedAt, e.run.Target, e.now = 1000, "muster/demo", muster.Time(1014.2)
+	var out strings.Builder
+	if err := summarise(e).write(&out, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSummaryOfARunThatLanded(t *testing.T) {
+	n := newTally()
+	events := []muster.Event{
+		at(journal.TurnEnded, "lead", 0, "input", 20000.0, "output", 1700.0),
+		at(journal.TaskClaimed, "alice", 1),
+		at(journal.TaskClaimed, "bob", 2),
+		at(journal.TurnEnded, "alice", 1, "input", 4000.0, "output", 100.0),
+		at(journal.TurnEnded, "bob", 0, "input", 1000.0, "output", 500.0, "cache_read", 4500.0), // in whose hand 2 is
+		at(journal.TaskReturned, "bob", 2, "reason", "check"),
+		at(journal.TaskReturned, "bob", 2, "reason", "conflict"),
+		at(journal.TaskCompleted, "alice", 1, "commit", "9c01d3eff"),
+		at(journal.TaskCompleted, "bob", 2, "commit", "3f2a91cff"),
+	}
+	for i, e := range events {
+		e.At = 1000 + float64(i)
+		n.add(e)
+	}
+	got := summaryOf(t, ending{run: muster.Run{Check: "go test ./..."}, tally: n, tasks: []muster.Task{
+		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
+		landedTask(2, "counter", "bob", "3f2a91cff", "ok"),
+		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", UpdatedAt: 1011},
+		{ID: 9, Subject: "of an earlier run", Status: muster.Completed, UpdatedAt: 900},
+	}})
+	same(t, got, `2 of 3 tasks landed on muster/demo, 1 done without a change in 14.2 s, each checked with go test ./...
+
+#  TASK       OWNER  COMMIT   TRIES  CHECK       TIME  TOKENS
+1  tokenizer  alice  9c01d3e      1  ok 0.7s     6.0s    4.1k
+2  counter    bob    3f2a91c      3  ok 0.7s     6.0s    6.0k
+3  look       bob    -               no change
+                                                14.2s   31.8k
+
+returned and fixed: 1 red check, 1 conflict
+see them:   git log --oneline muster/demo
+take them:  git merge muster/demo
+`)
+}
+
+func TestUncheckedWorkSaysSo(t *testing.T) {
+	got := summaryOf(t, ending{tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
+	first, _, _ := strings.Cut(got, "\n")
+	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`)
+	if strings.Contains(got, " ok") {
+		t.Errorf("called a pass:\n%s", got)
+	}
+}
+
+func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
+	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, red: true, code: 3, tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
+	first, _, _ := strings.Cut(got, "\n")
+	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
+	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
+		t.Error(got)
+	}
+	got = summaryOf(t, ending{run: muster.Run{Check: "make"}, tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"), landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
+	first, _, _ = strings.Cut(got, "\n")
+	same(t, first, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`)
+}
+
+func TestWorkLeftOverSaysWhy(t *testing.T) {
+	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, code: 3, text: "task 5 needs attention", tasks: []muster.Task{
+		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
+		{ID: 5, Subject: "report", Status: muster.NeedsAttention, UpdatedAt: 1005, Result: "came back 3 times, last: conflict"},
+		{ID: 6, Subject: "docs", Status: muster.Pending, BlockedBy: []muster.TaskID{5}},
+		{ID: 7, Subject: "a subject that is far too long for its column", Status: muster.InProgress, Owner: "bob"},
+		{ID: 8, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
+	}})
+	same(t, got, `1 of 5 tasks landed on muster/demo, each checked with make; 4 are left: task 5 needs attention
+ 5  report                    needs_attention  came back 3 times, last: conflict (muster log --task 5)
+ 6  docs                      pending          waits for 5
+ 7  a subject that is far...  in_progress      bob's
+ 8  tests                     pending          for a tester
+
+#  TASK       OWNER  COMMIT   TRIES  CHECK     TIME  TOKENS
+1  tokenizer  alice  9c01d3e      1  ok 0.7s
+                                              14.2s
+
+see them:   git log --oneline muster/demo
+take them:  git merge muster/demo
+try again:  muster task retry 5
+go on:      muster resume
+`)
+}
+
+func TestAnAnswerIsJustThat(t *testing.T) {
+	same(t, summaryOf(t, ending{text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
+}
+
+func TestTableIsAligned(t *testing.T) {
+	var out strings.Builder
+	tb := table{titles: []string{">ID", "NAME", "X"}, wide: 1}
+	tb.row(texts("1", "件件", "y")...)
+	tb.row(texts("12", strings.Repeat("long ", 10), "z")...)
+	if err := tb.write(&out, false, 30); err != nil {
+		t.Fatal(err)
+	}
+	same(t, out.String(), `ID  NAME                    X
+ 1  件件                    y
+12  long long long long...  z
+`)
+}
+
+func TestTimesForPeople(t *testing.T) {
+	for d, want := range map[float64][4]string{
+		0:      {"0.0s", "0s", "0 s", "0.0 s"},
+		14.24:  {"14.2s", "14s", "14 s", "14.2 s"},
+		59.97:  {"1m00s", "59s", "59 s", "1 min 0 s"},
+		65:     {"1m05s", "1m", "1 min", "1 min 5 s"},
+		3725:   {"1h02m", "1h", "1 h", "1 h 2 min"},
+		200000: {"55h33m", "2d", "2 days", "55 h 33 min"},
+	} {
+		x := muster.Time(5000 + d).Sub(muster.Time(5000))
+		if got := [4]string{elapsed(x), span(x), words(x), total(x)}; got != want {
+			t.Errorf("%v: %v, want %v", d, got, want)
+		}
+	}
+	for n, want := range map[float64]string{0: "0", 812: "812", 4100: "4.1k", 999_949: "999.9k", 1_200_000: "1.2M"} {
+		if got := count(n); got != want {
+			t.Errorf("%v: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestWhatAnEarlierRunGaveUpIsNotThisRuns(t *testing.T) {
+	old := muster.Task{ID: 1, Subject: "old", Status: muster.NeedsAttention, CreatedAt: 800, UpdatedAt: 900, Result: "came back"}
+	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
+	if !strings.HasPrefix(got, "1 of 1 task landed on muster/demo in 14.2 s, each checked with make\n") || strings.Contains(got, "resume") || strings.Contains(got, "try again") {
+		t.Error(got)
+	}
+	got = summaryOf(t, ending{text: "The answer.", tasks: []muster.Task{old}})
+	same(t, got, "The answer.\n")
+	// What this run gave up is its own, but there is nothing to go on with.
+	old.UpdatedAt = 1001
+	got = summaryOf(t, ending{code: 3, text: "stuck", where: "-C kept ", tasks: []muster.Task{old}})
+	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") || strings.Contains(got, "resume") {
+		t.Error(got)
+	}
+}
+
+func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
+	n := newTally()
+	for _, e := range []struct {
+		at float64
+		muster.Event
+	}{
+		{1000, at(journal.RunStarted, "lead", 0)},
+		{1001, at(journal.TaskClaimed, "alice", 1)},
+		{1003, at(journal.TurnEnded, "alice", 1)}, // and is killed
+		{5000, at(journal.TaskClaimed, "bob", 2)}, // by the user, while nobody lives
+		{9003, at(journal.RunResumed, "lead", 0)},
+		{9004, at(journal.TaskCompleted, "alice", 1, "commit", "9c01d3eff")},
+		{9006, at(journal.TaskCompleted, "bob", 2, "commit", "9c01d3eff")},
+	} {
+		e.Event.At = e.at
+		n.add(e.Event)
+	}
+	if a, b := n.of(1).time.Seconds(), n.of(2).time.Seconds(); a < 2.9 || a > 3.1 || b < 2.9 || b > 3.1 {
+		t.Errorf("%v and %v, want 3 s each", a, b)
+	}
+	s := summarise(ending{run: muster.Run{StartedAt: 1000, EndedAt: 9010}, tally: n})
+	if got := total(s.took()); got != "10.0 s" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/journal"
+	"muster/internal/mailbox"
+	"muster/internal/protocol"
+	"muster/internal/roster"
+	"muster/store/file"
+)
+
+// lives hosts members in the world's repository: each answers a shutdown request as it is told, and what was approved
+// or forced ends.
+func (w *world) lives(answers map[muster.Name]bool) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	s, err := file.Open(w.dir)
+	if err != nil {
+		w.Fatal(err)
+	}
+	j := journal.New(s.Log())
+	r := roster.New(s, j, "team")
+	q := protocol.New(s, mailbox.New(s, j, r.Known), j)
+	h, err := r.Join(ctx, "the test")
+	if err != nil {
+		w.Fatal(err)
+	}
+	for name := range answers {
+		m := muster.Member{Name: name, Role: "coder", Host: h.ID()}
+		if name == muster.Lead {
+			m.Role = "lead"
+		}
+		if _, err := r.Add(ctx, m); err != nil {
+			w.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	changed := q.Watch(ctx)
+	wg.Go(func() {
+		for {
+			pending, _ := q.Pending(ctx)
+			for _, x := range pending {
+				yes := x.Force || answers[x.To]
+				if _, _, err := q.Decide(ctx, x.ID, x.To, yes, "my task is half done"); err != nil || !yes {
+					continue
+				}
+				r.Update(ctx, x.To, func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" })
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		h.Release()
+		s.Close()
+	})
+}
+
+func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
+	w := newWorld(t, "team", "stop")
+	w.lives(map[muster.Name]bool{"alice": true, "bob": false, "lead": true})
+	w.run(t.Context(), 1)
+	out := strings.Split(strings.TrimSpace(w.out.String()), "\n")
+	want := []string{"bob    goes on  my task is half done", "alice  stopped", "lead   stopped"}
+	if strings.Join(out, "\n") != strings.Join(want, "\n") && strings.Join(out, "\n") != strings.Join([]string{want[1], want[0], want[2]}, "\n") {
+		t.Errorf("%q", out)
+	}
+
+	w.out.Reset()
+	w.app.Args = []string{"team", "list"}
+	w.run(t.Context(), 0)
+	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  has stopped") {
+		t.Error(w.out.String())
+	}
+
+	w.out.Reset()
+	w.app.Args = []string{"team", "stop", "bob", "--force", "--json"}
+	w.run(t.Context(), 0)
+	if !strings.Contains(w.out.String(), `"stopped": true`) || !strings.Contains(w.out.String(), `"name": "bob"`) {
+		t.Error(w.out.String())
+	}
+}
+
+func TestStatusShowsWhatMembersDo(t *testing.T) {
+	w := newWorld(t, "task", "add", "handlers")
+	w.run(t.Context(), 0)
+	w.lives(map[muster.Name]bool{"alice": true})
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := roster.New(s, journal.New(s.Log()), "team")
+	if _, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Task, m.Turns = 1, 31 }); err != nil {
+		t.Fatal(err)
+	}
+	emit(t.Context(), s, at(journal.TurnStarted, "alice", 1, "turn", 3), at(journal.ToolStarted, "alice", 1, "tool", "bash", "text", "go test"))
+	w.out.Reset()
+	w.app.Args = []string{"status"}
+	w.run(t.Context(), 0)
+	if !strings.Contains(w.out.String(), "\nalice   coder  1 handlers: bash go test   0s     31\n") {
+		t.Error(w.out.String())
+	}
+}

@@ -1,0 +1,143 @@
+package docs
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// varies finds, in a line of a page, what differs from run to run.
+var varies = regexp.MustCompile(strings.Join([]string{
+	`(\.\.\.)`,
+	`\b([0-9a-f]{40}|\d{8}-\d{6}|[0-9a-f]{7,8})\b`, // a commit, an archive, a short commit, a request
+	`\b(\d{4}-\d\d-\d\d)\b`,
+	`\b(\d\d:\d\d(?::\d\d)?)\b`,
+	`\b(\d{10}\.\d+)\b`, // a stamp
+	`\b(\d+(?:\.\d+)?(?:m\d\d)? ?(?:ms|s|min|m|h))\b`,
+	`([ \t]+)`,
+}, "|"))
+
+// stands are what takes the place of the groups of varies in a run.
+var stands = []string{`.*`, "", `\d{4}-\d\d-\d\d`, `\d\d:\d\d(?::\d\d)?`, `\d{10}(?:\.\d+)?`, `[\d.]+(?:m\d\d)? ?(?:ms|s|min|m|h)`, `[ \t]+`}
+
+// fit says where the output differs from what the page shows; "" is nowhere. An id is bound at its first sight: the same
+// id of the page is the same of the run from then on.
+func fit(want, got []string, ids map[string]string) string {
+	found, furthest := walk(trim(want), trim(got), ids)
+	if found == nil {
+		want := trim(want)
+		if furthest < len(want) {
+			return fmt.Sprintf("nothing fits line %d of what the page shows: %s\n", furthest+1, want[furthest])
+		}
+		return "it printed more than the page shows\n"
+	}
+	maps.Copy(ids, found)
+	return ""
+}
+
+// trim leaves out empty lines at the end.
+func trim(lines []string) []string {
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// walk matches line by line; found is nil when it does not fit.
+func walk(want, got []string, ids map[string]string) (found map[string]string, furthest int) {
+	switch {
+	case len(want) == 0 && len(got) == 0:
+		return map[string]string{}, 0
+	case len(want) == 0:
+		return nil, 0
+	case strings.TrimSpace(want[0]) == "...":
+		for skip := range len(got) + 1 {
+			f, n := walk(want[1:], got[skip:], ids)
+			furthest = max(furthest, n+1)
+			if f != nil {
+				return f, furthest
+			}
+		}
+		return nil, furthest
+	case len(got) == 0:
+		return nil, 0
+	}
+	here := same(want[0], got[0], ids)
+	if here == nil {
+		return nil, 0
+	}
+	known := maps.Clone(ids)
+	maps.Copy(known, here)
+	rest, n := walk(want[1:], got[1:], known)
+	if rest != nil {
+		maps.Copy(rest, here)
+	}
+	return rest, n + 1
+}
+
+// same matches one line and returns the ids that it binds; nil when it does not fit.
+func same(want, got string, ids map[string]string) map[string]string {
+	var pattern strings.Builder
+	var bound []string
+	want = strings.TrimRight(want, " \t")
+	last := 0
+	for _, at := range varies.FindAllStringSubmatchIndex(want, -1) {
+		group := 0
+		for at[2+2*group] < 0 {
+			group++
+		}
+		text := want[at[0]:at[1]]
+		real := stands[group]
+		if group == 1 {
+			switch {
+			case !strings.ContainsAny(text, "0123456789") || len(text) < 9 && !strings.ContainsAny(text, "abcdef"):
+				continue // a word, a number
+			case ids[text] != "":
+				real = regexp.QuoteMeta(ids[text])
+			default:
+				real = fmt.Sprintf(`([0-9a-f]{%d})`, len(text))
+				if strings.Contains(text, "-") {
+					real = `(\d{8}-\d{6})`
+				}
+				bound = append(bound, text)
+			}
+		}
+		pattern.WriteString(regexp.QuoteMeta(want[last:at[0]]) + real)
+		last = at[1]
+	}
+	pattern.WriteString(regexp.QuoteMeta(want[last:]))
+	m := regexp.MustCompile(`^` + pattern.String() + `[ \t]*$`).FindStringSubmatch(got)
+	if m == nil {
+		return nil
+	}
+	found := map[string]string{}
+	for i, id := range bound {
+		if before := found[id]; before != "" && before != m[i+1] {
+			return nil
+		}
+		found[id] = m[i+1]
+	}
+	return found
+}
+
+func TestFit(t *testing.T) {
+	page := strings.Split("commit 1a2b3c4  0.3 s\n...\nlanded ... as 1a2b3c4\n", "\n")
+	run := "commit 9f8e7d6     12.0 s\nx\ny\nlanded task 3 as 9f8e7d6"
+	ids := map[string]string{}
+	if why := fit(page, strings.Split(run, "\n"), ids); why != "" || ids["1a2b3c4"] != "9f8e7d6" {
+		t.Errorf("%s%v", why, ids)
+	}
+	for _, bad := range []string{
+		"", run + "\nmore", strings.Replace(run, "s\n", "S\n", 1), strings.Replace(run, "commit ", "commit a", 1),
+		strings.Replace(run, "as 9f8e7d6", "as 9f8e7d5", 1), strings.Replace(run, "as ", "", 1), strings.TrimSuffix(run, "6"),
+	} {
+		if fit(page, strings.Split(bad, "\n"), map[string]string{}) == "" {
+			t.Errorf("fits: %q", bad)
+		}
+	}
+	if fit([]string{"3 tasks"}, []string{"4 tasks"}, map[string]string{}) == "" {
+		t.Error("numbers count")
+	}
+}

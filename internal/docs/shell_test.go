@@ -1,0 +1,164 @@
+package docs
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long one command may take on a busy machine, and how long a page waits for what a running team does.
+const patience = 30 * time.Second
+
+// home is what pages call the directory that holds everything.
+const home = "/home/you"
+
+// looks are commands that only look: while a team runs beside the page, what they show takes a moment to come true.
+var looks = regexp.MustCompile(`^muster (status|log|requests|mail list|task list|task show|team list|worktree list)\b`)
+
+// shell runs the commands of one page.
+type shell struct {
+	t     *testing.T
+	base  string
+	stdin io.Writer
+	lines chan string
+	ids   map[string]string // of the page -> of this run
+}
+
+// open makes the page's repository and starts its shell there.
+func open(t *testing.T, env []string) *shell {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{t: t, base: base, lines: make(chan string, 1000), ids: map[string]string{}}
+	for _, d := range []string{"home", "tmp", "words"} {
+		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh")
+	cmd.Dir = filepath.Join(base, "words")
+	cmd.Env = append([]string{
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"),
+		"MUSTER=" + root, "TZ=UTC", "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" + base, "GIT_PAGER=cat",
+		"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.org", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.org",
+		"GOCACHE=" + ask(t, "GOCACHE"), "GOMODCACHE=" + ask(t, "GOMODCACHE"), "GOPROXY=off", "GOTOOLCHAIN=local",
+	}, env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, w, err := os.Pipe() // what the shell leaves running must not keep Wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stdin, cmd.Stdout, cmd.Stderr = in, w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	go func() {
+		r := bufio.NewScanner(out)
+		r.Buffer(nil, 1<<20)
+		for r.Scan() {
+			s.lines <- r.Text()
+		}
+		close(s.lines)
+	}()
+	t.Cleanup(func() {
+		if t.Failed() {
+			fmt.Fprintln(in, "[ -z \"$!\" ] || kill $!")
+		}
+		fmt.Fprintln(in, "wait; exit")
+		in.Close()
+		_ = cmd.Wait()
+		out.Close()
+	})
+	s.must("git init -q -b main && printf 'a few words\\n' > README && git add . && git commit -q -m start")
+	return s
+}
+
+func ask(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// mark ends what a command printed.
+const mark = "-- that was exit "
+
+// run runs a command in the shell itself, so that cd and export hold for the next.
+func (s *shell) run(command string) (out []string, exit string) {
+	s.t.Helper()
+	fmt.Fprintf(s.stdin, "{ %s\n} </dev/null\nprintf '\\n%s%%d\\n' $?\n", command, mark)
+	late := time.After(patience)
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				s.t.Fatalf("the shell ended with %s", command)
+			}
+			if code, is := strings.CutPrefix(line, mark); is {
+				if n := len(out) - 1; n >= 0 && out[n] == "" { // the mark's own
+					out = out[:n]
+				}
+				return out, code
+			}
+			out = append(out, strings.ReplaceAll(line, s.base, home))
+		case <-late:
+			s.t.Fatalf("no end after %s: %s\n%s", patience, command, strings.Join(out, "\n"))
+		}
+	}
+}
+
+func (s *shell) must(command string) {
+	s.t.Helper()
+	if out, exit := s.run(command); exit != "0" {
+		s.t.Fatalf("exit %s: %s\n%s", exit, command, strings.Join(out, "\n"))
+	}
+}
+
+// do does what a block says and compares.
+func (s *shell) do(b block, used chan<- string) {
+	s.t.Helper()
+	if b.file != "" {
+		s.must("cat > " + b.file + " <<'-- end of the file --'\n" + b.text + "-- end of the file --")
+		return
+	}
+	if !b.shown && excused[b.text] != "" {
+		s.t.Logf("%s: not run: %s (%s)", b.at, b.text, excused[b.text])
+		used <- b.text
+		return
+	}
+	command := b.text
+	for page, real := range s.ids {
+		command = strings.ReplaceAll(command, page, real)
+	}
+	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		out, exit := s.run(command)
+		why := ""
+		if b.shown {
+			why = fit(b.want, out, s.ids)
+		}
+		if exit != b.exit {
+			why += fmt.Sprintf("exit %s, want %s\n", exit, b.exit)
+		}
+		if why == "" {
+			return
+		}
+		if !looks.MatchString(b.text) || time.Now().After(until) {
+			s.t.Fatalf("%s: $ %s\n%s\nit printed:\n%s", b.at, b.text, why, strings.Join(out, "\n"))
+		}
+	}
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster"
+)
+
+// slow is a team whose every step can be met in the middle. Its tools leave children that do not end by themselves, in
+// sessions of their own. Each file is written several times: what was cut off is never run again by the runtime.
+const slow = `
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: one, description: Write one.}
+        - task_create: {subject: two, description: Write two.}
+        - task_create: {subject: three, description: Write three., blocked_by: [one, two]}
+        - spawn_teammate: {name: alice, role: coder, prompt: You write files.}
+        - spawn_teammate: {name: bob, role: coder, prompt: You write files too.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: All three have landed.
+scenes:
+  - cue: 'Task #\d+: one\n'
+    who: [coder]
+    turns:
+      - do:
+          - bash: {command: "setsid sleep 300 & sleep 300", background: true}
+          - write_file: {path: one.txt, content: "one\n"}
+      - do: [{stop_background: {id: bg-1}}]
+  - cue: 'Task #(?P<id>\d+): (?P<word>one|two|three)\n'
+    who: [coder]
+    turns:
+      - do:
+          - write_file: {path: "${word}.txt", content: "${word}\n"}
+          - bash: {command: "setsid sleep 300 & setsid -f sleep 300; touch $BASE/${word}.slept; sleep 0.3"}
+      - do:
+          - write_file: {path: "${word}.txt", content: "${word}\n"}
+          - send_message: {to: lead, content: "${word} is half done"}
+          - bash: {command: "sleep 0.1"}
+      - do:
+          - write_file: {path: "${word}.txt", content: "${word}\n"}
+      - do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
+      - cue: came back|nterrupted|unknown
+        do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
+`
+
+// slowCheck leaves children too, and notes in the world how often it ran.
+const slowCheck = `setsid sleep 300 & mktemp $BASE/checks/XXXXXX && sleep 0.3 && test -e README`
+
+// slowWorld is a world with that team in it, not yet started, and how to start it. The model is asked over the wire.
+func slowWorld(t *testing.T) (w *world, model *recorder, run []string) {
+	t.Helper()
+	w, model = newWorld(t), serve(t, slow)
+	if err := os.Mkdir(filepath.Join(w.base, "checks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return w, model, []string{"run", "--team", "slow", "--model", "anthropic/stand-in@" + model.url, "--check", slowCheck, "write three files"}
+}
+
+// goesOn resumes the run to its end, with no word about what it was started with, and checks that all has landed once
+// and that every member went on with its own conversation.
+func (w *world) goesOn(model *recorder) {
+	w.t.Helper()
+	out := w.muster(0, "resume")
+	w.has("stdout", out.stdout, "3 of 3 tasks landed on muster/slow")
+	w.landedOnce("muster/slow", "1", "2", "3")
+	w.untouched()
+	w.soonGone()
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	model.grows(w.t)
+	if w.t.Failed() {
+		w.t.Logf("%s\n%s", out, w.told())
+	}
+}
+
+func (w *world) exists(name string) func() bool {
+	return func() bool {
+		_, err := os.Stat(filepath.Join(w.base, name))
+		return err == nil
+	}
+}
+
+// checks is how many checks were begun.
+func (w *world) checks() int {
+	all, _ := os.ReadDir(filepath.Join(w.base, "checks"))
+	return len(all)
+}
+
+// soonGone checks that no process of the world is alive a second from now, and says how long it took.
+func (w *world) soonGone() {
+	w.t.Helper()
+	began := time.Now()
+	for {
+		left := w.processes()
+		if took := time.Since(began); len(left) == 0 {
+			w.t.Logf("nothing alive after %s", took.Round(time.Millisecond))
+			return
+		} else if took > time.Second {
+			w.t.Errorf("alive a second after the end:\n%s", strings.Join(left, "\n"))
+			w.killAll()
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestCtrlC interrupts a run as a terminal does, and goes on with it.
+func TestCtrlC(t *testing.T) {
+	t.Parallel()
+	w, model, run := slowWorld(t)
+	p := w.start(run...)
+	w.awaits("a tool runs", w.exists("one.slept"))
+	if all := strings.Join(w.processes(), "\n"); strings.Count(all, "sleep 300") < 2 {
+		t.Errorf("the children that must not survive are not there:\n%s", all)
+	}
+	pressed := time.Now()
+	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	out := p.ends(130)
+	t.Logf("it ended %s after Ctrl-C", time.Since(pressed).Round(time.Millisecond))
+	w.has("stderr", out.stderr, "interrupted; the state is kept", "muster resume")
+	if out.stdout != "" {
+		t.Errorf("stdout is %q", out.stdout)
+	}
+	w.soonGone()
+	w.untouched()
+	w.has("status", w.muster(0, "status").stdout, "muster resume")
+	w.has("run", w.muster(1, run...).stderr, "a team stopped here with 3 open tasks", "muster resume", "muster run --add", "muster archive")
+	w.goesOn(model)
+}
+
+// TestKill kills the program at moments that events tell, and goes on.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		when string
+		wait func(*world)
+	}{
+		{"a task is claimed", func(w *world) { w.awaitsEvent("a task is claimed", kind("task.claimed")) }},
+		{"a tool runs", func(w *world) { w.awaits("a tool runs", w.exists("one.slept")) }},
+		{"mail is sent", func(w *world) {
+			w.awaitsEvent("mail is sent", func(e muster.Event) bool { return e.Kind == "mail.sent" && e.Text("type") == "message" })
+		}},
+		{"a check runs", func(w *world) {
+			w.awaits("the check of a landing runs", func() bool { return w.checks() >= 2 })
+		}},
+		{"a task has landed", func(w *world) { w.awaitsEvent("a task has landed", kind("task.completed")) }},
+	} {
+		t.Run(c.when, func(t *testing.T) {
+			t.Parallel()
+			w, model, run := slowWorld(t)
+			p := w.start(run...)
+			c.wait(w)
+			if err := p.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			<-p.done
+			w.soonGone()
+			w.untouched()
+			w.goesOn(model)
+		})
+	}
+}
+
+// TestKilledGit goes on after a kill that met git in the middle of a transaction: its lock files are left, and the refs
+// are where they were.
+func TestKilledGit(t *testing.T) {
+	t.Parallel()
+	w, model, run := slowWorld(t)
+	p := w.start(run...)
+	w.awaits("the check of a landing runs", func() bool { return w.checks() >= 2 })
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.done
+	w.soonGone()
+	refs := strings.Fields(w.git("for-each-ref", "--format=%(refname)", "refs/muster/landing"))
+	if len(refs) == 0 {
+		t.Fatalf("nothing was landing\n%s", w.told())
+	}
+	for _, ref := range refs {
+		w.write(".git/"+ref+".lock", "")
+	}
+	w.goesOn(model)
+}

@@ -1,0 +1,139 @@
+// Package importtest holds the house's rule, as a test: arrows point down only.
+package importtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
+var floors = [][]string{
+	{"", "llm"},
+	{"internal/home", "internal/config", "internal/durable", "llm/internal/wire"},
+	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/steady", "llm/llmtest",
+		"internal/git", "internal/proc"},
+	{"internal/journal", "internal/git/gittest"},
+	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
+	{"internal/protocol", "internal/landing"},
+	{"loop", "tool"},
+	{"internal/prompt", "internal/tool/code", "internal/tool/agent"},
+	{"internal/tool/collab"},
+	{"internal/teammate"},
+	{"team"},
+	{"internal/demo"},
+	{"internal/cli"},
+	{"cmd/muster"},
+	{"internal/e2e", "internal/docs", "bench", "bench/bare"}, // they test or measure the program from outside
+}
+
+// peers are imports within one floor, or otherwise out of the ordinary, with the reason.
+var peers = map[string]string{}
+
+// standardOnly may import nothing but the standard library (and, for llm, nothing of ours).
+var standardOnly = []string{"", "llm"}
+
+// chooses a store or a model: only these may import an engine or a wire adapter.
+var engines = []string{"store/file", "store/mem", "llm/anthropic", "llm/openai", "llm/script"}
+var choosers = []string{"internal/cli", "internal/demo"}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "muster/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	d := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d packages found: the test looks at the wrong place", len(all))
+	}
+	return all
+}
+
+func room(path string) (string, bool) {
+	if path == "muster" {
+		return "", true
+	}
+	return strings.CutPrefix(path, "muster/")
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	floor := map[string]int{}
+	for i, rooms := range floors {
+		for _, r := range rooms {
+			floor[r] = i
+		}
+	}
+	for _, p := range packages(t) {
+		from, ok := room(p.ImportPath)
+		if !ok {
+			continue
+		}
+		if _, known := floor[from]; !known && from != "internal/importtest" {
+			t.Errorf("room %q is on no floor: add it to the table, or put its code where it belongs", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := room(imp)
+			if !ours {
+				continue
+			}
+			if floor[to] >= floor[from] && peers[from+" -> "+to] == "" {
+				t.Errorf("%s imports %s, which is not below it", name(from), name(to))
+			}
+			if contains(engines, to) && !contains(choosers, from) {
+				t.Errorf("%s imports %s: only %s choose a store or a model", name(from), name(to), strings.Join(choosers, ", "))
+			}
+		}
+	}
+}
+
+func TestGroundIsStandardLibrary(t *testing.T) {
+	for _, p := range packages(t) {
+		from, ok := room(p.ImportPath)
+		if !ok || !contains(standardOnly, from) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			first, _, _ := strings.Cut(imp, "/")
+			if strings.Contains(first, ".") || first == "muster" {
+				t.Errorf("%s imports %s: it may use the standard library only", name(from), imp)
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func name(room string) string {
+	if room == "" {
+		return "muster (root)"
+	}
+	return room
+}

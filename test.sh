@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Formats, vets, lints, builds for other systems, and runs all tests with the race detector.
+# Needs Go, git and a C compiler (for the race detector); fetches the rest itself.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "format"
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+if [ -n "$unformatted" ]; then
+  printf 'not formatted (gofmt -w FILE):\n%s\n' "$unformatted" >&2
+  exit 1
+fi
+
+step "vet"
+go vet ./...
+
+step "staticcheck"
+go tool -modfile=tools/go.mod staticcheck ./...
+
+step "build for darwin and windows"
+GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/muster
+GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/muster
+
+step "tests"
+race=-race
+if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
+  if [ "${CI:-}" = true ]; then
+    echo "no C compiler: the race detector needs one (Debian: apt-get install gcc)" >&2
+    exit 1
+  fi
+  echo "no C compiler here: the tests run without the race detector"
+  race=
+fi
+go test $race -count=1 -timeout 9m ./...
