@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one thing that happened, as a line of the journal: {"event","ts","member","task_id", and flat fields}.
-// The kinds and their fields are listed in internal/journal.
+// The kinds and their fields are listed in the package journal.
 type Event struct {
 	Kind   string
 	At     float64

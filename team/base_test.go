@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/team"
 )
 

@@ -16,12 +16,12 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/journal"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
 	"muster/internal/protocol"
 	"muster/internal/roster"
 	"muster/internal/transcript"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/script"
 	"muster/store/mem"

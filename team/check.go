@@ -6,9 +6,9 @@ import (
 	"io"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/landing"
 	"muster/internal/proc"
+	"muster/journal"
 )
 
 // What the run's record says of the target's check.

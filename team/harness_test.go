@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/proc"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/script"
 	"muster/store/file"

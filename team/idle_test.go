@@ -9,7 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/team"
 )
 

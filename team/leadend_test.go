@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/team"
 )
 

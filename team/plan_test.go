@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // pendingPlan waits for the n-th plan to be asked for and returns its request.

@@ -7,8 +7,8 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/journal"
 	"muster/internal/teammate"
+	"muster/journal"
 	"muster/llm"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/team"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/llm"
 	"muster/team"
 )

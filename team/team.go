@@ -19,7 +19,6 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/home"
-	"muster/internal/journal"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
@@ -27,6 +26,7 @@ import (
 	"muster/internal/roster"
 	"muster/internal/teammate"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/steady"
 )

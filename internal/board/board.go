@@ -19,7 +19,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // grace is how long what must be written after a step may go on without the caller's context.

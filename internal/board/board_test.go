@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 func TestALife(t *testing.T) {

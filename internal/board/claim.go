@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Claim says who takes a task and how it came to it.

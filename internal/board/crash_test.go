@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // mortal is a process's store that ends at one of its writes: before it, or after it but before the answer.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // The limits of a task's text.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // OnRevoke says how the right of a task's claim to land is ended (landing's Revoke): what Delete does first to a task that

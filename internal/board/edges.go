@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // addEdges makes the task wait for on too. The put of meta is what decides: it fails for whoever saw an older graph.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 func TestCyclesAreRefused(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Outcome is how a task ended.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/mem"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/mem"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Patch is what to change of a task; what is nil or empty stays.

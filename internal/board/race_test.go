@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 func TestOneWinner(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // lostFor is how long a blocker must be missing before the edge to it goes, where nobody saw it deleted: another

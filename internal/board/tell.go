@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // tell writes events to the journal after a step that is already durable. It goes on when the caller's context has

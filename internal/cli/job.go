@@ -16,7 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/team"
 )
 

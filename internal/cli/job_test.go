@@ -14,7 +14,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/config"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/file"
 	"muster/team"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // line is what people read of an event.

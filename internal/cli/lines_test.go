@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // at is an event of the tests.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // living is what the members do right now, as the events tell it.

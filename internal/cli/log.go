@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 func (a *App) logCommand() *cobra.Command {

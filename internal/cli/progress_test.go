@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // play tells events, seconds apart as given, to a progress.

@@ -13,12 +13,12 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/home"
-	"muster/internal/journal"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/roster"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/store/file"
 	"muster/team"
 )

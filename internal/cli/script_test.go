@@ -11,9 +11,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"muster/internal/journal"
 	"muster/internal/proc"
 	"muster/internal/roster"
+	"muster/journal"
 	"muster/store/file"
 )
 

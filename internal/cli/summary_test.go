@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, receipt string) muster.Task {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // tally is what the events of a run add up to.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/roster"
+	"muster/journal"
 	"muster/store/file"
 )
 

@@ -16,7 +16,7 @@ var floors = [][]string{
 	{"internal/home", "internal/config", "internal/durable", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/steady", "llm/llmtest",
 		"internal/git", "internal/proc"},
-	{"internal/journal", "internal/git/gittest"},
+	{"journal", "internal/git/gittest"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
 	{"internal/protocol", "internal/landing"},
 	{"loop", "tool"},

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // What is known of the target's check, as run.json has it: "" is nothing yet.

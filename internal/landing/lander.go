@@ -22,8 +22,8 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/git"
-	"muster/internal/journal"
 	"muster/internal/worktree"
+	"muster/journal"
 )
 
 // Check is how the merged tree is proven.

@@ -17,9 +17,9 @@ import (
 	"muster/internal/git"
 	"muster/internal/git/gittest"
 	"muster/internal/home"
-	"muster/internal/journal"
 	"muster/internal/landing"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/store/mem"
 )
 

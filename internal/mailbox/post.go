@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 const (

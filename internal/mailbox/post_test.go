@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
 )

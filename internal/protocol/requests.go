@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/mailbox"
+	"muster/journal"
 )
 
 // Requests are the requests of a team.

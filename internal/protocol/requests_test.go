@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/mailbox"
+	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
 )

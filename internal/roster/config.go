@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // configKey is config.json among the documents of the team.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Roster is the members and hosts of a team.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
 )

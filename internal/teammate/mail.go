@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/tool/code"
+	"muster/journal"
 )
 
 // maxDelivery is how many bytes of mail enter at one boundary.

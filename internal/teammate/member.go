@@ -23,7 +23,6 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/home"
-	"muster/internal/journal"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
@@ -33,6 +32,7 @@ import (
 	"muster/internal/tool/code"
 	"muster/internal/transcript"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/llm"
 )
 

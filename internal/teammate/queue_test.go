@@ -7,7 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/mem"
 )
 

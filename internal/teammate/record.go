@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // status writes what the member does, and re-reads its record.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/prompt"
+	"muster/journal"
 	"muster/llm"
 	"muster/loop"
 )

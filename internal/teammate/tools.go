@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
 	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/collab"
+	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )

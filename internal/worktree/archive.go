@@ -12,7 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // archiveRefs is where what is removed goes first.

@@ -18,8 +18,8 @@ import (
 	"muster/internal/git"
 	"muster/internal/git/gittest"
 	"muster/internal/home"
-	"muster/internal/journal"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/store/mem"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.

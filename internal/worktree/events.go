@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // note is a line of .worktrees/events.jsonl, for its readers; the journal has the same in its own words.

@@ -22,7 +22,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/home"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Options are the settings of lanes.

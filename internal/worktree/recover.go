@@ -12,7 +12,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/journal"
+	"muster/journal"
 )
 
 // Recover finishes or undoes what a crash left half done, row by row of the index, and takes lanes in that git has and

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/journal"
+	"muster/journal"
 	"muster/store/mem"
 )
 
