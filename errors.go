@@ -72,7 +72,5 @@ var (
 var (
 	CauseShutdown = errors.New("shutdown")        // asked, granted, or its deadline has passed
 	CauseUser     = errors.New("stopped by user") // Ctrl-C: state is kept
-	CauseRevoked  = errors.New("claim revoked")
-	CauseBudget   = errors.New("budget spent")
-	CauseLease    = errors.New("lease lost")
+	CauseTurn     = errors.New("the user stopped this turn")
 )

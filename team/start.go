@@ -133,7 +133,11 @@ func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host 
 	if err != nil {
 		return nil, err
 	}
-	return notes, t.hireLead(ctx, prompt.Goal(run, open, needy), host)
+	words := prompt.Goal(run, open, needy)
+	if t.config.Conversation != nil {
+		words += "\n\n" + prompt.Talk
+	}
+	return notes, t.hireLead(ctx, words, host)
 }
 
 // dismiss shuts down who is left of an earlier run that was killed: a new run begins with nobody but those whom the user

@@ -6,7 +6,8 @@
 // crash is not a special case.
 //
 // Read in this order: team.go (what a team is made of), start.go (what may start when), run.go (a run from start to
-// end), check.go (the check on the base), supervise.go and living.go (members), effects.go (what follows from a task's end).
+// end), conversation.go (a run that waits for the user), check.go (the check on the base), supervise.go and living.go
+// (members), effects.go (what follows from a task's end).
 package team
 
 import (
@@ -54,8 +55,12 @@ type Config struct {
 	Teammates int
 	// Tools are given to every member besides its own.
 	Tools []llm.Tool
-	// Emit gets what streams from a member's model, for display; it must not block.
+	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is an
+	// llm.Delta as a reply streams in, the llm.Reply once it is durable, and a string of what a tool prints.
 	Emit func(member muster.Name, v any)
+
+	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
+	Conversation *Conversation
 
 	// Limits of a member's life; zero fields take the defaults of Defaults. IdleTimeout below zero means never.
 	Limits Limits
@@ -120,7 +125,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	c, dir := t.config, home.Dir(t.repo.Root())
 	log := journal.New(c.Store.Log())
 	r := &t.rooms
-	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0}
+	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0, Talk: c.listener()}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)

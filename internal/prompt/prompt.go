@@ -73,6 +73,10 @@ func Goal(run muster.Run, open, needy []muster.Task) string {
 	return b.String()
 }
 
+// Talk tells the lead that the user is there.
+const Talk = "The user talks with you in a terminal: they read what you say and may write at any time. End your turn with text to give them the word; " +
+	"teammates work on meanwhile. Answer what can be answered at once; make tasks of what should land."
+
 // TaskLine is a task in one line, as models read it.
 func TaskLine(t muster.Task) string {
 	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status)

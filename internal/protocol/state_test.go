@@ -167,8 +167,8 @@ func TestAwaitEndsWithItsCause(t *testing.T) {
 		q := process(mem.New())
 		r := ask(t, q, plan("p"))
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Minute, func() { cancel(muster.CauseRevoked) })
-		if _, err := q.Await(ctx, r.ID); !errors.Is(err, muster.CauseRevoked) {
+		time.AfterFunc(time.Minute, func() { cancel(muster.CauseShutdown) })
+		if _, err := q.Await(ctx, r.ID); !errors.Is(err, muster.CauseShutdown) {
 			t.Fatalf("got %v", err)
 		}
 		if _, err := q.Await(t.Context(), "00000000"); !errors.Is(err, muster.ErrNotFound) {

@@ -102,34 +102,43 @@ func (m *Member) hints(ctx context.Context) <-chan struct{} {
 // restLead decides what follows when the lead's turn ended in text.
 func (m *Member) restLead(ctx context.Context) (End, bool, error) {
 	last := m.lastWords()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var hints <-chan struct{} // before the first look, so that nothing is missed
+	if m.inTalk() {
+		hints = m.hints(ctx)
+	}
 	for {
-		if wrote, err := m.userWrote(ctx); err != nil || wrote {
-			return End{Code: 1}, wrote, err
+		if heard, err := m.heard(ctx); err != nil || heard {
+			return End{Code: 1}, heard, err
 		}
 		o, err := m.Look(ctx)
 		if err != nil {
 			return End{Code: 1}, false, err
 		}
+		end, over := m.verdict(o, last)
+		held := m.onHold()
 		switch {
-		case m.cutOff() != "": // a limit or a refusal is no success, whatever else holds
-			return End{Code: 3, Text: m.cutOff()}, false, nil
-		case len(o.Open) == 0 && len(o.Talking) > 0: // until they are idle; it is not asked again
+		case (over || held) && hints != nil && m.inTalk():
+			if err := m.listen(ctx, hints, o.Done()); err != nil {
+				return End{}, false, err
+			}
+			continue
+		case over:
+			return end, false, nil
+		case len(o.Open) == 0: // somebody still talks; it is not asked again
+			m.yours(false)
 			if err := m.pause(ctx); err != nil {
 				return End{}, false, err
 			}
 			continue
-		case len(o.Open) == 0 && len(o.Needy) > 0:
-			return End{Code: 3, Text: last}, false, nil
-		case len(o.Open) == 0:
-			return End{Text: last}, false, nil
-		case o.Stuck != "" && m.told:
-			return End{Code: 3, Text: o.Stuck}, false, nil
 		case o.Stuck != "":
 			m.told = true
 			return End{}, true, m.say(ctx, nil, prompt.Reminder(
 				"You ended your turn, but %s and nothing can move: %s. Do something about it, or end again to stop the run with this work left.",
 				opened(len(o.Open)), mailbox.Escape(o.Stuck)))
 		}
+		m.yours(false)
 		text, _, err := m.sleep(ctx, false)
 		if err != nil {
 			return End{}, false, err
@@ -140,6 +149,23 @@ func (m *Member) restLead(ctx context.Context) (End, bool, error) {
 		_, err = m.deliver(ctx, false)
 		return End{}, true, err
 	}
+}
+
+// verdict is how the run ends now that the lead has spoken; over is false where it goes on.
+func (m *Member) verdict(o Outlook, last string) (end End, over bool) {
+	switch {
+	case m.cutOff() != "": // a limit or a refusal is no success, whatever else holds
+		return End{Code: 3, Text: m.cutOff()}, true
+	case len(o.Open) == 0 && len(o.Talking) > 0: // until they are idle
+		return End{}, false
+	case len(o.Open) == 0 && len(o.Needy) > 0:
+		return End{Code: 3, Text: last}, true
+	case len(o.Open) == 0:
+		return End{Text: last}, true
+	case o.Stuck != "" && m.told:
+		return End{Code: 3, Text: o.Stuck}, true
+	}
+	return End{}, false
 }
 
 // cutOff says why the model's last reply was no answer; "" when it was one.
@@ -155,15 +181,25 @@ func (m *Member) cutOff() string {
 	return ""
 }
 
-// userWrote delivers mail if some of it is the user's: whatever else holds, what the user says is heard.
-func (m *Member) userWrote(ctx context.Context) (bool, error) {
+// onHold reports whether the user stopped the last turn: what comes next is the user's to say.
+func (m *Member) onHold() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.phase.held
+}
+
+// heard delivers mail if some of it is the user's: whatever else holds, what the user says is heard. In a conversation
+// the lead hears everybody, unless the user stopped it to speak first.
+func (m *Member) heard(ctx context.Context) (bool, error) {
 	msgs, _, _, err := m.Post.Peek(ctx, m.name(), m.inbox, math.MaxInt32)
 	if err != nil {
 		return false, err
 	}
-	if !slices.ContainsFunc(m.fresh(ctx, msgs), func(msg muster.Message) bool { return msg.From == muster.User && wakes(msg) }) {
+	everybody := m.inTalk() && !m.onHold()
+	if !slices.ContainsFunc(m.fresh(ctx, msgs), func(msg muster.Message) bool { return (msg.From == muster.User || everybody) && wakes(msg) }) {
 		return false, nil
 	}
+	m.told = false
 	return m.deliver(ctx, true)
 }
 

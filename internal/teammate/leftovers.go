@@ -39,7 +39,7 @@ func (m *Member) leftover(ctx context.Context, c llm.Call) (llm.Result, error) {
 	_ = json.Unmarshal(c.Input, &in)
 	switch c.Name {
 	case "complete_task":
-		if t, err := m.Board.Get(ctx, in.TaskID); err == nil && t.Status == muster.Completed {
+		if t, ok := m.completed(ctx, c); ok {
 			return tool.Text(completedText(t)), nil
 		}
 		if _, ok := m.Hand(); ok {
@@ -55,4 +55,16 @@ func (m *Member) leftover(ctx context.Context, c llm.Call) (llm.Result, error) {
 		}
 	}
 	return llm.Sorry("Interrupted; the outcome is unknown: check first."), nil
+}
+
+// completed is the task that a call of complete_task was about, if it is completed by now.
+func (m *Member) completed(ctx context.Context, c llm.Call) (muster.Task, bool) {
+	var in struct {
+		TaskID muster.TaskID `json:"task_id"`
+	}
+	if c.Name != "complete_task" || json.Unmarshal(c.Input, &in) != nil {
+		return muster.Task{}, false
+	}
+	t, err := m.Board.Get(ctx, in.TaskID)
+	return t, err == nil && t.Status == muster.Completed
 }

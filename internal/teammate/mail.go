@@ -43,6 +43,7 @@ func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
 			return false, err
 		}
 		m.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
+		m.heardUser(fresh)
 	}
 	if err := m.Post.Drop(ctx, m.name(), end); err != nil {
 		return false, err

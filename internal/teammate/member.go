@@ -54,6 +54,8 @@ type Rooms struct {
 	Run      func(context.Context) (muster.Run, error)
 	// Patient: idle members are never timed out.
 	Patient bool
+	// Talk is the user's conversation with the lead; nil: there is none, and the run ends by itself.
+	Talk Talk
 	// Spawned is told each spawn, so that a supervisor looks at once.
 	Spawned func()
 }
@@ -206,8 +208,17 @@ func (m *Member) work(ctx context.Context) (end End, over bool, err error) {
 		return End{Code: 1}, true, err
 	}
 	for {
-		_, err := m.engine.Work(ctx, m)
+		turn, done := m.turn(ctx)
+		_, err := m.engine.Work(turn, m)
+		cause := context.Cause(turn)
+		done()
 		if err == nil || context.Cause(ctx) != nil {
+			break
+		}
+		if errors.Is(cause, muster.CauseTurn) {
+			return End{}, false, m.stopped(ctx)
+		}
+		if m.limited(ctx, err) {
 			break
 		}
 		again, end, err := m.mend(ctx, err)

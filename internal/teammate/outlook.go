@@ -32,7 +32,7 @@ func (o Outlook) Done() bool { return len(o.Open) == 0 && len(o.Talking) == 0 }
 
 // Look reads the outlook.
 func (r Rooms) Look(ctx context.Context) (Outlook, error) {
-	o := Outlook{Patient: r.Patient}
+	o := Outlook{Patient: r.Patient || r.talking(ctx)}
 	run, err := r.Run(ctx)
 	if err != nil {
 		return o, err

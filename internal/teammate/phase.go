@@ -34,6 +34,7 @@ type phase struct {
 	replies  int  // of the model, since the conversation was started afresh
 	fresh    bool // the conversation was started afresh
 	todo     bool // todo was called in this round
+	held     bool // the user stopped it, or a limit did while the user was there: nothing goes on before they speak
 	spins    int  // waits of the lead that said at once why, with nothing done in between
 }
 

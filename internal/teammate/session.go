@@ -44,6 +44,7 @@ func (m *Member) Append(ctx context.Context, r llm.Reply) error {
 	endless := r.Stop == llm.StopPaused && m.Turns > 0 && turn > 2*m.Turns // no boundary comes by to see it
 	m.mu.Unlock()
 	m.unparked(ctx)
+	m.Emit(r)
 	m.meter(ctx, r, map[string]any{"turn": turn, "seconds": round(seconds)})
 	if endless {
 		return errTurns

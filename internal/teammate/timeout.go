@@ -9,10 +9,10 @@ import (
 	"muster/internal/board"
 )
 
-// holdsOn reports whether the member must not be timed out yet: it waits for an answer or a background job, or tasks
-// that others work on could still unblock something for it.
+// holdsOn reports whether the member must not be timed out yet: the user is there, it waits for an answer or a background
+// job, or tasks that others work on could still unblock something for it.
 func (m *Member) holdsOn(ctx context.Context) (bool, error) {
-	if m.jobs.Running() > 0 {
+	if m.jobs.Running() > 0 || m.talking(ctx) {
 		return true, nil
 	}
 	members, err := m.Roster.List(ctx)

@@ -1,0 +1,115 @@
+package team
+
+import (
+	"context"
+	"sync"
+
+	"muster"
+	"muster/internal/teammate"
+)
+
+// Conversation is the user's side of a conversation with the lead: Config.Conversation makes a run one. While it is open
+// the run does not end by itself; where it would, the lead waits for what Say brings, and nobody is timed out. Its
+// methods may be called from any goroutine.
+type Conversation struct {
+	once   sync.Once
+	closed chan struct{}
+	rested chan struct{} // holds one token: the state below has changed
+
+	mu      sync.Mutex
+	stop    context.CancelCauseFunc   // of the lead's turn; nil: it has none
+	said    map[muster.MessageID]bool // by the user, and not heard yet
+	resting bool
+	done    bool
+}
+
+// NewConversation makes an open conversation, for one run.
+func NewConversation() *Conversation {
+	return &Conversation{closed: make(chan struct{}), rested: make(chan struct{}, 1), said: map[muster.MessageID]bool{}}
+}
+
+// Close says that the user says no more. The run then ends as one without a conversation does: when all has landed, or
+// nothing can go on.
+func (c *Conversation) Close() { c.once.Do(func() { close(c.closed) }) }
+
+// Interrupt stops the lead's turn, with the commands that it runs, and reports whether it had one. The team works on; the
+// lead goes on when the user has said something.
+func (c *Conversation) Interrupt() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop == nil {
+		return false
+	}
+	c.stop(muster.CauseTurn)
+	return true
+}
+
+// Resting reports whether the lead has heard all that was said, its turn is over and the prompt is the user's. done:
+// nothing is open and nobody works either, so that Close would end the run at once.
+func (c *Conversation) Resting() (resting, done bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	resting = c.resting && len(c.said) == 0
+	return resting, resting && c.done
+}
+
+// Changed receives when Resting may say something else; several changes may come as one.
+func (c *Conversation) Changed() <-chan struct{} { return c.rested }
+
+// Say sends the lead what the user says. It is durable on nil, and is heard between two of the lead's steps.
+func (t *Team) Say(ctx context.Context, text string) error {
+	c := t.config.Conversation
+	if c != nil { // held until it is noted, so that the lead cannot have heard it before
+		c.mu.Lock()
+		defer c.mu.Unlock()
+	}
+	msg, err := t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: text})
+	if err == nil && c != nil {
+		c.said[msg.ID] = true
+	}
+	return err
+}
+
+// talk is a conversation as the lead sees it.
+type talk struct{ *Conversation }
+
+func (t talk) Closed() <-chan struct{} { return t.closed }
+
+func (t talk) Turn(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	t.set(stop, false, false)
+	return ctx, func() {
+		t.set(nil, false, false)
+		stop(nil)
+	}
+}
+
+func (t talk) Rest(done bool) { t.set(nil, true, done) }
+
+func (t talk) Heard(id muster.MessageID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.said, id)
+	t.resting = false
+}
+
+func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
+	t.mu.Lock()
+	same := t.resting == resting && t.done == done
+	t.stop, t.resting, t.done = stop, resting, done
+	t.mu.Unlock()
+	if !same {
+		select {
+		case t.rested <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// listener is the conversation that the lead hears, if there is one.
+func (c Config) listener() teammate.Talk {
+	if c.Conversation == nil {
+		return nil
+	}
+	return talk{c.Conversation}
+}

@@ -1,0 +1,240 @@
+package team_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/llm"
+	"muster/team"
+)
+
+// talking is a run with a user who talks.
+type talking struct {
+	*running
+	team *team.Team
+	talk *team.Conversation
+}
+
+// converse starts a conversation; the first words are the goal.
+func (h *house) converse(m llm.Model, first string, change func(*team.Config)) *talking {
+	h.Helper()
+	c := team.NewConversation()
+	t := h.open(m, func(cfg *team.Config) {
+		cfg.Conversation = c
+		if change != nil {
+			change(cfg)
+		}
+	})
+	run := func(ctx context.Context) (team.Summary, error) { return t.Run(ctx, first, team.Start{}) }
+	if first == "" {
+		run = t.Resume
+	}
+	return &talking{h.begin(run), t, c}
+}
+
+// rests waits until the prompt is the user's.
+func (c *talking) rests(done bool) {
+	c.h.Helper()
+	late := time.After(time.Hour)
+	for {
+		if resting, quiet := c.talk.Resting(); resting && quiet == done {
+			return
+		}
+		select {
+		case <-c.talk.Changed():
+		case <-c.done:
+			c.h.Fatalf("the run ended: %v (%s)\n%s", c.err, c.sum.Text, c.h.tail())
+		case <-late:
+			c.h.Fatalf("the prompt never came back\n%s", c.h.tail())
+		}
+	}
+}
+
+func (c *talking) say(text string) {
+	c.h.Helper()
+	if err := c.team.Say(c.h.Context(), text); err != nil {
+		c.h.Fatal(err)
+	}
+}
+
+// echo answers what the user wrote last.
+func echo(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+	last := fmt.Sprint(r.Messages[len(r.Messages)-1].Parts)
+	if n == 0 {
+		return says("Hello.")
+	}
+	return says("You said " + last)
+}
+
+func TestConversationGoesOn(t *testing.T) {
+	bubble(t, func(h *house) {
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": echo}}
+		c := h.converse(m, "hi", nil)
+		c.rests(true)
+		if lead := h.member(muster.Lead); lead.Status != muster.Idle || lead.Doing != "waits for you" {
+			t.Errorf("the lead is %s %q", lead.Status, lead.Doing)
+		}
+		for _, word := range []string{"one", "two"} {
+			time.Sleep(time.Hour) // nobody is timed out, nothing ends
+			c.say(word)
+			c.rests(true)
+			if !strings.Contains(h.said(muster.Lead), "You said") || !strings.Contains(h.said(muster.Lead), word) {
+				t.Fatalf("%s was not answered:\n%s", word, h.said(muster.Lead))
+			}
+		}
+		c.talk.Close()
+		sum := c.ends(0, time.Second)
+		if !strings.Contains(sum.Text, "two") {
+			t.Errorf("the last words are %q", sum.Text)
+		}
+	})
+}
+
+func TestConversationHearsWhileTheTeamWorks(t *testing.T) {
+	bubble(t, func(h *house) {
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+				switch n {
+				case 0:
+					return calls("a", "task_create", in{"subject": "long"})
+				case 1:
+					return calls("b", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "work"})
+				}
+				return says(fmt.Sprintf("Turn %d.", n))
+			},
+			"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
+				if n == 0 {
+					time.Sleep(10 * time.Minute)
+					return calls("c", "complete_task", in{"task_id": 1, "summary": "done"})
+				}
+				return says("Finished.")
+			},
+		}}
+		c := h.converse(m, "do it", nil)
+		c.rests(false) // the team works on, the prompt is back
+		c.say("how is it going?")
+		c.rests(false)
+		if !strings.Contains(h.said(muster.Lead), "Turn 3.") {
+			t.Fatalf("the lead did not answer while the team works:\n%s", h.said(muster.Lead))
+		}
+		c.rests(true)
+		if got := h.task(1); got.Status != muster.Completed {
+			t.Errorf("the task is %s", got.Status)
+		}
+		time.Sleep(time.Hour)
+		if alice := h.member("alice"); alice.Status != muster.Idle {
+			t.Errorf("alice is %s: nobody is timed out while the user is there", alice.Status)
+		}
+		c.talk.Close()
+		c.ends(0, time.Minute)
+	})
+}
+
+func TestConversationStopsATurn(t *testing.T) {
+	bubble(t, func(h *house) {
+		begun := make(chan struct{}, 1)
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+			"lead": func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
+				switch n {
+				case 0:
+					return calls("a", "bash", in{"command": "true"})
+				case 1: // a reply that never ends
+					begun <- struct{}{}
+					<-ctx.Done()
+					return llm.Reply{}, context.Cause(ctx)
+				case 2:
+					return calls("b", "wait", in{})
+				}
+				return says("Heard.")
+			},
+		}}
+		c := h.converse(m, "think long", nil)
+		<-begun
+		if !c.talk.Interrupt() {
+			t.Fatal("it has a turn")
+		}
+		c.rests(true)
+		if c.talk.Interrupt() {
+			t.Error("it has none any more")
+		}
+		if n := m.n["lead"]; n != 2 {
+			t.Errorf("asked %d times: nothing goes on before the user speaks", n)
+		}
+		// mail of others does not wake it, the user's does
+		if _, err := h.post.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := m.n["lead"]; n != 2 {
+			t.Errorf("others' mail went before the user")
+		}
+		c.say("shorter")
+		c.rests(true)
+		said := h.said(muster.Lead)
+		for _, want := range []string{"The user stopped your turn here", "shorter", "news", "Heard."} {
+			if !strings.Contains(said, want) {
+				t.Errorf("the conversation lacks %q:\n%s", want, said)
+			}
+		}
+		c.talk.Close()
+		c.ends(0, time.Minute)
+	})
+}
+
+func TestConversationIsKeptAndGoesOn(t *testing.T) {
+	bubble(t, func(h *house) {
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+				if n == 0 {
+					return calls("a", "task_create", in{"subject": "later"})
+				}
+				return says("There is a task.")
+			},
+		}}
+		c := h.converse(m, "note it", nil)
+		c.rests(false)
+		c.interrupt()
+		again := h.converse(&steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": echo}}, "", nil)
+		again.rests(false)
+		again.say("drop it")
+		again.rests(false)
+		if said := h.said(muster.Lead); !strings.Contains(said, "note it") || !strings.Contains(said, "drop it") {
+			t.Errorf("one conversation:\n%s", said)
+		}
+		again.stop(muster.CauseUser)
+		if err := again.fails(); !errors.Is(err, muster.CauseUser) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConversationOutlivesTheLeadsLimit(t *testing.T) {
+	bubble(t, func(h *house) {
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+				if n < 12 {
+					return calls(fmt.Sprint("c", n), "bash", in{"command": fmt.Sprint("echo ", n)})
+				}
+				return says("I am back.")
+			},
+		}}
+		c := h.converse(m, "go", func(c *team.Config) { c.Limits.Turns = 5 })
+		c.rests(true)
+		if h.count(func(e muster.Event) bool { return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "turn limit") }) != 1 {
+			t.Errorf("nobody was told\n%s", h.tail())
+		}
+		c.say("go on")
+		c.rests(true)
+		if !strings.Contains(h.said(muster.Lead), "I am back.") {
+			t.Error("it did not go on")
+		}
+		c.talk.Close()
+		c.ends(0, time.Minute)
+	})
+}
