@@ -32,3 +32,15 @@ func (r *Run) UnmarshalJSON(data []byte) error {
 	*r = Run(f)
 	return nil
 }
+
+// Left are the open tasks of a board. stopped: some are this run's, which stopped with them and can go on; those that
+// were added after its end wait for whatever run comes next.
+func (r Run) Left(tasks []Task) (open []Task, stopped bool) {
+	for _, t := range tasks {
+		if t.Open() {
+			open = append(open, t)
+			stopped = stopped || r.StartedAt > 0 && (r.EndedAt == 0 || t.CreatedAt <= r.EndedAt)
+		}
+	}
+	return open, stopped
+}

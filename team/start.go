@@ -33,12 +33,7 @@ func (t *Team) check(ctx context.Context) (run muster.Run, open []muster.Task, s
 	if err != nil {
 		return run, nil, false, err
 	}
-	for _, task := range all {
-		if task.Open() {
-			open = append(open, task)
-			stopped = stopped || run.StartedAt > 0 && (run.EndedAt == 0 || task.CreatedAt <= run.EndedAt)
-		}
-	}
+	open, stopped = run.Left(all)
 	return run, open, stopped, nil
 }
 
