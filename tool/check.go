@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"muster/internal/near"
 )
 
 // check compares input with s and returns what a model must know to mend it, or nothing.
@@ -188,7 +190,7 @@ func expected(s *shape) string {
 // nearest guesses which field was meant: the only missing one, or one that is written nearly so.
 func nearest(given string, missing, all []string) string {
 	for _, field := range all {
-		if abbreviates(given, field) || abbreviates(field, given) || distance(given, field) <= min(2, len(field)/3) {
+		if abbreviates(given, field) || abbreviates(field, given) || near.Distance(given, field) <= min(2, len(field)/3) {
 			return field
 		}
 	}
@@ -210,25 +212,4 @@ func abbreviates(short, long string) bool {
 		}
 	}
 	return i == len(short)
-}
-
-// distance is how many letters are to be changed, put in or left out.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

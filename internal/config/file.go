@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"muster"
+	"muster/internal/near"
 )
 
 // file takes over the settings in a file; one that does not exist has none. name is what errors call it; may says what
@@ -142,7 +143,7 @@ func invalid(data []byte) int {
 func like(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {
-		if d := distance(word, w); d < at {
+		if d := near.Distance(word, w); d < at {
 			best, at = w, d
 		}
 	}
@@ -150,25 +151,4 @@ func like(word string, all []string) string {
 		return ""
 	}
 	return " (did you mean " + best + "?)"
-}
-
-// distance is how many letters must change to make one word the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

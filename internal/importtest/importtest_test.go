@@ -13,6 +13,7 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
+	{"internal/near"},
 	{"internal/home", "internal/config", "internal/durable", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/steady", "llm/llmtest",
 		"internal/git", "internal/proc"},

@@ -51,8 +51,8 @@ func NewSubagent(o Options) llm.Tool {
 		}, tool.Enum("kind", Explore, Work))
 }
 
-// errand is one subagent's conversation, metered.
-type errand struct {
+// conversation is one subagent's conversation, metered.
+type conversation struct {
 	*loop.Memory
 	onUsage  func(llm.Reply)
 	progress func(string)
@@ -61,7 +61,7 @@ type errand struct {
 }
 
 // Append keeps a reply, and tells who counts and who watches.
-func (e *errand) Append(ctx context.Context, r llm.Reply) error {
+func (e *conversation) Append(ctx context.Context, r llm.Reply) error {
 	e.turns++
 	e.last = r
 	if e.onUsage != nil {
@@ -86,7 +86,7 @@ func (o Options) run(ctx context.Context, in subagentInput) (llm.Result, error) 
 	if o.CacheKey != nil {
 		prefix.CacheKey = o.CacheKey()
 	}
-	e := &errand{Memory: loop.NewMemory(prefix), onUsage: o.OnUsage, progress: tool.Progress(ctx)}
+	e := &conversation{Memory: loop.NewMemory(prefix), onUsage: o.OnUsage, progress: tool.Progress(ctx)}
 	e.Say(llm.Text{Text: in.Prompt})
 	a := loop.Agent{Model: o.Model, Tools: tools, Conversation: e, Parallel: parallel,
 		Boundary: func(_ context.Context, p loop.Point) (bool, error) {
@@ -110,7 +110,7 @@ func (o Options) run(ctx context.Context, in subagentInput) (llm.Result, error) 
 
 // conclude asks once for a summary when the turns are used up. The tools stay in the request, which is the same for
 // the cache and for providers that want them beside old calls; but a call would not be run.
-func (o Options) conclude(ctx context.Context, e *errand) error {
+func (o Options) conclude(ctx context.Context, e *conversation) error {
 	e.Say(llm.Text{Text: fmt.Sprintf("<reminder>You have used your %d turns. Call no more tools. Answer with your summary: what you found or did, and what is still open.</reminder>", o.Turns)})
 	r, err := e.Request(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (o Options) conclude(ctx context.Context, e *errand) error {
 }
 
 // report is what comes back: the last reply's text.
-func (e *errand) report() llm.Result {
+func (e *conversation) report() llm.Result {
 	text := strings.TrimSpace(e.last.Message.Text())
 	switch {
 	case e.last.Stop == llm.StopRefused:

@@ -52,7 +52,7 @@ func (b bench) editFile() llm.Tool {
 }
 
 // content reads a file that is to be edited.
-func (s spot) content() (string, error) {
+func (s confinedPath) content() (string, error) {
 	fi, err := s.root.Stat(s.rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

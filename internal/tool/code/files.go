@@ -14,7 +14,7 @@ import (
 
 // files lists the files at or below s, as slash paths relative to it ("." for s itself), sorted. In a git work tree the
 // ignored ones are left out, unless s itself is ignored; git's own never appear, and links are not followed.
-func (s spot) files(ctx context.Context) ([]string, error) {
+func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	fi, err := s.root.Stat(s.rel)
 	if err != nil {
 		return nil, s.why(err)
@@ -35,7 +35,7 @@ func (s spot) files(ctx context.Context) ([]string, error) {
 
 // tracked asks git for what it tracks or would track. It is not ok outside of a work tree, and where git knows nothing,
 // as in an ignored directory.
-func (s spot) tracked(ctx context.Context) (list []string, ok bool) {
+func (s confinedPath) tracked(ctx context.Context) (list []string, ok bool) {
 	// No setting of the repository may make git run a program here: an agent can write it.
 	c := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
 		"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
@@ -52,7 +52,7 @@ func (s spot) tracked(ctx context.Context) (list []string, ok bool) {
 	return slices.Compact(list), true
 }
 
-func (s spot) walk(ctx context.Context) (list []string, err error) {
+func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	top := filepath.ToSlash(s.rel)
 	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -80,7 +80,7 @@ func (s spot) walk(ctx context.Context) (list []string, err error) {
 }
 
 // is tells what name, from files, is now: git also lists what was deleted, and directories that are repositories.
-func (s spot) is(name string) (mode fs.FileMode, there bool) {
+func (s confinedPath) is(name string) (mode fs.FileMode, there bool) {
 	fi, err := s.root.Lstat(s.join(name))
 	if err != nil {
 		return 0, false
@@ -88,10 +88,10 @@ func (s spot) is(name string) (mode fs.FileMode, there bool) {
 	return fi.Mode(), !fi.IsDir()
 }
 
-func (s spot) join(name string) string { return filepath.Join(s.rel, filepath.FromSlash(name)) }
+func (s confinedPath) join(name string) string { return filepath.Join(s.rel, filepath.FromSlash(name)) }
 
 // named is name, from files, as the model names it.
-func (s spot) named(name string) string {
+func (s confinedPath) named(name string) string {
 	if s.show == "." {
 		return name
 	}

@@ -49,7 +49,7 @@ func (b bench) glob() llm.Tool {
 }
 
 // list lists the files below at that pattern is for. asked is the whole pattern as the model wrote it.
-func list(ctx context.Context, at spot, pattern, asked string) (llm.Result, error) {
+func list(ctx context.Context, at confinedPath, pattern, asked string) (llm.Result, error) {
 	all, err := at.files(ctx)
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)

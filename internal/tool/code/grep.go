@@ -68,7 +68,7 @@ func (b bench) grep() llm.Tool {
 
 // choose leaves the names that glob is for: without a slash it is for names in every directory, else for the path from
 // at or from where the member stands.
-func (s spot) choose(names []string, glob string) (chosen []string) {
+func (s confinedPath) choose(names []string, glob string) (chosen []string) {
 	if glob == "" {
 		return names
 	}
@@ -95,7 +95,7 @@ type hits struct {
 }
 
 // search looks into the files side by side and shows the matches in order.
-func search(ctx context.Context, at spot, names []string, re *regexp.Regexp) (llm.Result, error) {
+func search(ctx context.Context, at confinedPath, names []string, re *regexp.Regexp) (llm.Result, error) {
 	all := make([]hits, len(names))
 	var next, collected atomic.Int64
 	var workers sync.WaitGroup
@@ -139,7 +139,7 @@ func search(ctx context.Context, at spot, names []string, re *regexp.Regexp) (ll
 }
 
 // matches searches one file. What is no text, or cannot be read, has none.
-func (s spot) matches(name string, re *regexp.Regexp, collect bool) (h hits) {
+func (s confinedPath) matches(name string, re *regexp.Regexp, collect bool) (h hits) {
 	if mode, there := s.is(name); !there || !mode.IsRegular() {
 		return h // links are searched where they point to
 	}

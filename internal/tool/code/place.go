@@ -10,26 +10,27 @@ import (
 	"sort"
 	"strings"
 
+	"muster/internal/near"
 	"muster/tool"
 )
 
-// spot is a path within a root that the member may use.
-type spot struct {
+// confinedPath is a path within a root that the member may use.
+type confinedPath struct {
 	root *os.Root
 	rel  string // in root, resolved: free of links as it was looked at, and root sees to it that it stays inside
 	show string // as the model named it
 	home bool   // root is where the member stands, not one of the read-only roots
 }
 
-func (s spot) close() { _ = s.root.Close() }
+func (s confinedPath) close() { _ = s.root.Close() }
 
-// path is the spot's absolute path, for git and for people; files are opened through root only.
-func (s spot) path() string { return filepath.Join(s.root.Name(), s.rel) }
+// path is the absolute path, for git and for people; files are opened through root only.
+func (s confinedPath) path() string { return filepath.Join(s.root.Name(), s.rel) }
 
 // at finds path. The error is for the model, unless it is tool.Fatal.
-func (s Standing) at(path string, write bool) (spot, error) {
+func (s Standing) at(path string, write bool) (confinedPath, error) {
 	if strings.ContainsRune(path, 0) {
-		return spot{}, errors.New("a path cannot contain a NUL byte")
+		return confinedPath{}, errors.New("a path cannot contain a NUL byte")
 	}
 	if path == "" {
 		path = "."
@@ -39,33 +40,33 @@ func (s Standing) at(path string, write bool) (spot, error) {
 		if why == "" {
 			why = "nothing can be written where you stand"
 		}
-		return spot{}, errors.New(why)
+		return confinedPath{}, errors.New(why)
 	}
 	base, rel := s.Dir, filepath.Clean(path)
 	if filepath.IsAbs(path) {
 		var ok bool
 		if base, rel, ok = s.baseOf(rel); !ok {
-			return spot{}, fmt.Errorf("%s is outside of where you stand (%s): use a path below it", path, s.Dir)
+			return confinedPath{}, fmt.Errorf("%s is outside of where you stand (%s): use a path below it", path, s.Dir)
 		}
 		if write && base != s.Dir {
-			return spot{}, fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
+			return confinedPath{}, fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
 		}
 	}
 	if !filepath.IsLocal(rel) {
-		return spot{}, fmt.Errorf("%s leads out of where you stand (%s): use a path below it", path, s.Dir)
+		return confinedPath{}, fmt.Errorf("%s leads out of where you stand (%s): use a path below it", path, s.Dir)
 	}
 	rel, inside := resolve(base, rel)
 	if !inside {
-		return spot{}, fmt.Errorf("%s is a link that leads out of where you stand: use a path below %s", path, s.Dir)
+		return confinedPath{}, fmt.Errorf("%s is a link that leads out of where you stand: use a path below %s", path, s.Dir)
 	}
 	if write && gits(rel) {
-		return spot{}, fmt.Errorf("%s is git's own: only git changes it", path)
+		return confinedPath{}, fmt.Errorf("%s is git's own: only git changes it", path)
 	}
 	root, err := os.OpenRoot(base)
 	if err != nil {
-		return spot{}, tool.Fatal(fmt.Errorf("the directory where the member stands cannot be opened: %w", err))
+		return confinedPath{}, tool.Fatal(fmt.Errorf("the directory where the member stands cannot be opened: %w", err))
 	}
-	return spot{root: root, rel: rel, show: path, home: base == s.Dir}, nil
+	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir}, nil
 }
 
 // baseOf finds which root an absolute path is below, and its path within.
@@ -133,7 +134,7 @@ func gits(rel string) bool {
 }
 
 // why says in the model's words why a file operation failed.
-func (s spot) why(err error) error {
+func (s confinedPath) why(err error) error {
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -148,7 +149,7 @@ func (s spot) why(err error) error {
 }
 
 // near lists names in the directory of a missing file that look like its own, the nearest first.
-func (s spot) near() (names []string) {
+func (s confinedPath) near() (names []string) {
 	const most = 5
 	dir := filepath.Dir(s.rel)
 	f, err := s.root.Open(dir)
@@ -165,7 +166,7 @@ func (s spot) near() (names []string) {
 	var found []candidate
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
-		far := apart(want, name)
+		far := near.Distance(want, name)
 		if stem := strings.TrimSuffix(want, filepath.Ext(want)); len(stem) > 2 && strings.Contains(name, stem) {
 			far = min(far, 2)
 		}
@@ -183,25 +184,4 @@ func (s spot) near() (names []string) {
 		names = append(names, c.name)
 	}
 	return names
-}
-
-// apart is how many letters of a are to be changed, put in or left out to make b.
-func apart(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

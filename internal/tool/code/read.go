@@ -58,7 +58,7 @@ func told(err error) (llm.Result, error) {
 	return llm.Sorry("%v", err), nil
 }
 
-func read(ctx context.Context, at spot, in readInput) (llm.Result, error) {
+func read(ctx context.Context, at confinedPath, in readInput) (llm.Result, error) {
 	fi, err := at.root.Stat(at.rel) // before it is opened: a pipe would wait for its other end
 	switch {
 	case err != nil:
@@ -112,7 +112,7 @@ func size(n int64) string {
 }
 
 // isDir says that a directory is no file, and what is in it.
-func (s spot) isDir() error {
+func (s confinedPath) isDir() error {
 	var names []string
 	if f, err := s.root.Open(s.rel); err == nil {
 		defer f.Close()
@@ -136,7 +136,7 @@ func (s spot) isDir() error {
 	return fmt.Errorf("%s: %s", text, strings.Join(names, " "))
 }
 
-func picture(at spot, f *os.File, fi fs.FileInfo, media string, head []byte) (llm.Result, error) {
+func picture(at confinedPath, f *os.File, fi fs.FileInfo, media string, head []byte) (llm.Result, error) {
 	if fi.Size() >= imageMost {
 		return llm.Sorry("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.", at.show, media, size(fi.Size())), nil
 	}
@@ -151,7 +151,7 @@ func picture(at spot, f *os.File, fi fs.FileInfo, media string, head []byte) (ll
 }
 
 // lines shows the lines that were asked for. The file goes by in pieces: its size does not matter.
-func lines(ctx context.Context, at spot, r *bufio.Reader, fileSize int64, in readInput) (llm.Result, error) {
+func lines(ctx context.Context, at confinedPath, r *bufio.Reader, fileSize int64, in readInput) (llm.Result, error) {
 	if in.Offset < 0 || in.Limit < 0 {
 		return llm.Sorry("offset and limit count lines from 1: they cannot be negative."), nil
 	}

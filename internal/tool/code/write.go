@@ -51,7 +51,7 @@ func (b bench) writeFile() llm.Tool {
 
 // replace writes data to a file that is there, which keeps its mode, or to a new one, whose directories are made.
 // Whoever reads it meanwhile sees the old content or the new.
-func replace(at spot, data []byte) (err error) {
+func replace(at confinedPath, data []byte) (err error) {
 	mode := fs.FileMode(0)
 	if fi, err := at.root.Stat(at.rel); err == nil {
 		mode = fi.Mode().Perm()

@@ -14,7 +14,7 @@ import (
 // laneTimeout is how long worktree_run waits by default.
 const laneTimeout = 300 * time.Second
 
-func (k kit) laneCreate() llm.Tool {
+func (k toolset) laneCreate() llm.Tool {
 	type in struct {
 		Name    muster.Name   `json:"name"`
 		TaskID  muster.TaskID `json:"task_id,omitempty"`
@@ -45,7 +45,7 @@ func (k kit) laneCreate() llm.Tool {
 		})
 }
 
-func (k kit) laneList() llm.Tool {
+func (k toolset) laneList() llm.Tool {
 	type in struct{}
 	return tool.Func("worktree_list", "All lanes with their task and status.", func(ctx context.Context, _ in) (string, error) {
 		lanes, err := k.Lanes.List(ctx)
@@ -71,14 +71,14 @@ type laneName struct {
 	Name muster.Name `json:"name"`
 }
 
-func (k kit) laneStatus() llm.Tool {
+func (k toolset) laneStatus() llm.Tool {
 	return tool.Func("worktree_status", "What has changed in a lane.", func(ctx context.Context, in laneName) (string, error) {
 		s, err := k.Lanes.Status(ctx, in.Name)
 		return s, tell(err)
 	}, tool.ReadOnly())
 }
 
-func (k kit) laneRun() llm.Tool {
+func (k toolset) laneRun() llm.Tool {
 	type in struct {
 		Name    muster.Name `json:"name"`
 		Command string      `json:"command"`
@@ -104,7 +104,7 @@ func (k kit) laneRun() llm.Tool {
 	})
 }
 
-func (k kit) laneKeep() llm.Tool {
+func (k toolset) laneKeep() llm.Tool {
 	return tool.Func("worktree_keep", "Mark a lane to be kept.", func(ctx context.Context, in laneName) (string, error) {
 		if err := k.Lanes.Keep(ctx, in.Name); err != nil {
 			return "", tell(err)
@@ -113,7 +113,7 @@ func (k kit) laneKeep() llm.Tool {
 	})
 }
 
-func (k kit) laneRemove() llm.Tool {
+func (k toolset) laneRemove() llm.Tool {
 	type in struct {
 		Name         muster.Name `json:"name"`
 		Force        bool        `json:"force,omitempty" jsonschema:"archive unlanded work and remove"`
@@ -132,7 +132,7 @@ func (k kit) laneRemove() llm.Tool {
 }
 
 // completeLane lands a lane's task like any other: the caller takes it if it is nobody's, then completes it.
-func (k kit) completeLane(ctx context.Context, name muster.Name) (llm.Result, error) {
+func (k toolset) completeLane(ctx context.Context, name muster.Name) (llm.Result, error) {
 	lane, err := k.Lanes.Get(ctx, name)
 	if err != nil {
 		return llm.Result{}, err
@@ -144,18 +144,18 @@ func (k kit) completeLane(ctx context.Context, name muster.Name) (llm.Result, er
 	if err != nil {
 		return llm.Result{}, err
 	}
-	if hand, ok := k.desk.Hand(); !ok || hand.ID != t.ID {
+	if hand, ok := k.caller.Hand(); !ok || hand.ID != t.ID {
 		if t.Owner != "" {
 			return llm.Result{}, muster.Errorf(muster.Held, "task %d is %s's: it completes it, or gives it back first", t.ID, t.Owner)
 		}
-		if _, err := k.desk.Take(ctx, t.ID); err != nil {
+		if _, err := k.caller.Take(ctx, t.ID); err != nil {
 			return llm.Result{}, err
 		}
 	}
-	return k.desk.Complete(ctx, t.ID, fmt.Sprintf("Completed with the removal of lane %s.", name))
+	return k.caller.Complete(ctx, t.ID, fmt.Sprintf("Completed with the removal of lane %s.", name))
 }
 
-func (k kit) laneEvents() llm.Tool {
+func (k toolset) laneEvents() llm.Tool {
 	type in struct {
 		Limit int `json:"limit,omitempty" jsonschema:"20 by default"`
 	}

@@ -10,14 +10,14 @@ import (
 	"muster/tool"
 )
 
-func (k kit) sendMessage() llm.Tool {
+func (k toolset) sendMessage() llm.Tool {
 	type in struct {
 		To      muster.Name `json:"to" jsonschema:"a teammate's name, lead, or user"`
 		Content string      `json:"content"`
 	}
 	return tool.Func("send_message", "Send mail to one member. It is delivered at the other's next step, or wakes it.",
 		func(ctx context.Context, in in) (string, error) {
-			me := k.desk.Me().Name
+			me := k.caller.Me().Name
 			if in.To == me {
 				return "", fmt.Errorf("that is you: write to somebody else")
 			}
@@ -28,21 +28,21 @@ func (k kit) sendMessage() llm.Tool {
 			if to, err := k.Roster.Get(ctx, in.To); err == nil && to.Status == muster.Shutdown {
 				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again.", m.To), nil
 			}
-			k.desk.Asked(in.To, in.Content)
+			k.caller.Asked(in.To, in.Content)
 			return fmt.Sprintf("Sent to %s.", m.To), nil
 		})
 }
 
-func (k kit) readInbox() llm.Tool {
+func (k toolset) readInbox() llm.Tool {
 	type in struct{}
 	return tool.Func("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
 		func(ctx context.Context, _ in) (string, error) {
-			text, err := k.desk.Inbox(ctx)
+			text, err := k.caller.Inbox(ctx)
 			return text, tell(err)
 		}, tool.ReadOnly())
 }
 
-func (k kit) broadcast() llm.Tool {
+func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`
 	}
@@ -55,14 +55,14 @@ func (k kit) broadcast() llm.Tool {
 			var to []muster.Name
 			var names []string
 			for _, m := range all {
-				if m.Name != k.desk.Me().Name && m.Status != muster.Shutdown {
+				if m.Name != k.caller.Me().Name && m.Status != muster.Shutdown {
 					to, names = append(to, m.Name), append(names, string(m.Name))
 				}
 			}
 			if len(to) == 0 {
 				return "", fmt.Errorf("nobody was told: there is no living teammate")
 			}
-			if _, err := k.Post.Broadcast(ctx, k.desk.Me().Name, in.Content, to); err != nil {
+			if _, err := k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to); err != nil {
 				return "", tell(err)
 			}
 			return "Sent to " + strings.Join(names, ", ") + ".", nil

@@ -9,18 +9,18 @@ import (
 	"muster/tool"
 )
 
-func (k kit) submitPlan() llm.Tool {
+func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
 	}
 	return tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
 		func(ctx context.Context, in in) (llm.Result, error) {
-			r, err := k.desk.Plan(ctx, in.Plan)
+			r, err := k.caller.Plan(ctx, in.Plan)
 			return told(r, err)
 		})
 }
 
-func (k kit) reviewPlan() llm.Tool {
+func (k toolset) reviewPlan() llm.Tool {
 	type in struct {
 		RequestID muster.RequestID `json:"request_id"`
 		Approve   bool             `json:"approve"`
@@ -35,12 +35,12 @@ func (k kit) reviewPlan() llm.Tool {
 			if err != nil {
 				return "", tell(err)
 			}
-			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.desk.Me().Name, in.Approve, in.Feedback)
+			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.caller.Me().Name, in.Approve, in.Feedback)
 			return decided(r, now), tell(err)
 		})
 }
 
-func (k kit) requestShutdown() llm.Tool {
+func (k toolset) requestShutdown() llm.Tool {
 	type in struct {
 		Teammate muster.Name `json:"teammate"`
 		Reason   string      `json:"reason,omitempty"`
@@ -58,7 +58,7 @@ func (k kit) requestShutdown() llm.Tool {
 			if m.Status == muster.Shutdown {
 				return fmt.Sprintf("%s is shut down already.", m.Name), nil
 			}
-			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.desk.Me().Name, To: m.Name, Reason: in.Reason, Force: in.Force})
+			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name, Reason: in.Reason, Force: in.Force})
 			if err != nil {
 				return "", tell(err)
 			}
@@ -66,7 +66,7 @@ func (k kit) requestShutdown() llm.Tool {
 		})
 }
 
-func (k kit) respondShutdown() llm.Tool {
+func (k toolset) respondShutdown() llm.Tool {
 	type in struct {
 		RequestID muster.RequestID `json:"request_id"`
 		Approve   bool             `json:"approve"`
@@ -77,7 +77,7 @@ func (k kit) respondShutdown() llm.Tool {
 			if !in.Approve && in.Reason == "" {
 				return "", fmt.Errorf("say why not: reason is empty")
 			}
-			if err := k.desk.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
+			if err := k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
 				return "", tell(err)
 			}
 			if in.Approve {

@@ -17,7 +17,7 @@ import (
 // maxFound is how many tasks a teammate may create while it has one task in hand.
 const maxFound = 5
 
-func (k kit) taskCreate() llm.Tool {
+func (k toolset) taskCreate() llm.Tool {
 	type in struct {
 		Subject     string `json:"subject"`
 		Description string `json:"description,omitempty"`
@@ -28,7 +28,7 @@ func (k kit) taskCreate() llm.Tool {
 	}
 	return tool.Func("task_create", "Put a task on the board. Idle teammates claim it once its blockers have landed.",
 		func(ctx context.Context, in in) (string, error) {
-			me := k.desk.Me().Name
+			me := k.caller.Me().Name
 			if me != muster.Lead {
 				if err := k.mayCreate(ctx, me); err != nil {
 					return "", tell(err)
@@ -48,9 +48,9 @@ func (k kit) taskCreate() llm.Tool {
 }
 
 // mayCreate refuses a teammate that floods the board.
-func (k kit) mayCreate(ctx context.Context, me muster.Name) error {
-	since := k.desk.Me().JoinedAt
-	if t, ok := k.desk.Hand(); ok {
+func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
+	since := k.caller.Me().JoinedAt
+	if t, ok := k.caller.Hand(); ok {
 		since = t.ClaimedAt
 	}
 	all, err := k.Board.List(ctx)
@@ -70,7 +70,7 @@ func (k kit) mayCreate(ctx context.Context, me muster.Name) error {
 }
 
 // resolve reads blockers: ids, or subjects of open tasks, so that one reply can build a graph.
-func (k kit) resolve(ctx context.Context, refs []any) ([]muster.TaskID, error) {
+func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func find(all []muster.Task, ref any) (muster.Task, error) {
 	return muster.Task{}, muster.Errorf(muster.NotFound, "no open task has the subject %q: create the blocker first (calls of one reply run in order)", text)
 }
 
-func (k kit) taskList() llm.Tool {
+func (k toolset) taskList() llm.Tool {
 	type in struct {
 		Status string `json:"status,omitempty"`
 		Owner  string `json:"owner,omitempty"`
@@ -151,7 +151,7 @@ func (k kit) taskList() llm.Tool {
 		}, tool.ReadOnly())
 }
 
-func (k kit) taskGet() llm.Tool {
+func (k toolset) taskGet() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 	}
@@ -165,44 +165,44 @@ func (k kit) taskGet() llm.Tool {
 	}, tool.ReadOnly())
 }
 
-func (k kit) claimTask() llm.Tool {
+func (k toolset) claimTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 	}
 	return tool.Func("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your tools run.",
 		func(ctx context.Context, in in) (string, error) {
-			text, err := k.desk.Take(ctx, in.TaskID)
+			text, err := k.caller.Take(ctx, in.TaskID)
 			return text, tell(err)
 		})
 }
 
-func (k kit) completeTask() llm.Tool {
+func (k toolset) completeTask() llm.Tool {
 	type in struct {
 		TaskID  muster.TaskID `json:"task_id"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
 	return tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
 		func(ctx context.Context, in in) (llm.Result, error) {
-			r, err := k.desk.Complete(ctx, in.TaskID, in.Summary)
+			r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
 			return told(r, err)
 		})
 }
 
-func (k kit) releaseTask() llm.Tool {
+func (k toolset) releaseTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 		Reason string        `json:"reason" jsonschema:"why you cannot do it; the next owner reads it"`
 	}
 	return tool.Func("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for the next owner.",
 		func(ctx context.Context, in in) (string, error) {
-			if err := k.desk.GiveBack(ctx, in.TaskID, in.Reason); err != nil {
+			if err := k.caller.GiveBack(ctx, in.TaskID, in.Reason); err != nil {
 				return "", tell(err)
 			}
 			return fmt.Sprintf("Task %d is back on the board.", in.TaskID), nil
 		})
 }
 
-func (k kit) taskUpdate() llm.Tool {
+func (k toolset) taskUpdate() llm.Tool {
 	type in struct {
 		TaskID          muster.TaskID `json:"task_id"`
 		Subject         *string       `json:"subject,omitempty"`

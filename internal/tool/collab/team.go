@@ -10,7 +10,7 @@ import (
 	"muster/tool"
 )
 
-func (k kit) spawn() llm.Tool {
+func (k toolset) spawn() llm.Tool {
 	type in struct {
 		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
 		Role        string      `json:"role" jsonschema:"one word, such as coder or tester"`
@@ -20,7 +20,7 @@ func (k kit) spawn() llm.Tool {
 	}
 	return tool.Func("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by itself.",
 		func(ctx context.Context, in in) (string, error) {
-			m, err := k.desk.Spawn(ctx, Spawn(in))
+			m, err := k.caller.Spawn(ctx, Spawn(in))
 			if err != nil {
 				return "", tell(err)
 			}
@@ -28,7 +28,7 @@ func (k kit) spawn() llm.Tool {
 		})
 }
 
-func (k kit) listTeammates() llm.Tool {
+func (k toolset) listTeammates() llm.Tool {
 	type in struct{}
 	return tool.Func("list_teammates", "Who is there: name, role, status, what each does.",
 		func(ctx context.Context, _ in) (string, error) {
@@ -56,7 +56,7 @@ func (k kit) listTeammates() llm.Tool {
 		}, tool.ReadOnly())
 }
 
-func (k kit) wait() llm.Tool {
+func (k toolset) wait() llm.Tool {
 	type in struct {
 		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
 	}
@@ -65,18 +65,18 @@ func (k kit) wait() llm.Tool {
 			if in.For != "" && in.For != "landing" {
 				return llm.Sorry("for can only be landing, or left out."), nil
 			}
-			r, err := k.desk.Wait(ctx, in.For == "landing")
+			r, err := k.caller.Wait(ctx, in.For == "landing")
 			return told(r, err)
 		})
 }
 
-func (k kit) idle() llm.Tool {
+func (k toolset) idle() llm.Tool {
 	type in struct {
 		Reason string `json:"reason,omitempty"`
 	}
 	return tool.Func("idle", "You have nothing to do now: sleep until mail or a task comes.",
 		func(ctx context.Context, in in) (string, error) {
-			k.desk.Idle(in.Reason)
+			k.caller.Idle(in.Reason)
 			return "Going idle.", nil
 		})
 }

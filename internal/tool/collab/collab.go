@@ -1,5 +1,5 @@
 // Package collab holds the tools by which members work together: the board, mail, requests, the team, lanes. They only
-// write records, or ask their member's desk; what follows from a record is done by whoever watches it.
+// write records, or ask the member that calls; what follows from a record is done by whoever watches it.
 package collab
 
 import (
@@ -17,8 +17,8 @@ import (
 	"muster/tool"
 )
 
-// Desk is the member that calls. What concerns its own life goes through it.
-type Desk interface {
+// Caller is the member that calls. What concerns its own life goes through it.
+type Caller interface {
 	Me() muster.Member
 	// Hand is the task in hand.
 	Hand() (muster.Task, bool)
@@ -67,25 +67,25 @@ type Rooms struct {
 }
 
 // ForLead are the lead's tools.
-func ForLead(d Desk, r Rooms) []llm.Tool {
-	k := kit{d, r}
+func ForLead(d Caller, r Rooms) []llm.Tool {
+	k := toolset{d, r}
 	return append(k.common(),
 		k.taskUpdate(), k.spawn(), k.listTeammates(), k.broadcast(), k.requestShutdown(), k.reviewPlan(), k.wait(),
 		k.laneCreate(), k.laneList(), k.laneStatus(), k.laneRun(), k.laneKeep(), k.laneRemove(), k.laneEvents())
 }
 
 // ForTeammate are a teammate's tools.
-func ForTeammate(d Desk, r Rooms) []llm.Tool {
-	k := kit{d, r}
+func ForTeammate(d Caller, r Rooms) []llm.Tool {
+	k := toolset{d, r}
 	return append(k.common(), k.submitPlan(), k.respondShutdown(), k.idle())
 }
 
-type kit struct {
-	desk Desk
+type toolset struct {
+	caller Caller
 	Rooms
 }
 
-func (k kit) common() []llm.Tool {
+func (k toolset) common() []llm.Tool {
 	return []llm.Tool{
 		k.taskCreate(), k.taskList(), k.taskGet(), k.claimTask(), k.completeTask(), k.releaseTask(),
 		k.sendMessage(), k.readInbox(),
