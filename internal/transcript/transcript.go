@@ -143,7 +143,7 @@ func (t *Transcript) Reply(ctx context.Context, r llm.Reply) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if open := t.talk.unanswered(); len(open) > 0 {
+	if open := t.talk.Unanswered(); len(open) > 0 {
 		return muster.Errorf(muster.Invalid, "the last reply of %s has %d unanswered calls: answer them first", t.name, len(open))
 	}
 	m := r.Message
@@ -159,8 +159,8 @@ func (t *Transcript) Result(ctx context.Context, r llm.Result) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.talk.open(r.ID) < 0 {
-		if t.talk.answered(r.ID) {
+	if !slices.ContainsFunc(t.talk.Unanswered(), func(c llm.Call) bool { return c.ID == r.ID }) {
+		if t.talk.Answered(r.ID) {
 			return nil
 		}
 		return muster.Errorf(muster.Invalid, "no call %q of %s waits for a result", r.ID, t.name)
@@ -194,14 +194,14 @@ func (t *Transcript) LastMark() string {
 func (t *Transcript) Messages() []llm.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.talk.msgs)
+	return t.talk.Messages()
 }
 
 // Unanswered are the last reply's calls that have no result yet, in order.
 func (t *Transcript) Unanswered() []llm.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.talk.unanswered()
+	return t.talk.Unanswered()
 }
 
 // Delivered reports whether the mail is in the transcript.

@@ -1,0 +1,115 @@
+package llm
+
+import "slices"
+
+// History builds a conversation as every provider takes it, whatever comes in when: roles alternate, no message is
+// empty, and a reply with calls is followed by nothing, or by a user message that begins with all their results in the
+// order of the calls. What was handed out never changes; a history is only added to. The zero History is empty.
+type History struct {
+	msgs  []Message
+	round *round // the last reply's calls, while some are unanswered
+}
+
+// round is the user message that answers a reply's calls, while it is made.
+type round struct {
+	calls   []Call
+	results []*Result // by call
+	rest    []Part    // what else came in; it stands after the results
+}
+
+// NewHistory begins with messages that keep the rules already.
+func NewHistory(begin []Message) *History { return &History{msgs: slices.Clone(begin)} }
+
+// Say adds what the model is told. While calls are unanswered it waits, to stand behind their results.
+func (h *History) Say(parts ...Part) {
+	if h.round != nil {
+		h.round.rest = append(h.round.rest, parts...)
+		return
+	}
+	h.put(User, parts)
+}
+
+// Reply adds what the model said. Its calls wait for their results; those of the reply before must all have theirs (see
+// Unanswered).
+func (h *History) Reply(parts ...Part) {
+	h.put(Assistant, parts)
+	if calls := (Message{Parts: parts}).Calls(); len(calls) > 0 {
+		h.round = &round{calls: calls, results: make([]*Result, len(calls))}
+	}
+}
+
+// Answer adds the result of a call and reports whether one with its id waits for it. Some servers give two calls of one
+// reply the same id: then the first of them gets it.
+func (h *History) Answer(r Result) bool {
+	i := h.open(r.ID)
+	if i < 0 {
+		return false
+	}
+	h.round.results[i] = &r
+	if slices.Contains(h.round.results, nil) {
+		return true
+	}
+	var parts []Part
+	for _, r := range h.round.results {
+		parts = append(parts, *r)
+	}
+	parts = append(parts, h.round.rest...)
+	h.round = nil
+	h.put(User, parts)
+	return true
+}
+
+// Unanswered are the calls that wait for their results, in order.
+func (h *History) Unanswered() (calls []Call) {
+	if h.round == nil {
+		return nil
+	}
+	for i, call := range h.round.calls {
+		if h.round.results[i] == nil {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// Answered reports whether the last reply's call with the id has its result.
+func (h *History) Answered(id string) bool {
+	if h.round != nil {
+		return h.open(id) < 0 && slices.ContainsFunc(h.round.calls, func(c Call) bool { return c.ID == id })
+	}
+	if n := len(h.msgs); n >= 1 {
+		return slices.ContainsFunc(h.msgs[n-1].Parts, func(p Part) bool { r, ok := p.(Result); return ok && r.ID == id })
+	}
+	return false
+}
+
+// Messages is the conversation so far; what is held back for unanswered calls is not in it.
+func (h *History) Messages() []Message { return slices.Clone(h.msgs) }
+
+// Len is how many messages there are.
+func (h *History) Len() int { return len(h.msgs) }
+
+// open is the first unanswered call with the id, or -1.
+func (h *History) open(id string) int {
+	if h.round == nil {
+		return -1
+	}
+	for i, call := range h.round.calls {
+		if call.ID == id && h.round.results[i] == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// put adds parts to the last message if it has the role, else a message.
+func (h *History) put(role Role, parts []Part) {
+	if len(parts) == 0 {
+		return
+	}
+	if n := len(h.msgs) - 1; n >= 0 && h.msgs[n].Role == role {
+		h.msgs[n].Parts = append(slices.Clip(h.msgs[n].Parts), parts...)
+		return
+	}
+	h.msgs = append(h.msgs, Message{Role: role, Parts: slices.Clip(parts)})
+}
