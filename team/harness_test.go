@@ -153,9 +153,11 @@ func completed(id muster.TaskID) func(muster.Event) bool {
 	return func(e muster.Event) bool { return e.Kind == journal.TaskCompleted && e.Task == id }
 }
 
+// before compares when the records changed: the journal tells of a step after it, so two neighbours may be told the other
+// way round.
 func (w *world) before(what string, first, second int) {
 	w.t.Helper()
-	if first >= second {
+	if all := w.events(); all[first].At > all[second].At {
 		w.t.Errorf("%s: event %d is not before event %d\n%s", what, first, second, w.tail())
 	}
 }
