@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/mailbox"
 	"muster/internal/teammate"
 )
 
@@ -17,6 +18,7 @@ type Conversation struct {
 	rested chan struct{} // holds one token: the state below has changed
 
 	mu      sync.Mutex
+	post    *mailbox.Post             // the team's, once it is open
 	stop    context.CancelCauseFunc   // of the lead's turn; nil: it has none
 	said    map[muster.MessageID]bool // by the user, and not heard yet
 	resting bool
@@ -56,15 +58,16 @@ func (c *Conversation) Resting() (resting, done bool) {
 // Changed receives when Resting may say something else; several changes may come as one.
 func (c *Conversation) Changed() <-chan struct{} { return c.rested }
 
-// Say sends the lead what the user says. It is durable on nil, and is heard between two of the lead's steps.
-func (t *Team) Say(ctx context.Context, text string) error {
-	c := t.config.Conversation
-	if c != nil { // held until it is noted, so that the lead cannot have heard it before
-		c.mu.Lock()
-		defer c.mu.Unlock()
+// Say sends the lead what the user says. It is durable on nil, and is heard between two of the lead's steps. Before
+// team.Open it is an error: there is nobody to say it to.
+func (c *Conversation) Say(ctx context.Context, text string) error {
+	c.mu.Lock() // held until it is noted, so that the lead cannot have heard it before
+	defer c.mu.Unlock()
+	if c.post == nil {
+		return muster.Errorf(muster.NotFound, "nobody is there to hear it: no team was opened with this conversation")
 	}
-	msg, err := t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: text})
-	if err == nil && c != nil {
+	msg, err := c.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: text})
+	if err == nil {
 		c.said[msg.ID] = true
 	}
 	return err
@@ -106,10 +109,13 @@ func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
 	}
 }
 
-// listener is the conversation that the lead hears, if there is one.
-func (c Config) listener() teammate.Talk {
-	if c.Conversation == nil {
+// listen makes the conversation one with this team; nil where there is none.
+func (c *Conversation) listen(post *mailbox.Post) teammate.Talk {
+	if c == nil {
 		return nil
 	}
-	return talk{c.Conversation}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.post = post
+	return talk{c}
 }

@@ -17,7 +17,6 @@ import (
 // talking is a run with a user who talks.
 type talking struct {
 	*running
-	team *team.Team
 	talk *team.Conversation
 }
 
@@ -35,7 +34,7 @@ func (h *house) converse(m llm.Model, first string, change func(*team.Config)) *
 	if first == "" {
 		run = t.Resume
 	}
-	return &talking{h.begin(run), t, c}
+	return &talking{h.begin(run), c}
 }
 
 // rests waits until the prompt is the user's.
@@ -58,7 +57,7 @@ func (c *talking) rests(done bool) {
 
 func (c *talking) say(text string) {
 	c.h.Helper()
-	if err := c.team.Say(c.h.Context(), text); err != nil {
+	if err := c.talk.Say(c.h.Context(), text); err != nil {
 		c.h.Fatal(err)
 	}
 }
@@ -226,7 +225,9 @@ func TestConversationOutlivesTheLeadsLimit(t *testing.T) {
 		}}
 		c := h.converse(m, "go", func(c *team.Config) { c.Limits.Turns = 5 })
 		c.rests(true)
-		if h.count(func(e muster.Event) bool { return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "turn limit") }) != 1 {
+		if h.count(func(e muster.Event) bool {
+			return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "turn limit")
+		}) != 1 {
 			t.Errorf("nobody was told\n%s", h.tail())
 		}
 		c.say("go on")

@@ -35,7 +35,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		return Summary{Code: 1}, err
 	}
 	if stopped && !s.Add {
-		return Summary{Code: 1}, refuseStopped(open)
+		return Summary{Code: 1}, RefuseStopped(open)
 	}
 	if stopped {
 		return t.resume(ctx, goal)

@@ -54,8 +54,8 @@ func (t *Team) alone(ctx context.Context) error {
 		WithHint("write to it:  muster mail send lead \"...\"\nwatch it:     muster log -f")
 }
 
-// refuseStopped is the error for a run over a team that stopped with open tasks.
-func refuseStopped(open []muster.Task) error {
+// RefuseStopped is the error, with what to do, for a run over a team that stopped with open tasks.
+func RefuseStopped(open []muster.Task) error {
 	var lines []string
 	for _, task := range open {
 		lines = append(lines, fmt.Sprintf("%3d  %-24s %s", task.ID, task.Subject, task.Status))

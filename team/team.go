@@ -125,10 +125,11 @@ func (t *Team) furnish(ctx context.Context) error {
 	c, dir := t.config, home.Dir(t.repo.Root())
 	log := journal.New(c.Store.Log())
 	r := &t.rooms
-	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0, Talk: c.listener()}
+	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
+	r.Talk = c.Conversation.listen(r.Post)
 	r.Requests = protocol.New(c.Store, r.Post, log)
 	lanes, err := worktree.Open(t.repo, durable.New(durable.OS{}), dir, log, c.Store.Log(), worktree.Options{Dir: c.WorktreesDir, Base: "refs/heads/" + t.branch})
 	if err != nil {
