@@ -2,13 +2,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"muster/internal/cli"
+	"muster/internal/fault"
 	"muster/internal/proc"
 )
 
 func main() {
 	proc.GuardMain()
+	if err := fault.Arm(); err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(2)
+	}
 	os.Exit(cli.Main())
 }

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 
 	"muster"
+	"muster/internal/fault"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
 	"muster/internal/transcript"
@@ -95,5 +96,6 @@ func (m *Member) say(ctx context.Context, marks []muster.MessageID, texts ...str
 	if len(parts) == 0 {
 		return nil
 	}
+	defer fault.Point("teammate.told")
 	return m.script.User(ctx, parts, marks)
 }

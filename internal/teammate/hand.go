@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/fault"
 	"muster/internal/landing"
 	"muster/llm"
 	"muster/tool"
@@ -66,6 +67,7 @@ func (m *Member) nextTask(ctx context.Context) (text string, mark muster.Message
 	if err != nil || !ok {
 		return "", "", err
 	}
+	fault.Point("teammate.claimed")
 	m.setHand(&t)
 	return m.brief(ctx, t)
 }

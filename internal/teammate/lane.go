@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/fault"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
 )
@@ -89,6 +90,7 @@ func (m *Member) lane(ctx context.Context, t *muster.Task) (lane muster.Lane, ha
 	if err != nil {
 		return lane, "", err
 	}
+	fault.Point("teammate.laned")
 	*t = claimed
 	if old != "" && old != lane.Name && !m.Standing.taken(old) {
 		_, _ = m.Lanes.Archive(ctx, old) // what cannot be archived is kept

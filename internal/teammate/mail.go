@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/fault"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/tool/code"
@@ -45,9 +46,11 @@ func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
 		m.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		m.heardUser(fresh)
 	}
+	fault.Point("teammate.delivered")
 	if err := m.Post.Drop(ctx, m.name(), end); err != nil {
 		return false, err
 	}
+	fault.Point("teammate.dropped")
 	m.mu.Lock()
 	m.inbox = end
 	for _, msg := range fresh {

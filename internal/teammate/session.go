@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/fault"
 	"muster/internal/prompt"
 	"muster/journal"
 	"muster/llm"
@@ -34,6 +35,7 @@ func (m *Member) Append(ctx context.Context, r llm.Reply) error {
 	if err := m.script.Reply(ctx, r); err != nil {
 		return err
 	}
+	fault.Point("teammate.replied")
 	m.mu.Lock()
 	m.phase.stop = r.Stop
 	m.phase.words = words(r.Message)
@@ -72,6 +74,7 @@ func (m *Member) Answer(ctx context.Context, r llm.Result) error {
 	if open {
 		return nil
 	}
+	defer fault.Point("teammate.answered")
 	return m.script.Result(ctx, r)
 }
 

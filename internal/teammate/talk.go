@@ -73,6 +73,7 @@ func (m *Member) stopped(ctx context.Context) error {
 	m.phase.held, m.phase.words, m.phase.stop = true, "", ""
 	clear(m.unsaid)
 	m.mu.Unlock()
+	m.Emit(llm.Delta{Again: true}) // what was shown of a reply is void
 	return m.say(ctx, nil, prompt.Reminder("The user stopped your turn here. Hear first what they want."))
 }
 

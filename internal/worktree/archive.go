@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/fault"
 	"muster/internal/git"
 	"muster/journal"
 )
@@ -37,9 +38,11 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 		return "", err
 	}
 	ref, err = l.preserve(ctx, lane)
+	fault.Point("lane.archived")
 	if err == nil {
 		err = l.markRemoval(ctx, &lane, ref)
 	}
+	fault.Point("lane.removing")
 	if err == nil {
 		err = l.finishRemoval(ctx, lane, ref)
 	}
@@ -131,12 +134,15 @@ func (l *Lanes) finishRemoval(ctx context.Context, lane muster.Lane, ref string)
 		}
 		return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w", lane.Name, err)
 	}
+	fault.Point("lane.removed")
 	if err := l.removeBranch(ctx, lane, ref); err != nil {
 		return err
 	}
+	fault.Point("lane.branchless")
 	late, cancel := grace(ctx)
 	defer cancel()
 	was, err := l.drop(late, lane.Name)
+	fault.Point("lane.dropped")
 	if err != nil || !was {
 		return err
 	}
