@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,19 +52,67 @@ func unmarshalKeep(data []byte, v any) (Extra, error) {
 	if err := json.Unmarshal(data, v); err != nil {
 		return nil, err
 	}
+	known := namesOf(reflect.TypeOf(v).Elem())
+	if !foreign(data, known) {
+		return nil, nil // most documents: decoding them into a map costs more than all the rest
+	}
 	var all Extra
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, err
 	}
-	t := reflect.TypeOf(v).Elem()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for name := range known {
 		delete(all, name)
 	}
 	if len(all) == 0 {
 		return nil, nil
 	}
 	return all, nil
+}
+
+// names has the names of the fields of each kind of document: reflection is too slow to be asked for every task.
+var names sync.Map // reflect.Type -> map[string]bool
+
+func namesOf(t reflect.Type) map[string]bool {
+	if known, ok := names.Load(t); ok {
+		return known.(map[string]bool)
+	}
+	known := map[string]bool{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		known[name] = true
+	}
+	names.Store(t, known)
+	return known
+}
+
+// foreign reports whether data, which is valid JSON, may have a field that is none of known. It is true for every name
+// with an escape in it.
+func foreign(data []byte, known map[string]bool) bool {
+	depth, name := 0, false // name: a string here is the name of a field
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			depth++
+			name = true
+		case '}', ']':
+			depth--
+		case ',':
+			name = true
+		case ':':
+			name = false
+		case '"':
+			start := i + 1
+			for i = start; data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+			if name && depth == 1 && !known[string(data[start:i])] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // take moves the first of the named fields out of x into the value that v points to, if it is there and not null.

@@ -11,7 +11,6 @@ package board
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -138,7 +137,7 @@ func decode(id muster.TaskID, data []byte) (muster.Task, error) {
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
 	}
 	var t muster.Task
-	if err := json.Unmarshal(data, &t); err != nil {
+	if err := t.UnmarshalJSON(data); err != nil { // not json.Unmarshal, which would go through data twice before it
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
 	}
 	t.ID = id

@@ -73,6 +73,7 @@ func (b *Board) refresh(ctx context.Context) error {
 // pull takes in what changed and returns what has become unreadable since.
 func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) {
 	var end error
+	var list []news
 	for c, err := range t.Changes(ctx, x.mark) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			end = err
@@ -84,12 +85,15 @@ func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) 
 			continue
 		}
 		x.highest = max(x.highest, id)
-		if err == nil {
-			err = x.take(id, c.Doc)
+		list = append(list, news{id: id, doc: c.Doc, err: err})
+	}
+	decodeAll(list)
+	for _, n := range list {
+		if n.err != nil {
+			x.doubtful = append(x.doubtful, unreadable{n.id, n.doc.Key, n.doc.Rev, n.err.Error()})
+			continue
 		}
-		if err != nil {
-			x.doubtful = append(x.doubtful, unreadable{id, c.Key, c.Rev, err.Error()})
-		}
+		x.take(n)
 	}
 	if len(x.doubtful) == 0 {
 		return nil, end
@@ -111,7 +115,11 @@ func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) 
 		}
 		if err == nil {
 			u.rev = doc.Rev
-			err = x.take(u.id, doc)
+			n := news{id: u.id, doc: doc}
+			if n.decode(); n.err == nil {
+				x.take(n)
+			}
+			err = n.err
 		}
 		if err != nil {
 			if was, known := x.bad[u.id]; !known || was.rev != u.rev {
@@ -125,24 +133,18 @@ func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) 
 }
 
 // take takes in one document: a task, or that it is gone.
-func (x *index) take(id muster.TaskID, doc muster.Doc) error {
-	if doc.Rev == muster.None {
+func (x *index) take(n news) {
+	switch id := n.id; {
+	case n.doc.Rev == muster.None:
 		x.forget(id)
 		x.gone[id] = true
 		delete(x.removed, id)
-		return nil
-	}
-	t, err := decode(id, doc.Data)
-	if err != nil {
-		return err
-	}
-	if t.Status == deleted {
+	case n.task.Status == deleted:
 		x.forget(id)
 		x.gone[id], x.removed[id] = true, true
-		return nil
+	default:
+		x.put(n.task)
 	}
-	x.put(t)
-	return nil
 }
 
 func (x *index) put(t muster.Task) {

@@ -214,9 +214,7 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 			id := muster.TaskID(ids.Draw(r, "id"))
 			if rapid.IntRange(0, 5).Draw(r, "what") == 0 {
 				delete(all, id)
-				if err := x.take(id, muster.Doc{Key: key(id)}); err != nil {
-					r.Fatal(err)
-				}
+				x.take(news{id: id, doc: muster.Doc{Key: key(id)}})
 				continue
 			}
 			t := muster.Task{ID: id, Status: rapid.SampledFrom([]muster.TaskStatus{muster.Pending, muster.Pending, muster.InProgress, muster.Completed}).Draw(r, "status"),
@@ -226,9 +224,11 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 			}
 			all[id] = t
 			data, _ := muster.Encode(t)
-			if err := x.take(id, muster.Doc{Key: key(id), Rev: "r", Data: data}); err != nil {
-				r.Fatal(err)
+			n := news{id: id, doc: muster.Doc{Key: key(id), Rev: "r", Data: data}}
+			if n.decode(); n.err != nil {
+				r.Fatal(n.err)
 			}
+			x.take(n)
 		}
 		for _, role := range []string{"", "coder", "cook", "else"} {
 			var want []slot

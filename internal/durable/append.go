@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"muster"
+	"muster/internal/fault"
 )
 
 // Append adds one line to a file of lines and returns the end of the file after it. The caller holds the file's lock.
@@ -69,7 +70,7 @@ func (t *Tail) look() error {
 	}
 	t.size, t.torn = fi.Size(), nil
 	at, err := LineStart(t.file, t.size)
-	if err != nil || at == t.size {
+	if err != nil || at == t.size || fault.Broken(fault.NoTail) {
 		return err
 	}
 	t.torn = make([]byte, t.size-at)
@@ -141,6 +142,7 @@ func (t *Tail) Append(data []byte) (end int64, err error) {
 	if end, err = t.write(data); err != nil {
 		return 0, err
 	}
+	defer fault.File(t.path, "append.end")
 	if err := t.f.synced(t.path, t.file.Sync()); err != nil {
 		return 0, err
 	}
@@ -169,7 +171,9 @@ func (t *Tail) write(data []byte) (end int64, err error) {
 	if len(t.torn) > 0 {
 		data = append([]byte{'\n'}, data...)
 	}
+	fault.File(t.path, "append.begin")
 	n, err := t.file.Write(data)
+	fault.File(t.path, "append.written")
 	if err != nil || n < len(data) {
 		return 0, t.undo(n, err)
 	}

@@ -103,7 +103,8 @@ func failed(path string, err error) error {
 		return muster.Errorf(muster.Unavailable, "too many files are open to open %s (%w)", path, why).
 			WithHint("raise the limit (ulimit -n) or run fewer teammates")
 	default:
-		return muster.Errorf(muster.Unavailable, "%s cannot be written (%w)", path, why)
+		return muster.Errorf(muster.Unavailable, "%s cannot be written (%w)", path, why).
+			WithHint("check the disk, then go on with: muster resume")
 	}
 }
 

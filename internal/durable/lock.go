@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/fault"
 )
 
 // gate is where goroutines of this process wait for one lock file, so that they do not spin on it.
@@ -23,6 +24,9 @@ type gate struct {
 func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if fault.Broken(fault.NoLock) {
+		return func() {}, nil
 	}
 	f.mu.Lock()
 	g := f.gates[path]

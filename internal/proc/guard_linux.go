@@ -275,10 +275,11 @@ func (l *link) leave(id uint64) *call {
 func (l *link) write(k kind, b body, rights []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if _, _, err := l.conn.WriteMsgUnix(b.header(k), rights, nil); err != nil {
-		return err
+	data := append(b.header(k), b...)
+	n, _, err := l.conn.WriteMsgUnix(data, rights, nil)
+	if err == nil && n < len(data) {
+		_, err = l.conn.Write(data[n:])
 	}
-	_, err := l.conn.Write(b)
 	return err
 }
 

@@ -44,6 +44,7 @@ type run struct {
 	mark   uint64
 	doomed bool // to be killed
 	status int
+	fd     int // a pidfd that tells of its end; -1: only SIGCHLD does
 }
 
 type guard struct {
@@ -64,7 +65,7 @@ type adoption struct {
 	of []uint64
 }
 
-// message is what the reader hands to the guard.
+// message is what came over the socket.
 type message struct {
 	kind  kind
 	body  body
@@ -95,13 +96,22 @@ func serve() error {
 		pids:    map[int]*run{},
 		adopted: map[identity]*adoption{},
 	}
-	messages := make(chan message)
-	go receive(g.socket, messages)
-	again := time.NewTicker(killAgain)
-	again.Stop()
+	w, err := newWaiter(g.socket, died)
+	if err != nil {
+		return fmt.Errorf("the guard of tools cannot wait: %w", err)
+	}
+	var again time.Time // when what a sweep left is tried again; zero: nothing was
 	for {
-		select {
-		case m, ok := <-messages:
+		why := w.wait(g, again)
+		if why.ended {
+			g.reap()
+		}
+		if why.late {
+			g.sweep()
+			again = time.Time{}
+		}
+		if why.spoken {
+			m, ok := receive(g.socket)
 			if !ok {
 				g.closing = true
 				g.sweep()
@@ -109,16 +119,13 @@ func serve() error {
 				return nil
 			}
 			g.obey(m)
-		case <-died:
-			g.reap()
-		case <-again.C:
-			g.sweep()
 		}
 		g.report()
-		if g.left > 0 {
-			again.Reset(killAgain)
-		} else {
-			again.Stop()
+		switch {
+		case g.left == 0:
+			again = time.Time{}
+		case again.IsZero():
+			again = time.Now().Add(killAgain)
 		}
 	}
 }
@@ -164,14 +171,15 @@ func (g *guard) start(r *run, m message) error {
 	}
 	unmark := g.mark.set(r.mark)
 	defer unmark()
+	fd := -1
 	in, out := uintptr(m.files[0]), uintptr(m.files[1])
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Dir:   dir,
 		Env:   withTag(env, r.tag),
 		Files: []uintptr{in, out, out},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}, // should the guard itself be killed
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &fd}, // should the guard itself be killed
 	})
-	r.pid = pid
+	r.pid, r.fd = pid, fd
 	return err
 }
 
@@ -195,6 +203,7 @@ func (g *guard) reap() {
 		if status.Signaled() {
 			r.status = 128 + int(status.Signal())
 		}
+		r.forgetFD()
 		delete(g.pids, pid)
 		delete(g.running, r.call)
 		g.ended = append(g.ended, r)
@@ -314,37 +323,31 @@ func (g *guard) send(k kind, b body) {
 	}
 }
 
-// receive hands over what comes from the socket and closes messages at its end.
-func receive(socket int, messages chan<- message) {
-	defer close(messages)
-	read := reader(socket)
-	for {
-		var files []int
-		k, b, err := readFrame(read, func(head []byte) error {
-			oob := make([]byte, unix.CmsgSpace(2*4))
-			for len(head) > 0 {
-				n, oobn, _, _, err := unix.Recvmsg(socket, head, oob, unix.MSG_CMSG_CLOEXEC)
-				if err == unix.EINTR {
-					continue
-				}
-				if err != nil || n == 0 {
-					return io.EOF
-				}
-				if controls, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
-					for _, c := range controls {
-						fds, _ := unix.ParseUnixRights(&c)
-						files = append(files, fds...)
-					}
-				}
-				head = head[n:]
+// receive takes the next message from the socket; ok is false at its end. It waits for a message that has begun: who
+// writes one is writing all of it, or dead.
+func receive(socket int) (m message, ok bool) {
+	k, b, err := readFrame(reader(socket), func(head []byte) error {
+		oob := make([]byte, unix.CmsgSpace(2*4))
+		for len(head) > 0 {
+			n, oobn, _, _, err := unix.Recvmsg(socket, head, oob, unix.MSG_CMSG_CLOEXEC)
+			if err == unix.EINTR {
+				continue
 			}
-			return nil
-		})
-		if err != nil {
-			return
+			if err != nil || n == 0 {
+				return io.EOF
+			}
+			if controls, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
+				for _, c := range controls {
+					fds, _ := unix.ParseUnixRights(&c)
+					m.files = append(m.files, fds...)
+				}
+			}
+			head = head[n:]
 		}
-		messages <- message{k, b, files}
-	}
+		return nil
+	})
+	m.kind, m.body = k, b
+	return m, err == nil
 }
 
 // reader reads a descriptor in blocking calls.

@@ -148,3 +148,40 @@ func BenchmarkListing5000(b *testing.B) {
 		}
 	})
 }
+
+// A warm process puts one document and looks what changed: a table of 10,000 beside one of 100.
+func BenchmarkWarm(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			root := b.TempDir()
+			s := opened(b, root)
+			if err := os.Mkdir(s.dir.Tasks(), 0o700); err != nil {
+				b.Fatal(err)
+			}
+			for i := range n {
+				if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`), 0o600); err != nil {
+					b.Fatal(err)
+				}
+			}
+			tab := s.Table(muster.TableTasks)
+			tab.Watch(b.Context())
+			mark := all(b, s)
+			doc, err := tab.Get(b.Context(), "1")
+			if err != nil {
+				b.Fatal(err)
+			}
+			rev := doc.Rev
+			for i := 1; b.Loop(); i++ {
+				if rev, err = tab.Put(b.Context(), "1", fmt.Appendf(nil, `{"n":%d}`, i), rev); err != nil {
+					b.Fatal(err)
+				}
+				for c, err := range tab.Changes(b.Context(), mark) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					mark = c.Mark
+				}
+			}
+		})
+	}
+}

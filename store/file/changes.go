@@ -25,9 +25,10 @@ import (
 type cache struct {
 	t *table
 
-	mu   sync.Mutex // one look at a time
-	docs map[string]*seen
-	mark muster.Mark
+	mu    sync.Mutex // one look at a time
+	docs  map[string]*seen
+	mark  muster.Mark
+	order []marked // each change of docs, by mark; one that a later change overtook stays in it for a while
 
 	named sync.Mutex // guards the following; the watcher never waits for a look
 	keys  map[string]bool
@@ -123,6 +124,12 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 	}
 }
 
+// marked is a change of a document.
+type marked struct {
+	key  string
+	mark muster.Mark
+}
+
 // item is one document of a look.
 type item struct {
 	key string
@@ -159,13 +166,32 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 	if since == c.mark {
 		return nil, nil, nil
 	}
-	for key, d := range c.docs {
-		if d.mark > since {
-			list = append(list, item{key, *d})
+	return fresh, c.after(since), nil
+}
+
+// after is what changed after since, by mark. It costs as much as there is of that, however many documents there are.
+func (c *cache) after(since muster.Mark) []item {
+	at, found := slices.BinarySearchFunc(c.order, since, func(x marked, m muster.Mark) int { return cmp.Compare(x.mark, m) })
+	if found {
+		at++
+	}
+	list := make([]item, 0, len(c.order)-at)
+	for _, x := range c.order[at:] {
+		if d := c.docs[x.key]; d.mark == x.mark {
+			list = append(list, item{x.key, *d})
 		}
 	}
-	slices.SortFunc(list, func(a, b item) int { return cmp.Compare(a.mark, b.mark) })
-	return fresh, list, nil
+	return list
+}
+
+// touch gives a document the next mark.
+func (c *cache) touch(key string, d *seen) {
+	c.mark++
+	d.mark = c.mark
+	c.order = append(c.order, marked{key, c.mark})
+	if len(c.order) > 2*len(c.docs)+many {
+		c.order = slices.DeleteFunc(c.order, func(x marked) bool { return c.docs[x.key].mark != x.mark })
+	}
 }
 
 // scan adds to named every document whose file's stamp is not the one seen.
@@ -177,7 +203,11 @@ func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return named, muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.t.dir, err)
 	}
-	there := map[string]bool{}
+	there := make(map[string]bool, len(entries))
+	if len(c.docs) == 0 {
+		c.docs = make(map[string]*seen, len(entries))
+		named = make(map[string]bool, len(entries))
+	}
 	for _, e := range entries {
 		if durable.Temporary(e.Name()) {
 			c.t.s.sweepOut(filepath.Join(c.t.dir, e.Name()))
@@ -268,13 +298,9 @@ func (c *cache) load(keys []string) []found {
 }
 
 func (c *cache) loadOne(key string) found {
-	path := c.t.path(key)
-	fi, err := c.t.s.fs.Stat(path)
+	data, fi, err := c.t.s.files.ReadFile(c.t.path(key))
 	if err == nil {
-		var data []byte
-		if data, err = c.t.s.readAll(path); err == nil {
-			return found{file: stampOf(fi), data: data, rev: revOf(data), bad: c.t.broken(key, data)}
-		}
+		return found{file: stampOf(fi), data: data, rev: revOf(data), bad: c.t.broken(key, data)}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return found{}
@@ -294,8 +320,8 @@ func (c *cache) store(key string, now found) {
 	}
 	d.file, d.bad = now.file, now.bad
 	if d.rev != now.rev {
-		c.mark++
-		d.rev, d.mark = now.rev, c.mark
+		d.rev = now.rev
+		c.touch(key, d)
 	}
 }
 
@@ -308,8 +334,7 @@ func (c *cache) read(key string, rev muster.Rev) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// A mark now, whatever the next look finds: it may be the content that we have seen before, and not yielded.
-	c.mark++
-	c.docs[key].mark = c.mark
+	c.touch(key, c.docs[key])
 	c.note(c.t.file(key))
 	return nil, false
 }

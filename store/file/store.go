@@ -6,7 +6,6 @@ package file
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -123,16 +122,8 @@ func (s *Store) probe() error {
 
 // readAll is the whole of a file.
 func (s *Store) readAll(path string) ([]byte, error) {
-	f, err := s.fs.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return readRest(f, fi.Size())
+	data, _, err := s.files.ReadFile(path)
+	return data, err
 }
 
 // checkName wants the keys of documents and the names of streams, boxes and leases to be file names on every system. It is

@@ -17,6 +17,7 @@ type table struct {
 	st    *state
 	name  string
 	docs  map[string]entry // deleted ones too, so that Changes can tell
+	order []marked         // each change of docs, by mark; one that a later change overtook stays in it for a while
 	seq   muster.Mark
 	hints hints
 }
@@ -25,6 +26,12 @@ type table struct {
 type entry struct {
 	data []byte
 	at   muster.Mark
+}
+
+// marked is a change of a document.
+type marked struct {
+	key string
+	at  muster.Mark
 }
 
 func (e entry) rev() muster.Rev {
@@ -81,6 +88,10 @@ func (t *table) change(key string, data []byte, at muster.Rev) (muster.Rev, erro
 	t.seq++
 	e = entry{data: data, at: t.seq}
 	t.docs[key] = e
+	t.order = append(t.order, marked{key, t.seq})
+	if len(t.order) > 2*len(t.docs)+64 {
+		t.order = slices.DeleteFunc(t.order, t.overtaken)
+	}
 	t.hints.tell()
 	return e.rev(), nil
 }
@@ -104,14 +115,20 @@ func (t *table) changed(since muster.Mark) []muster.Change {
 	t.st.mu.Lock()
 	defer t.st.mu.Unlock()
 	var out []muster.Change
-	for key, e := range t.docs {
-		if e.at > since && (e.data != nil || since > 0) {
-			out = append(out, muster.Change{Doc: muster.Doc{Key: key, Rev: e.rev(), Data: bytes.Clone(e.data)}, Mark: e.at})
+	from, found := slices.BinarySearchFunc(t.order, since, func(x marked, m muster.Mark) int { return cmp.Compare(x.at, m) })
+	if found {
+		from++
+	}
+	for _, x := range t.order[from:] {
+		if e := t.docs[x.key]; !t.overtaken(x) && (e.data != nil || since > 0) {
+			out = append(out, muster.Change{Doc: muster.Doc{Key: x.key, Rev: e.rev(), Data: bytes.Clone(e.data)}, Mark: e.at})
 		}
 	}
-	slices.SortFunc(out, func(a, b muster.Change) int { return cmp.Compare(a.Mark, b.Mark) })
 	return out
 }
+
+// overtaken reports whether the document has changed again since.
+func (t *table) overtaken(x marked) bool { return t.docs[x.key].at != x.at }
 
 // Watch receives after changes until ctx ends.
 func (t *table) Watch(ctx context.Context) <-chan struct{} {

@@ -1,0 +1,32 @@
+package durable
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+)
+
+// ReadFile returns the whole of a file, and the file as it was before it was read. Where it can it makes four system
+// calls only: the first look at a large table is mostly this.
+func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
+	if _, ok := f.fs.(OS); ok {
+		return readFile(name)
+	}
+	return readOpened(f.fs, name)
+}
+
+// readOpened is ReadFile through the interface.
+func readOpened(on FS, name string) ([]byte, fs.FileInfo, error) {
+	file, err := on.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	fi, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
+	_, err = b.ReadFrom(file)
+	return b.Bytes(), fi, err
+}

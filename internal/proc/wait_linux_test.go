@@ -1,0 +1,33 @@
+package proc
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Processes that end without a pause do not keep the guard from hearing what it is told, nor from its next try.
+func TestWaitTellsOfEverything(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	died := make(chan os.Signal)
+	defer close(died)
+	w, err := newWaiter(pair[0], died)
+	if err != nil {
+		t.Fatal(err)
+	}
+	died <- unix.SIGCHLD
+	died <- unix.SIGCHLD // the first one is written now
+	if _, err := unix.Write(pair[1], []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.wait(&guard{}, time.Now().Add(-time.Second)), (wakeup{spoken: true, ended: true, late: true}); got != want {
+		t.Errorf("it woke for %+v, want %+v", got, want)
+	}
+}

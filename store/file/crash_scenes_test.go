@@ -1,0 +1,757 @@
+package file_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/durable"
+	"muster/internal/durable/simfs"
+	"muster/internal/home"
+	"muster/internal/mailbox"
+	"muster/internal/protocol"
+	"muster/internal/roster"
+	"muster/internal/transcript"
+	"muster/journal"
+	"muster/llm"
+	"muster/store/file"
+)
+
+// crew is one process's view of a simulated state, through the rooms that the program uses.
+type crew struct {
+	ctx   context.Context
+	files *durable.Files
+	store recorded
+	*board.Board
+	journal *journal.Journal
+	roster  *roster.Roster
+	post    *mailbox.Post
+	reqs    *protocol.Requests
+
+	acked map[string]int // what a scene was told, and when, in calls
+	now   int            // the moment of the crash; acks after it are not known
+}
+
+const simRoot = "/r"
+
+// enter opens the state as a process does.
+func enter(ctx context.Context, disk durable.FS, h *history) (*crew, error) {
+	files := durable.New(disk)
+	s, err := file.OpenOn(files, simRoot)
+	if err != nil {
+		return nil, err
+	}
+	c := &crew{ctx: ctx, files: files, store: recorded{s, h}, acked: map[string]int{}}
+	c.journal = journal.New(c.store.Log())
+	c.Board = board.New(c.store, c.journal)
+	c.roster = roster.New(c.store, c.journal, "t")
+	c.post = mailbox.New(c.store, c.journal, func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil })
+	c.reqs = protocol.New(c.store, c.post, c.journal)
+	c.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
+		_, err := c.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("done-%d", t.ID)), From: muster.System, To: muster.Lead, Content: "done"})
+		return err
+	})
+	c.OnEffect(muster.EffectArchive, func(context.Context, muster.Task) error { return nil })
+	return c, nil
+}
+
+// ack notes that something was told to be done.
+func (c *crew) ack(what ...any) { c.acked[fmt.Sprint(what...)] = c.store.h.sim.Calls() }
+
+// acks is ack unless there is an error, which it returns.
+func (c *crew) acks(err error, what ...any) error {
+	if err == nil {
+		c.ack(what...)
+	}
+	return err
+}
+
+// knows reports whether that was told before the crash.
+func (c *crew) knows(what ...any) bool {
+	at, ok := c.acked[fmt.Sprint(what...)]
+	return ok && at <= c.now
+}
+
+// scene is a piece of work on one state: what is there before it, the calls that are cut short, and what another
+// process does and finds afterwards, whose error is a violation.
+type scene struct {
+	name   string
+	long   bool // too long to be cut short at every call
+	cuts   int  // at how many bytes each write is torn; 0: at every one
+	before func(*crew) error
+	run    func(*crew) error
+	after  func(c, was *crew) error
+}
+
+func steps(fs ...func() error) error {
+	for i, f := range fs {
+		if err := f(); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// did makes a step of a call whose result does not matter.
+func did[T any](_ T, err error) error { return err }
+
+var scenes = []scene{
+	{name: "table", cuts: 24, run: tableRun, after: tableAfter},
+	{name: "log", run: logRun, after: logAfter},
+	{name: "torn tail", before: func(c *crew) error {
+		return errors.Join(did(c.store.Log().Append(c.ctx, "events", 0, []byte(`{"event":"a"}`))),
+			appendRaw(c, home.Dir(simRoot).Team()+"/events.jsonl", `{"event":"torn, of a dead program","te`))
+	}, run: func(c *crew) error {
+		return steps(
+			func() error {
+				return did(c.store.Log().Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"b"}`)))
+			},
+			func() error {
+				return did(c.store.Log().Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"c"}`)))
+			},
+		)
+	}, after: logAfter},
+	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
+	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
+	{name: "mail", cuts: 70, before: mailBefore, run: mailRun, after: deliverAll},
+	{name: "board", cuts: 5, long: true, run: boardRun, after: boardAfter},
+	{name: "graph", cuts: 3, long: true, before: graphBefore, run: graphRun, after: boardAfter},
+	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
+	{name: "roster", cuts: 20, run: rosterRun, after: rosterAfter},
+	{name: "transcript", run: transcriptRun, after: transcriptAfter},
+	{name: "run record", cuts: 40, run: runRun, after: tableAfter},
+	{name: "lanes' index", cuts: 40, run: indexRun, after: indexAfter},
+}
+
+// appendRaw writes as another program does: without lock, checksum and sync.
+func appendRaw(c *crew, path, data string) error {
+	f, err := c.files.FS().OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(data))
+	return errors.Join(err, f.Close())
+}
+
+func put(c *crew, table, key, data string, rev *muster.Rev) func() error {
+	return func() (err error) {
+		*rev, err = c.store.Table(table).Put(c.ctx, key, []byte(data), *rev)
+		return err
+	}
+}
+
+func tableRun(c *crew) error {
+	var a, b, again muster.Rev
+	long := `{"name":"alice","text":"` + strings.Repeat("long ", 250) + `"}`
+	return steps(
+		put(c, "members", "alice", `{"name":"alice","n":1}`, &a),
+		put(c, "members", "alice", `{"name":"alice","n":2}`, &a),
+		put(c, "members", "alice", long, &a),
+		put(c, "members", "bob", `{"name":"bob"}`, &b),
+		func() error { return c.store.Table("members").Delete(c.ctx, "bob", b) },
+		put(c, "members", "bob", `{"name":"bob","again":true}`, &again),
+		func() error { return c.store.Table("members").Delete(c.ctx, "bob", again) },
+		put(c, "members", "alice", `{"name":"alice","n":3}`, &a),
+	)
+}
+
+// tableAfter changes every document that is there, and makes one.
+func tableAfter(c, _ *crew) error {
+	for _, name := range tables {
+		for d, err := range c.store.Table(name).Changes(c.ctx, 0) {
+			if err != nil {
+				return err
+			}
+			if _, err := c.store.Table(name).Put(c.ctx, d.Key, []byte(`{"after":true}`), d.Rev); err != nil {
+				return err
+			}
+		}
+	}
+	return did(c.store.Table("members").Put(c.ctx, "carol", []byte(`{}`), muster.None))
+}
+
+func logRun(c *crew) error {
+	l := c.store.Log().(recordedLog)
+	var end muster.Pos
+	add := func(recs ...string) func() error {
+		return func() (err error) {
+			var b [][]byte
+			for _, r := range recs {
+				b = append(b, []byte(r))
+			}
+			end, err = l.Append(c.ctx, "transcripts/alice", end, b...)
+			return err
+		}
+	}
+	soon := func(text string) func() error {
+		return func() error { return did(l.AppendSoon(c.ctx, "events", []byte(`{"event":"`+text+`"}`))) }
+	}
+	return steps(add(`{"n":1}`), add(`{"n":2}`, `{"n":3}`, `{"n":4}`), add(`{"n":5,"text":"`+strings.Repeat("x", 600)+`"}`),
+		soon("a"), soon("b"), soon("c"),
+		func() error { return did(l.Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"d"}`))) },
+		soon("e"), soon("f"),
+		func() error { return did(l.Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"g"}`))) },
+		add(`{"n":6}`))
+}
+
+// logAfter appends where the streams end.
+func logAfter(c, _ *crew) error {
+	l := c.store.Log()
+	for _, stream := range []string{"transcripts/alice", "events"} {
+		end, err := l.Tail(c.ctx, stream, 0)
+		if err != nil {
+			return err
+		}
+		if end, err = l.Append(c.ctx, stream, end, []byte(`{"after":1}`)); err != nil {
+			return err
+		}
+		if _, err = l.Append(c.ctx, stream, end, []byte(`{"after":2}`)); err != nil {
+			return err
+		}
+		from, err := l.Tail(c.ctx, stream, 2)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for r, err := range l.Read(c.ctx, stream, from) {
+			if n++; err != nil || string(r.Data) != fmt.Sprintf(`{"after":%d}`, n) {
+				return fmt.Errorf("the end of %s is %q, %w", stream, r.Data, err)
+			}
+		}
+		if n != 2 {
+			return fmt.Errorf("%s ends with %d records", stream, n)
+		}
+	}
+	return nil
+}
+
+// send mails to alice; its acknowledgement is noted.
+func send(c *crew, ids ...string) error {
+	for _, id := range ids {
+		m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice", Content: "text of " + id}
+		if err := c.store.Inbox().Put(c.ctx, "alice", m); err != nil {
+			return err
+		}
+		c.ack("mail ", id)
+	}
+	return nil
+}
+
+// deliver does what a member does between two turns: mail into the transcript, then out of the box.
+func deliver(c *crew, most int) error {
+	t, err := transcript.Open(c.ctx, c.store.Log(), "alice")
+	if err != nil {
+		return err
+	}
+	all, end, err := c.store.Inbox().Peek(c.ctx, "alice", 0, most)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var fresh []muster.Message
+	var ids []muster.MessageID
+	for _, m := range all {
+		if !t.Delivered(m.ID) && !slices.Contains(ids, m.ID) {
+			fresh, ids = append(fresh, m), append(ids, m.ID)
+		}
+	}
+	if len(fresh) > 0 {
+		if err := t.User(c.ctx, []llm.Part{llm.Text{Text: mailbox.Render(fresh, 0)}}, ids); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			c.ack("delivered ", id)
+		}
+	}
+	return c.store.Inbox().Drop(c.ctx, "alice", end)
+}
+
+func inboxRun(c *crew) error {
+	return steps(
+		func() error { return send(c, "a1", "b1", "a2") },
+		func() error { return deliver(c, 2) },
+		func() error { return send(c, "a3") },
+		func() error { return deliver(c, 10) },
+		func() error { return send(c, "b2") },
+	)
+}
+
+// segmentsRun goes on after the grace, so that delivered segments are removed.
+func segmentsRun(c *crew) error {
+	wait := func() error { time.Sleep(5 * time.Second); return nil }
+	return steps(
+		func() error { return deliver(c, 10) }, wait,
+		func() error { return send(c, "a4", "b3") }, func() error { return deliver(c, 1) }, wait,
+		func() error { return send(c, "a5") }, func() error { return deliver(c, 10) }, wait,
+		func() error { return deliver(c, 10) }, wait,
+		func() error { return send(c, "b4") }, func() error { return deliver(c, 10) },
+		func() error { return send(c, "a6") },
+	)
+}
+
+// letters are the ids of all mails that were ever sent in these scenes, in the order of their senders.
+var letters = []string{"a1", "a2", "a3", "a4", "a5", "a6", "b1", "b2", "b3", "b4"}
+
+// deliverAll sends again what was not acknowledged, delivers all, and counts.
+func deliverAll(c, was *crew) error {
+	for _, id := range letters {
+		_, sent := was.acked["mail "+id]
+		if sent && !was.knows("mail ", id) {
+			if err := send(c, id); err != nil {
+				return err
+			}
+		}
+	}
+	for range 3 {
+		if err := deliver(c, 2); err != nil {
+			return err
+		}
+		time.Sleep(3 * time.Second) // delivered segments are removed
+	}
+	if err := errors.Join(deliver(c, 100), deliver(c, 100)); err != nil {
+		return err
+	}
+	if left, _, err := c.store.Inbox().Peek(c.ctx, "alice", 0, 100); err != nil || len(left) > 0 {
+		return fmt.Errorf("pending after all was delivered: %v, %w", left, err)
+	}
+	got := map[muster.MessageID]int{}
+	var order []string
+	for e, err := range transcript.Read(c.ctx, c.store.Log(), "alice", 0) {
+		if errors.Is(err, muster.ErrCorrupt) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		for _, id := range e.Mail {
+			got[id]++
+			order = append(order, string(id))
+			text := e.Message.Parts[0].(llm.Text).Text
+			if !strings.Contains(text, "text of "+string(id)) {
+				return fmt.Errorf("mail %s was delivered as %q", id, text)
+			}
+		}
+	}
+	for _, id := range letters {
+		_, sent := was.acked["mail "+id]
+		if n := got[muster.MessageID(id)]; n > 1 || sent && n == 0 {
+			return fmt.Errorf("mail %s was delivered %d times: %q", id, n, order)
+		}
+	}
+	for id := range got {
+		if !slices.Contains(letters, string(id)) {
+			return fmt.Errorf("mail %s was delivered, and nobody sent it", id)
+		}
+	}
+	return nil
+}
+
+func mailBefore(c *crew) error {
+	return steps(
+		func() error { return did(c.roster.Add(c.ctx, muster.Member{Name: "alice", Role: "dev"})) },
+		func() error { return send(c, "a1") },
+	)
+}
+
+func mailRun(c *crew) error {
+	post := func(id string) func() error {
+		return func() error {
+			m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice", Content: "text of " + id}
+			_, err := c.post.Send(c.ctx, m)
+			if err == nil {
+				c.ack("mail ", id)
+			}
+			return err
+		}
+	}
+	return steps(post("a2"), post("b1"), func() error { return deliver(c, 10) }, post("b2"),
+		func() error { return deliver(c, 10) }, post("a3"))
+}
+
+func create(c *crew, subject string, on ...muster.TaskID) func() error {
+	return func() error {
+		t, err := c.Create(c.ctx, board.Draft{Subject: subject, BlockedBy: on, CreatedBy: muster.Lead})
+		if err == nil {
+			c.ack("task ", t.ID)
+		}
+		return err
+	}
+}
+
+// step is a step of a task; its acknowledgement is noted with the fence.
+func step(c *crew, f func() (muster.Task, error)) func() error {
+	return func() error {
+		t, err := f()
+		if err == nil {
+			c.ack(t.Status, " ", t.ID)
+		}
+		return err
+	}
+}
+
+func boardRun(c *crew) error {
+	claim := func(id muster.TaskID) func() error {
+		return step(c, func() (muster.Task, error) { return c.Claim(c.ctx, id, board.Claim{Owner: "alice"}) })
+	}
+	return steps(
+		create(c, "one"), create(c, "two", 1), claim(1),
+		step(c, func() (muster.Task, error) { return c.SetLane(c.ctx, 1, 1, "task-1", "abc") }),
+		step(c, func() (muster.Task, error) {
+			return c.BeginLanding(c.ctx, 1, 1, muster.LandingAttempt{Head: "h", Onto: "o"})
+		}),
+		step(c, func() (muster.Task, error) {
+			return c.Complete(c.ctx, 1, 1, board.Outcome{Landed: &muster.Landed{Commit: "c"}, Result: "well"})
+		}),
+		claim(2),
+		step(c, func() (muster.Task, error) { return c.Release(c.ctx, 2, 1, board.Release{Reason: "no"}) }),
+		create(c, "three"), func() error { return c.acks(c.Delete(c.ctx, 3, false), "deleted ", 3) }, create(c, "four"),
+	)
+}
+
+func graphBefore(c *crew) error {
+	return steps(create(c, "1"), create(c, "2", 1), create(c, "3"), create(c, "4", 2))
+}
+
+func graphRun(c *crew) error {
+	return steps(
+		func() error { return did(c.Update(c.ctx, 4, board.Patch{AddBlockers: []muster.TaskID{1, 3}})) },
+		func() error { return did(c.Update(c.ctx, 4, board.Patch{RemoveBlockers: []muster.TaskID{3}})) },
+		step(c, func() (muster.Task, error) { return c.Claim(c.ctx, 1, board.Claim{Owner: "alice"}) }),
+		step(c, func() (muster.Task, error) { return c.Revoke(c.ctx, 1, muster.Lead, "why") }),
+		func() error { return c.acks(c.Delete(c.ctx, 2, true), "deleted ", 2) },
+		step(c, func() (muster.Task, error) { return c.Finish(c.ctx, 1, muster.User, "done") }),
+	)
+}
+
+// boardAfter settles, gives everything to one worker, and looks whether an id came again.
+func boardAfter(c, was *crew) error {
+	had, err := c.List(c.ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Settle(c.ctx); err != nil {
+		return err
+	}
+	time.Sleep(11 * time.Second) // an edge to a task that is gone is waited for so long
+	if err := c.Settle(c.ctx); err != nil {
+		return err
+	}
+	given := map[muster.TaskID]bool{}
+	for id := range muster.TaskID(20) {
+		given[id] = was.knows("task ", id)
+	}
+	for _, t := range had {
+		given[t.ID] = true
+		if t.Owner == "" != (t.Status == muster.Pending || t.Status == muster.NeedsAttention) && t.Status != muster.Completed {
+			return fmt.Errorf("task %d is %s and of %q", t.ID, t.Status, t.Owner)
+		}
+	}
+	fresh, err := c.Create(c.ctx, board.Draft{Subject: "after"})
+	if err != nil {
+		return err
+	}
+	if given[fresh.ID] {
+		return fmt.Errorf("the id %d was given again", fresh.ID)
+	}
+	if got, err := c.Get(c.ctx, 1); err == nil && was.knows(muster.Completed, " ", 1) && got.Status != muster.Completed {
+		return fmt.Errorf("task 1 is %s again", got.Status)
+	}
+	all, err := c.List(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if was.knows("deleted ", t.ID) {
+			return fmt.Errorf("task %d is there again", t.ID)
+		}
+		if t.Owner != "" && t.Open() {
+			if _, err := c.Revoke(c.ctx, t.ID, muster.System, "dead"); err != nil {
+				return err
+			}
+		}
+	}
+	for range 20 {
+		t, more, err := c.ClaimNext(c.ctx, board.Claim{Owner: "carol"})
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if _, err := c.Complete(c.ctx, t.ID, t.Fence, board.Outcome{}); err != nil {
+			return err
+		}
+	}
+	if all, err = c.List(c.ctx); err != nil {
+		return err
+	}
+	told := map[muster.MessageID]bool{}
+	mails, _, err := c.store.Inbox().Peek(c.ctx, muster.Lead, 0, 100)
+	if err != nil {
+		return err
+	}
+	for _, m := range mails {
+		told[m.ID] = true
+	}
+	for _, t := range all {
+		if t.Status != muster.Completed || len(t.Effects) > 0 || len(t.BlockedBy) > 0 {
+			return fmt.Errorf("task %d could not be ended: %+v", t.ID, t)
+		}
+		if !told[muster.MessageID(fmt.Sprintf("done-%d", t.ID))] {
+			return fmt.Errorf("the lead was not told of task %d", t.ID)
+		}
+	}
+	return nil
+}
+
+func requestsRun(c *crew) error {
+	ask := func(id string, k muster.RequestKind) func() error {
+		return func() error {
+			r := muster.Request{ID: muster.RequestID(id), Kind: k, From: "alice", To: muster.Lead, TaskID: 1, Plan: "my plan", Reason: "why"}
+			_, err := c.reqs.Ask(c.ctx, r)
+			if err == nil {
+				c.ack("asked ", id)
+			}
+			return err
+		}
+	}
+	decide := func(id string, yes bool) func() error {
+		return func() error {
+			_, _, err := c.reqs.Decide(c.ctx, muster.RequestID(id), muster.Lead, yes, "so be it")
+			if err == nil {
+				c.ack("decided ", id)
+			}
+			return err
+		}
+	}
+	return steps(ask("00000001", muster.AskPlan), decide("00000001", true), ask("00000002", muster.AskPermission), decide("00000002", false))
+}
+
+// requestsAfter decides the other way: what was decided stays. Each mail is there.
+func requestsAfter(c, was *crew) error {
+	if err := c.reqs.Settle(c.ctx); err != nil {
+		return err
+	}
+	box := func(name muster.Name) map[muster.MessageID]bool {
+		ids := map[muster.MessageID]bool{}
+		mails, _, _ := c.store.Inbox().Peek(c.ctx, name, 0, 100)
+		for _, m := range mails {
+			ids[m.ID] = true
+		}
+		return ids
+	}
+	for id, yes := range map[string]bool{"00000001": true, "00000002": false} {
+		r, err := c.reqs.Get(c.ctx, muster.RequestID(id))
+		if errors.Is(err, muster.ErrNotFound) && !was.knows("asked ", id) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !protocol.Final(r) && !box(muster.Lead)[muster.MessageID("ask-"+id)] {
+			return fmt.Errorf("request %s waits and nobody was asked", id)
+		}
+		decided := protocol.Final(r)
+		if was.knows("decided ", id) && !decided {
+			return fmt.Errorf("request %s waits again", id)
+		}
+		if r, _, err = c.reqs.Decide(c.ctx, r.ID, muster.Lead, !yes, "other"); err != nil {
+			return err
+		}
+		if approved := r.Status == muster.RequestApproved; approved != (yes == decided) {
+			return fmt.Errorf("request %s is %s, it was decided before: %v", id, r.Status, decided)
+		}
+		if id == "00000001" && !box("alice")[muster.MessageID("answer-"+id)] {
+			return fmt.Errorf("the answer to %s was not mailed", id)
+		}
+	}
+	return nil
+}
+
+func rosterRun(c *crew) error {
+	var h *roster.Host
+	return steps(
+		func() (err error) { h, err = c.roster.Join(c.ctx, "one"); return c.acks(err, "life") },
+		func() error {
+			return did(c.roster.Add(c.ctx, muster.Member{Name: "alice", Role: "dev", Host: h.ID(), Prompt: "do"}))
+		},
+		func() error {
+			return did(c.roster.Update(c.ctx, "alice", func(m *muster.Member) { m.Status = muster.Idle }))
+		},
+		func() error { return c.roster.Project(c.ctx) },
+		func() error { return did(c.roster.TakeOver(c.ctx, "alice", h.ID(), "host-9.1")) },
+		func() error { return did(c.roster.Add(c.ctx, muster.Member{Name: "bob", Role: "dev"})) },
+		func() error { return c.roster.Project(c.ctx) },
+	)
+}
+
+// rosterAfter joins under a new life and takes everybody over.
+func rosterAfter(c, was *crew) error {
+	h, err := c.roster.Join(c.ctx, "two")
+	if err != nil {
+		return err
+	}
+	if h.ID() == "host-1.1" && was.knows("life") {
+		return fmt.Errorf("the life %s came twice", h.ID())
+	}
+	all, err := c.roster.List(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if _, err := c.roster.TakeOver(c.ctx, m.Name, m.Host, h.ID()); err != nil {
+			return err
+		}
+	}
+	if err := c.roster.Project(c.ctx); err != nil {
+		return err
+	}
+	doc, err := c.store.Table(muster.TableTeam).Get(c.ctx, "config")
+	if err == nil && !json.Valid(doc.Data) {
+		return fmt.Errorf("config.json says %q", doc.Data)
+	}
+	return nil
+}
+
+func transcriptRun(c *crew) error {
+	t, err := transcript.Open(c.ctx, c.store.Log(), "alice")
+	if err != nil {
+		return err
+	}
+	call := llm.Call{ID: "c1", Name: "shell", Input: json.RawMessage(`{"command":"make"}`)}
+	return steps(
+		func() error { return t.User(c.ctx, []llm.Part{llm.Text{Text: "go"}}, []muster.MessageID{"m1"}) },
+		func() error { c.ack("user"); return nil },
+		func() error {
+			return t.Reply(c.ctx, llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "well"}, call}}, Stop: llm.StopTools})
+		},
+		func() error { c.ack("reply"); return nil },
+		func() error { return t.Mark(c.ctx, "started") },
+		func() error { return t.Result(c.ctx, llm.Result{ID: "c1", Parts: []llm.Part{llm.Text{Text: "made"}}}) },
+		func() error { c.ack("result"); return nil },
+		func() error { return t.Fresh(c.ctx) },
+		func() error { return t.User(c.ctx, []llm.Part{llm.Text{Text: "anew"}}, nil) },
+	)
+}
+
+// transcriptAfter goes on at the turn that was acknowledged.
+func transcriptAfter(c, was *crew) error {
+	t, err := transcript.Open(c.ctx, c.store.Log(), "alice")
+	if err != nil {
+		return err
+	}
+	open := t.Unanswered()
+	if was.knows("user") && !t.Delivered("m1") {
+		return errors.New("a delivered mail is not delivered any more")
+	}
+	if was.knows("result") && len(open) > 0 {
+		return errors.New("an answered call is unanswered")
+	}
+	for _, call := range open {
+		if err := t.Result(c.ctx, llm.Result{ID: call.ID, Parts: []llm.Part{llm.Text{Text: "interrupted"}}}); err != nil {
+			return err
+		}
+	}
+	if err := t.User(c.ctx, []llm.Part{llm.Text{Text: "after"}}, []muster.MessageID{"m2"}); err != nil {
+		return err
+	}
+	again, err := transcript.Open(c.ctx, c.store.Log(), "alice")
+	if err != nil {
+		return err
+	}
+	if !again.Delivered("m2") || fmt.Sprint(again.Messages()) != fmt.Sprint(t.Messages()) {
+		return errors.New("what was read again is another conversation")
+	}
+	return nil
+}
+
+func runRun(c *crew) error {
+	var rev muster.Rev
+	record := func(r muster.Run) func() error {
+		return func() error {
+			data, err := muster.Encode(r)
+			if err != nil {
+				return err
+			}
+			return put(c, muster.TableTeam, "run", string(data), &rev)()
+		}
+	}
+	r := muster.Run{Team: "t", Goal: strings.Repeat("a goal ", 90), Target: "main", Cap: 3}
+	ended := r
+	ended.EndedAt = 7
+	return steps(record(r), record(ended), record(muster.Run{Team: "t", Goal: "another"}))
+}
+
+// indexRun does with the lanes' index and a file beside it what rooms do that have no table: Create, Replace, Truncate,
+// Rename, Remove.
+func indexRun(c *crew) error {
+	d := home.Dir(simRoot)
+	replace := func(n int) func() error {
+		return func() error {
+			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))), "index ", n)
+		}
+	}
+	note := d.Worktrees() + "/note"
+	moved := d.Team() + "/archive/note"
+	return steps(replace(1), replace(2),
+		func() error { return c.acks(c.files.Create(note, []byte("12345")), "created") },
+		func() error { return c.acks(c.files.Truncate(note, 3), "cut") },
+		func() error { return c.acks(c.files.Rename(note, moved), "moved") },
+		replace(3),
+		func() error { return c.acks(c.files.Remove(moved), "removed") },
+	)
+}
+
+func indexAfter(c, was *crew) error {
+	d := home.Dir(simRoot)
+	read := func(path string) string {
+		f, err := c.files.FS().OpenFile(path, os.O_RDONLY, 0)
+		if err != nil {
+			return ""
+		}
+		defer f.Close()
+		b := make([]byte, 100)
+		n, _ := f.Read(b)
+		return string(b[:n])
+	}
+	index, last := read(d.Index()), 0
+	for n := range 4 {
+		if was.knows("index ", n) {
+			last = n
+		}
+	}
+	may := []string{}
+	for n := last; n <= min(last+1, 3); n++ {
+		if n == 0 {
+			may = append(may, "")
+		} else {
+			may = append(may, fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))
+		}
+	}
+	if !slices.Contains(may, index) {
+		return fmt.Errorf("the index says %q, and may say %q", index, may)
+	}
+	old, moved := read(d.Worktrees()+"/note"), read(d.Team()+"/archive/note")
+	switch {
+	case was.knows("removed") && moved != "", was.knows("moved") && !was.knows("removed") && moved != "123" && moved != "",
+		was.knows("moved") && old != "", was.knows("cut") && !was.knows("moved") && old != "123" && moved != "123",
+		was.knows("created") && old == "" && moved == "" && !was.knows("moved"):
+		return fmt.Errorf("the note says %q, moved %q", old, moved)
+	}
+	return c.files.Replace(d.Index(), []byte(`{}`))
+}
+
+// newDisk is an empty disk with the repository's root.
+func newDisk() *simfs.FS {
+	sim := simfs.New()
+	if err := sim.Mkdir(simRoot, 0o700); err != nil {
+		panic(err)
+	}
+	sim.Settle()
+	return sim
+}
