@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Formats, vets, lints, builds for other systems, and runs all tests with the race detector.
-# Needs Go, git and a C compiler (for the race detector); fetches the rest itself.
+# Needs Go, git, tmux (without it the terminal's tests are skipped) and a C compiler (for the race detector); fetches the
+# rest itself.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -32,5 +33,8 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   fi
   echo "no C compiler here: the tests run without the race detector"
   race=
+fi
+if [ "${CI:-}" = true ] && ! command -v tmux >/dev/null; then # the conversation is tested in a real terminal
+  (apt-get update -qq && apt-get install -y -qq tmux) >/dev/null
 fi
 go test $race -count=1 -timeout 9m ./...

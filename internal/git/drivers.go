@@ -28,6 +28,8 @@ var always = []setting{
 	{"maintenance.auto", "false"},
 	{"core.fsync", "committed,reference,-loose-object"},
 	{"core.fsyncMethod", "fsync"},
+	{"checkout.workers", "4"}, // a checkout waits for the disk more than for the processor
+	{"checkout.thresholdForParallelism", "100"},
 	{"core.quotePath", "false"},
 	{"core.safecrlf", "false"},
 	{"i18n.commitEncoding", "utf-8"},

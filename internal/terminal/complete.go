@@ -1,0 +1,67 @@
+package terminal
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// complete is Tab. It gives what to show above the prompt, if again (the second Tab in a row) finds several.
+func (s *screen) complete(again bool) string {
+	if s.options.Complete == nil {
+		return ""
+	}
+	text, cursor := s.input.value(), s.input.offset()
+	from, candidates := s.options.Complete(text, cursor)
+	if len(candidates) == 0 || from < 0 || from > cursor {
+		return ""
+	}
+	if put := common(candidates); len(candidates) == 1 || len(put) > cursor-from {
+		start := s.input.cursor
+		for n := cursor; start > 0 && n > from; start-- {
+			n -= len(s.input.text[start-1].text)
+		}
+		s.input.replace(start, s.input.cursor, clusters(clean(put)))
+		return ""
+	}
+	if !again {
+		return ""
+	}
+	return inColumns(candidates, s.width-1)
+}
+
+// common is the longest prefix of all, cut at a whole character.
+func common(all []string) string {
+	prefix := []rune(all[0])
+	for _, s := range all[1:] {
+		other := []rune(s)
+		n := 0
+		for n < len(prefix) && n < len(other) && prefix[n] == other[n] {
+			n++
+		}
+		prefix = prefix[:n]
+	}
+	return string(prefix)
+}
+
+// inColumns lays words out like ls: down, then right.
+func inColumns(words []string, width int) string {
+	const gap = 2
+	widest := 0
+	shown := make([]string, len(words))
+	for i, w := range words {
+		shown[i] = strings.TrimSpace(strings.ReplaceAll(clean(w), "\n", " "))
+		widest = max(widest, ansi.StringWidthWc(shown[i]))
+	}
+	across := max(1, (width+gap)/(widest+gap))
+	down := (len(shown) + across - 1) / across
+	var b strings.Builder
+	for y := range down {
+		line := ""
+		for x := y; x < len(shown); x += down {
+			line += shown[x] + strings.Repeat(" ", widest+gap-ansi.StringWidthWc(shown[x]))
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}

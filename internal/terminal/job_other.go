@@ -1,0 +1,5 @@
+//go:build !unix
+
+package terminal
+
+func jobControl() bool { return false }

@@ -1,0 +1,220 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// keyboard drives the model without a terminal.
+type keyboard struct {
+	*screen
+	events []Event
+}
+
+func newKeyboard(o Options) *keyboard {
+	k := &keyboard{}
+	k.screen = newScreen(o, newQueue(), nil, func(e Event) { k.events = append(k.events, e) })
+	k.resize(80, 24)
+	return k
+}
+
+var named = map[string]tea.Key{
+	"enter": {Code: tea.KeyEnter}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "tab": {Code: tea.KeyTab},
+	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
+	"backspace": {Code: tea.KeyBackspace}, "delete": {Code: tea.KeyDelete}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
+	"ctrl+left": {Code: tea.KeyLeft, Mod: tea.ModCtrl}, "ctrl+right": {Code: tea.KeyRight, Mod: tea.ModCtrl}, "esc": {Code: tea.KeyEscape},
+	"alt+backspace": {Code: tea.KeyBackspace, Mod: tea.ModAlt},
+}
+
+// press presses keys: <ctrl+a> is one, all else is typed.
+func (k *keyboard) press(keys string) {
+	for keys != "" {
+		if name, rest, ok := strings.Cut(keys[1:], ">"); ok && keys[0] == '<' {
+			key, known := named[name]
+			if mod, letter, ok := strings.Cut(name, "+"); ok && !known {
+				key = tea.Key{Code: []rune(letter)[0], Mod: map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt}[mod]}
+			}
+			k.Update(tea.KeyPressMsg(key))
+			keys = rest
+			continue
+		}
+		r := []rune(keys)[0]
+		k.Update(tea.KeyPressMsg(tea.Key{Code: r, Text: string(r)}))
+		keys = keys[len(string(r)):]
+	}
+}
+
+func TestEditing(t *testing.T) {
+	for _, c := range []struct{ keys, want string }{ // the cursor is |
+		{"abc<left><left>x", "ax|bc"},
+		{"abc<home>x<end>y", "xabcy|"},
+		{"abc<ctrl+a>x<ctrl+e>y", "xabcy|"},
+		{"one two<alt+b><ctrl+k>", "one |"},
+		{"one two<alt+b><alt+b><alt+f>x", "onex| two"},
+		{"one two<ctrl+left><ctrl+u>", "|two"},
+		{"one two<ctrl+left><ctrl+left><ctrl+right><delete>", "one|two"},
+		{"one a-b<ctrl+w>", "one |"},
+		{"one a-b<alt+backspace>", "one a-|"},
+		{"one two<ctrl+w><ctrl+y><ctrl+y>", "one twotwo|"},
+		{"abc<ctrl+b><ctrl+b><ctrl+d>", "a|c"},
+		{"abc<ctrl+t>", "acb|"},
+		{"one two<ctrl+a><alt+d>", "| two"},
+		{"a<alt+enter>b<ctrl+j>c<up><ctrl+a>x", "a\nx|b\nc"},
+		{"abc<alt+enter>d<up><right><right>x", "abcx|\nd"},
+		{"ab<alt+enter>cd<ctrl+u><backspace>", "ab|"},
+		{"ab<alt+enter>cd<up><ctrl+e><ctrl+k>", "ab|cd"},
+		{"e\u0301x<left><backspace>", "|x"},
+		{"x\U0001F468\u200d\U0001F469y<left><left>z", "xz|\U0001F468\u200d\U0001F469y"},
+		{"abc<ctrl+c>d", "d|"},
+		{"<ctrl+x><esc>a", "a|"},
+	} {
+		k := newKeyboard(Options{})
+		k.press(c.keys)
+		b := &k.input
+		got := shownValue(b.text[:b.cursor]) + "|" + shownValue(b.text[b.cursor:])
+		if got != c.want {
+			t.Errorf("%s gives %q, want %q", c.keys, got, c.want)
+		}
+	}
+}
+
+func shownValue(text []cluster) string {
+	b := buffer{text: text}
+	return b.value()
+}
+
+func TestEvents(t *testing.T) {
+	k := newKeyboard(Options{})
+	k.press("one<enter> <enter><ctrl+c>x<ctrl+c><ctrl+c><ctrl+d>")
+	want := []Event{Line{"one"}, Interrupt{}, Interrupt{}, Closed{}}
+	if fmt.Sprint(k.events) != fmt.Sprint(want) {
+		t.Errorf("events %v, want %v", k.events, want)
+	}
+	items, _ := k.queue.take()
+	if len(items) != 1 || items[0] != (item{kind: echoed, text: "> one"}) {
+		t.Errorf("in the scrollback: %v", items)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	k := newKeyboard(Options{History: []string{"a one", "b one\nmore", "b one\nmore", "c"}})
+	for _, c := range []struct{ keys, want string }{
+		{"draft<up>", "c"},
+		{"<up>", "b one\nmore"}, // the same line twice in a row is kept once
+		{"<up><up>", "a one"},   // through the rows of one line
+		{"<up>", "a one"},
+		{"<down><down>", "c"},
+		{"<down>", "draft"},
+		{"<down>", "draft"},
+		{"<ctrl+c>new<enter><up>", "new"},
+		{"<ctrl+r>one", "b one\nmore"},
+		{"<ctrl+r>", "a one"},
+		{"<ctrl+r>", "a one"},
+		{"<ctrl+g>", "new"},
+		{"<ctrl+r>one<ctrl+e>!", "b one!\nmore"},
+		{"<ctrl+c><ctrl+r>zzz<ctrl+c>x", "x"},
+	} {
+		k.press(c.keys)
+		if got := k.input.value(); got != c.want {
+			t.Errorf("after %s: %q, want %q", c.keys, got, c.want)
+		}
+	}
+}
+
+func TestPasteIsSubmittedWhole(t *testing.T) {
+	k := newKeyboard(Options{})
+	big := strings.Repeat("\tx := 1\r\n", 5000) + "\x1b[31mend"
+	k.press("a ")
+	k.Update(tea.PasteMsg{Content: big})
+	k.press(" b")
+	if v := k.View().Content; !strings.Contains(v, "> a [5001 lines pasted] b") {
+		t.Errorf("shown: %.200q", v)
+	}
+	k.press("<enter>")
+	want := Line{"a " + strings.Repeat("\tx := 1\n", 5000) + "[31mend b"}
+	if len(k.events) != 1 || k.events[0] != want {
+		t.Errorf("submitted: %.100v", k.events)
+	}
+	k.press("<up>")
+	if k.input.value() != want.Text {
+		t.Error("the history gives something else back")
+	}
+}
+
+func TestCompleting(t *testing.T) {
+	k := newKeyboard(Options{Complete: completeNames})
+	for _, c := range []struct{ keys, want string }{
+		{"x b<tab>", "x bob"},
+		{"<ctrl+c>日 al!<left><tab>", "日 ali!"},
+		{"c<tab>", "日 alice!"},
+		{"<ctrl+c>z<tab>", "z"},
+	} {
+		k.press(c.keys)
+		if got := k.input.value(); got != c.want {
+			t.Errorf("after %s: %q, want %q", c.keys, got, c.want)
+		}
+	}
+	if items, _ := k.queue.take(); len(items) != 0 {
+		t.Errorf("shown after one Tab: %v", items)
+	}
+	k.press("<ctrl+c>al<tab><tab>")
+	if items, _ := k.queue.take(); len(items) != 1 || items[0].text != "alice  alina\n" {
+		t.Errorf("shown after two: %v", items)
+	}
+	if got := inColumns([]string{"a", "bb", "c", "dd", "e"}, 10); got != "a   c   e\nbb  dd\n" {
+		t.Errorf("in columns: %q", got)
+	}
+}
+
+// The view leaves room above it: what is inserted there must not push parts of it out of the screen.
+func TestViewIsNeverTooHigh(t *testing.T) {
+	for _, height := range []int{1, 2, 3, 5, 10, 24, 60} {
+		k := newKeyboard(Options{})
+		k.resize(40, height)
+		k.status = strings.Split(strings.Repeat("member\n", 30), "\n")
+		k.stream.add("growing", 39)
+		k.Update(tea.PasteMsg{Content: strings.Repeat("row\n", 7) + strings.Repeat("x", 400)})
+		for range 12 {
+			v := k.View()
+			rows := strings.Split(v.Content, "\n")
+			if len(rows) > k.highest() || v.Cursor.Y >= len(rows) || v.Cursor.X >= 40 {
+				t.Errorf("height %d: %d rows, cursor %d,%d", height, len(rows), v.Cursor.X, v.Cursor.Y)
+			}
+			k.press("<up>")
+		}
+	}
+}
+
+// A streamed line is not cut by what others print, unless its end does not come.
+func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
+	now := time.Unix(0, 0)
+	k := newKeyboard(Options{})
+	k.now = func() time.Time { return now }
+	step := func(i item, want string) {
+		t.Helper()
+		k.take(i)
+		if got := strings.Join(k.rows, "|"); got != want {
+			t.Errorf("after %q: %q, want %q", i.text, got, want)
+		}
+		k.rows = nil
+	}
+	step(item{streamed, "one "}, "")
+	step(item{printed, "event"}, "")
+	step(item{echoed, "> typed"}, "> typed")
+	step(item{streamed, "two\nthree"}, "one two|event")
+	step(item{printed, "event"}, "")
+	step(item{kind: flushed}, "three|event")
+	step(item{printed, "event"}, "event")
+
+	step(item{streamed, "slow"}, "")
+	step(item{printed, "event"}, "")
+	k.Update(statusMsg{})
+	step(item{kind: echoed, text: "."}, ".")
+	now = now.Add(statusEvery)
+	k.Update(statusMsg{})
+	step(item{kind: echoed, text: "."}, "event|.")
+}

@@ -1,0 +1,119 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestCleaning(t *testing.T) {
+	for _, c := range []struct{ name, in, colour, plain string }{
+		{"colour stays", "a\x1b[1;31mb\x1b[mc", "a\x1b[1;31mb\x1b[mc\x1b[m", "abc"},
+		{"cursor and erase go", "a\x1b[2Jb\x1b[10;10Hc\x1b[?1049hd", "abcd", "abcd"},
+		{"title and link go", "a\x1b]0;title\ab\x1b]8;;http://x\x1b\\c", "abc", "abc"},
+		{"device strings go", "a\x1bP$qm\x1b\\b\x1bcc", "abc", "abc"},
+		{"a sequence without its end", "ab\x1b[3", "ab", "ab"},
+		{"8-bit controls go", "a\u009b31mb\u0085c", "a31mbc", "a31mbc"},
+		{"bidi overrides go", "a\u202eb\u2066c\u2069", "abc", "abc"},
+		{"marks of writing direction stay", "a\u200fb", "a\u200fb", "a\u200fb"},
+		{"bell, backspace, return go", "a\a\b\rb", "ab", "ab"},
+		{"broken UTF-8", "a\xffb", "a\uFFFDb", "a\uFFFDb"},
+		{"tabs are blanks", "a\tb", "a    b", "a    b"},
+	} {
+		// a reset at the row's end is paint's own, where the colour was left on
+		if got := strings.Join(paint(c.in, 79, true), "|"); got != strings.TrimSuffix(c.colour, "\x1b[m") && got != c.colour {
+			t.Errorf("%s: in colour %q, want %q", c.name, got, c.colour)
+		}
+		if got := strings.Join(paint(c.in, 79, false), "|"); got != c.plain {
+			t.Errorf("%s: plain %q, want %q", c.name, got, c.plain)
+		}
+	}
+}
+
+func TestWrapping(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"", []string{""}},
+		{"one two three", []string{"one two", "three"}},
+		{"one two   three", []string{"one two", "three"}},
+		{"12345678 x", []string{"12345678", "x"}},
+		{"1234567890", []string{"12345678", "90"}},
+		{"  1234567890", []string{"  123456", "7890"}},
+		{"日本語日本語", []string{"日本語日", "本語"}},
+		{"a\nb\n\nc\n", []string{"a", "b", "", "c"}},
+		{"\x1b[31mred and blue\x1b[m", []string{"\x1b[31mred and\x1b[m", "\x1b[31mblue\x1b[m"}},
+	} {
+		if diff := cmp.Diff(c.want, paint(c.in, 8, true)); diff != "" {
+			t.Errorf("%q: %s", c.in, diff)
+		}
+	}
+}
+
+var anyText = rapid.StringOf(rapid.SampledFrom([]rune("abc xyz  -.\t\n日本\u0301\U0001F44D\u200d\u202e\x1b[1m")))
+
+// Whatever the pieces that a text comes in: the rows are the same, none is too wide, and no character is lost.
+func TestStreamedRowsDoNotDependOnThePieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := anyText.Draw(t, "text")
+		width := rapid.IntRange(4, 20).Draw(t, "width")
+		var whole stream
+		want := append(whole.add(text, width), whole.flush()...)
+
+		var s stream
+		var got []string
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			got = append(got, s.add(rest[:n], width)...)
+			rest = rest[n:]
+		}
+		got = append(got, s.flush()...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("in pieces: %s", diff)
+		}
+		for _, row := range got {
+			if ansi.StringWidthWc(row) > width {
+				t.Fatalf("%q is wider than %d", row, width)
+			}
+		}
+		blanks := strings.NewReplacer(" ", "", "\n", "", "\t", "")
+		if a, b := blanks.Replace(clean(text)), blanks.Replace(strings.Join(got, "")); a != b {
+			t.Fatalf("lost characters: %q of %q", b, a)
+		}
+	})
+}
+
+// The rows of the input hold all of the text, and the cursor is where its character is.
+func TestLayout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b buffer
+		b.insert(clean(anyText.Draw(t, "text")))
+		b.cursor = rapid.IntRange(0, len(b.text)).Draw(t, "cursor")
+		width := rapid.IntRange(8, 20).Draw(t, "width")
+		l := lay(&b, 2, width)
+		at := 0
+		for i, r := range l.rows {
+			if r.start < at || r.start > at+1 || r.end < r.start {
+				t.Fatalf("row %d is %v after %d", i, r, at)
+			}
+			if r.start == at+1 && b.text[at].text != "\n" {
+				t.Fatalf("%q is in no row", b.text[at].text)
+			}
+			if row := strings.TrimRight(shown(b.text[r.start:r.end]), " "); ansi.StringWidthWc(row) > width-2 {
+				t.Fatalf("%q is wider than %d", row, width-2)
+			}
+			at = r.end
+		}
+		if at != len(b.text) {
+			t.Fatalf("the rows end at %d of %d", at, len(b.text))
+		}
+		r := l.rows[l.y]
+		if b.cursor < r.start || b.cursor > r.end || l.x != 2+columns(b.text[r.start:b.cursor]) {
+			t.Fatalf("the cursor %d is at %d,%d in %v", b.cursor, l.x, l.y, l.rows)
+		}
+	})
+}
