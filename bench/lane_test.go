@@ -1,0 +1,62 @@
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	root "muster"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/home"
+	"muster/internal/worktree"
+)
+
+// BenchmarkLane is a lane in a repository of 5,000 files beside plain `git worktree add`, both new each time.
+func BenchmarkLane(b *testing.B) {
+	ctx := b.Context()
+	w := newWorld(b, 5_000)
+	for _, kv := range [][2]string{{"HOME", filepath.Join(w.base, "home")}, {"GIT_CONFIG_NOSYSTEM", "1"}} {
+		b.Setenv(kv[0], kv[1])
+	}
+	s, j := w.open()
+	lanes := need(worktree.Open(need(git.Open(ctx, w.root))(b), durable.New(durable.OS{}), home.Dir(w.root), j, s.Log(), worktree.Options{}))(b)
+	workers := []int{0, 2, 4}
+	var ours samples
+	plain := map[int]*samples{}
+	ways := []func(i int){func(i int) {
+		name := root.Name(fmt.Sprintf("lane-%d", i))
+		start := time.Now()
+		need(lanes.Create(ctx, name, 0, "HEAD"))(b)
+		ours.took(start)
+		must(b, lanes.Remove(ctx, name, true))
+	}}
+	for _, n := range workers {
+		plain[n] = new(samples)
+		ways = append(ways, func(i int) {
+			dir := filepath.Join(w.base, "plain")
+			args := []string{"worktree", "add", "-q", "--no-track", "-b", fmt.Sprintf("plain-%d-%d", n, i), dir}
+			if n > 0 {
+				args = append([]string{"-c", fmt.Sprintf("checkout.workers=%d", n), "-c", "checkout.thresholdForParallelism=100"}, args...)
+			}
+			start := time.Now()
+			w.git(args...)
+			plain[n].took(start)
+			w.git("worktree", "remove", "--force", dir)
+		})
+	}
+	for i := range rounds {
+		for k := range ways { // another one begins each time: none always follows the same clearing away
+			ways[(i+k)%len(ways)](i)
+		}
+	}
+	report(b, "5000", figure{what: "a lane in a repository of 5,000 files", unit: "ms", ours: ours.median(), limit: plain[0].median(),
+		beside: plain[0].median(), is: "plain `git worktree add`"})
+	for _, n := range workers[1:] {
+		report(b, fmt.Sprintf("workers-%d", n), figure{what: fmt.Sprintf("plain `git worktree add` with `checkout.workers=%d`", n), unit: "ms",
+			ours: plain[n].median(), beside: plain[0].median(), is: "without"})
+	}
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// run is what one run of a program cost.
+type run struct {
+	first float64 // ms from its start to its first request
+	gap   float64 // ms from the end of a reply to the next request, the median
+	cpu   float64 // seconds, with all its children
+	peak  float64 // MB, until its end
+	guard float64 // MB, the same of the child that lives as long as it does; 0 without one
+	size  float64 // KB of the first request
+}
+
+// measure runs a program that asks the server so many times and one more.
+func (w *world) measure(s *server, turns int, program string, args ...string) (r run) {
+	w.tb.Helper()
+	s.forget()
+	c := w.command(program, args...)
+	c.Env = append(c.Env, s.env()...)
+	log := need(os.CreateTemp(w.tb.TempDir(), ""))(w.tb)
+	defer log.Close()
+	c.Stdout, c.Stderr = log, log
+	// Asked of the living process: the usage that the system tells afterwards counts the memory of whoever started it.
+	pid, peaks := make(chan int, 1), make(chan [2]float64, 1)
+	s.mu.Lock()
+	s.onEach = func(_ string, n int) {
+		if n == turns {
+			go func(p int) { peaks <- watchPeaks(p) }(<-pid)
+		}
+	}
+	s.mu.Unlock()
+	start := time.Now()
+	must(w.tb, c.Start())
+	pid <- c.Process.Pid
+	if err := c.Wait(); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		w.tb.Fatalf("%s: %v\n%s", strings.Join(c.Args, " "), err, text)
+	}
+	all := s.visits("lead")
+	if len(all) != turns+1 {
+		w.tb.Fatalf("%s asked %d times, not %d", program, len(all), turns+1)
+	}
+	var gaps samples
+	for i, v := range all[1:] {
+		gaps.add(ms(v.came.Sub(all[i].left)))
+	}
+	r.first, r.gap, r.size = ms(all[0].came.Sub(start)), gaps.median(), float64(all[0].bytes)/1024
+	r.cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+	peak := <-peaks
+	r.peak, r.guard = peak[0], peak[1]
+	return r
+}
+
+// BenchmarkRun is a whole run of 50 turns of one `true` each, with nobody but the lead. muster and the
+// bare program take turns, each time in a new repository.
+func BenchmarkRun(b *testing.B) {
+	const n = 50
+	s := serve(b, turns(n))
+	var ours, theirs []run
+	for range rounds {
+		ours = append(ours, newWorld(b, 1).measure(s, n, muster, "run", "--teammates", "0", "call true"))
+		theirs = append(theirs, newWorld(b, 1).measure(s, n, bare, "call true"))
+	}
+	median := func(all []run, of func(run) float64) float64 {
+		var s samples
+		for _, r := range all {
+			s.add(of(r))
+		}
+		return s.median()
+	}
+	for _, f := range []struct {
+		name, what, unit string
+		limit            float64
+		of               func(run) float64
+	}{
+		{"first", "start to first request", "ms", 60, func(r run) float64 { return r.first }},
+		{"gap", "reply ends to next request leaves, transcript synced", "ms", 5, func(r run) float64 { return r.gap }},
+		{"cpu", "CPU for the run, with all that it starts", "s", 0.5, func(r run) float64 { return r.cpu }},
+		{"peak", "peak memory, with the guard process", "MB", 40, func(r run) float64 { return r.peak + r.guard }},
+		{"guard", "... of it the guard process", "MB", 0, func(r run) float64 { return r.guard }},
+		{"lead", "first request of the lead", "KB", 16, func(r run) float64 { return r.size }},
+	} {
+		report(b, f.name, figure{what: f.what, unit: f.unit, ours: median(ours, f.of), limit: f.limit, beside: median(theirs, f.of), is: "bare"})
+	}
+}
+
+// watchPeaks looks at a process that waits for a reply, and at the child that it then has, until it ends, and returns
+// the peaks of both in MB.
+func watchPeaks(pid int) (peaks [2]float64) {
+	pids := append([]int{pid}, children(pid)...)
+	for alive := true; alive; time.Sleep(time.Millisecond) {
+		for i, p := range pids[:min(2, len(pids))] {
+			m := memory(p, "VmHWM")
+			peaks[i] = max(peaks[i], m)
+			alive = alive && (i > 0 || m > 0)
+		}
+	}
+	return peaks
+}
+
+// children are the processes whose parent is pid.
+func children(pid int) (pids []int) {
+	var data []byte
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, e := range entries {
+		more, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, e.Name()))
+		data = append(append(data, ' '), more...)
+	}
+	for _, f := range strings.Fields(string(data)) {
+		if n, err := strconv.Atoi(f); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+// memory is a field of a process's status in MB; 0 when it is gone.
+func memory(pid int, field string) float64 {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}

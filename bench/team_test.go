@@ -1,0 +1,169 @@
+//go:build linux
+
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster/journal"
+)
+
+// crew is a script in which the lead spawns so many teammates and waits. Each says a word and is idle; one that gets a
+// task completes it without a change.
+func crew(n int) string {
+	var b strings.Builder
+	b.WriteString("speakers:\n  lead:\n")
+	const batch = 100
+	for i := range n {
+		if i%batch == 0 {
+			b.WriteString("    - do:\n")
+		}
+		fmt.Fprintf(&b, "        - spawn_teammate: {name: t%d, role: coder, prompt: Wait for tasks.}\n", i)
+	}
+	b.WriteString("    - do: [{wait: {for: landing}}]\n      until: The end of all days\n")
+	b.WriteString("  coder:\n    - say: Ready.\n")
+	b.WriteString("scenes:\n  - cue: '(?m)^Task #(?P<id>\\d+): '\n    who: [coder]\n    turns:\n" +
+		"      - do: [{complete_task: {task_id: \"${number:id}\", summary: There was nothing to do.}}]\n      - say: Done.\n")
+	return b.String()
+}
+
+// team is a run with idle teammates, in a process of its own.
+type team struct {
+	*world
+	server *server
+	cmd    *exec.Cmd
+	log    *os.File
+}
+
+// hire starts a run with so many teammates and waits until all are idle.
+func (w *world) hire(n int) *team {
+	w.tb.Helper()
+	t := &team{world: w, server: serve(w.tb, crew(n)), log: need(os.CreateTemp(w.tb.TempDir(), ""))(w.tb)}
+	// Somebody outside the team has a task in hand, or there was nothing for the lead to wait for.
+	w.muster("task", "add", "an open end")
+	w.muster("task", "claim", "1", "--as", "visitor")
+	t.cmd = w.command(muster, "run", "--teammates", strconv.Itoa(n), "wait for tasks")
+	t.cmd.Env = append(append(t.cmd.Env, t.server.env()...), "MUSTER_IDLE_TIMEOUT=0")
+	t.cmd.Stdout, t.cmd.Stderr = t.log, t.log
+	must(w.tb, t.cmd.Start())
+	w.tb.Cleanup(t.stop)
+	t.await("all are idle", func() bool { return t.count(journal.MemberIdle, "t") >= n })
+	return t
+}
+
+func (t *team) stop() {
+	_ = t.cmd.Process.Signal(syscall.SIGTERM)
+	_ = t.cmd.Wait()
+	t.log.Close()
+}
+
+// await waits until something is so; five minutes at most.
+func (t *team) await(what string, is func() bool) {
+	t.tb.Helper()
+	for start := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > 5*time.Minute {
+			text, _ := os.ReadFile(t.log.Name())
+			t.tb.Fatalf("it never came that %s\n%s", what, text[max(0, len(text)-2000):])
+		}
+	}
+}
+
+// count is how many events of a kind there are of members whose name begins so.
+func (t *team) count(kind, member string) (n int) {
+	data, _ := os.ReadFile(filepath.Join(t.root, ".team", "events.jsonl"))
+	for line := range bytes.Lines(data) {
+		if bytes.Contains(line, []byte(`"event":"`+kind+`"`)) && bytes.Contains(line, []byte(`"member":"`+member)) {
+			n++
+		}
+	}
+	return n
+}
+
+// cpu is the time that the processor has spent on a process and its guard, in seconds.
+func (t *team) cpu() (seconds float64) {
+	for _, pid := range t.processes() {
+		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, rest, _ := strings.Cut(string(data), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 15 {
+			continue
+		}
+		for _, f := range fields[11:15] { // its own and its dead children's, in ticks of 10 ms
+			ticks, _ := strconv.ParseFloat(f, 64)
+			seconds += ticks / 100
+		}
+	}
+	return seconds
+}
+
+// BenchmarkTeammates is 1,000 idle teammates in one process, each after a turn of its own.
+func BenchmarkTeammates(b *testing.B) {
+	const n = 1_000
+	one := newWorld(b, 1).hire(1)
+	alone := one.rest()
+	report(b, "request", figure{what: "first request of a teammate", unit: "KB", ours: float64(one.server.visits("t0")[0].bytes) / 1024, limit: 12})
+	one.stop()
+
+	t := newWorld(b, 1).hire(n)
+	all := t.rest()
+	report(b, "memory", figure{what: "1,000 idle teammates, with the guard process", unit: "MB", ours: all.memory, limit: 100, beside: alone.memory, is: "one"})
+	report(b, "peak", figure{what: "... while they came, at most", unit: "MB", ours: all.peak, beside: alone.peak, is: "one"})
+	report(b, "each", figure{what: "each further teammate", unit: "MB", ours: (all.memory - alone.memory) / (n - 1), limit: 1})
+	report(b, "processes", figure{what: "processes of 1,000 idle teammates", unit: "processes", ours: all.processes, limit: alone.processes,
+		beside: alone.processes, is: "one; a guard is one of them"})
+	report(b, "idle", figure{what: "CPU of 1,000 idle teammates", unit: "ms a second", ours: all.cpu, limit: 10, beside: alone.cpu, is: "one"})
+	asked := t.woken()
+	t.muster("task", "add", "one more")
+	t.await("the task is done", func() bool { return t.count(journal.TaskCompleted, "t") > 0 })
+	time.Sleep(time.Second)
+	woken := t.woken() - asked
+	report(b, "wake", figure{what: "teammates of 1,000 that one new task wakes", unit: "members", ours: float64(woken), limit: 1})
+}
+
+// rested is what an idle team costs, all of its processes together.
+type rested struct {
+	memory, peak float64 // MB
+	cpu          float64 // ms a second
+	processes    float64
+}
+
+// rest looks at an idle team for ten seconds, after five in which what its last turns left is collected.
+func (t *team) rest() (r rested) {
+	const seconds = 10
+	time.Sleep(5 * time.Second)
+	before := t.cpu()
+	time.Sleep(seconds * time.Second)
+	r.cpu = 1000 * (t.cpu() - before) / seconds
+	for _, pid := range t.processes() {
+		r.memory += memory(pid, "VmRSS")
+		r.peak += memory(pid, "VmHWM")
+		r.processes++
+	}
+	return r
+}
+
+// processes are the team's own process and its children: its guard.
+func (t *team) processes() []int {
+	return append([]int{t.cmd.Process.Pid}, children(t.cmd.Process.Pid)...)
+}
+
+// woken is how many teammates have asked more than once.
+func (t *team) woken() (n int) {
+	t.server.mu.Lock()
+	defer t.server.mu.Unlock()
+	for who, visits := range t.server.asked {
+		if who != "lead" && len(visits) > 1 {
+			n++
+		}
+	}
+	return n
+}
