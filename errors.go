@@ -41,6 +41,7 @@ func (e *Error) WithHint(f string, a ...any) *Error {
 	return &c
 }
 
+// Error is Message, or what stands for it; the hint is not in it.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return string(e.Code)
@@ -48,6 +49,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
+// Unwrap is Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is matches by code, so that errors.Is(err, ErrStale) works for every *Error with that code.

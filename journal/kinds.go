@@ -5,11 +5,12 @@ package journal
 //
 // The run.
 const (
-	RunStarted = "run.started" // goal, target
-	RunResumed = "run.resumed" // goal, target
-	RunEnded   = "run.ended"   // text: the summary's first line; code: the exit code
-	RunNote    = "run.note"    // text: said once, such as that uncommitted changes are part of no lane
-	CheckBase  = "check.base"  // result: "ok", "red" or "cannot run"; seconds; command
+	RunStarted   = "run.started"   // goal, target
+	RunResumed   = "run.resumed"   // goal, target
+	RunEnded     = "run.ended"     // text: the summary's first line; code: the exit code
+	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
+	CheckStarted = "check.started" // command: runs on the base now
+	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command
 )
 
 // Members.

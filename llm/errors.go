@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Kind says what to do about an error.
+// Kind says what to do about an error. What is to be done is done by package steady and by the team: a Model only says
+// which it is.
 type Kind string
 
 const (
-	// Overloaded: the provider cannot now, or cannot be reached. Again after After, or with backoff.
+	// Overloaded: the provider cannot now, or cannot be reached. Asked again after After, or with backoff.
 	Overloaded Kind = "overloaded"
-	// Limited: too much was asked for. With After everybody who shares the key waits
-	// that long; After 0 is a spend limit: the team pauses.
+	// Limited: a rate limit, or the account's. With After everybody who shares the key waits that long and asks
+	// again; After 0 says that waiting will not help soon (a spend limit): the team pauses.
 	Limited Kind = "limited"
-	// Incomplete: the stream ended early, stalled, or did not parse. Again.
+	// Incomplete: the stream ended early, stalled, or did not parse. Asked again.
 	Incomplete Kind = "incomplete"
-	// ContextFull: the conversation no longer fits the model's window.
+	// ContextFull: the conversation no longer fits the model's context window.
 	ContextFull Kind = "context_full"
 	// BadRequest: the provider refuses this request as it is. Asking again is no use.
 	BadRequest Kind = "bad_request"
-	// Denied: the key, the model's name or a permission.
+	// Denied: the key, the model's name or a permission is wrong. The team stops.
 	Denied Kind = "denied"
-	// Spent: our own budget.
+	// Spent: a budget of our own is used up. No provider says this.
 	Spent Kind = "spent"
 )
 
@@ -40,7 +41,10 @@ func Errorf(k Kind, f string, a ...any) *Error {
 	return &Error{Kind: k, Err: fmt.Errorf(f, a...)}
 }
 
+// Error is the kind and the sentence.
 func (e *Error) Error() string { return string(e.Kind) + ": " + fmt.Sprint(e.Err) }
+
+// Unwrap is Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf is the kind of the *Error in err's chain, "" if there is none.

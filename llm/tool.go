@@ -14,8 +14,10 @@ type Spec struct {
 	ReadOnly    bool            `json:"-"`            // may run beside other read-only calls of the same reply
 }
 
-// Tool is a tool.
+// Tool is something that a model may call. One value serves every agent that has it, so it is safe for concurrent use.
+// Package tool makes one of a typed function.
 type Tool interface {
+	// Spec is what the model is told; the same at each call.
 	Spec() Spec
 	// Run runs one call; progress gets lines for people while it runs. What the
 	// model can mend is a Result with IsError; an error is the runtime's

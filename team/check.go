@@ -24,6 +24,7 @@ func (t *Team) checkBase(ctx context.Context) error {
 	if err != nil || run.Check == "" || run.BaseCheck != "" {
 		return err
 	}
+	t.emit(ctx, muster.Event{Kind: journal.CheckStarted, Fields: map[string]any{"command": run.Check}})
 	v, err := t.rooms.Lander.CheckBase(ctx)
 	if err != nil {
 		return err

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 
 	"muster"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/script"
 	"muster/store/file"
@@ -17,14 +19,39 @@ import (
 	"muster/tool"
 )
 
-// A team of a lead and one teammate on a throw-away repository. The model is a script; anthropic.New or openai.New
-// take its place in earnest.
+// A team on a repository: fifteen lines, and a model. This one is a script, of a lead and one teammate; in earnest it is
+// anthropic.New, openai.New or your own.
 func ExampleTeam() {
-	dir := repository()
+	ctx, dir := context.Background(), repository()
 	defer os.RemoveAll(dir)
-	store := must(file.Open(dir))
+	store, err := file.Open(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer store.Close()
-	model := must(script.Parse([]byte(`
+	t, err := team.Open(ctx, team.Config{Dir: dir, Store: store, Model: greeters, Name: "greeters", Teammates: 1, Check: "test -e README"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sum, err := t.Run(ctx, "write a greeting", team.Start{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, task := range sum.Tasks {
+		fmt.Println(task.ID, task.Subject, task.Owner, task.Status)
+	}
+	fmt.Println(sum.Code, sum.Text)
+	fmt.Print(git(dir, "show", "muster/greeters:greeting"))
+	// Output:
+	// 1 greet alice completed
+	// 0 The greeting is there.
+	// hello
+}
+
+// greeters is a team.Config's Model.
+func greeters(string) (llm.Model, error) { return scripted(greeting) }
+
+const greeting = `
 speakers:
   lead:
     - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
@@ -34,23 +61,7 @@ speakers:
   alice:
     - do: [{write_file: {path: greeting, content: "hello\n"}}]
     - do: [{complete_task: {task_id: 1, summary: Says hello.}}]
-`)))
-
-	t := must(team.Open(context.Background(), team.Config{
-		Dir: dir, Store: store, Name: "greeters", Teammates: 1, Check: "test -e README",
-		Model: func(string) (llm.Model, error) { return model.Model(), nil },
-	}))
-	sum := must(t.Run(context.Background(), "write a greeting", team.Start{}))
-	fmt.Println(sum.Code, sum.Text)
-	for _, task := range sum.Tasks {
-		fmt.Println(task.ID, task.Subject, task.Owner, task.Landed.Receipt)
-	}
-	fmt.Print(git(dir, "show", "muster/greeters:greeting"))
-	// Output:
-	// 0 The greeting is there.
-	// 1 greet alice ok
-	// hello
-}
+`
 
 // A tool of your own is a typed function. Every member has it, besides its own.
 func ExampleConfig_tools() {
@@ -115,53 +126,55 @@ func Example_ownModel() {
 	// That was all.
 }
 
-// What happens is in the store's log, in one order. A position is all that a reader keeps: after a break it goes on
-// from there.
+// What happens is told in one order, while it happens and afterwards. A position is all that a reader keeps: after a
+// break it goes on from there.
 func Example_events() {
-	store := mem.New()
-	over, stop := context.WithCancel(context.Background())
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		follow(over, store.Log(), func(e muster.Event) {
-			switch e.Kind {
-			case "task.created", "task.claimed", "task.completed":
-				fmt.Println(e.Member, e.Kind, e.Task, e.Text("subject"))
-			}
-		})
-	}()
-	run(`
+	dir := repository()
+	defer os.RemoveAll(dir)
+	t := opened(dir, `
 speakers:
   lead:
     - do: [{task_create: {subject: look around}}, {claim_task: {task_id: 1}}]
     - do: [{complete_task: {task_id: 1, summary: Nothing to see.}}]
     - say: Done.
-`, func(c *team.Config) { c.Store = store })
-	stop()
-	<-told
+`, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := t.Run(ctx, "the goal", team.Start{})
+		if err != nil {
+			stop() // no run.ended will come
+		}
+		ended <- err
+	}()
+
+	after := muster.Pos(0) // the beginning
+	read := func(until string) {
+		for e, err := range t.Events(ctx, after) {
+			if err != nil {
+				fmt.Println(err)
+				continue
+			}
+			after = e.Pos
+			switch e.Kind {
+			case journal.TaskCreated, journal.TaskClaimed, journal.TaskCompleted:
+				fmt.Println(e.Member, e.Kind, e.Task, e.Text("subject"))
+			}
+			if e.Kind == until {
+				return
+			}
+		}
+	}
+	read(journal.TaskClaimed)
+	fmt.Println("(a break)")
+	read(journal.RunEnded)
+	fmt.Println(<-ended)
 	// Output:
 	// lead task.created 1 look around
 	// lead task.claimed 1 look around
+	// (a break)
 	// lead task.completed 1 look around
-}
-
-// follow tells every event, and waits for more until ctx ends; those that are there by then are told too.
-func follow(ctx context.Context, log muster.Log, tell func(muster.Event)) {
-	var after muster.Pos
-	more := log.Watch(ctx, muster.StreamEvents) // before the first read, so that nothing is missed
-	for ctx.Err() == nil {
-		select {
-		case <-more:
-		case <-ctx.Done():
-		}
-		for r, err := range log.Read(context.WithoutCancel(ctx), muster.StreamEvents, after) {
-			var e muster.Event
-			if err == nil && json.Unmarshal(r.Data, &e) == nil {
-				tell(e)
-			}
-			after = max(after, r.Pos)
-		}
-	}
+	// <nil>
 }
 
 func must[T any](v T, err error) T {
@@ -185,13 +198,28 @@ func git(dir string, args ...string) string {
 	return string(must(exec.Command("git", append([]string{"-C", dir}, args...)...).Output()))
 }
 
-// run runs a goal on a throw-away repository, with the state in memory and a script for the model, as change has it.
+// run runs a goal to its end on a throw-away repository.
 func run(words string, change func(*team.Config)) team.Summary {
 	dir := repository()
 	defer os.RemoveAll(dir)
+	return must(opened(dir, words, change).Run(context.Background(), "the goal", team.Start{}))
+}
+
+// opened is a team with the state in memory and a script for the model, as change has it.
+func opened(dir, words string, change func(*team.Config)) *team.Team {
 	c := team.Config{Dir: dir, Store: mem.New(), Teammates: 1,
-		Model: func(string) (llm.Model, error) { return must(script.Parse([]byte(words))).Model(), nil }}
-	change(&c)
-	t := must(team.Open(context.Background(), c))
-	return must(t.Run(context.Background(), "the goal", team.Start{}))
+		Model: func(string) (llm.Model, error) { return scripted(words) }}
+	if change != nil {
+		change(&c)
+	}
+	return must(team.Open(context.Background(), c))
+}
+
+// scripted is a model that says what is written.
+func scripted(words string) (llm.Model, error) {
+	s, err := script.Parse([]byte(words))
+	if err != nil {
+		return nil, err
+	}
+	return s.Model(), nil
 }

@@ -7,7 +7,7 @@
 //
 // Read in this order: team.go (what a team is made of), start.go (what may start when), run.go (a run from start to
 // end), conversation.go (a run that waits for the user), check.go (the check on the base), supervise.go and living.go
-// (members), effects.go (what follows from a task's end).
+// (members), events.go and guard.go (what an embedder has beside).
 package team
 
 import (
@@ -18,6 +18,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
+	"muster/internal/effects"
 	"muster/internal/git"
 	"muster/internal/home"
 	"muster/internal/landing"
@@ -137,7 +138,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	}
 	r.Lanes = lanes
 	r.Queue = teammate.NewQueue(r.Board)
-	Effects(r.Board, r.Post, r.Lanes)
+	effects.Register(r.Board, r.Post, r.Lanes)
 	revoker := t.lander(nil) // to revoke a landing runs no check
 	r.Board.OnRevoke(func(ctx context.Context, task muster.Task) error { return revoker.Revoke(ctx, task.ID, task.Fence) })
 	return nil

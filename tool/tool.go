@@ -20,8 +20,9 @@ import (
 	"muster/llm"
 )
 
-// New makes a tool of run. An error of run is the runtime's; what the model should read is a Result, such as
-// llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first test of the tool shows.
+// New makes a tool of run, which several agents may call at once. An error of run is the runtime's; what the model
+// should read is a Result, such as llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first
+// test of the tool shows.
 func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
 	shape := shapeOf[In](name)
 	t := &typed[In]{spec: llm.Spec{Name: name, Description: description}, shape: shape, run: run}
@@ -34,8 +35,8 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 	return t
 }
 
-// Func makes a tool of a function that answers in text. Its error is told to the model, unless it is Fatal or says that
-// ctx is over.
+// Func makes a tool of a function that answers in text, and that several agents may call at once. Its error is told to
+// the model, unless it is Fatal or says that ctx is over.
 func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
 	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
 		text, err := run(ctx, in)

@@ -2,8 +2,7 @@
 // holds no policy, and reads and writes the records that the domain rooms define.
 //
 // Read in this order: app.go (the program as a struct that tests boot), repo.go (the rooms, opened as they are needed),
-// then the commands by name. What people see is in lines.go (an event in words), living.go and progress.go (a run as
-// it goes), tally.go and summary.go (its end), table.go and paint.go.
+// then the commands by name. What people see is in internal/view.
 package cli
 
 import (
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/view"
 )
 
 // App is one run of the program.
@@ -36,7 +36,8 @@ type App struct {
 	Start Start
 	Demo  Demo
 
-	dir     string // -C
+	on      *drawing // what stands behind Stdout where it is no terminal itself
+	dir     string   // -C
 	json    bool
 	noColor bool
 }
@@ -74,6 +75,9 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 
 // Run runs the command and returns its exit code.
 func (a *App) Run(ctx context.Context) int {
+	if completing(a.Args) {
+		a.Stderr = io.Discard // a shell reads the rest
+	}
 	root := a.root()
 	root.SetArgs(a.Args)
 	return a.exit(ctx, root.ExecuteContext(ctx))
@@ -84,11 +88,10 @@ func (a *App) root() *cobra.Command {
 		Use:           "muster",
 		Short:         "a team of coding agents on this repository: one goal in, landed commits out",
 		Args:          a.noSuch,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:          a.talk,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
@@ -100,6 +103,7 @@ func (a *App) root() *cobra.Command {
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.BoolVar(&a.noColor, "no-color", false, "print without colour")
+	teamFlags(root.Flags())
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -107,7 +111,7 @@ func (a *App) root() *cobra.Command {
 		{"main", "The team", a.runCommands()},
 		{"look", "What goes on", []*cobra.Command{a.statusCommand(), a.logCommand(), a.requestsCommand(), a.approveCommand(), a.rejectCommand()}},
 		{"planes", "Board, members, mail, lanes", []*cobra.Command{a.taskCommand(), a.teamCommand(), a.mailCommand(), a.worktreeCommand()}},
-		{"place", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(), a.versionCommand()}},
+		{"place", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(), a.completionCommand(), a.tortureCommand(), a.tortureWorker(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -115,6 +119,7 @@ func (a *App) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	a.complete(root)
 	return root
 }
 
@@ -179,14 +184,23 @@ func (a *App) env(name string) string {
 	return ""
 }
 
+// drawing is how to draw on a screen that somebody else has.
+type drawing struct {
+	paint view.Paint
+	width int
+}
+
 // screen is how to print to w: in colour only on a terminal, never with NO_COLOR; width 0 is no terminal.
-func (a *App) screen(w io.Writer) (p paint, width int) {
-	width, ok := terminal(w)
-	return paint(ok && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"), width
+func (a *App) screen(w io.Writer) (p view.Paint, width int) {
+	if a.on != nil {
+		return a.on.paint, a.on.width
+	}
+	width, ok := view.TerminalWidth(w)
+	return view.Paint(ok && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"), width
 }
 
 // print writes v as JSON with --json, else as text does.
-func (a *App) print(v any, text func(w io.Writer, p paint, width int) error) error {
+func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error) error {
 	if a.json {
 		data, err := muster.Encode(v)
 		if err != nil {
@@ -199,24 +213,31 @@ func (a *App) print(v any, text func(w io.Writer, p paint, width int) error) err
 	return text(a.Stdout, p, width)
 }
 
+// build is which program this is.
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go,omitempty"`
+	Revision string `json:"revision,omitempty"`
+}
+
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "which muster this is", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": "unknown"}
+			b := build{Version: "unknown"}
 			if info, ok := debug.ReadBuildInfo(); ok {
-				v["version"], v["go"] = info.Main.Version, info.GoVersion
+				b.Version, b.Go = info.Main.Version, info.GoVersion
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						v["revision"] = s.Value
+						b.Revision = s.Value
 					}
 				}
 			}
-			return a.print(v, func(w io.Writer, _ paint, _ int) error {
-				line := "muster " + v["version"]
-				if r := v["revision"]; r != "" {
-					line += " " + r[:min(len(r), 12)]
+			return a.print(b, func(w io.Writer, _ view.Paint, _ int) error {
+				line := "muster " + b.Version
+				if b.Revision != "" {
+					line += " " + b.Revision[:min(len(b.Revision), 12)]
 				}
-				_, err := io.WriteString(w, line+" "+v["go"]+"\n")
+				_, err := io.WriteString(w, line+" "+b.Go+"\n")
 				return err
 			})
 		}}

@@ -17,6 +17,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/view"
 )
 
 func (a *App) archiveCommand() *cobra.Command {
@@ -36,8 +37,8 @@ func (a *App) archiveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(s, func(w io.Writer, _ paint, _ int) error {
-			_, err := fmt.Fprintf(w, "%s and %s are put aside in %s\n", number(s.Tasks, "task"), number(len(s.Lanes), "lane"), shortened(p.home, filepath.Join(p.home.Archive(), s.Name)))
+		return a.print(s, func(w io.Writer, _ view.Paint, _ int) error {
+			_, err := fmt.Fprintf(w, "%s and %s are put aside in %s\n", view.Count(s.Tasks, "task"), view.Count(len(s.Lanes), "lane"), shortened(p.home, filepath.Join(p.home.Archive(), s.Name)))
 			return err
 		})
 	}
@@ -97,7 +98,7 @@ func (p *place) archive(ctx context.Context) (s shelf, err error) {
 		return s, err
 	}
 	if len(hosts) > 0 {
-		return s, muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped", cmp.Or(oneLine(hosts[0].About), "muster"), hosts[0].PID).
+		return s, muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped", cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).
 			WithHint("muster team stop")
 	}
 	files := durable.New(durable.OS{})
@@ -299,19 +300,19 @@ func (a *App) archiveList(ctx context.Context) error {
 			all = append(all, s)
 		}
 	}
-	return a.print(all, func(w io.Writer, pt paint, width int) error {
+	return a.print(all, func(w io.Writer, pt view.Paint, width int) error {
 		if len(all) == 0 {
 			_, err := fmt.Fprintln(w, "nothing was put aside yet")
 			return err
 		}
-		t := table{titles: []string{"NAME", "TEAM", ">TASKS", ">LANDED", ">LANES", "GOAL"}, wide: 5}
+		t := view.Table{Titles: []string{"NAME", "TEAM", ">TASKS", ">LANDED", ">LANES", "GOAL"}, Wide: 5}
 		for _, s := range all {
-			goal := text(oneLine(s.Goal))
+			goal := view.Text(view.OneLine(s.Goal))
 			if s.Moving {
-				goal = cell{text: "interrupted: muster archive goes on", tone: bad}
+				goal = view.Cell{Text: "interrupted: muster archive goes on", Tone: view.Bad}
 			}
-			t.row(text(s.Name), text(string(s.Team)), text(fmt.Sprint(s.Tasks)), text(fmt.Sprint(s.Landed)), text(fmt.Sprint(len(s.Lanes))), goal)
+			t.Row(view.Text(s.Name), view.Text(string(s.Team)), view.Text(fmt.Sprint(s.Tasks)), view.Text(fmt.Sprint(s.Landed)), view.Text(fmt.Sprint(len(s.Lanes))), goal)
 		}
-		return t.write(w, pt, width)
+		return t.Write(w, pt, width)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/git"
+	"muster/internal/view"
 )
 
 // settings are the settings as they hold at a repository's root ("" is none), under the given flags.
@@ -38,20 +39,20 @@ func (a *App) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(values, func(w io.Writer, p paint, width int) error {
-				t := table{titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, wide: 3}
+			return a.print(values, func(w io.Writer, p view.Paint, width int) error {
+				t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
 				for _, v := range values {
-					value := oneLine(v.Value)
+					value := view.OneLine(v.Value)
 					if value == "" {
 						value = "-"
 					}
-					from := cell{text: oneLine(v.Source)}
+					from := view.Cell{Text: view.OneLine(v.Source)}
 					if v.Source == "default" {
-						from.tone = faint
+						from.Tone = view.Faint
 					}
-					t.row(text(v.Name), text(value), from, text(v.Description))
+					t.Row(view.Text(v.Name), view.Text(value), from, view.Text(v.Description))
 				}
-				return t.write(w, p, width)
+				return t.Write(w, p, width)
 			})
 		}}
 }
@@ -70,15 +71,15 @@ func (d *doctor) settings(repo *git.Repo) {
 	if repo != nil && set.Check == "" {
 		d.say("check", "note", "no check is set: what lands is not verified", `muster run --check "go test ./...", or check: in muster.yaml`)
 	} else if repo != nil {
-		d.say("check", "ok", oneLine(set.Check), "")
+		d.say("check", "ok", view.OneLine(set.Check), "")
 	}
 	choice, err := config.Choose(set.Model, d.app.Env)
 	switch {
 	case err != nil:
 		d.say("model", "note", err.Error(), "")
 	case choice.URL != "":
-		d.say("model", "ok", oneLine(set.Model), "")
+		d.say("model", "ok", view.OneLine(set.Model), "")
 	default:
-		d.say("model", "ok", oneLine(set.Model)+", and its key is set", "")
+		d.say("model", "ok", view.OneLine(set.Model)+", and its key is set", "")
 	}
 }

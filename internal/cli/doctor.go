@@ -15,6 +15,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/home"
 	"muster/internal/proc"
+	"muster/internal/view"
 )
 
 func (a *App) doctorCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func (a *App) doctorCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			d := &doctor{app: a}
 			d.all(c.Context())
-			err := a.print(d.findings, func(w io.Writer, p paint, _ int) error { return writeFindings(w, p, d.findings) })
+			err := a.print(d.findings, func(w io.Writer, p view.Paint, _ int) error { return writeFindings(w, p, d.findings) })
 			if err == nil && d.broken {
 				return status(exitError)
 			}
@@ -54,20 +55,20 @@ func (d *doctor) err(what string, err error) {
 	d.say(what, "broken", err.Error(), hintOf(err))
 }
 
-func writeFindings(w io.Writer, p paint, all []finding) error {
+func writeFindings(w io.Writer, p view.Paint, all []finding) error {
 	names := 0
 	for _, f := range all {
 		names = max(names, len(f.What))
 	}
 	for _, f := range all {
-		t := map[string]tone{"ok": good, "broken": bad}[f.Health]
+		t := map[string]view.Tone{"ok": view.Good, "broken": view.Bad}[f.Health]
 		indent := strings.Repeat(" ", 6+2+names+2)
-		body := strings.ReplaceAll(strings.TrimSpace(manyLines(f.Text)), "\n", "\n"+indent)
-		if _, err := fmt.Fprintf(w, "%s  %s  %s\n", p.in(t, pad(f.Health, 6)), pad(f.What, names), body); err != nil {
+		body := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(f.Text)), "\n", "\n"+indent)
+		if _, err := fmt.Fprintf(w, "%s  %s  %s\n", p.In(t, view.Pad(f.Health, 6)), view.Pad(f.What, names), body); err != nil {
 			return err
 		}
 		if f.Fix != "" {
-			fmt.Fprintf(w, "%s%s\n", indent, strings.ReplaceAll(manyLines(f.Fix), "\n", "\n"+indent))
+			fmt.Fprintf(w, "%s%s\n", indent, strings.ReplaceAll(view.ManyLines(f.Fix), "\n", "\n"+indent))
 		}
 	}
 	return nil
@@ -186,7 +187,7 @@ func (d *doctor) team(ctx context.Context) {
 		return
 	}
 	for _, h := range hosts {
-		d.say("team", "ok", fmt.Sprintf("%s lives as pid %d (%s)", p.team(ctx), h.PID, oneLine(h.About)), "")
+		d.say("team", "ok", fmt.Sprintf("%s lives as pid %d (%s)", p.team(ctx), h.PID, view.OneLine(h.About)), "")
 	}
 	if len(hosts) == 0 && run.StartedAt > 0 && run.EndedAt == 0 {
 		d.say("team", "note", "the run of "+string(run.Team)+" stopped before its end", "muster resume")

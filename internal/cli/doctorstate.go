@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/home"
+	"muster/internal/view"
 )
 
 // document is a kind of state file: where it lies, how it reads, and what is lost without it.
@@ -59,10 +60,10 @@ func (d *doctor) state(ctx context.Context, dir home.Dir) {
 		}
 	}
 	if n := d.journal(ctx); n > 0 {
-		d.say("events", "note", number(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
+		d.say("events", "note", view.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
 	}
 	if bad == 0 && read > 0 {
-		d.say("state", "ok", number(read, "file")+" can be read", "")
+		d.say("state", "ok", view.Count(read, "file")+" can be read", "")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/view"
 )
 
 // The exit codes.
@@ -65,9 +66,9 @@ func hintOf(err error) string {
 
 // explain prints what happened, then what to do.
 func explain(w io.Writer, message, hint string) {
-	message = strings.TrimRight(manyLines(message), "\n")
+	message = strings.TrimRight(view.ManyLines(message), "\n")
 	fmt.Fprintf(w, "muster: %s\n", strings.ReplaceAll(message, "\n", "\n        "))
-	if hint = strings.TrimRight(manyLines(hint), "\n"); hint != "" {
+	if hint = strings.TrimRight(view.ManyLines(hint), "\n"); hint != "" {
 		fmt.Fprintf(w, "        %s\n", strings.ReplaceAll(hint, "\n", "\n        "))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"muster/internal/view"
 )
 
 // help prints what a command is for and how it is called.
@@ -36,8 +38,8 @@ func help(c *cobra.Command, _ []string) {
 }
 
 func section(w io.Writer, title string, c *cobra.Command, group string) {
-	var t table
-	t.titles, t.wide = []string{"", ""}, -1
+	var t view.Table
+	t.Titles, t.Wide = []string{"", ""}, -1
 	for _, sub := range c.Commands() {
 		if sub.GroupID != group || !sub.IsAvailableCommand() || sub.Name() == "help" {
 			continue
@@ -54,11 +56,11 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 		if c.HasParent() || len(args) < 40 {
 			name = strings.TrimSpace(name + " " + args)
 		}
-		t.row(text("  "+name), text(sub.Short))
+		t.Row(view.Text("  "+name), view.Text(sub.Short))
 	}
-	if len(t.rows) > 0 {
+	if len(t.Rows) > 0 {
 		fmt.Fprintf(w, "\n%s\n", title)
-		t.write(w, false, 0)
+		t.Write(w, false, 0)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
 )
@@ -28,6 +29,9 @@ type Job struct {
 	Goal     string
 	Resume   bool // go on instead: Goal is empty
 	How      team.Start
+
+	Conversation *team.Conversation     // nil: the run ends by itself
+	Emit         func(muster.Name, any) // gets what streams; nil: nobody
 
 	elsewhere, gone bool // the demo's repository is not where the user stands, or not kept
 }
@@ -243,7 +247,7 @@ func (a *App) perform(ctx context.Context, j Job) error {
 	var r result
 	done := make(chan struct{})
 	go func() { r = <-over; close(done) }()
-	out := a.teller(context.WithoutCancel(ctx), p)
+	out := a.teller(context.WithoutCancel(ctx), p, j)
 	a.watch(ctx, p, from, done, out)
 	switch {
 	case errors.Is(r.err, muster.CauseUser):
@@ -259,7 +263,7 @@ func (a *App) perform(ctx context.Context, j Job) error {
 	case r.err != nil:
 		return r.err
 	}
-	if told, ok := out.(*progress); ok && told.told {
+	if told, ok := out.(*view.Progress); ok && told.Told() {
 		fmt.Fprintln(a.Stderr) // the summary stands by itself
 	}
 	return a.conclude(context.WithoutCancel(ctx), p, j, r.sum)
@@ -268,7 +272,7 @@ func (a *App) perform(ctx context.Context, j Job) error {
 // watch tells the events from the place on until done, and those that came before it was seen.
 func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan struct{}, out listener) {
 	ctx = context.WithoutCancel(ctx) // what happens after Ctrl-C is told too
-	defer out.close()
+	defer out.Close()
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	entries := make(chan journal.Entry)
@@ -285,7 +289,7 @@ func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan 
 			}
 		}
 	}()
-	tick := time.NewTicker(redraw)
+	tick := time.NewTicker(view.Redraw)
 	defer tick.Stop()
 	for running := true; running; {
 		select {
@@ -294,62 +298,68 @@ func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan 
 				entries = nil // the rest is read at the end
 				continue
 			}
-			out.event(e.Event)
+			out.Event(e.Event)
 			from = e.Pos
 		case <-tick.C:
-			out.tick(a.Now())
+			out.Tick(a.Now())
 		case <-done:
 			running = false
 		}
 	}
 	for e, err := range p.journal.Read(ctx, from) {
 		if err == nil {
-			out.event(e.Event)
+			out.Event(e.Event)
 		}
 	}
 }
 
 // listener is who is told what happens: people, or with --json a program.
 type listener interface {
-	event(muster.Event)
-	tick(time.Time)
-	close()
+	Event(muster.Event)
+	Tick(time.Time)
+	Close()
 }
 
-func (a *App) teller(ctx context.Context, p *place) listener {
+func (a *App) teller(ctx context.Context, p *place, j Job) listener {
 	if a.json {
 		return jsonLines{a.Stdout}
 	}
 	pt, width := a.screen(a.Stderr)
-	return newProgress(a.Stderr, pt, width, a.Now(), func(id muster.TaskID) (muster.Task, error) { return p.theBoard().Get(ctx, id) })
+	opening := "makes the team ready"
+	if j.Resume {
+		opening = "finds what the team has left: tasks, lanes, conversations"
+	}
+	run, _ := p.run(ctx) // without it a check is named a little later
+	return view.NewProgress(view.Options{Out: a.Stderr, Paint: pt, Width: width, Start: a.Now(), Check: run.Check, Opening: opening,
+		Task: func(id muster.TaskID) (muster.Task, error) { return p.theBoard().Get(ctx, id) }})
 }
 
 // jsonLines prints one event a line.
 type jsonLines struct{ w io.Writer }
 
-func (j jsonLines) event(e muster.Event) {
+func (j jsonLines) Event(e muster.Event) {
 	if data, err := muster.Line(e); err == nil {
 		j.w.Write(append(data, '\n'))
 	}
 }
-func (jsonLines) tick(time.Time) {}
-func (jsonLines) close()         {}
+func (jsonLines) Tick(time.Time) {}
+func (jsonLines) Close()         {}
 
 // conclude prints the end of a run on stdout and returns its exit code.
 func (a *App) conclude(ctx context.Context, p *place, j Job, sum team.Summary) error {
 	if !a.json {
-		count := newTally()
+		count := view.NewTally()
 		for e, err := range p.journal.Read(ctx, 0) {
 			if err == nil && e.At >= sum.Run.StartedAt {
-				count.add(e.Event)
+				count.Add(e.Event)
 			}
 		}
 		pt, width := a.screen(a.Stdout)
-		end := ending{run: sum.Run, code: sum.Code, text: sum.Text, red: sum.Red, tasks: sum.Tasks, tally: count, now: a.Now(), gone: j.gone}
+		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Tally: count, Now: a.Now(), Gone: j.gone}
 		if j.elsewhere {
-			end.where = "-C " + quoted(j.Dir) + " "
+			end.Where = "-C " + quoted(j.Dir) + " "
 		}
-		if err := summarise(end).write(a.Stdout, pt, width); err != nil {
+		if err := view.Summarise(end).Write(a.Stdout, pt, width); err != nil {
 			return err
 		}
 	}

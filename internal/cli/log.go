@@ -5,20 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/view"
 	"muster/journal"
 )
 
+// screenful is how many events log -f begins with on a terminal.
+const screenful = 20
+
 func (a *App) logCommand() *cobra.Command {
-	var follow bool
+	var follow, all bool
+	var last int
+	var since time.Duration
 	var task, member string
-	c := &cobra.Command{Use: "log", Short: "all events in order", Args: exactly()}
+	c := &cobra.Command{Use: "log", Short: "all events in order", Args: exactly(),
+		Long: fmt.Sprintf("With -f on a terminal it begins with the last %d events; elsewhere, and without -f, with the first.", screenful)}
 	f := c.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	f.IntVarP(&last, "lines", "n", 0, "begin with the last `N` events")
+	f.BoolVar(&all, "all", false, "begin with the first event, with -f on a terminal too")
+	f.DurationVar(&since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
 	f.StringVar(&task, "task", "", "only what concerns the task `ID`")
 	f.StringVar(&member, "member", "", "only what `NAME` did")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -31,44 +41,106 @@ func (a *App) logCommand() *cobra.Command {
 			}
 			want.task = id
 		}
+		switch _, terminal := a.screen(a.Stdout); {
+		case all && c.Flags().Changed("lines"):
+			return &usageError{c.CommandPath(), "--all and -n cannot be had together"}
+		case last < 0 || since < 0:
+			return &usageError{c.CommandPath(), "-n and --since want more than nothing"}
+		case c.Flags().Changed("lines"):
+			want.some, want.last = true, last
+		case follow && terminal > 0 && !a.json && !all && since == 0:
+			want.some, want.last = true, screenful
+		}
+		if since > 0 {
+			want.since = muster.Stamp(a.Now().Add(-since))
+		}
 		p, err := a.look(ctx)
 		if err != nil {
 			return err
 		}
 		defer p.close()
-		entries := p.journal.Read(ctx, 0)
-		if follow {
-			entries = p.journal.Follow(ctx, 0)
-		}
 		out := logger{app: a, w: a.Stdout, subjects: p.subjects(ctx)}
 		out.paint, _ = a.screen(a.Stdout)
-		for e, err := range entries {
-			switch {
-			case errors.Is(err, muster.ErrCorrupt):
-				explain(a.Stderr, err.Error(), "")
-				continue
-			case err != nil:
-				return err
-			case !want.has(e.Event):
-				continue
-			}
-			if err := out.write(e.Event); err != nil {
+		return p.log(ctx, want, follow, &out)
+	}
+	return c
+}
+
+// log prints what is wanted, and with follow what comes.
+func (p *place) log(ctx context.Context, want wanted, follow bool, out *logger) error {
+	var after muster.Pos
+	if want.some {
+		kept, end, err := p.lastEvents(ctx, want)
+		if err != nil {
+			return err
+		}
+		for _, e := range kept {
+			if err := out.write(e); err != nil {
 				return err
 			}
 		}
-		return context.Cause(ctx)
+		if !follow {
+			return context.Cause(ctx)
+		}
+		after = end
 	}
-	return c
+	entries := p.journal.Read(ctx, after)
+	if follow {
+		entries = p.journal.Follow(ctx, after)
+	}
+	for e, err := range entries {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt):
+			explain(p.app.Stderr, err.Error(), "")
+			continue
+		case err != nil:
+			return err
+		case !want.has(e.Event):
+			continue
+		}
+		if err := out.write(e.Event); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// lastEvents are the last of the wanted events, and the place behind what was read.
+func (p *place) lastEvents(ctx context.Context, want wanted) (kept []muster.Event, end muster.Pos, err error) {
+	if want.anything() || want.last == 0 {
+		if end, err = p.journal.Tail(ctx, want.last); err != nil {
+			return nil, 0, err
+		}
+	}
+	for e, err := range p.journal.Read(ctx, end) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return nil, 0, err
+		}
+		end = e.Pos
+		if err != nil || !want.has(e.Event) {
+			continue
+		}
+		if kept = append(kept, e.Event); len(kept) >= 2*want.last { // the older half goes: nothing grows with the journal
+			kept = append(kept[:0], kept[len(kept)-want.last:]...)
+		}
+	}
+	return kept[max(len(kept)-want.last, 0):], end, nil
 }
 
 // wanted is which events are asked for.
 type wanted struct {
 	task   muster.TaskID
 	member muster.Name
+	since  float64 // Unix seconds
+	some   bool    // only the last
+	last   int
 }
 
+// anything says whether every event is wanted.
+func (f wanted) anything() bool { return f.task == 0 && f.member == "" && f.since == 0 }
+
 func (f wanted) has(e muster.Event) bool {
-	return (f.task == 0 || e.Task == f.task) &&
+	return (f.task == 0 || e.Task == f.task) && e.At >= f.since &&
 		(f.member == "" || e.Member == f.member || e.Text("to") == string(f.member) || e.Text("by") == string(f.member))
 }
 
@@ -76,7 +148,7 @@ func (f wanted) has(e muster.Event) bool {
 type logger struct {
 	app      *App
 	w        io.Writer
-	paint    paint
+	paint    view.Paint
 	subjects func(muster.TaskID) string
 	day      string
 	check    string
@@ -97,13 +169,12 @@ func (l *logger) write(e muster.Event) error {
 	at := muster.Time(e.At).Local()
 	if day := at.Format("2006-01-02"); day != l.day {
 		l.day = day
-		if _, err := fmt.Fprintln(l.w, l.paint.in(faint, day)); err != nil {
+		if _, err := fmt.Fprintln(l.w, l.paint.In(view.Faint, day)); err != nil {
 			return err
 		}
 	}
-	for _, x := range lines(e, facts{l.subjects, l.check}) {
-		s := fmt.Sprintf("%s  %s %s %s", at.Format("15:04:05"), l.paint.who(x.who, pad(x.who, 8)), l.paint.in(x.tone, pad(x.verb, 6)), x.text)
-		if _, err := fmt.Fprintln(l.w, strings.TrimRight(s, " ")); err != nil {
+	for _, x := range view.Lines(e, view.Facts{Subject: l.subjects, Check: l.check}) {
+		if _, err := fmt.Fprintln(l.w, x.Format(l.paint, at.Format("15:04:05  "), 8, 0)); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
+	"muster/internal/view"
 )
 
 func (a *App) mailCommand() *cobra.Command {
@@ -51,7 +52,7 @@ func (a *App) mailSend() *cobra.Command {
 			default:
 				later = ", which has shut down and reads it when it is spawned again"
 			}
-			return a.print(m, func(w io.Writer, _ paint, _ int) error {
+			return a.print(m, func(w io.Writer, _ view.Paint, _ int) error {
 				_, err := fmt.Fprintf(w, "mail sent to %s%s\n", m.To, later)
 				return err
 			})
@@ -77,7 +78,7 @@ func (p *place) mailAll(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	return p.app.print(sent, func(w io.Writer, _ paint, _ int) error {
+	return p.app.print(sent, func(w io.Writer, _ view.Paint, _ int) error {
 		var names []string
 		for _, m := range sent {
 			names = append(names, string(m.To))
@@ -89,8 +90,10 @@ func (p *place) mailAll(ctx context.Context, body string) error {
 
 func (a *App) mailList() *cobra.Command {
 	var take bool
+	var last int
 	c := &cobra.Command{Use: "list [NAME]", Short: "the mail that waits for you, or for NAME", Args: exactly("[NAME]"),
 		Long: "Mail for user waits until it is taken: with --take it is printed and removed.\nA member's mail is taken by its own runtime only."}
+	c.Flags().IntVar(&last, "last", 0, "the last `N` that were delivered, too")
 	c.Flags().BoolVar(&take, "take", false, "remove what was printed (your own mail only)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ctx, box := c.Context(), muster.User
@@ -121,6 +124,11 @@ func (a *App) mailList() *cobra.Command {
 		all, end, err := waiting(ctx, post, box)
 		if err != nil {
 			return err
+		}
+		if last > 0 {
+			if all, err = p.withDelivered(ctx, box, last, all); err != nil {
+				return err
+			}
 		}
 		if err := a.mails(all, box); err != nil || !take || len(all) == 0 {
 			return err
@@ -161,7 +169,7 @@ func (a *App) mails(all []muster.Message, box muster.Name) error {
 	if all == nil {
 		all = []muster.Message{}
 	}
-	return a.print(all, func(w io.Writer, p paint, _ int) error {
+	return a.print(all, func(w io.Writer, p view.Paint, _ int) error {
 		if len(all) == 0 {
 			_, err := fmt.Fprintf(w, "no mail waits for %s\n", box)
 			return err
@@ -169,10 +177,10 @@ func (a *App) mails(all []muster.Message, box muster.Name) error {
 		for _, m := range all {
 			kind := ""
 			if m.Type != muster.MailMessage {
-				kind = " (" + oneLine(string(m.Type)) + ")"
+				kind = " (" + view.OneLine(string(m.Type)) + ")"
 			}
-			body := strings.ReplaceAll(strings.TrimSpace(manyLines(m.Content)), "\n", "\n  ")
-			if _, err := fmt.Fprintf(w, "%s  %s%s\n  %s\n", clock(muster.Time(m.At), a.Now()), p.who(string(m.From), oneLine(string(m.From))), kind, body); err != nil {
+			body := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(m.Content)), "\n", "\n  ")
+			if _, err := fmt.Fprintf(w, "%s  %s%s\n  %s\n", view.Clock(muster.Time(m.At), a.Now()), p.Who(string(m.From), view.OneLine(string(m.From))), kind, body); err != nil {
 				return err
 			}
 		}

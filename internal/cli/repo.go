@@ -11,16 +11,17 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
+	"muster/internal/effects"
 	"muster/internal/git"
 	"muster/internal/home"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/roster"
+	"muster/internal/view"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/file"
-	"muster/team"
 )
 
 // place is a repository and the rooms of its team, each opened when it is first asked for. A short command opens
@@ -74,7 +75,7 @@ func (p *place) at(ctx context.Context, root string) (*place, error) {
 	s.OnReject = func(box muster.Name, line []byte, why string) {
 		// The line is set aside already; that it cannot be told is no reason to stop reading.
 		_ = p.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.MailRejected, Member: box,
-			Fields: map[string]any{"text": why + ": " + cut(oneLine(string(line)), 120)}})
+			Fields: map[string]any{"text": why + ": " + view.Cut(view.OneLine(string(line)), 120)}})
 	}
 	return p, nil
 }
@@ -296,6 +297,6 @@ func (p *place) settling(ctx context.Context) (*board.Board, error) {
 		return nil, err
 	}
 	b := p.theBoard()
-	team.Effects(b, p.thePost(ctx), lanes)
+	effects.Register(b, p.thePost(ctx), lanes)
 	return b, nil
 }

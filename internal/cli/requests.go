@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/view"
 )
 
 func (a *App) requestsCommand() *cobra.Command {
@@ -22,7 +22,7 @@ func (a *App) requestsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(reqs, func(w io.Writer, p paint, width int) error { return a.writeRequests(w, p, width, reqs, all) })
+		return a.print(reqs, func(w io.Writer, p view.Paint, width int) error { return a.writeRequests(w, p, width, reqs, all) })
 	}
 	return c
 }
@@ -46,51 +46,12 @@ func (a *App) requestList(ctx context.Context, all bool) ([]muster.Request, erro
 	return reqs, err
 }
 
-func (a *App) writeRequests(w io.Writer, p paint, width int, reqs []muster.Request, all bool) error {
+func (a *App) writeRequests(w io.Writer, p view.Paint, width int, reqs []muster.Request, all bool) error {
 	if len(reqs) == 0 {
 		_, err := fmt.Fprintln(w, map[bool]string{false: "no question waits", true: "no question was asked yet"}[all])
 		return err
 	}
-	t := table{titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, wide: 6}
-	for _, r := range reqs {
-		t.row(text(oneLine(string(r.ID))), cell{text: oneLine(string(r.From)), who: oneLine(string(r.From))}, text(oneLine(string(r.To))), text(asks(r)),
-			requestStatus(r), text(span(a.waited(r))), text(cut(requestText(r), 200)))
-	}
-	return t.write(w, p, width)
-}
-
-// waited is how long a request waits, or did until it was decided.
-func (a *App) waited(r muster.Request) time.Duration {
-	until := a.Now()
-	if r.ResolvedAt > 0 {
-		until = muster.Time(r.ResolvedAt)
-	}
-	return until.Sub(muster.Time(r.CreatedAt))
-}
-
-func requestStatus(r muster.Request) cell {
-	return cell{text: string(r.Status), tone: map[muster.RequestStatus]tone{muster.RequestApproved: good, muster.RequestRejected: bad, muster.RequestExpired: bad}[r.Status]}
-}
-
-// asks is what a request wants, in two or three words.
-func asks(r muster.Request) string {
-	switch r.Kind {
-	case muster.AskPlan:
-		return fmt.Sprintf("plan for %d", r.TaskID)
-	case muster.AskShutdown:
-		return "shutdown"
-	}
-	return oneLine(string(r.Kind))
-}
-
-func requestText(r muster.Request) string {
-	switch {
-	case r.Response != "":
-		return oneLine(r.Response)
-	case r.Plan != "":
-		return oneLine(r.Plan)
-	}
-	return oneLine(r.Reason)
+	return view.WriteRequests(w, p, width, reqs, a.Now())
 }
 
 func (a *App) approveCommand() *cobra.Command {
@@ -114,14 +75,29 @@ func (a *App) decide(ctx context.Context, args []string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	return a.print(r, func(w io.Writer, _ paint, _ int) error {
-		s := fmt.Sprintf("%s of %s is %s", asks(r), r.From, r.Status)
-		if !now {
-			s = fmt.Sprintf("%s of %s was %s before, by %s at %s: that stands", asks(r), r.From, r.Status, r.ResolvedBy, clock(muster.Time(r.ResolvedAt), a.Now()))
-			if r.Response != "" {
-				s += " (" + oneLine(r.Response) + ")"
-			}
-		}
+	if !now {
+		return a.stands(r, yes)
+	}
+	return a.print(r, func(w io.Writer, _ view.Paint, _ int) error {
+		_, err := fmt.Fprintf(w, "%s of %s is %s\n", view.Question(r), r.From, r.Status)
+		return err
+	})
+}
+
+// stands says that a request was decided before. It is an error when the decision was another one.
+func (a *App) stands(r muster.Request, yes bool) error {
+	by := ""
+	if r.ResolvedBy != "" {
+		by = fmt.Sprintf(", by %s at %s", r.ResolvedBy, view.Clock(muster.Time(r.ResolvedAt), a.Now()))
+	}
+	s := fmt.Sprintf("%s of %s was %s before%s: that stands", view.Question(r), r.From, r.Status, by)
+	if r.Response != "" {
+		s += " (" + view.OneLine(r.Response) + ")"
+	}
+	if wanted := map[bool]muster.RequestStatus{true: muster.RequestApproved, false: muster.RequestRejected}[yes]; r.Status != wanted {
+		return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", r.From)
+	}
+	return a.print(r, func(w io.Writer, _ view.Paint, _ int) error {
 		_, err := fmt.Fprintln(w, s)
 		return err
 	})

@@ -29,7 +29,7 @@ func (a *App) start(ctx context.Context, j Job) (team.Summary, error) {
 	}
 	t, err := team.Open(ctx, team.Config{
 		Dir: j.Dir, Store: j.Store, Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land, Teammates: s.Teammates,
-		ModelName: s.Model,
+		ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
 		Model: func(name string) (llm.Model, error) {
 			if name == "" || name == s.Model {
 				return first, nil

@@ -1,138 +1,189 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/view"
+	"muster/journal"
 )
 
 func (a *App) statusCommand() *cobra.Command {
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: exactly(), RunE: func(c *cobra.Command, _ []string) error {
-		none := func(w io.Writer, _ paint, _ int) error {
+		none := func(w io.Writer, _ view.Paint, _ int) error {
 			_, err := fmt.Fprintf(w, "%s: %s\n", nobody.Message, nobody.Hint)
 			return err
 		}
 		p, err := a.look(c.Context())
 		if errors.Is(err, nobody) {
-			return a.print(newGlance(), none)
+			return a.print(newStanding(view.Overview{}), none)
 		}
 		if err != nil {
 			return err
 		}
 		defer p.close()
-		g, err := p.glance(c.Context())
+		o, err := p.overview(c.Context())
 		if err != nil {
 			return err
 		}
-		if g.Run.StartedAt == 0 && len(g.Members) == 0 && len(g.subject) == 0 {
-			return a.print(g, none)
+		if o.Run.StartedAt == 0 && len(o.Members) == 0 && len(o.Tasks) == 0 {
+			return a.print(newStanding(o), none)
 		}
-		return a.print(g, func(w io.Writer, pt paint, width int) error { return a.writeGlance(w, pt, width, g) })
+		return a.print(newStanding(o), o.Write)
 	}}
 }
 
-// glance is how a team stands.
-type glance struct {
-	Team     muster.Name      `json:"team"`
-	Run      muster.Run       `json:"run"`
-	Alive    bool             `json:"alive"` // a process of the team lives
-	Members  []muster.Member  `json:"members"`
-	Board    map[string]int   `json:"board"`
-	Requests []muster.Request `json:"requests"`
-	Needy    []muster.Task    `json:"needs_attention"`
-	Lanes    map[string]int   `json:"lanes"`
-	Mail     int              `json:"mail"` // waits for the user
-
-	members []present
-	living  living
-	subject map[muster.TaskID]string
+// standing is how a team stands, for programs.
+type standing struct {
+	Team     muster.Name               `json:"team"`
+	Run      muster.Run                `json:"run"`
+	Alive    bool                      `json:"alive"` // a process of the team lives
+	Members  []muster.Member           `json:"members"`
+	Board    map[string]int            `json:"board"` // landed, done, landing, in_progress, ready, waiting, needs_attention
+	Requests []muster.Request          `json:"requests"`
+	Needy    []muster.Task             `json:"needs_attention"`
+	Lanes    map[muster.LaneStatus]int `json:"lanes"`
+	Mail     int                       `json:"mail"` // waits for the user
 }
 
-func newGlance() glance {
-	return glance{Members: []muster.Member{}, Board: map[string]int{}, Requests: []muster.Request{}, Needy: []muster.Task{}, Lanes: map[string]int{}}
+func newStanding(o view.Overview) standing {
+	s := standing{Team: o.Team, Run: o.Run, Members: []muster.Member{}, Board: o.Board, Requests: append([]muster.Request{}, o.Requests...),
+		Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
+	for _, m := range o.Members {
+		s.Members = append(s.Members, m.Member)
+		s.Alive = s.Alive || m.Alive
+	}
+	for _, t := range o.Tasks {
+		if t.Status == muster.NeedsAttention {
+			s.Needy = append(s.Needy, t)
+		}
+	}
+	if s.Board == nil {
+		s.Board = map[string]int{}
+	}
+	if s.Lanes == nil {
+		s.Lanes = map[muster.LaneStatus]int{}
+	}
+	return s
 }
 
 // recent is how many events are read for what members do right now.
 const recent = 300
 
-func (p *place) glance(ctx context.Context) (g glance, err error) {
-	g = newGlance()
-	g.Team = p.team(ctx)
-	if g.Run, err = p.run(ctx); err != nil {
-		return g, err
+// overview is how the team stands.
+func (p *place) overview(ctx context.Context) (o view.Overview, err error) {
+	o = view.Overview{Team: p.team(ctx), Now: p.app.Now(), Board: map[string]int{}}
+	if o.Run, err = p.run(ctx); err != nil {
+		return o, err
 	}
-	if g.members, err = p.members(ctx); err != nil {
-		return g, err
-	}
-	for _, m := range g.members {
-		g.Members = append(g.Members, m.Member)
-		g.Alive = g.Alive || m.alive
-	}
-	tasks, err := p.theBoard().List(ctx)
+	members, err := p.members(ctx)
 	if err != nil {
-		return g, err
+		return o, err
 	}
-	g.sort(tasks)
-	requests, err := p.theRequests(ctx).Pending(ctx)
-	if err != nil {
-		return g, err
+	o.Members = seen(members)
+	if o.Tasks, err = p.theBoard().List(ctx); err != nil {
+		return o, err
 	}
-	g.Requests = append(g.Requests, requests...)
-	if g.Lanes, err = p.countLanes(ctx); err != nil {
-		return g, err
+	for _, t := range o.Tasks {
+		o.Board[view.Counted(t)]++
+	}
+	if o.Requests, err = p.theRequests(ctx).Pending(ctx); err != nil {
+		return o, err
+	}
+	if o.Lanes, err = p.countLanes(ctx); err != nil {
+		return o, err
 	}
 	mail, _, err := waiting(ctx, p.thePost(ctx), muster.User)
 	if err != nil {
-		return g, err
+		return o, err
 	}
-	g.Mail = len(mail)
+	o.Mail = len(mail)
+	if err := p.lived(ctx, &o); err != nil {
+		return o, err
+	}
 	from, err := p.journal.Tail(ctx, recent)
 	if err != nil {
-		return g, err
+		return o, err
 	}
 	for e, err := range p.journal.Read(ctx, from) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return g, err
+			return o, err
 		}
 		if err == nil {
-			g.living.apply(e.Event)
+			o.Presence.Apply(e.Event)
 		}
 	}
-	return g, nil
+	return o, nil
 }
 
-// sort counts the board.
-func (g *glance) sort(tasks []muster.Task) {
-	g.subject = map[muster.TaskID]string{}
-	for _, t := range tasks {
-		g.subject[t.ID] = t.Subject
-		switch {
-		case t.Status == muster.Completed && t.Landed != nil:
-			g.Board["landed"]++
-		case t.Status == muster.Completed:
-			g.Board["done"]++
-		case t.Status == muster.NeedsAttention:
-			g.Board["needs_attention"]++
-			g.Needy = append(g.Needy, t)
-		case t.Status == muster.Pending && len(t.BlockedBy) > 0:
-			g.Board["waiting"]++
-		case t.Status == muster.Pending:
-			g.Board["ready"]++
-		default:
-			g.Board[string(t.Status)]++
+// lived finds in the whole journal for how long processes of the team have lived in the run, and the turns that
+// members' records do not count yet: a record is written when a status changes. Only the lines that matter are decoded.
+func (p *place) lived(ctx context.Context, o *view.Overview) error {
+	if len(o.Members) == 0 {
+		return nil
+	}
+	resumed, turn := []byte(`"`+journal.RunResumed+`"`), []byte(`"`+journal.TurnStarted+`"`)
+	signs := [][]byte{[]byte(`"event":"run.`), []byte(`"event":"turn.`), []byte(`"event":"tool.`), []byte(`"event":"check.`)}
+	turns := map[muster.Name]int{}
+	var away time.Duration
+	var last []byte // the last line that a living process of the team wrote
+	stamp := func(line []byte) float64 {
+		var e struct {
+			At float64 `json:"ts"`
+		}
+		_ = json.Unmarshal(line, &e) // 0 is before everything
+		return e.At
+	}
+	for r, err := range p.store.Log().Read(ctx, muster.StreamEvents, 0) {
+		if errors.Is(err, muster.ErrCorrupt) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(r.Data, turn) {
+			var e muster.Event
+			if json.Unmarshal(r.Data, &e) == nil && e.Kind == journal.TurnStarted {
+				turns[e.Member]++
+			}
+		}
+		if last != nil && bytes.Contains(r.Data, resumed) {
+			if from, to := stamp(last), stamp(r.Data); from >= o.Run.StartedAt && to > from {
+				away += muster.Time(to).Sub(muster.Time(from))
+			}
+		}
+		for _, s := range signs {
+			if bytes.Contains(r.Data, s) {
+				last = append(last[:0], r.Data...)
+				break
+			}
 		}
 	}
+	alive := false
+	for i := range o.Members {
+		m := &o.Members[i]
+		m.Turns = max(m.Turns, turns[m.Name])
+		alive = alive || m.Alive
+	}
+	end := o.Now
+	if at := stamp(last); !alive && at >= o.Run.StartedAt {
+		end = muster.Time(at)
+	}
+	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - away
+	return nil
 }
 
 // countLanes counts lanes by status. Where no lane was ever made, git is not asked.
-func (p *place) countLanes(ctx context.Context) (map[string]int, error) {
-	n := map[string]int{}
+func (p *place) countLanes(ctx context.Context) (map[muster.LaneStatus]int, error) {
+	n := map[muster.LaneStatus]int{}
 	if !isFile(p.home.Index()) {
 		return n, nil
 	}
@@ -142,118 +193,7 @@ func (p *place) countLanes(ctx context.Context) (map[string]int, error) {
 	}
 	all, err := lanes.List(ctx)
 	for _, l := range all {
-		n[string(l.Status)]++
+		n[l.Status]++
 	}
 	return n, err
-}
-
-// does is what a member does, in words; tool is what runs in its hands.
-func (m present) does(subject map[muster.TaskID]string, tool string) string {
-	task := ""
-	if m.Task != 0 {
-		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, oneLine(subject[m.Task])))
-	}
-	switch {
-	case m.Status == muster.Shutdown:
-		return "has stopped"
-	case !m.alive:
-		return because("no process runs it", task)
-	case m.Doing != "":
-		return because(task, oneLine(m.Doing))
-	case m.Status == muster.Idle:
-		return because("idle", idle(m.Name, string(m.IdleReason)))
-	}
-	return because(task, tool)
-}
-
-func (a *App) writeGlance(w io.Writer, p paint, width int, g glance) error {
-	a.writeTeam(w, p, g)
-	if len(g.members) > 0 {
-		t := table{titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, wide: 2}
-		for _, m := range g.members {
-			does, since := m.does(g.subject, ""), m.Since
-			if l := g.living.find(m.Name); l != nil && m.alive && m.Status == muster.Working {
-				if m.Doing == "" {
-					does = m.does(g.subject, l.doing)
-				}
-				since = muster.Stamp(l.since)
-			}
-			t.row(cell{text: string(m.Name), who: string(m.Name)}, text(oneLine(m.Role)), text(strings.TrimPrefix(does, ": ")), text(a.since(since)), text(fmt.Sprint(m.Turns)))
-		}
-		if err := t.write(w, p, width); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(w, "BOARD   %s\n", counts(g.Board, "no tasks", "landed", "done", "landing", "in_progress", "ready", "waiting", "needs_attention"))
-	if len(g.Lanes) > 0 {
-		fmt.Fprintf(w, "LANES   %s\n", counts(g.Lanes, "", "active", "creating", "kept", "failed"))
-	}
-	return a.writeNeeds(w, p, width, g)
-}
-
-func (a *App) writeTeam(w io.Writer, p paint, g glance) {
-	s := "team " + string(g.Team)
-	switch {
-	case g.Run.StartedAt == 0:
-		s += "   no run yet"
-	default:
-		s += "   goal: " + cut(oneLine(g.Run.Goal), 100)
-		if g.Run.EndedAt > 0 {
-			s += "    ended " + clock(muster.Time(g.Run.EndedAt), a.Now())
-		} else {
-			s += "    " + words(a.Now().Sub(muster.Time(g.Run.StartedAt)))
-		}
-	}
-	if g.Run.StartedAt > 0 && g.Run.EndedAt == 0 && !g.Alive {
-		s += "   " + p.in(bad, "stopped") + ": muster resume"
-	}
-	fmt.Fprintln(w, s)
-}
-
-// counts is "4 landed, 1 landing" in the order of the names.
-func counts(n map[string]int, none string, names ...string) string {
-	var parts []string
-	for _, name := range names {
-		if n[name] == 0 {
-			continue
-		}
-		what := strings.ReplaceAll(name, "_", " ")
-		if name == "needs_attention" {
-			what = map[bool]string{true: "needs you", false: "need you"}[n[name] == 1]
-		}
-		if name == "done" {
-			what = "done without a change"
-		}
-		parts = append(parts, fmt.Sprintf("%d %s", n[name], what))
-	}
-	if parts == nil {
-		return none
-	}
-	return strings.Join(parts, ", ")
-}
-
-// writeNeeds lists what waits for the user, each with what to type.
-func (a *App) writeNeeds(w io.Writer, p paint, width int, g glance) error {
-	t := table{titles: []string{"", "", ""}, wide: 1}
-	for _, r := range g.Requests {
-		if r.To != muster.User && r.To != muster.Lead {
-			continue
-		}
-		what := fmt.Sprintf("%s of %s, waits %s", asks(r), r.From, words(a.waited(r)))
-		if r.Kind == muster.AskPlan {
-			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, words(a.waited(r)))
-		}
-		t.row(text("  "+string(r.ID)), text(what), text(fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID)))
-	}
-	for _, x := range g.Needy {
-		t.row(text(fmt.Sprintf("  task %d", x.ID)), text(cut(because(oneLine(x.Subject), oneLine(x.Result)), 80)), text(fmt.Sprintf("muster task retry %d", x.ID)))
-	}
-	if g.Mail > 0 {
-		t.row(text("  mail"), text(number(g.Mail, "mail")+" for you"), text("muster mail list --take"))
-	}
-	if len(t.rows) == 0 {
-		return nil
-	}
-	fmt.Fprintln(w, p.in(bad, "NEEDS YOU"))
-	return t.write(w, p, width)
 }

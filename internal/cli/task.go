@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/view"
 )
 
 func (a *App) taskCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func taskID(c *cobra.Command, s string) (muster.TaskID, error) {
 
 // told prints a task as JSON, or one line about it.
 func (a *App) told(t muster.Task, f string, args ...any) error {
-	return a.print(t, func(w io.Writer, _ paint, _ int) error {
+	return a.print(t, func(w io.Writer, _ view.Paint, _ int) error {
 		_, err := fmt.Fprintf(w, f+"\n", args...)
 		return err
 	})
@@ -79,12 +80,14 @@ func (a *App) taskAdd() *cobra.Command {
 
 func (a *App) taskList() *cobra.Command {
 	var state, owner string
-	c := &cobra.Command{Use: "list", Short: "all tasks", Args: exactly()}
-	c.Flags().StringVar(&state, "status", "", "only those with this `STATUS`: pending, in_progress, landing, completed, needs_attention")
+	var whole bool
+	c := &cobra.Command{Use: "list", Short: "all tasks; on a terminal as a tree, each under the one that it waits for", Args: exactly(),
+		Long: "On a terminal completed tasks are only counted, unless --all or --status asks for them.\nElsewhere, and with --json, all are listed."}
+	c.Flags().StringVar(&state, "status", "", "only those with this `STATUS`: "+strings.Join(statuses(), ", "))
 	c.Flags().StringVar(&owner, "owner", "", "only those of `NAME`")
+	c.Flags().BoolVar(&whole, "all", false, "completed ones too")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		known := []muster.TaskStatus{"", muster.Pending, muster.InProgress, muster.Landing, muster.Completed, muster.NeedsAttention}
-		if !slices.Contains(known, muster.TaskStatus(state)) {
+		if state != "" && !slices.Contains(statuses(), state) {
 			return &usageError{c.CommandPath(), fmt.Sprintf("there is no status %q", state)}
 		}
 		all, err := a.tasks(c.Context())
@@ -94,9 +97,37 @@ func (a *App) taskList() *cobra.Command {
 		all = slices.DeleteFunc(all, func(t muster.Task) bool {
 			return state != "" && string(t.Status) != state || owner != "" && string(t.Owner) != owner
 		})
-		return a.print(all, func(w io.Writer, p paint, width int) error { return writeTasks(w, p, width, all) })
+		return a.print(all, func(w io.Writer, p view.Paint, width int) error {
+			if width == 0 || len(all) == 0 {
+				return writeTasks(w, p, width, all)
+			}
+			return writeBoard(w, p, width, all, whole || state != "")
+		})
 	}
 	return c
+}
+
+// statuses are what a task can be.
+func statuses() []string {
+	return []string{string(muster.Pending), string(muster.InProgress), string(muster.Landing), string(muster.Completed), string(muster.NeedsAttention)}
+}
+
+// writeBoard prints the tasks as a tree; unless the whole is wanted, completed ones are counted only.
+func writeBoard(w io.Writer, p view.Paint, width int, all []muster.Task, whole bool) error {
+	n := len(all)
+	if !whole {
+		all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Status == muster.Completed })
+	}
+	if len(all) > 0 {
+		if err := view.WriteTree(w, p, width, all); err != nil {
+			return err
+		}
+	}
+	if n -= len(all); n > 0 {
+		_, err := fmt.Fprintf(w, "%s completed: muster task list --all\n", view.Count(n, "task"))
+		return err
+	}
+	return nil
 }
 
 // tasks is the board, an empty list where there is none.
@@ -119,24 +150,20 @@ func (a *App) tasks(ctx context.Context) ([]muster.Task, error) {
 	return all, nil
 }
 
-func writeTasks(w io.Writer, p paint, width int, all []muster.Task) error {
+func writeTasks(w io.Writer, p view.Paint, width int, all []muster.Task) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no tasks: muster task add SUBJECT")
 		return err
 	}
-	t := table{titles: []string{">ID", "STATUS", "SUBJECT", "OWNER", "WAITS FOR"}, wide: 2}
+	t := view.Table{Titles: []string{">ID", "STATUS", "SUBJECT", "OWNER", "WAITS FOR"}, Wide: 2}
 	for _, x := range all {
-		waits := list(x.BlockedBy)
+		waits := view.IDs(x.BlockedBy)
 		if waits == "" && x.Status == muster.Pending && x.ClaimRole != "" {
-			waits = "a " + oneLine(x.ClaimRole)
+			waits = "a " + view.OneLine(x.ClaimRole)
 		}
-		t.row(text(fmt.Sprint(x.ID)), taskStatus(x.Status), text(oneLine(x.Subject)), cell{text: oneLine(string(x.Owner)), who: oneLine(string(x.Owner))}, text(waits))
+		t.Row(view.Text(fmt.Sprint(x.ID)), view.TaskStatus(x.Status), view.Text(view.OneLine(x.Subject)), view.Cell{Text: view.OneLine(string(x.Owner)), Who: view.OneLine(string(x.Owner))}, view.Text(waits))
 	}
-	return t.write(w, p, width)
-}
-
-func taskStatus(s muster.TaskStatus) cell {
-	return cell{text: string(s), tone: map[muster.TaskStatus]tone{muster.Completed: good, muster.NeedsAttention: bad}[s]}
+	return t.Write(w, p, width)
 }
 
 func (a *App) taskShow() *cobra.Command {
@@ -157,7 +184,7 @@ func (a *App) taskShow() *cobra.Command {
 		if err != nil {
 			return listed(err)
 		}
-		return a.print(t, func(w io.Writer, pt paint, _ int) error { return writeTask(w, pt, t, a.Now()) })
+		return a.print(t, func(w io.Writer, pt view.Paint, _ int) error { return view.WriteTask(w, pt, t, a.Now()) })
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/view"
 )
 
 func (a *App) teamCommand() *cobra.Command {
@@ -41,11 +42,13 @@ func (a *App) teamList() *cobra.Command {
 		if len(all) == 0 {
 			return a.print(all, noMembers)
 		}
-		return a.print(all, func(w io.Writer, pt paint, width int) error { return a.writeMembers(w, pt, width, members) })
+		return a.print(all, func(w io.Writer, pt view.Paint, width int) error {
+			return view.WriteMembers(w, pt, width, seen(members), a.Now())
+		})
 	}}
 }
 
-func noMembers(w io.Writer, _ paint, _ int) error {
+func noMembers(w io.Writer, _ view.Paint, _ int) error {
 	_, err := fmt.Fprintln(w, `no members: muster run "GOAL" starts a lead, who spawns them`)
 	return err
 }
@@ -54,6 +57,14 @@ func noMembers(w io.Writer, _ paint, _ int) error {
 type present struct {
 	muster.Member
 	alive bool
+}
+
+// seen are members as they are shown.
+func seen(members []present) (all []view.Member) {
+	for _, m := range members {
+		all = append(all, view.Member{Member: m.Member, Alive: m.alive})
+	}
+	return all
 }
 
 // members are all members, the lead first, then as they joined.
@@ -84,23 +95,6 @@ func (p *place) members(ctx context.Context) ([]present, error) {
 	return all, nil
 }
 
-func (a *App) writeMembers(w io.Writer, p paint, width int, members []present) error {
-	t := table{titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, wide: 3}
-	for _, m := range members {
-		t.row(cell{text: string(m.Name), who: string(m.Name)}, text(oneLine(m.Role)), text(string(m.Status)), text(m.does(nil, "")),
-			text(a.since(m.Since)), text(fmt.Sprint(m.Turns)))
-	}
-	return t.write(w, p, width)
-}
-
-// since is how long ago a stamp was, "" when it is none.
-func (a *App) since(stamp float64) string {
-	if stamp == 0 {
-		return ""
-	}
-	return span(a.Now().Sub(muster.Time(stamp)))
-}
-
 func (a *App) teamSpawn() *cobra.Command {
 	var m muster.Member
 	c := &cobra.Command{Use: "spawn NAME", Short: "add a teammate, or one again that has shut down", Args: exactly("NAME"),
@@ -129,12 +123,12 @@ func (a *App) teamSpawn() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(added, func(w io.Writer, _ paint, _ int) error {
-			s := "the team starts it"
+		return a.print(added, func(w io.Writer, _ view.Paint, _ int) error {
+			s := ": the team starts it"
 			if len(hosts) == 0 {
-				s = "no team runs now, muster resume starts it"
+				s = " when the team runs again: muster resume, or muster run \"GOAL\""
 			}
-			_, err := fmt.Fprintf(w, "%s joins as %s: %s\n", added.Name, oneLine(added.Role), s)
+			_, err := fmt.Fprintf(w, "%s joins as %s%s\n", added.Name, view.OneLine(added.Role), s)
 			return err
 		})
 	}
@@ -185,7 +179,7 @@ func (a *App) teamStop() *cobra.Command {
 		if failed != nil {
 			return failed
 		}
-		return a.print(ends, func(w io.Writer, _ paint, _ int) error { return writeStopped(w, ends) })
+		return a.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
 	}
 	return c
 }
@@ -203,11 +197,11 @@ func writeStopped(w io.Writer, ends []stopped) error {
 		_, err := fmt.Fprintln(w, "nobody is there to stop")
 		return err
 	}
-	t := table{titles: []string{"", "", ""}, wide: -1}
+	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
 	for _, e := range ends {
-		t.row(text(string(e.Name)), text(map[bool]string{true: "stopped", false: "goes on"}[e.Stopped]), text(oneLine(e.Why)))
+		t.Row(view.Text(string(e.Name)), view.Text(map[bool]string{true: "stopped", false: "goes on"}[e.Stopped]), view.Text(view.OneLine(e.Why)))
 	}
-	if err := t.write(w, false, 0); err != nil {
+	if err := t.Write(w, false, 0); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
@@ -259,7 +253,7 @@ func (p *place) stop(ctx context.Context, name muster.Name, force bool) stopped 
 		case <-changed:
 		case <-time.After(time.Second): // its process may have died
 		case <-limit:
-			end.Why = fmt.Sprintf("still %s %s after it was to stop", now.Status, words(lastWrites))
+			end.Why = fmt.Sprintf("still %s %s after it was to stop", now.Status, view.Duration(lastWrites))
 			return end
 		case <-ctx.Done():
 			end.err = context.Cause(ctx)

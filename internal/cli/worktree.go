@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/view"
 	"muster/internal/worktree"
 )
 
@@ -27,24 +28,24 @@ func (a *App) worktreeList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(lanes, func(w io.Writer, p paint, width int) error {
+		return a.print(lanes, func(w io.Writer, p view.Paint, width int) error {
 			if len(lanes) == 0 {
 				_, err := fmt.Fprintln(w, "no lanes")
 				return err
 			}
-			t := table{titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, wide: 5}
+			t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
 			for _, l := range lanes {
 				task := ""
 				if l.TaskID != 0 {
 					task = fmt.Sprint(l.TaskID)
 				}
-				state := cell{text: string(l.Status)}
+				state := view.Cell{Text: string(l.Status)}
 				if l.Status == muster.LaneFailed {
-					state.tone = bad
+					state.Tone = view.Bad
 				}
-				t.row(text(string(l.Name)), state, text(task), text(l.Branch), text(fmt.Sprintf("%.7s", l.Base)), text(l.Path))
+				t.Row(view.Text(string(l.Name)), state, view.Text(task), view.Text(l.Branch), view.Text(fmt.Sprintf("%.7s", l.Base)), view.Text(l.Path))
 			}
-			return t.write(w, p, width)
+			return t.Write(w, p, width)
 		})
 	}}
 }
@@ -85,7 +86,7 @@ func (a *App) inLanes(c *cobra.Command, f func(ctx context.Context, p *place, l 
 
 // toldLane prints a lane as JSON, or one line about it.
 func (a *App) toldLane(v any, f string, args ...any) error {
-	return a.print(v, func(w io.Writer, _ paint, _ int) error {
+	return a.print(v, func(w io.Writer, _ view.Paint, _ int) error {
 		_, err := fmt.Fprintf(w, f+"\n", args...)
 		return err
 	})

@@ -100,7 +100,7 @@ func TestOtherTerminals(t *testing.T) {
 		t.Errorf("task 3 is %s while its plan waits", s)
 	}
 	w.has("approve", w.muster(0, "approve", string(asked.ID)).stdout, "plan for 3 of alice is approved")
-	w.has("approve again", w.muster(0, "reject", string(asked.ID), "too late").stdout, "was approved before")
+	w.has("approve again", w.muster(1, "reject", string(asked.ID), "too late").stderr, "was approved before")
 	w.awaits("risky has landed", func() bool { return status(3) == muster.Completed })
 
 	// What is left is what the outsider has; with it the run ends.

@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"fmt"
@@ -10,63 +10,67 @@ import (
 	"muster/journal"
 )
 
-// living is what the members do right now, as the events tell it.
-type living struct {
-	members []*liver // in the order in which they joined, the lead first
+// Presence is what the members do right now, as the events tell it.
+type Presence struct {
+	members []*Activity // in the order in which they joined, the lead first
+	check   string      // the run's
 
 	// The widest of their columns so far: lines that jump cannot be read.
 	names, tasks, turns int
 }
 
-// liver is one of them.
-type liver struct {
+// Activity is what one of them does.
+type Activity struct {
 	name  muster.Name
 	does  string // working, idle, landing, waits
 	task  muster.TaskID
 	turn  int
-	doing string // the running tool, or why it rests
-	since time.Time
+	Doing string // the running tool, or why it rests
+	Since time.Time
 }
 
-// apply takes note of an event.
-func (l *living) apply(e muster.Event) {
+// Apply takes note of an event.
+func (l *Presence) Apply(e muster.Event) {
+	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
+		l.check = OneLine(e.Text("command"))
+	}
 	if e.Member == "" || e.Member == muster.System || e.Member == muster.User {
 		return
 	}
 	at := muster.Time(e.At)
 	switch e.Kind {
 	case journal.MemberShutdown:
-		l.members = slices.DeleteFunc(l.members, func(m *liver) bool { return m.name == e.Member })
+		l.members = slices.DeleteFunc(l.members, func(m *Activity) bool { return m.name == e.Member })
 	case journal.MemberSpawned, journal.MemberResumed, journal.MemberWorking:
 		l.get(e.Member, at).set("working", "", at)
 	case journal.MemberIdle:
-		l.get(e.Member, at).set("idle", idle(e.Member, e.Text("reason")), at)
+		l.get(e.Member, at).set("idle", IdleReason(e.Member, e.Text("reason")), at)
 	case journal.TurnStarted:
 		m := l.get(e.Member, at)
 		m.turn = int(e.Number("turn"))
 		m.set("working", "thinks", at)
 	case journal.TurnEnded:
-		if m := l.get(e.Member, at); m.doing == "thinks" {
+		if m := l.get(e.Member, at); m.Doing == "thinks" {
 			m.set(m.does, "", at)
 		}
 	case journal.ToolStarted:
 		m := l.get(e.Member, at)
 		if tool := e.Text("tool"); tool == "wait" {
-			m.set("idle", idle(e.Member, string(muster.IdleMessages)), at)
+			m.set("idle", IdleReason(e.Member, string(muster.IdleMessages)), at)
 		} else {
-			m.set("working", strings.TrimSpace(oneLine(tool)+" "+oneLine(e.Text("text"))), at)
+			m.set("working", strings.TrimSpace(OneLine(tool)+" "+OneLine(e.Text("text"))), at)
 		}
 	case journal.ToolEnded:
 		l.get(e.Member, at).set("working", "", at)
 	case journal.ModelRetry:
-		l.get(e.Member, at).set("waits", oneLine(e.Text("text")), at)
+		l.get(e.Member, at).set("waits", OneLine(e.Text("text")), at)
 	default:
 		l.task(e, at)
 	}
 }
 
-func (l *living) task(e muster.Event, at time.Time) {
-	m := l.find(e.Member)
+func (l *Presence) task(e muster.Event, at time.Time) {
+	m := l.Find(e.Member)
 	if m == nil { // somebody outside the team
 		return
 	}
@@ -74,7 +78,11 @@ func (l *living) task(e muster.Event, at time.Time) {
 	case journal.TaskClaimed:
 		m.task = e.Task
 	case journal.TaskLanding:
-		m.set("landing", "", at)
+		doing := ""
+		if l.check != "" {
+			doing = "checks " + l.check
+		}
+		m.set("landing", doing, at)
 	case journal.TaskReturned:
 		m.set("working", "", at)
 	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
@@ -85,11 +93,12 @@ func (l *living) task(e muster.Event, at time.Time) {
 	}
 }
 
-func (m *liver) set(does, doing string, at time.Time) {
-	m.does, m.doing, m.since = does, doing, at
+func (m *Activity) set(does, doing string, at time.Time) {
+	m.does, m.Doing, m.Since = does, doing, at
 }
 
-func (l *living) find(n muster.Name) *liver {
+// Find is what the member does, nil when no event has told of it.
+func (l *Presence) Find(n muster.Name) *Activity {
 	for _, m := range l.members {
 		if m.name == n {
 			return m
@@ -98,32 +107,33 @@ func (l *living) find(n muster.Name) *liver {
 	return nil
 }
 
-func (l *living) get(n muster.Name, at time.Time) *liver {
-	if m := l.find(n); m != nil {
+func (l *Presence) get(n muster.Name, at time.Time) *Activity {
+	if m := l.Find(n); m != nil {
 		return m
 	}
-	m := &liver{name: n, does: "working", since: at}
+	m := &Activity{name: n, does: "working", Since: at}
 	if n == muster.Lead {
-		l.members = append([]*liver{m}, l.members...)
+		l.members = append([]*Activity{m}, l.members...)
 	} else {
 		l.members = append(l.members, m)
 	}
 	return m
 }
 
-func idle(who muster.Name, reason string) string {
+// IdleReason is why a member rests, in words.
+func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"
 	}
 	if w, ok := idleWords[muster.IdleReason(reason)]; ok {
 		return w
 	}
-	return oneLine(reason)
+	return OneLine(reason)
 }
 
-// rows are the members as lines of less than width columns:
+// Rows are the members as lines of less than width columns:
 // alice  working  2 counter   turn 7  bash go test ./...  12 s
-func (l *living) rows(p paint, now time.Time, width int, subject func(muster.TaskID) string) []string {
+func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.TaskID) string) []string {
 	const most = 12 // what fits above the bottom of any terminal
 	shown := l.members[:min(len(l.members), most)]
 	what := make([]string, len(shown))
@@ -131,7 +141,7 @@ func (l *living) rows(p paint, now time.Time, width int, subject func(muster.Tas
 	for i, m := range shown {
 		l.names = max(l.names, min(len(m.name), 16))
 		if m.task != 0 {
-			what[i] = cut(strings.TrimSpace(fmt.Sprintf("%d %s", m.task, oneLine(subject(m.task)))), taskColumn)
+			what[i] = Cut(strings.TrimSpace(fmt.Sprintf("%d %s", m.task, OneLine(subject(m.task)))), taskColumn)
 		}
 		l.tasks = max(l.tasks, columns(what[i]))
 		if m.turn > 0 {
@@ -140,7 +150,7 @@ func (l *living) rows(p paint, now time.Time, width int, subject func(muster.Tas
 	}
 	var rows []string
 	for i, m := range shown {
-		rows = append(rows, l.row(p, m, what[i], words(now.Sub(m.since)), width-1))
+		rows = append(rows, l.row(p, m, what[i], Duration(now.Sub(m.Since)), width-1))
 	}
 	if more := len(l.members) - most; more > 0 {
 		rows = append(rows, fmt.Sprintf("... and %d more", more))
@@ -149,29 +159,29 @@ func (l *living) rows(p paint, now time.Time, width int, subject func(muster.Tas
 }
 
 // row is one member in room columns. What does not fit gives way: what it does right now first, then turn, then task.
-func (l *living) row(p paint, m *liver, task, took string, room int) string {
+func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string {
 	const least = 8 // columns; less of a text says nothing
 	names := min(l.names, max(room-len(took)-2, least))
-	head := pad(cut(string(m.name), names), names)
+	head := Pad(Cut(string(m.name), names), names)
 	left := room - columns(head) - columns(took) - 2
 	rest := ""
 	column := func(s string, width int) {
 		if width > 0 && left >= width+2 {
-			rest += "  " + pad(s, width)
+			rest += "  " + Pad(s, width)
 			left -= width + 2
 		}
 	}
 	column(m.does, 7)
 	if tasks := min(l.tasks, left-2); tasks >= min(l.tasks, least) {
-		column(cut(task, tasks), tasks)
+		column(Cut(task, tasks), tasks)
 	}
 	turn := ""
 	if m.turn > 0 {
 		turn = fmt.Sprintf("turn %d", m.turn)
 	}
 	column(turn, l.turns)
-	if doing := min(columns(m.doing), left-2); m.doing != "" && doing >= min(columns(m.doing), least) {
-		column(cut(m.doing, doing), doing)
+	if doing := min(columns(m.Doing), left-2); m.Doing != "" && doing >= min(columns(m.Doing), least) {
+		column(Cut(m.Doing, doing), doing)
 	}
-	return p.who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
+	return p.Who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
 }

@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"hash/fnv"
@@ -11,26 +11,27 @@ import (
 	"golang.org/x/term"
 )
 
-// tone is what a colour means. It is never the only sign: the text says it too.
-type tone int
+// Tone is what a colour means. It is never the only sign: the text says it too.
+type Tone int
 
 const (
-	plain tone = iota
-	good       // landed, passed
-	bad        // returned, broken, needs somebody
-	faint      // said for completeness
+	Plain Tone = iota
+	Good       // landed, passed
+	Bad        // returned, broken, needs somebody
+	Faint      // said for completeness
 )
 
-// paint colours text, or leaves it as it is.
-type paint bool
+// Paint colours text, or leaves it as it is.
+type Paint bool
 
-func (p paint) in(t tone, s string) string {
-	code := map[tone]string{good: "32", bad: "31", faint: "2"}[t]
+// In colours s as the tone says.
+func (p Paint) In(t Tone, s string) string {
+	code := map[Tone]string{Good: "32", Bad: "31", Faint: "2"}[t]
 	return p.code(code, s)
 }
 
-// who colours a name: the same name always in the same colour, and none that means something.
-func (p paint) who(name, s string) string {
+// Who colours a name: the same name always in the same colour, and none that means something.
+func (p Paint) Who(name, s string) string {
 	switch name {
 	case "", "landing", "board", "muster", "state":
 		return s
@@ -43,15 +44,15 @@ func (p paint) who(name, s string) string {
 	return p.code(strconv.Itoa(palette[h.Sum32()%uint32(len(palette))]), s)
 }
 
-func (p paint) code(code, s string) string {
+func (p Paint) code(code, s string) string {
 	if !p || code == "" || s == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// oneLine is text as one line that cannot steer a terminal: models and foreign programs wrote it.
-func oneLine(s string) string {
+// OneLine is text as one line that cannot steer a terminal: models and foreign programs wrote it.
+func OneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -64,8 +65,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// manyLines is text of several lines that cannot steer a terminal.
-func manyLines(s string) string {
+// ManyLines is text of several lines that cannot steer a terminal.
+func ManyLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return -1
@@ -74,8 +75,8 @@ func manyLines(s string) string {
 	}, s)
 }
 
-// terminal returns the width of w when it is a terminal.
-func terminal(w io.Writer) (width int, ok bool) {
+// TerminalWidth is how many columns w has; ok is false where w is no terminal.
+func TerminalWidth(w io.Writer) (width int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false

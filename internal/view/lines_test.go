@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func at(kind string, member muster.Name, task muster.TaskID, fields ...any) must
 	return e
 }
 
-var known = facts{check: "go test ./...", subject: func(id muster.TaskID) string {
+var known = Facts{Check: "go test ./...", Subject: func(id muster.TaskID) string {
 	return map[muster.TaskID]string{1: "tokenizer", 2: "counter", 4: "reader", 5: "report"}[id]
 }}
 
@@ -33,6 +33,7 @@ func TestLines(t *testing.T) {
 		{at("run.resumed", "lead", 0, "goal", "make it pass"), "+lead|again|make it pass"},
 		{at(journal.RunEnded, "lead", 0, "text", "done", "code", 0.0), "lead|ends|exit 0: done"},
 		{at(journal.RunNote, "", 0, "text", "uncommitted changes are part of no lane"), "+muster|note|uncommitted changes are part of no lane"},
+		{at(journal.CheckStarted, "", 0, "command", "go test ./..."), "landing|check|the base                  go test ./...  running"},
 		{at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.71, "command", "go test ./..."), "+landing|check|the base                  go test ./...  ok 0.7 s"},
 		{at(journal.CheckBase, "", 0, "result", "red", "seconds", 2.0, "command", "make"), "+landing|check|the base                  make  FAIL 2.0 s; until a landing turns it green, red ones are accepted"},
 		{at(journal.MemberSpawned, "alice", 0, "role", "coder"), "+alice|joins|coder"},
@@ -87,13 +88,13 @@ func TestLines(t *testing.T) {
 		{at("task.polished", "alice", 1, "x", "\x1b[2Jboo"), `alice|event|task.polished {"x":"\u001b[2Jboo"}`},
 	} {
 		var got []string
-		for _, l := range lines(c.e, known) {
-			s := l.who + "|" + l.verb + "|" + l.text
-			if l.show {
+		for _, l := range Lines(c.e, known) {
+			s := l.Who + "|" + l.Verb + "|" + l.Text
+			if l.Show {
 				s = "+" + s
 			}
-			if len(l.verb) > 6 {
-				t.Errorf("the verb %q is longer than its column", l.verb)
+			if len(l.Verb) > 6 {
+				t.Errorf("the verb %q is longer than its column", l.Verb)
 			}
 			got = append(got, s)
 		}
@@ -108,13 +109,13 @@ func TestLinesCannotSteerATerminal(t *testing.T) {
 	evil := "a\x1b[2J\x07\r\n\u202eb\u009b31m"
 	for _, kind := range []string{journal.RunStarted, journal.RunNote, journal.MemberSpawned, journal.MemberIdle, journal.MemberShutdown, journal.ToolStarted,
 		journal.TaskCreated, journal.TaskClaimed, journal.TaskReleased, journal.TaskRevoked, journal.TaskReturned, journal.TaskCompleted, journal.TaskAttention,
-		journal.MailSent, journal.RequestCreated, journal.RequestDecided, journal.LaneFailed, journal.StateCorrupt, journal.ModelRetry, journal.CheckBase} {
+		journal.MailSent, journal.RequestCreated, journal.RequestDecided, journal.LaneFailed, journal.StateCorrupt, journal.ModelRetry, journal.CheckBase, journal.CheckStarted} {
 		fields := []any{}
 		for _, f := range []string{"goal", "text", "role", "reason", "tool", "subject", "lane", "by", "to", "commit", "check", "receipt", "type", "command", "result", "kind", "status"} {
 			fields = append(fields, f, evil)
 		}
-		for _, l := range lines(at(kind, muster.Name(evil), 1, fields...), facts{subject: func(muster.TaskID) string { return evil }, check: evil}) {
-			if s := l.who + l.verb + l.text; strings.ContainsAny(s, "\x1b\x07\r\n\u202e\u009b") {
+		for _, l := range Lines(at(kind, muster.Name(evil), 1, fields...), Facts{Subject: func(muster.TaskID) string { return evil }, Check: evil}) {
+			if s := l.Who + l.Verb + l.Text; strings.ContainsAny(s, "\x1b\x07\r\n\u202e\u009b") {
 				t.Errorf("%s: %q", kind, s)
 			}
 		}
@@ -137,7 +138,7 @@ func TestFailureIsTheLineThatPeopleLookFor(t *testing.T) {
 
 // Every kind that the journal lists is said in words; only what a newer program wrote is shown raw.
 func TestEveryKindHasItsWords(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("..", "journal", "kinds.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "journal", "kinds.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +147,8 @@ func TestEveryKindHasItsWords(t *testing.T) {
 		t.Fatalf("only %d kinds found", len(kinds))
 	}
 	for _, k := range kinds {
-		for _, l := range lines(at(string(k[1]), "alice", 1), known) {
-			if l.verb == "event" || l.verb == "" {
+		for _, l := range Lines(at(string(k[1]), "alice", 1), known) {
+			if l.Verb == "event" || l.Verb == "" {
 				t.Errorf("%s: %+v", k[1], l)
 			}
 		}

@@ -1,6 +1,7 @@
-package cli
+package view
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,11 +12,15 @@ import (
 )
 
 // play tells events, seconds apart as given, to a progress.
-func play(p *progress, events ...muster.Event) {
+func play(p *Progress, events ...muster.Event) {
 	for i, e := range events {
 		e.At = 1000 + float64(i)/10
-		p.event(e)
+		p.Event(e)
 	}
+}
+
+func progressTo(out io.Writer, p Paint, width int, start time.Time, look func(muster.TaskID) (muster.Task, error)) *Progress {
+	return NewProgress(Options{Out: out, Paint: p, Width: width, Start: start, Task: look})
 }
 
 func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
@@ -31,7 +36,7 @@ func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
 
 func TestProgressIsALineAnEvent(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 1, Subject: "tokenizer"}, muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 1, Subject: "tokenizer"}, muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
 	play(p,
 		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
 		at(journal.TurnStarted, "lead", 0, "turn", 1.0),
@@ -45,8 +50,8 @@ func TestProgressIsALineAnEvent(t *testing.T) {
 		at(journal.MailSent, "lead", 0, "to", "bob", "type", "broadcast", "text", "hurry"),
 		at(journal.TaskCompleted, "alice", 1, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...", "seconds", 0.7),
 	)
-	p.tick(time.Unix(2000, 0))
-	p.close()
+	p.Tick(time.Unix(2000, 0))
+	p.Close()
 	want := `  0.0s lead     goal   make it pass
   0.5s lead     plan   2 tasks: 1 tokenizer, 2 counter (after 1)
   0.6s alice    joins  coder
@@ -61,11 +66,11 @@ func TestProgressIsALineAnEvent(t *testing.T) {
 
 func TestALongPlanIsCut(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out, false, 0, muster.Time(1000), lookup())
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup())
 	for i := range 30 {
-		p.event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
+		p.Event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
 	}
-	p.tick(muster.Time(1000).Add(planLull))
+	p.Tick(muster.Time(1000).Add(planLull))
 	got := out.String()
 	if !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 || strings.Count(got, "\n") != 1 {
 		t.Errorf("%q", got)
@@ -102,7 +107,7 @@ func emulate(t *testing.T, s string) []string {
 func TestLivingMembersStayBelow(t *testing.T) {
 	var out strings.Builder
 	start := muster.Time(1000)
-	p := newProgress(&out, false, 80, start, lookup(muster.Task{ID: 2, Subject: "counter"}))
+	p := progressTo(&out, false, 80, start, lookup(muster.Task{ID: 2, Subject: "counter"}))
 	play(p,
 		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
 		at(journal.ToolStarted, "lead", 0, "tool", "wait"),
@@ -112,7 +117,7 @@ func TestLivingMembersStayBelow(t *testing.T) {
 		at(journal.ToolStarted, "alice", 2, "tool", "bash", "text", "go test ./..."),
 	)
 	now := start.Add(12*time.Second + 600*time.Millisecond)
-	p.tick(now)
+	p.Tick(now)
 	screen := emulate(t, out.String())
 	want := []string{
 		"  0.0s lead     goal   make it pass",
@@ -127,37 +132,37 @@ func TestLivingMembersStayBelow(t *testing.T) {
 	}
 
 	before := out.Len()
-	p.tick(now.Add(redraw / 2)) // too early
-	p.tick(now.Add(200 * time.Millisecond))
+	p.Tick(now.Add(Redraw / 2)) // too early
+	p.Tick(now.Add(200 * time.Millisecond))
 	if out.Len() != before {
 		t.Errorf("drawn again without a change: %q", out.String()[before:])
 	}
-	p.tick(now.Add(time.Second))
+	p.Tick(now.Add(time.Second))
 	if out.Len() == before {
 		t.Error("the seconds do not tick")
 	}
 	play(p, at(journal.MemberShutdown, "alice", 0, "reason", "all is done"))
-	p.tick(now.Add(2 * time.Second))
+	p.Tick(now.Add(2 * time.Second))
 	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      idle ") || !strings.HasSuffix(screen[5], "  waits for the team  14 s") {
 		t.Errorf("after alice has stopped:\n%s", strings.Join(screen, "\n"))
 	}
-	p.close()
+	p.Close()
 	if screen := emulate(t, out.String()); len(screen) != 4 || strings.Contains(screen[3], "waits") {
 		t.Errorf("not clean at the end:\n%s", strings.Join(screen, "\n"))
 	}
 }
 
 func TestLivingLinesFitTheTerminal(t *testing.T) {
-	var l living
+	var l Presence
 	for i := range 40 {
 		name := muster.Name("a-member-with-a-long-name-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
-		l.apply(at(journal.MemberSpawned, name, 0, "role", "coder"))
-		l.apply(at(journal.TaskClaimed, name, 2))
-		l.apply(at(journal.TurnStarted, name, 2, "turn", 123.0))
-		l.apply(at(journal.ToolStarted, name, 2, "tool", "bash", "text", strings.Repeat("very 長い ", 40)))
+		l.Apply(at(journal.MemberSpawned, name, 0, "role", "coder"))
+		l.Apply(at(journal.TaskClaimed, name, 2))
+		l.Apply(at(journal.TurnStarted, name, 2, "turn", 123.0))
+		l.Apply(at(journal.ToolStarted, name, 2, "tool", "bash", "text", strings.Repeat("very 長い ", 40)))
 	}
 	for _, width := range []int{40, 80, 200} {
-		rows := l.rows(false, muster.Time(5000), width, func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
+		rows := l.Rows(false, muster.Time(5000), width, func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
 		if len(rows) != 13 || rows[12] != "... and 28 more" {
 			t.Fatalf("%d rows, the last %q", len(rows), rows[len(rows)-1])
 		}
@@ -170,18 +175,18 @@ func TestLivingLinesFitTheTerminal(t *testing.T) {
 }
 
 func TestPaint(t *testing.T) {
-	on := paint(true)
-	if again := paint(true).who("alice", "alice"); on.who("alice", "alice") != again || on.who("alice", "x") == "x" || on.who("landing", "x") != "x" {
+	on := Paint(true)
+	if again := Paint(true).Who("alice", "alice"); on.Who("alice", "alice") != again || on.Who("alice", "x") == "x" || on.Who("landing", "x") != "x" {
 		t.Error("who has a steady colour, the runtime has none")
 	}
-	if on.in(bad, "x") != "\x1b[31mx\x1b[0m" || on.in(good, "x") != "\x1b[32mx\x1b[0m" || on.in(plain, "x") != "x" {
+	if on.In(Bad, "x") != "\x1b[31mx\x1b[0m" || on.In(Good, "x") != "\x1b[32mx\x1b[0m" || on.In(Plain, "x") != "x" {
 		t.Error("red is for trouble, green for what landed")
 	}
-	if off := paint(false); off.in(bad, "x")+off.who("alice", "y") != "xy" {
+	if off := Paint(false); off.In(Bad, "x")+off.Who("alice", "y") != "xy" {
 		t.Error("no colour, no bytes")
 	}
 	for n := range 200 {
-		if s := on.who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") || strings.Contains(s, "\x1b[32m") {
+		if s := on.Who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") || strings.Contains(s, "\x1b[32m") {
 			t.Errorf("a name in a colour that means something: %q", s)
 		}
 	}
@@ -189,7 +194,7 @@ func TestPaint(t *testing.T) {
 
 func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
 	play(p,
 		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
 		at(journal.TaskClaimed, "bob", 2, "subject", "counter"),
@@ -200,11 +205,11 @@ func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 		t.Errorf("told before the first lane is known:\n%s", out.String())
 	}
 	play(p, at(journal.LaneCreated, "", 1, "lane", "task-1-tokenizer"), at(journal.TaskClaimed, "carol", 4, "subject", "known"), at(journal.TaskClaimed, "dave", 5, "subject", "bare"))
-	p.tick(muster.Time(1000.5))
+	p.Tick(muster.Time(1000.5))
 	if strings.Contains(out.String(), "bare") {
 		t.Error("did not wait for a lane")
 	}
-	p.tick(muster.Time(1000.2).Add(laneLull))
+	p.Tick(muster.Time(1000.2).Add(laneLull))
 	same(t, out.String(), `  0.0s alice    takes  1 tokenizer               lane task-1-tokenizer
   0.1s bob      takes  2 counter                 lane task-2-counter
   0.2s carol    joins  coder
@@ -216,13 +221,13 @@ func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 	for _, width := range []int{60, 70, 80, 100} {
 		var out strings.Builder
-		p := newProgress(&out, false, width, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
+		p := progressTo(&out, false, width, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
 		play(p,
 			at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.5, "command", "go test -race ./internal/... ./cmd/..."),
 			at(journal.TaskCompleted, "alice", 2, "commit", "422b157aa", "receipt", "ok", "check", "go test -race ./internal/... ./cmd/...", "seconds", 0.5),
 			at(journal.TaskReturned, "alice", 2, "reason", "check", "seconds", 0.6, "text", "--- FAIL: TestCountEmpty (0.00s) and so on and on and on and on"),
 		)
-		p.close()
+		p.Close()
 		told := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		if len(told) < 4 || !strings.HasSuffix(told[0], "  ok 0.5 s") || !strings.HasSuffix(told[1], "  ok 0.5 s") || !strings.Contains(told[1], "422b157") || !strings.HasSuffix(told[2], "  FAIL 0.6 s") {
 			t.Errorf("at %d:\n%s", width, out.String())
@@ -257,7 +262,7 @@ func TestWrap(t *testing.T) {
 
 func TestTroubleMailedToTheLeadIsTold(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out, false, 0, muster.Time(1000), lookup())
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup())
 	play(p,
 		at(journal.MailSent, "system", 0, "to", "lead", "type", "error", "text", "alice is lost: its process died"),
 		at(journal.MailSent, "system", 3, "to", "lead", "type", "error", "text", "task 3 needs attention"), // board says it
@@ -267,16 +272,16 @@ func TestTroubleMailedToTheLeadIsTold(t *testing.T) {
 }
 
 func TestLivingColumnsStay(t *testing.T) {
-	var l living
-	l.apply(at(journal.MemberSpawned, "a-long-name", 0, "role", "coder"))
-	l.apply(at(journal.TaskClaimed, "a-long-name", 2))
-	l.apply(at(journal.TurnStarted, "a-long-name", 2, "turn", 1.0))
-	l.apply(at(journal.ToolStarted, "a-long-name", 2, "tool", "bash", "text", "go test ./..."))
+	var l Presence
+	l.Apply(at(journal.MemberSpawned, "a-long-name", 0, "role", "coder"))
+	l.Apply(at(journal.TaskClaimed, "a-long-name", 2))
+	l.Apply(at(journal.TurnStarted, "a-long-name", 2, "turn", 1.0))
+	l.Apply(at(journal.ToolStarted, "a-long-name", 2, "tool", "bash", "text", "go test ./..."))
 	row := func(width int, subject string) string {
-		return l.rows(false, muster.Time(1001), width, func(muster.TaskID) string { return subject })[0]
+		return l.Rows(false, muster.Time(1001), width, func(muster.TaskID) string { return subject })[0]
 	}
 	wide := row(100, "a subject of some length")
-	l.apply(at(journal.TaskClaimed, "a-long-name", 3))
+	l.Apply(at(journal.TaskClaimed, "a-long-name", 3))
 	if got := row(100, "x"); strings.Index(got, "turn") != strings.Index(wide, "turn") {
 		t.Errorf("the columns jump:\n%s\n%s", wide, got)
 	}

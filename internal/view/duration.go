@@ -1,8 +1,10 @@
-package cli
+package view
 
 import (
 	"fmt"
 	"time"
+
+	"muster"
 )
 
 // elapsed is a time since the start, for the first column of the progress: at most six characters for 99 hours.
@@ -18,8 +20,8 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// span is a length of time in one unit, for tables: 40s, 12m, 3h, 5d.
-func span(d time.Duration) string {
+// Age is a length of time in one unit, for tables: 40s, 12m, 3h, 5d.
+func Age(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:
@@ -32,8 +34,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// words is span for sentences: 40 s, 12 min, 3 h, 5 days.
-func words(d time.Duration) string {
+// Duration is Age for sentences: 40 s, 12 min, 3 h, 5 days.
+func Duration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:
@@ -58,8 +60,19 @@ func total(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// clock is a time of day, with the date when it is not today.
-func clock(t, now time.Time) string {
+// Since is how long ago a stamp was, for tables; "" when it is none.
+func Since(stamp float64, now time.Time) string {
+	if stamp == 0 {
+		return ""
+	}
+	return Age(now.Sub(muster.Time(stamp)))
+}
+
+// Clock is a time of day, with the date when it is not today; "-" when it is unknown.
+func Clock(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
 	t, now = t.Local(), now.Local()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
 		return t.Format("15:04")
@@ -67,8 +80,8 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// count is a number of tokens: 812, 4.1k, 1.2M.
-func count(n float64) string {
+// tokens is a number of tokens: 812, 4.1k, 1.2M.
+func tokens(n float64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%.0f", n)
@@ -78,8 +91,8 @@ func count(n float64) string {
 	return fmt.Sprintf("%.1fM", n/1e6)
 }
 
-// number is n and its noun: 1 task, 2 tasks.
-func number(n int, noun string) string {
+// Count is n and its noun: 1 task, 2 tasks.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

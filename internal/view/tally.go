@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"muster/journal"
 )
 
-// tally is what the events of a run add up to.
-type tally struct {
+// Tally is what the events of a run add up to.
+type Tally struct {
 	tasks map[muster.TaskID]*effort
 	hand  map[muster.Name]muster.TaskID // the task that each member has now
 	token float64                       // of all
@@ -28,19 +28,20 @@ type effort struct {
 	since     float64       // of the claim that is open
 }
 
-func newTally() *tally {
-	return &tally{tasks: map[muster.TaskID]*effort{}, hand: map[muster.Name]muster.TaskID{}}
+// NewTally is a tally of nothing.
+func NewTally() *Tally {
+	return &Tally{tasks: map[muster.TaskID]*effort{}, hand: map[muster.Name]muster.TaskID{}}
 }
 
-func (t *tally) of(id muster.TaskID) *effort {
+func (t *Tally) of(id muster.TaskID) *effort {
 	if t.tasks[id] == nil {
 		t.tasks[id] = &effort{}
 	}
 	return t.tasks[id]
 }
 
-// add counts one event.
-func (t *tally) add(e muster.Event) {
+// Add counts one event.
+func (t *Tally) Add(e muster.Event) {
 	t.alive(e)
 	switch e.Kind {
 	case journal.TurnEnded:
@@ -76,7 +77,7 @@ func (t *tally) add(e muster.Event) {
 
 // alive takes the time between a process's end and the next one's start out of all that is counted. Only a process of
 // the team writes events of runs, turns and tools; tasks are changed by people too.
-func (t *tally) alive(e muster.Event) {
+func (t *Tally) alive(e muster.Event) {
 	if e.Kind == journal.RunResumed && t.seen > 0 {
 		t.away += muster.Time(e.At).Sub(muster.Time(t.seen))
 		for _, w := range t.tasks {
@@ -92,7 +93,7 @@ func (t *tally) alive(e muster.Event) {
 }
 
 // end closes the claim that is open.
-func (t *tally) end(e muster.Event) {
+func (t *Tally) end(e muster.Event) {
 	w := t.of(e.Task)
 	if w.since > 0 {
 		w.time += muster.Time(e.At).Sub(muster.Time(w.since))

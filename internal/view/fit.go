@@ -1,34 +1,49 @@
-package cli
+package view
 
 import "strings"
 
+// Format is the line as it is printed, without the last newline: what stands before it (the time), who in that many
+// columns, the verb, and the text. At a width the text is made to fit, and text that is wrapped goes on below itself; at
+// width 0 nothing is cut.
+func (l Line) Format(p Paint, before string, names, width int) string {
+	verb := l.Verb
+	if l.Text != "" {
+		verb = Pad(verb, 6)
+	}
+	text, indent := l.Text, columns(before)+names+len(" verb12 ")
+	if width > 0 {
+		text = strings.Join(l.fit(max(width-indent, 20)), "\n"+strings.Repeat(" ", indent))
+	}
+	return strings.TrimRight(before+p.Who(l.Who, Pad(l.Who, names))+" "+p.In(l.Tone, verb)+" "+text, " ")
+}
+
 // fit makes the line's text fit into room columns: its command gives way first, then the task's name, so that what came
 // of it is always there. The text of other lines is cut; trouble is said whole, on more lines than one.
-func (l line) fit(room int) []string {
-	if columns(l.text) <= room {
-		return []string{l.text}
+func (l Line) fit(room int) []string {
+	if columns(l.Text) <= room {
+		return []string{l.Text}
 	}
-	text := l.text
+	text := l.Text
 	if l.command != "" {
 		const gap = "  "
 		if i := strings.LastIndex(text, gap+l.command+gap); i >= 0 {
 			short := ""
 			if left := room - columns(text) + columns(l.command); left >= 8 {
-				short = gap + cut(l.command, left)
+				short = gap + Cut(l.command, left)
 			}
 			text = text[:i] + short + text[i+len(gap+l.command):]
 		}
 	}
 	if over := columns(text) - room; over > 0 && l.name != "" {
-		if rest, ok := strings.CutPrefix(text, pad(l.name, taskColumn)); ok {
+		if rest, ok := strings.CutPrefix(text, Pad(l.name, taskColumn)); ok {
 			width := max(columns(l.name), taskColumn) - over
-			text = pad(cut(l.name, max(width, 6)), max(width, 6)) + rest
+			text = Pad(Cut(l.name, max(width, 6)), max(width, 6)) + rest
 		}
 	}
-	if l.tone == bad {
+	if l.Tone == Bad {
 		return wrap(text, room)
 	}
-	return []string{cut(text, room)}
+	return []string{Cut(text, room)}
 }
 
 // wrap breaks s into lines of at most width columns, between words where there is a gap.

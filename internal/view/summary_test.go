@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"strings"
@@ -13,14 +13,14 @@ func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, rec
 		Landed: &muster.Landed{Commit: commit, Receipt: receipt, Check: "go test ./...", Seconds: 0.7}}
 }
 
-func summaryOf(t *testing.T, e ending) string {
+func summaryOf(t *testing.T, e Ending) string {
 	t.Helper()
-	if e.tally == nil {
-		e.tally = newTally()
+	if e.Tally == nil {
+		e.Tally = NewTally()
 	}
-	e.run.StartedAt, e.run.Target, e.now = 1000, "muster/demo", muster.Time(1014.2)
+	e.Run.StartedAt, e.Run.Target, e.Now = 1000, "muster/demo", muster.Time(1014.2)
 	var out strings.Builder
-	if err := summarise(e).write(&out, false, 0); err != nil {
+	if err := Summarise(e).Write(&out, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -34,7 +34,7 @@ func same(t *testing.T, got, want string) {
 }
 
 func TestSummaryOfARunThatLanded(t *testing.T) {
-	n := newTally()
+	n := NewTally()
 	events := []muster.Event{
 		at(journal.TurnEnded, "lead", 0, "input", 20000.0, "output", 1700.0),
 		at(journal.TaskClaimed, "alice", 1),
@@ -48,9 +48,9 @@ func TestSummaryOfARunThatLanded(t *testing.T) {
 	}
 	for i, e := range events {
 		e.At = 1000 + float64(i)
-		n.add(e)
+		n.Add(e)
 	}
-	got := summaryOf(t, ending{run: muster.Run{Check: "go test ./..."}, tally: n, tasks: []muster.Task{
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "go test ./..."}, Tally: n, Tasks: []muster.Task{
 		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 		landedTask(2, "counter", "bob", "3f2a91cff", "ok"),
 		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", UpdatedAt: 1011},
@@ -71,7 +71,7 @@ take them:  git merge muster/demo
 }
 
 func TestUncheckedWorkSaysSo(t *testing.T) {
-	got := summaryOf(t, ending{tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
+	got := summaryOf(t, Ending{Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
 	first, _, _ := strings.Cut(got, "\n")
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`)
 	if strings.Contains(got, " ok") {
@@ -80,19 +80,19 @@ func TestUncheckedWorkSaysSo(t *testing.T) {
 }
 
 func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
-	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, red: true, code: 3, tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Red: true, Code: 3, Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
 	first, _, _ := strings.Cut(got, "\n")
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
 	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
 		t.Error(got)
 	}
-	got = summaryOf(t, ending{run: muster.Run{Check: "make"}, tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"), landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
+	got = summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"), landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
 	first, _, _ = strings.Cut(got, "\n")
 	same(t, first, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`)
 }
 
 func TestWorkLeftOverSaysWhy(t *testing.T) {
-	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, code: 3, text: "task 5 needs attention", tasks: []muster.Task{
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention", Tasks: []muster.Task{
 		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 		{ID: 5, Subject: "report", Status: muster.NeedsAttention, UpdatedAt: 1005, Result: "came back 3 times, last: conflict"},
 		{ID: 6, Subject: "docs", Status: muster.Pending, BlockedBy: []muster.TaskID{5}},
@@ -117,15 +117,15 @@ go on:      muster resume
 }
 
 func TestAnAnswerIsJustThat(t *testing.T) {
-	same(t, summaryOf(t, ending{text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
+	same(t, summaryOf(t, Ending{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
 }
 
 func TestTableIsAligned(t *testing.T) {
 	var out strings.Builder
-	tb := table{titles: []string{">ID", "NAME", "X"}, wide: 1}
-	tb.row(texts("1", "件件", "y")...)
-	tb.row(texts("12", strings.Repeat("long ", 10), "z")...)
-	if err := tb.write(&out, false, 30); err != nil {
+	tb := Table{Titles: []string{">ID", "NAME", "X"}, Wide: 1}
+	tb.Row(texts("1", "件件", "y")...)
+	tb.Row(texts("12", strings.Repeat("long ", 10), "z")...)
+	if err := tb.Write(&out, false, 30); err != nil {
 		t.Fatal(err)
 	}
 	same(t, out.String(), `ID  NAME                    X
@@ -144,12 +144,12 @@ func TestTimesForPeople(t *testing.T) {
 		200000: {"55h33m", "2d", "2 days", "55 h 33 min"},
 	} {
 		x := muster.Time(5000 + d).Sub(muster.Time(5000))
-		if got := [4]string{elapsed(x), span(x), words(x), total(x)}; got != want {
+		if got := [4]string{elapsed(x), Age(x), Duration(x), total(x)}; got != want {
 			t.Errorf("%v: %v, want %v", d, got, want)
 		}
 	}
 	for n, want := range map[float64]string{0: "0", 812: "812", 4100: "4.1k", 999_949: "999.9k", 1_200_000: "1.2M"} {
-		if got := count(n); got != want {
+		if got := tokens(n); got != want {
 			t.Errorf("%v: %s, want %s", n, got, want)
 		}
 	}
@@ -157,22 +157,22 @@ func TestTimesForPeople(t *testing.T) {
 
 func TestWhatAnEarlierRunGaveUpIsNotThisRuns(t *testing.T) {
 	old := muster.Task{ID: 1, Subject: "old", Status: muster.NeedsAttention, CreatedAt: 800, UpdatedAt: 900, Result: "came back"}
-	got := summaryOf(t, ending{run: muster.Run{Check: "make"}, tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
 	if !strings.HasPrefix(got, "1 of 1 task landed on muster/demo in 14.2 s, each checked with make\n") || strings.Contains(got, "resume") || strings.Contains(got, "try again") {
 		t.Error(got)
 	}
-	got = summaryOf(t, ending{text: "The answer.", tasks: []muster.Task{old}})
+	got = summaryOf(t, Ending{Text: "The answer.", Tasks: []muster.Task{old}})
 	same(t, got, "The answer.\n")
 	// What this run gave up is its own, but there is nothing to go on with.
 	old.UpdatedAt = 1001
-	got = summaryOf(t, ending{code: 3, text: "stuck", where: "-C kept ", tasks: []muster.Task{old}})
+	got = summaryOf(t, Ending{Code: 3, Text: "stuck", Where: "-C kept ", Tasks: []muster.Task{old}})
 	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") || strings.Contains(got, "resume") {
 		t.Error(got)
 	}
 }
 
 func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
-	n := newTally()
+	n := NewTally()
 	for _, e := range []struct {
 		at float64
 		muster.Event
@@ -186,12 +186,12 @@ func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
 		{9006, at(journal.TaskCompleted, "bob", 2, "commit", "9c01d3eff")},
 	} {
 		e.Event.At = e.at
-		n.add(e.Event)
+		n.Add(e.Event)
 	}
 	if a, b := n.of(1).time.Seconds(), n.of(2).time.Seconds(); a < 2.9 || a > 3.1 || b < 2.9 || b > 3.1 {
 		t.Errorf("%v and %v, want 3 s each", a, b)
 	}
-	s := summarise(ending{run: muster.Run{StartedAt: 1000, EndedAt: 9010}, tally: n})
+	s := Summarise(Ending{Run: muster.Run{StartedAt: 1000, EndedAt: 9010}, Tally: n})
 	if got := total(s.took()); got != "10.0 s" {
 		t.Error(got)
 	}

@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"fmt"
@@ -9,25 +9,25 @@ import (
 	"muster"
 )
 
-// writeTask prints one task: names and values, then its texts.
-func writeTask(w io.Writer, p paint, t muster.Task, now time.Time) error {
-	fmt.Fprintf(w, "%d  %s\n", t.ID, oneLine(t.Subject))
-	v := table{titles: []string{"", ""}, wide: -1}
+// WriteTask prints one task: names and values, then its texts.
+func WriteTask(w io.Writer, p Paint, t muster.Task, now time.Time) error {
+	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
+	v := Table{Titles: []string{"", ""}, Wide: -1}
 	row := func(name, value string) {
 		if value != "" {
-			v.row(text(name), text(oneLine(value)))
+			v.Row(Text(name), Text(OneLine(value)))
 		}
 	}
-	v.row(text("status"), taskStatus(t.Status))
+	v.Row(Text("status"), TaskStatus(t.Status))
 	owner := string(t.Owner)
 	if owner != "" && t.ClaimedAt > 0 {
-		owner += " since " + clock(muster.Time(t.ClaimedAt), now)
+		owner += " since " + Clock(muster.Time(t.ClaimedAt), now)
 	}
 	row("owner", owner)
 	row("role", t.ClaimRole)
-	row("waits for", list(t.BlockedBy))
-	row("depends on", list(t.DependsOn))
-	row("blocks", list(t.Blocks))
+	row("waits for", IDs(t.BlockedBy))
+	row("depends on", IDs(t.DependsOn))
+	row("blocks", IDs(t.Blocks))
 	if t.Priority != 0 {
 		row("priority", fmt.Sprint(t.Priority))
 	}
@@ -36,7 +36,7 @@ func writeTask(w io.Writer, p paint, t muster.Task, now time.Time) error {
 	}
 	row("lane", string(t.Worktree))
 	if t.Landed != nil {
-		v.row(text("landed"), text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landedProof(*t.Landed))))
+		v.Row(Text("landed"), Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landedProof(*t.Landed))))
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
@@ -47,17 +47,17 @@ func writeTask(w io.Writer, p paint, t muster.Task, now time.Time) error {
 		row("came back", fmt.Sprint(t.Returns))
 	}
 	if t.CreatedAt > 0 {
-		made := clock(muster.Time(t.CreatedAt), now)
+		made := Clock(muster.Time(t.CreatedAt), now)
 		if t.CreatedBy != "" {
 			made += " by " + string(t.CreatedBy)
 		}
 		row("added", made)
 	}
-	if err := v.write(w, p, 0); err != nil {
+	if err := v.Write(w, p, 0); err != nil {
 		return err
 	}
 	for _, s := range []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}} {
-		if body := strings.TrimSpace(manyLines(s.body)); body != "" {
+		if body := strings.TrimSpace(ManyLines(s.body)); body != "" {
 			fmt.Fprintf(w, "\n%s\n  %s\n", s.title, strings.ReplaceAll(body, "\n", "\n  "))
 		}
 	}
@@ -65,12 +65,17 @@ func writeTask(w io.Writer, p paint, t muster.Task, now time.Time) error {
 }
 
 func landedProof(l muster.Landed) string {
-	s := oneLine(l.Receipt)
+	s := OneLine(l.Receipt)
 	if l.Seconds > 0 {
 		s += " " + seconds(l.Seconds)
 	}
 	if l.Check != "" {
-		s = oneLine(l.Check) + "  " + s
+		s = OneLine(l.Check) + "  " + s
 	}
 	return s
+}
+
+// TaskStatus is a status in its colour.
+func TaskStatus(s muster.TaskStatus) Cell {
+	return Cell{Text: string(s), Tone: map[muster.TaskStatus]Tone{muster.Completed: Good, muster.NeedsAttention: Bad}[s]}
 }

@@ -1,4 +1,6 @@
-package team
+// Package effects carries out what follows from a task's end, in whatever process the task ends: the news is mailed, the
+// lane is archived.
+package effects
 
 import (
 	"context"
@@ -11,10 +13,10 @@ import (
 	"muster/internal/worktree"
 )
 
-// Effects gives the board what follows a task's end: the news is mailed, the lane is archived. Each may run any number
-// of times; a process without them leaves them to one that has them.
-func Effects(b *board.Board, post *mailbox.Post, lanes *worktree.Lanes) {
-	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return tellEnd(ctx, post, t) })
+// Register makes the board's process one that carries the effects out. Each may run any number of times; a process that
+// has not registered them leaves them to one that has.
+func Register(b *board.Board, post *mailbox.Post, lanes *worktree.Lanes) {
+	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return tell(ctx, post, t) })
 	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
 		if t.Worktree == "" || t.Status != muster.Completed {
 			return nil
@@ -24,17 +26,17 @@ func Effects(b *board.Board, post *mailbox.Post, lanes *worktree.Lanes) {
 	})
 }
 
-// tellEnd mails the lead that a task landed; lead and user that one needs attention. The id is the same each time, so a
+// tell mails the lead that a task landed; lead and user that one needs attention. The id is the same each time, so a
 // repeat is dropped by its reader.
-func tellEnd(ctx context.Context, post *mailbox.Post, t muster.Task) error {
+func tell(ctx context.Context, post *mailbox.Post, t muster.Task) error {
 	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {
 	case t.Status == muster.NeedsAttention:
 		m.Type = muster.MailError
-		m.Content = fmt.Sprintf("Task #%d (%s) needs attention: %s.%s Try it again with task_update{status:\"pending\"}, change it, split it, or delete it.", t.ID, t.Subject, short(t.Result), waiting(t))
+		m.Content = fmt.Sprintf("Task #%d (%s) needs attention: %s.%s Try it again with task_update{status:\"pending\"}, change it, split it, or delete it.", t.ID, t.Subject, mailbox.Short(t.Result), waiting(t))
 		u := m
-		u.To, u.Content = muster.User, fmt.Sprintf("task %d (%s) needs attention: %s.%s muster task retry %d", t.ID, t.Subject, short(t.Result), waiting(t), t.ID)
+		u.To, u.Content = muster.User, fmt.Sprintf("task %d (%s) needs attention: %s.%s muster task retry %d", t.ID, t.Subject, mailbox.Short(t.Result), waiting(t), t.ID)
 		if _, err := post.Send(ctx, u); err != nil {
 			return err
 		}
@@ -43,7 +45,7 @@ func tellEnd(ctx context.Context, post *mailbox.Post, t muster.Task) error {
 	case t.Landed == nil:
 		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change.", t.ID, t.Subject)
 	default:
-		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s", t.ID, t.Subject, t.Landed.Commit, t.Landed.Receipt, short(t.Result))
+		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s", t.ID, t.Subject, t.Landed.Commit, t.Landed.Receipt, mailbox.Short(t.Result))
 	}
 	_, err := post.Send(ctx, m)
 	return err
@@ -59,13 +61,4 @@ func waiting(t muster.Task) string {
 		list = append(list, fmt.Sprintf("#%d", id))
 	}
 	return " " + strings.Join(list, ", ") + " cannot start before it."
-}
-
-// short is text that a mail can carry whatever somebody wrote.
-func short(text string) string {
-	const most = 4000
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " ..."
 }

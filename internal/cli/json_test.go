@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster"
+	"muster/internal/config"
+)
+
+// documents are what --json prints, by the section of docs/json.md. What has a section of its own is not taken apart in
+// another one.
+var documents = map[string]any{
+	"status": &standing{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &stopped{}, "mail": &muster.Message{},
+	"request": &muster.Request{}, "lane": &muster.Lane{}, "event": &muster.Event{}, "setting": &config.Value{}, "finding": &finding{}, "archive": &shelf{},
+	"version": &build{},
+}
+
+// fill gives every field a value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && v.Type().Field(i).Name != "Extra" {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	}
+}
+
+// names are the fields of an encoded document, those of objects in it behind a dot; false: it is left out when empty.
+func names(t *testing.T, v any, whole bool) (all []string) {
+	t.Helper()
+	data, err := muster.Encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range fields {
+		all = append(all, name)
+		var inner map[string]json.RawMessage
+		if _, is := v.(*muster.Task); is && whole && json.Unmarshal(value, &inner) == nil {
+			for below := range inner {
+				all = append(all, name+"."+below)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The names on the page are exactly those that are printed, and those that can be missing are marked.
+func TestJSONIsAsDocumented(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\??) ?\\|")
+	page := map[string]map[string]bool{}
+	for _, section := range strings.Split(string(data), "\n## ")[1:] {
+		title, body, _ := strings.Cut(section, "\n")
+		page[title] = map[string]bool{}
+		for _, m := range row.FindAllStringSubmatch(body, -1) {
+			page[title][m[1]] = m[2] == "?"
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(page)), slices.Sorted(maps.Keys(documents))); diff != "" {
+		t.Fatalf("sections (- page, + printed):\n%s", diff)
+	}
+	for title, v := range documents {
+		always := names(t, v, true)
+		fill(reflect.ValueOf(v).Elem())
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(page[title])), names(t, v, true)); diff != "" {
+			t.Errorf("%s (- page, + printed):\n%s", title, diff)
+		}
+		for name, optional := range page[title] {
+			if !strings.Contains(name, ".") && optional == slices.Contains(always, name) {
+				t.Errorf("%s: %s is marked wrongly as to whether it can be missing", title, name)
+			}
+		}
+	}
+}

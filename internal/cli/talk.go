@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"muster"
+	"muster/internal/talk"
+	"muster/internal/terminal"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// talk is the bare muster: a conversation with the lead. On a terminal it has a line editor and a line for each member;
+// otherwise each line of standard input is a message.
+func (a *App) talk(c *cobra.Command, _ []string) error {
+	if a.json {
+		return &usageError{"muster", `the conversation is for people; for programs: muster run --json "GOAL"`}
+	}
+	piped := bufio.NewReader(a.Stdin)
+	if _, err := a.terminalIn(); err != nil {
+		if _, err := piped.Peek(1); err != nil {
+			return c.Help() // nobody is there, and nothing is said
+		}
+	}
+	p, err := a.change(c.Context())
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	t := &conversation{app: a, place: p, piped: piped, flags: given(c.Flags())}
+	return t.run(c.Context())
+}
+
+// conversation is a session, and the run behind it.
+type conversation struct {
+	app   *App
+	place *place
+	piped io.Reader
+	flags map[string]string
+
+	terminal *terminal.Terminal // nil: a pipe
+	face     talk.Face
+	shown    *shown
+	from     muster.Pos // where the events begin that concern it
+	talk     *team.Conversation
+	stop     context.CancelCauseFunc
+	job      Job
+	sum      team.Summary
+	err      error
+}
+
+func (c *conversation) run(ctx context.Context) error {
+	p := c.place
+	elsewhere, err := p.leadLives(ctx)
+	if err != nil {
+		return err
+	}
+	open, stopped, err := p.left(ctx)
+	if err != nil {
+		return err
+	}
+	if c.from, err = p.journal.Tail(ctx, 0); err != nil {
+		return err
+	}
+	if !elsewhere { // what cannot start is said before anything is typed
+		if _, err := c.prepare(ctx, stopped, "-"); err != nil {
+			return err
+		}
+	}
+	ctx, c.stop = context.WithCancelCause(ctx)
+	defer c.stop(nil)
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	if c.terminal == nil && stopped && !elsewhere {
+		return team.RefuseStopped(open)
+	}
+	s := &talk.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, Typed: c.typed(),
+		OneByOne: c.terminal == nil, Stopped: stopped, Remote: elsewhere, Begun: elsewhere, Now: c.app.Now}
+	if elsewhere {
+		remote := talk.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { alive, err := p.leadLives(ctx); return alive || err != nil })
+		defer remote.Detach()
+		s.Lead, s.Over, s.OneByOne = remote, remote.Over(), false
+		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, and it goes on when you leave")
+	} else {
+		c.talk = team.NewConversation()
+		s.Lead = local{c}
+		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
+		if c.terminal != nil {
+			c.face.Print(talk.Welcome(leftLines(open, stopped)))
+		}
+	}
+	how, err := s.Run(ctx)
+	return c.end(ctx, s, how, err)
+}
+
+// terminalIn is standard input where it is a terminal.
+func (a *App) terminalIn() (*os.File, error) {
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f, nil
+	}
+	return nil, terminal.ErrNoTerminal
+}
+
+// open opens the terminal, or the pipe.
+func (c *conversation) open(ctx context.Context) error {
+	a := c.app
+	pt, _ := a.screen(a.Stdout)
+	in, noIn := a.terminalIn()
+	if out, ok := a.Stdout.(*os.File); ok && noIn == nil {
+		names := talk.Names{Members: func() []string { return c.place.names(ctx) }, Requests: func() []string { return c.place.pending(ctx) }}
+		var err error
+		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ", History: c.history().Lines(),
+			Complete: names.Complete, Status: func(width int) []string { return c.shown.rows(width) }, Colour: bool(pt)})
+		if err == nil {
+			c.face, c.shown = c.terminal, newShown(c, c.terminal, pt)
+			return nil
+		}
+		if !errors.Is(err, terminal.ErrNoTerminal) {
+			return err
+		}
+	}
+	pipe := talk.NewPipe(c.piped, a.Stdout, a.Stderr)
+	pt, _ = a.screen(a.Stderr)
+	c.face, c.shown = pipe, newShown(c, pipe, pt)
+	return nil
+}
+
+// begin starts the run, or goes on with the one that stopped. The channel is closed when it is over.
+func (c *conversation) begin(ctx context.Context, stopped bool, words string) <-chan struct{} {
+	over := make(chan struct{})
+	j, err := c.prepare(ctx, stopped, words)
+	if err != nil {
+		c.err = err
+		close(over)
+		return over
+	}
+	speech := &talk.Speech{Face: c.face}
+	j.Conversation, j.Emit = c.talk, speech.Emit
+	go func() {
+		defer close(over)
+		c.sum, c.err = c.app.Start(ctx, j)
+	}()
+	c.job = j
+	return over
+}
+
+// prepare is the job that the first words make.
+func (c *conversation) prepare(ctx context.Context, stopped bool, words string) (Job, error) {
+	a, p := c.app, c.place
+	j := Job{Dir: string(p.home), Store: p.store, Goal: words, Resume: stopped && words == "", How: team.Start{Add: stopped}}
+	var err error
+	if j.Settings, err = a.settings(j.Dir, c.flags); err != nil {
+		return j, err
+	}
+	if stopped {
+		run, err := p.run(ctx)
+		if err != nil {
+			return j, err
+		}
+		if err := goOn(run, c.flags, &j.Settings); err != nil {
+			return j, err
+		}
+	}
+	_, err = a.model(j.Settings.Model, j.Settings)
+	return j, err
+}
+
+// end ends what goes on, leaves the terminal, and says what is left.
+func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcome, err error) error {
+	a := c.app
+	if how == talk.Left || how == talk.Interrupted {
+		if _, done := s.Lead.Resting(); done { // nothing is open: it is over
+			s.Lead.Close()
+			how = talk.Over
+		} else {
+			c.stop(muster.CauseUser)
+		}
+		if !s.Remote {
+			<-s.Over
+		}
+	}
+	if c.terminal != nil {
+		_ = c.terminal.Close()
+	}
+	c.shown.close()
+	late := context.WithoutCancel(ctx)
+	switch {
+	case err != nil && !errors.Is(err, muster.CauseUser):
+		return err
+	case how == talk.Nobody:
+		return nil
+	case s.Remote && how == talk.Over:
+		explain(a.Stderr, "the team has ended", "see: muster status   go on: muster")
+		return nil
+	case s.Remote:
+		explain(a.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
+		return nil
+	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
+		return c.err
+	case how == talk.Over && c.err == nil:
+		if !c.landed() { // all was said already
+			return status(c.sum.Code)
+		}
+		return a.conclude(late, c.place, c.job, c.sum)
+	}
+	open, _, err := c.place.left(late)
+	if err != nil {
+		return err
+	}
+	explain(a.Stderr, "the state is kept; "+view.Count(len(open), "task")+" "+map[bool]string{true: "is", false: "are"}[len(open) == 1]+" open", "go on: muster")
+	if how == talk.Interrupted || err != nil {
+		return status(exitInterrupted)
+	}
+	return status(exitLeft)
+}
+
+// landed reports whether the run had any task.
+func (c *conversation) landed() bool {
+	for _, t := range c.sum.Tasks {
+		if t.UpdatedAt >= c.sum.Run.StartedAt {
+			return true
+		}
+	}
+	return false
+}
+
+// local is a lead that lives in this process.
+type local struct{ *conversation }
+
+func (l local) Say(ctx context.Context, text string) error { return l.talk.Say(ctx, text) }
+func (l local) Interrupt() bool                            { return l.talk.Interrupt() }
+func (l local) Close()                                     { l.talk.Close() }
+func (l local) Resting() (resting, done bool)              { return l.talk.Resting() }
+func (l local) Changed() <-chan struct{}                   { return l.talk.Changed() }
+
+// leadLives reports whether a lead lives in another process.
+func (p *place) leadLives(ctx context.Context) (bool, error) {
+	members, err := p.members(ctx)
+	for _, m := range members {
+		if m.Name == muster.Lead {
+			return m.alive && m.Status != muster.Shutdown, err
+		}
+	}
+	return false, err
+}
+
+// left are the open tasks, and whether they are those of a run that stopped.
+func (p *place) left(ctx context.Context) (open []muster.Task, stopped bool, err error) {
+	run, err := p.run(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	tasks, err := p.theBoard().List(ctx)
+	open, stopped = run.Left(tasks)
+	return open, stopped, err
+}

@@ -1,0 +1,100 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/journal"
+)
+
+// What lasts is told when it is under way, once, off a terminal too.
+func TestLongWorkIsToldWhileItRuns(t *testing.T) {
+	var out strings.Builder
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
+	play(p,
+		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
+		at(journal.MemberSpawned, "alice", 0, "role", "coder"),
+		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
+		at(journal.TaskClaimed, "alice", 3, "subject", "report"),
+	)
+	p.Tick(muster.Time(1000.9))
+	if n := strings.Count(out.String(), "\n"); n != 1 {
+		t.Errorf("%d lines within a second:\n%s", n, out.String())
+	}
+	p.Tick(muster.Time(1001))
+	p.Tick(muster.Time(1001.3))
+	p.Tick(muster.Time(1009))
+	done := at(journal.CheckBase, "", 0, "result", "ok", "seconds", 9.5, "command", "go test ./...")
+	done.At = 1009.5
+	p.Event(done)
+	same(t, out.String(), `  0.1s alice    joins  coder
+  0.3s alice    takes  3 report                  its lane is being made
+  0.0s landing  check  the base                  go test ./...  running
+  0.2s landing  check  2 counter                 go test ./...  running
+  9.5s landing  check  the base                  go test ./...  ok 9.5 s
+`)
+}
+
+func TestShortWorkIsToldAtItsEnd(t *testing.T) {
+	var out strings.Builder
+	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
+	play(p,
+		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
+		at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.1, "command", "go test ./..."),
+		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
+		at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...", "seconds", 0.7),
+	)
+	p.Tick(muster.Time(1010))
+	if strings.Contains(out.String(), "running") {
+		t.Error(out.String())
+	}
+}
+
+func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
+	var rows []string
+	p := NewProgress(Options{Out: &strings.Builder{}, Width: 80, Start: muster.Time(1000), Task: lookup(muster.Task{ID: 2, Subject: "counter"}),
+		Check: "go test ./...", Members: func(r []string) { rows = r }})
+	play(p,
+		at(journal.RunResumed, "", 0),
+		at(journal.MemberResumed, "alice", 0),
+		at(journal.TaskClaimed, "alice", 2, "lane", "task-2"),
+		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
+	)
+	p.Tick(muster.Time(1012.5))
+	same(t, strings.Join(rows, "\n"), "alice     landing  2 counter  checks go test ./...  12 s")
+}
+
+// Who draws the rows gets them when they change; nothing of them is written.
+func TestRowsGoToWhoDrawsThem(t *testing.T) {
+	var out strings.Builder
+	calls := 0
+	p := NewProgress(Options{Out: &out, Width: 60, Start: muster.Time(1000), Task: lookup(), Members: func([]string) { calls++ }})
+	play(p, at(journal.MemberSpawned, "alice", 0, "role", "coder"))
+	p.Tick(muster.Time(1002))
+	p.Tick(muster.Time(1002.2))
+	p.Tick(muster.Time(1003))
+	p.Close()
+	if calls != 2 || out.String() != "  0.0s alice    joins  coder\n" || !p.Told() {
+		t.Errorf("%d calls, %q", calls, out.String())
+	}
+	p.Resize(30)
+	if rows := p.Rows(muster.Time(1003), 30); len(rows) != 1 || columns(rows[0]) >= 30 {
+		t.Errorf("%q", rows)
+	}
+}
+
+func TestALongBeginningIsSaid(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(Options{Out: &out, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
+	p.Tick(muster.Time(1000).Add(longWork - time.Millisecond))
+	p.Tick(muster.Time(1000).Add(longWork))
+	p.Tick(muster.Time(1005))
+	same(t, out.String(), "  0.0s muster   begins finds what is left\n")
+	out.Reset()
+	p = NewProgress(Options{Out: &out, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
+	play(p, at(journal.TurnStarted, "lead", 0, "turn", 1.0))
+	p.Tick(muster.Time(1005))
+	same(t, out.String(), "")
+}

@@ -1,0 +1,194 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"muster"
+)
+
+// Member is a member and whether a living process hosts it.
+type Member struct {
+	muster.Member
+	Alive bool
+}
+
+// Does is what a member does, in words. subject names tasks, "" when it is not known; tool is what runs in its hands.
+func (m Member) Does(subject func(muster.TaskID) string, tool string) string {
+	task := ""
+	if m.Task != 0 {
+		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(subject(m.Task))))
+	}
+	switch {
+	case m.Status == muster.Shutdown:
+		return "has stopped"
+	case !m.Alive:
+		return Because("no process runs it", task)
+	case m.Doing != "":
+		return strings.TrimPrefix(Because(task, OneLine(m.Doing)), ": ")
+	case m.Status == muster.Idle:
+		return Because("idle", IdleReason(m.Name, string(m.IdleReason)))
+	}
+	return strings.TrimPrefix(Because(task, tool), ": ")
+}
+
+// Overview is how a team stands.
+type Overview struct {
+	Team     muster.Name
+	Run      muster.Run
+	Lived    time.Duration // how long processes of the team have lived in the run
+	Members  []Member
+	Presence Presence
+	Tasks    []muster.Task
+	Board    map[string]int // tasks by what is to be said of them, see Counted
+	Requests []muster.Request
+	Lanes    map[muster.LaneStatus]int
+	Mail     int // waits for the user
+	Now      time.Time
+}
+
+// Counted is how a task is counted on a board: by its status, but a completed one as "landed" or "done", a pending one
+// as "ready" or "waiting".
+func Counted(t muster.Task) string {
+	switch {
+	case t.Status == muster.Completed && t.Landed != nil:
+		return "landed"
+	case t.Status == muster.Completed:
+		return "done"
+	case t.Status == muster.Pending && len(t.BlockedBy) > 0:
+		return "waiting"
+	case t.Status == muster.Pending:
+		return "ready"
+	}
+	return string(t.Status)
+}
+
+// Write prints the overview.
+func (o Overview) Write(w io.Writer, p Paint, width int) error {
+	o.headline(w, p, width)
+	if len(o.Members) > 0 {
+		if err := o.members(w, p, width); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(counts(o.Board, "landed", "done", "landing", "in_progress", "ready", "waiting", "needs_attention"), "no tasks"))
+	if s := counts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed); s != "" {
+		fmt.Fprintf(w, "LANES   %s\n", s)
+	}
+	return o.needs(w, p, width)
+}
+
+// headline is the team, its goal, and for how long it works.
+func (o Overview) headline(w io.Writer, p Paint, width int) {
+	team, end := "team "+string(o.Team), ""
+	switch {
+	case o.Run.StartedAt == 0:
+		team += "   no run yet"
+	case o.Run.EndedAt > 0:
+		end = "    ended " + Clock(muster.Time(o.Run.EndedAt), o.Now)
+	default:
+		end = "    " + Duration(o.Lived)
+	}
+	stopped := ""
+	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.alive() {
+		end, stopped = end+"   ", "stopped"
+	}
+	goal := ""
+	if o.Run.StartedAt > 0 {
+		room := 100
+		if width > 0 {
+			room = min(room, max(width-1-columns(team+"   goal: "+end+stopped+": muster resume"), 20))
+		}
+		goal = "   goal: " + Cut(OneLine(o.Run.Goal), room)
+	}
+	if stopped != "" {
+		stopped = p.In(Bad, stopped) + ": muster resume"
+	}
+	fmt.Fprintln(w, team+goal+end+stopped)
+}
+
+func (o Overview) alive() bool {
+	for _, m := range o.Members {
+		if m.Alive {
+			return true
+		}
+	}
+	return false
+}
+
+func (o Overview) members(w io.Writer, p Paint, width int) error {
+	subjects := make(map[muster.TaskID]string, len(o.Tasks))
+	for _, t := range o.Tasks {
+		subjects[t.ID] = t.Subject
+	}
+	subject := func(id muster.TaskID) string { return subjects[id] }
+	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}
+	for _, m := range o.Members {
+		does, since := m.Does(subject, ""), m.Since
+		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
+			does, since = m.Does(subject, now.Doing), muster.Stamp(now.Since)
+		}
+		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does), Text(Since(since, o.Now)), Text(fmt.Sprint(m.Turns)))
+	}
+	return t.Write(w, p, width)
+}
+
+// WriteMembers prints members for people.
+func WriteMembers(w io.Writer, p Paint, width int, members []Member, now time.Time) error {
+	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
+	for _, m := range members {
+		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(string(m.Status)),
+			Text(m.Does(func(muster.TaskID) string { return "" }, "")), Text(Since(m.Since, now)), Text(fmt.Sprint(m.Turns)))
+	}
+	return t.Write(w, p, width)
+}
+
+// counts is "4 landed, 1 landing" in the order of the names.
+func counts[K ~string](n map[K]int, names ...K) string {
+	var parts []string
+	for _, name := range names {
+		if n[name] == 0 {
+			continue
+		}
+		what := strings.ReplaceAll(string(name), "_", " ")
+		switch name {
+		case "needs_attention":
+			what = map[bool]string{true: "needs you", false: "need you"}[n[name] == 1]
+		case "done":
+			what = "done without a change"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n[name], what))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// needs lists what waits for the user, each with what to type.
+func (o Overview) needs(w io.Writer, p Paint, width int) error {
+	t := Table{Titles: []string{"", "", ""}, Wide: 1}
+	for _, r := range o.Requests {
+		if r.To != muster.User && r.To != muster.Lead {
+			continue
+		}
+		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(Waited(r, o.Now)))
+		if r.Kind == muster.AskPlan {
+			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(Waited(r, o.Now)))
+		}
+		t.Row(Text("  "+string(r.ID)), Text(OneLine(what)), Text(fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID)))
+	}
+	for _, x := range o.Tasks {
+		if x.Status == muster.NeedsAttention {
+			t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)), Text(fmt.Sprintf("muster task retry %d", x.ID)))
+		}
+	}
+	if o.Mail > 0 {
+		t.Row(Text("  mail"), Text(Count(o.Mail, "mail")+" for you"), Text("muster mail list --take"))
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, p.In(Bad, "NEEDS YOU"))
+	return t.Write(w, p, width)
+}

@@ -1,0 +1,118 @@
+package view
+
+import (
+	"io"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Cell is one field of a table.
+type Cell struct {
+	Text string
+	Tone Tone
+	Who  string // colours it as this name
+}
+
+// Text is a cell without a colour.
+func Text(s string) Cell { return Cell{Text: s} }
+
+// texts are cells without a colour.
+func texts(fields ...string) []Cell {
+	row := make([]Cell, len(fields))
+	for i, s := range fields {
+		row[i].Text = s
+	}
+	return row
+}
+
+// Table is rows under titles, aligned; a column whose title starts with > is aligned to the right.
+type Table struct {
+	Titles []string
+	Rows   [][]Cell
+	Gap    int // between columns, 2 if zero
+	// Wide is the column that is cut when the table is wider than a terminal; -1: none.
+	Wide int
+}
+
+// Row adds a row.
+func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
+
+// Write prints the table; width 0 means that nothing is cut.
+func (t *Table) Write(w io.Writer, p Paint, width int) error {
+	titles := make([]Cell, len(t.Titles))
+	right := make([]bool, len(t.Titles))
+	headed := false
+	for i, s := range t.Titles {
+		titles[i].Text, right[i] = strings.CutPrefix(s, ">")
+		headed = headed || titles[i].Text != ""
+	}
+	all := t.Rows
+	if headed {
+		all = append([][]Cell{titles}, t.Rows...)
+	}
+	gap := t.Gap
+	if gap == 0 {
+		gap = 2
+	}
+	widths := t.measure(all, width, gap)
+	var b strings.Builder
+	for _, row := range all {
+		var line strings.Builder
+		for i, c := range row {
+			s := runewidth.Truncate(c.Text, widths[i], "...")
+			fill := strings.Repeat(" ", max(widths[i]-columns(s), 0))
+			painted := p.In(c.Tone, s)
+			if c.Who != "" {
+				painted = p.Who(c.Who, s)
+			}
+			if i > 0 {
+				line.WriteString(strings.Repeat(" ", gap))
+			}
+			if right[i] {
+				line.WriteString(fill + painted)
+			} else {
+				line.WriteString(painted + fill)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// measure is how wide each column is.
+func (t *Table) measure(all [][]Cell, width, gap int) []int {
+	widths := make([]int, len(t.Titles))
+	for _, row := range all {
+		for i, c := range row {
+			widths[i] = max(widths[i], columns(c.Text))
+		}
+	}
+	if width == 0 || t.Wide < 0 || len(widths) == 0 {
+		return widths
+	}
+	sum := gap * (len(widths) - 1)
+	for _, n := range widths {
+		sum += n
+	}
+	if over := sum - (width - 1); over > 0 {
+		widths[t.Wide] = max(widths[t.Wide]-over, 12)
+	}
+	return widths
+}
+
+// Pad fills s with spaces to the width n.
+func Pad(s string, n int) string { return runewidth.FillRight(s, n) }
+
+// Cut shortens s to the width n. What it ends with then are three dots, also where dots were cut.
+func Cut(s string, n int) string {
+	if columns(s) <= n || n <= 3 {
+		return runewidth.Truncate(s, n, "...")
+	}
+	return strings.TrimRight(runewidth.Truncate(s, n-3, ""), " .") + "..."
+}
+
+// columns is how wide s is on a terminal.
+func columns(s string) int { return runewidth.StringWidth(s) }

@@ -1,0 +1,113 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"muster"
+)
+
+// deepest is how far the tree goes to the right: what is below that stands there too, and names all it waits for.
+const deepest = 6
+
+// branch is a task in the tree.
+type branch struct {
+	task  *muster.Task
+	level int
+	under muster.TaskID // the task above it, 0 at the top
+}
+
+// grow puts each task under the last one that it waits for, or, where it waits for none, under the last one that it was
+// to come after, as far as those are among the given. The order within a level is the given one.
+func grow(all []muster.Task) []branch {
+	at := make(map[muster.TaskID]int, len(all))
+	for i := range all {
+		at[all[i].ID] = i
+	}
+	below := make(map[muster.TaskID][]int, len(all))
+	var stack []branch
+	for i := range slices.Backward(all) {
+		above := muster.TaskID(0)
+		for _, ids := range [][]muster.TaskID{all[i].DependsOn, all[i].BlockedBy} {
+			for _, id := range ids {
+				if _, known := at[id]; known && id != all[i].ID {
+					above = id
+				}
+			}
+		}
+		if above == 0 {
+			stack = append(stack, branch{task: &all[i]})
+		} else {
+			below[above] = append(below[above], i)
+		}
+	}
+	tree := make([]branch, 0, len(all))
+	seen := make([]bool, len(all))
+	for next := 0; ; next++ {
+		for len(stack) > 0 {
+			b := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			i := at[b.task.ID]
+			if seen[i] {
+				continue
+			}
+			seen[i] = true
+			tree = append(tree, b)
+			for _, i := range below[b.task.ID] {
+				stack = append(stack, branch{&all[i], b.level + 1, b.task.ID})
+			}
+		}
+		for next < len(all) && seen[next] {
+			next++
+		}
+		if next == len(all) {
+			return tree
+		}
+		stack = append(stack, branch{task: &all[next]}) // a foreign program made a ring
+	}
+}
+
+// WriteTree prints the board for people: a task under the one that it waits for.
+func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
+	t := Table{Titles: []string{">ID", "SUBJECT", "STATUS", "OWNER", "WAITS FOR"}, Wide: 1}
+	most := 40
+	if width > 0 && width < 80 {
+		most = 10
+	}
+	waits := false
+	for _, b := range grow(all) {
+		owner, others := OneLine(string(b.task.Owner)), b.others()
+		if owner == "" && b.task.Status == muster.Pending && b.task.ClaimRole != "" {
+			owner = "a " + OneLine(b.task.ClaimRole)
+		}
+		waits = waits || others != ""
+		t.Row(Text(fmt.Sprint(b.task.ID)), Text(strings.Repeat("  ", min(b.level, deepest))+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Text(Cut(others, most)))
+	}
+	if !waits { // the tree says it all
+		t.Titles = t.Titles[:4]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:4]
+		}
+	}
+	return t.Write(w, p, width)
+}
+
+// others are the tasks that it waits for and that its place in the tree does not show.
+func (b branch) others() string {
+	if b.level == 0 || b.level > deepest {
+		return IDs(b.task.BlockedBy)
+	}
+	var ids []muster.TaskID
+	for _, id := range b.task.BlockedBy {
+		if id != b.under {
+			ids = append(ids, id)
+		}
+	}
+	if ids == nil {
+		return ""
+	}
+	return "and " + IDs(ids)
+}

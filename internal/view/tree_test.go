@@ -1,0 +1,115 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"muster"
+)
+
+func ids(n ...muster.TaskID) []muster.TaskID { return n }
+
+func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
+	var out strings.Builder
+	err := WriteTree(&out, false, 80, []muster.Task{
+		{ID: 2, Subject: "counter", Status: muster.InProgress, Owner: "alice", DependsOn: ids(1)},
+		{ID: 3, Subject: "reader", Status: muster.NeedsAttention},
+		{ID: 4, Subject: "report", Status: muster.Pending, DependsOn: ids(2), BlockedBy: ids(2)},
+		{ID: 5, Subject: "docs", Status: muster.Pending, DependsOn: ids(2, 3, 4), BlockedBy: ids(2, 3, 4)},
+		{ID: 6, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
+		{ID: 7, Subject: "command line", Status: muster.Pending, DependsOn: ids(2), BlockedBy: ids(2)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, out.String(), `ID  SUBJECT         STATUS           OWNER     WAITS FOR
+ 2  counter         in_progress      alice
+ 4    report        pending
+ 5      docs        pending                    and 2, 3
+ 7    command line  pending
+ 3  reader          needs_attention
+ 6  tests           pending          a tester
+`)
+}
+
+// Where nothing is left to say, there is no column for it; what is not shown is named.
+func TestTreeWithoutItsBlockers(t *testing.T) {
+	var out strings.Builder
+	WriteTree(&out, false, 80, []muster.Task{{ID: 1, Subject: "a", Status: muster.Pending}, {ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}})
+	same(t, out.String(), "ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
+	out.Reset()
+	WriteTree(&out, false, 80, []muster.Task{{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}})
+	same(t, out.String(), "ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        pending         1, 3\n")
+}
+
+// chain is n tasks, each behind the one before and half of them behind the first too.
+func chain(n int) (all []muster.Task) {
+	for i := range n {
+		t := muster.Task{ID: muster.TaskID(i + 1), Subject: "a subject that is longer than its column 件", Status: muster.Pending, Owner: "a-long-member-name"}
+		if i > 0 {
+			t.BlockedBy = ids(muster.TaskID(i))
+		}
+		if i > 1 && i%2 == 0 {
+			t.BlockedBy = ids(1, muster.TaskID(i))
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func TestTreeFitsANarrowTerminal(t *testing.T) {
+	var out strings.Builder
+	WriteTree(&out, false, 60, chain(1000))
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 1001 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, l := range lines {
+		if columns(l) >= 60 {
+			t.Fatalf("%d columns: %q", columns(l), l)
+		}
+	}
+	if !strings.HasSuffix(lines[1000], " 999") || !strings.HasSuffix(lines[999], " 1, 998") {
+		t.Errorf("far to the right a task names what it waits for: %q %q", lines[999], lines[1000])
+	}
+}
+
+// Whatever foreign programs have written, every task is shown once.
+func TestTreeShowsEveryTaskOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 20).Draw(t, "n")
+		some := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 25), func(i int) muster.TaskID { return muster.TaskID(i) }), 0, 4)
+		all := make([]muster.Task, n)
+		for i := range all {
+			all[i] = muster.Task{ID: muster.TaskID(i + 1), BlockedBy: some.Draw(t, "waits"), DependsOn: some.Draw(t, "after")}
+		}
+		tree := grow(all)
+		seen := map[muster.TaskID]int{}
+		for i, b := range tree {
+			if seen[b.task.ID]++; seen[b.task.ID] > 1 {
+				t.Fatalf("%d twice", b.task.ID)
+			}
+			if b.level > 0 && (i == 0 || b.level > tree[i-1].level+1 || seen[b.under] == 0) {
+				t.Fatalf("%d is on level %d under nothing", b.task.ID, b.level)
+			}
+		}
+		if len(seen) != n {
+			t.Fatalf("%d of %d", len(seen), n)
+		}
+	})
+}
+
+func BenchmarkTree(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		all := chain(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				WriteTree(io.Discard, false, 60, all)
+			}
+		})
+	}
+}
