@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/landing"
+	"muster/internal/mailbox"
 	"muster/internal/proc"
 	"muster/journal"
 )
@@ -41,7 +42,7 @@ func (t *Team) checkBase(ctx context.Context) error {
 		return nil
 	}
 	_, err = t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead, Content: fmt.Sprintf(
-		"The check fails on the base already, before any work: %s\nUntil a landing turns it green, landings whose check is red are accepted and marked \"still red\"; after that a red check is refused. Its last lines:\n%s", run.Check, short(v.Output))})
+		"The check fails on the base already, before any work: %s\nUntil a landing turns it green, landings whose check is red are accepted and marked \"still red\"; after that a red check is refused. Its last lines:\n%s", run.Check, mailbox.Short(v.Output))})
 	return err
 }
 

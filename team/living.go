@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/protocol"
 	"muster/internal/teammate"
 	"muster/llm"
 	"muster/llm/steady"
@@ -15,7 +17,6 @@ import (
 
 // living is a member that lives here.
 type living struct {
-	since  time.Time
 	cancel context.CancelCauseFunc
 	ended  sync.Once
 	done   chan struct{}
@@ -32,7 +33,15 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 			return
 		}
 	}
-	l := &living{since: time.Now(), done: make(chan struct{})}
+	// What was decided before this life is not about it; whose clock said when does not matter.
+	requests, err := s.team.rooms.Requests.List(ctx)
+	if err != nil {
+		return // the next sweep tries again
+	}
+	for _, r := range requests {
+		s.carried[r.ID] = s.carried[r.ID] || r.To == m.Name && protocol.Final(r)
+	}
+	l := &living{done: make(chan struct{})}
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	if !s.enter(m.Name, l) {
 		l.cancel(nil)
@@ -97,7 +106,7 @@ func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Mem
 func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	_ = s.team.bury(ctx, name, s.host, "its owner is lost", "Teammate "+string(name)+" is lost: "+short(why.Error()))
+	_ = s.team.bury(ctx, name, s.host, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
 }
 
 // end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task

@@ -154,6 +154,9 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	if err := t.rooms.Requests.Settle(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
+	if err := t.answerLate(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
 	if err := begin(ctx, host.ID()); err != nil {
 		return Summary{Code: 1}, err
 	}
@@ -172,6 +175,17 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	s := newSupervisor(t, host.ID())
 	end, err := s.run(ctx)
 	return t.conclude(context.WithoutCancel(ctx), end, err)
+}
+
+// answerLate grants the shutdowns that were asked of a lead that was dead already: they do not concern its next life.
+func (t *Team) answerLate(ctx context.Context) error {
+	pending, err := t.rooms.Requests.Pending(ctx)
+	for _, r := range pending {
+		if r.Kind == muster.AskShutdown && r.To == muster.Lead && err == nil {
+			_, _, err = t.rooms.Requests.Decide(ctx, r.ID, muster.Lead, true, "it had stopped already")
+		}
+	}
+	return err
 }
 
 // conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended.

@@ -246,3 +246,18 @@ func (w *world) follow(ctx context.Context, o other, what string, fits func(must
 	}
 	w.t.Fatalf("it never happened: %s\n%s", what, w.tail())
 }
+
+// A shutdown that was asked of a lead that was dead already does not stop its next life.
+func TestShutdownOfADeadLead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(longTalk, nil)
+		h.until("idle", is(journal.MemberIdle, "alice"))
+		r.interrupt()
+		id := h.ask(t, muster.Lead, nil)
+		h.resume(longTalk, nil).ends(0, time.Hour)
+		if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestApproved {
+			t.Errorf("the request is %s", q.Status)
+		}
+	})
+}

@@ -162,7 +162,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	}
 	l := s.living(r.To)
 	switch {
-	case l == nil, s.carried[r.ID], r.ResolvedAt > 0 && l.since.After(muster.Time(r.ResolvedAt)): // of an earlier life of that name
+	case l == nil, s.carried[r.ID]: // or of an earlier life of that name: see adopt
 	case r.Status == muster.RequestPending && r.Force:
 		if _, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, r.To, true, "forced"); err == nil {
 			s.carried[r.ID] = true

@@ -54,7 +54,7 @@ type Config struct {
 	Land string
 	// Teammates is how many teammates may live at once. Zero: the lead does everything.
 	Teammates int
-	// Tools are given to every member besides its own.
+	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
 	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is an
 	// llm.Delta as a reply streams in, the llm.Reply once it is durable, and a string of what a tool prints.
@@ -88,7 +88,7 @@ func Defaults() Limits {
 		BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
 }
 
-// Team is an opened team. It is used by one goroutine.
+// Team is an opened team. It is used by one goroutine, but for Events.
 type Team struct {
 	config  Config
 	repo    *git.Repo
@@ -103,6 +103,10 @@ type Team struct {
 // Open finds the repository and the state. It writes nothing. Errors are Invalid, with what to do, when the directory is
 // no repository that a team can work on.
 func Open(ctx context.Context, c Config) (*Team, error) {
+	if c.Store == nil || c.Model == nil {
+		return nil, muster.Errorf(muster.Invalid, "a team needs a Store and a Model").
+			WithHint("store/file.Open(dir) or store/mem.New(); llm/anthropic.New or llm/openai.New")
+	}
 	repo, err := git.Open(ctx, c.Dir)
 	if err != nil {
 		return nil, err

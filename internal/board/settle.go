@@ -288,13 +288,14 @@ func (b *Board) settleTask(ctx context.Context, t muster.Task) (_ muster.Task, o
 	}
 	defer b.finish(t.ID, mine)
 	// Read again: the last one who was at them may have cleared them since t was read.
-	t, _, err = b.read(ctx, t.ID)
+	now, _, err := b.read(ctx, t.ID)
 	if errors.Is(err, muster.ErrNotFound) {
 		return t, nil, nil // deleted meanwhile: nothing is owed
 	}
 	if err != nil {
 		return t, nil, err
 	}
+	t = now
 	var settled []muster.Effect
 	for _, e := range t.Effects {
 		if !slices.Contains(mine, e) {

@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -73,18 +74,24 @@ func (q *Queue) nudge() {
 func (q *Queue) Serve(ctx context.Context) {
 	changed := q.board.Watch(ctx)
 	for {
-		q.serve(ctx)
+		var again <-chan time.Time
+		if !q.serve(ctx) {
+			again = time.After(passOn)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-q.look:
+		case <-again:
 		}
 	}
 }
 
-// serve gives each ready task that nobody looks at to the first waiting member whose role may take it.
-func (q *Queue) serve(ctx context.Context) {
+// serve gives each ready task that nobody looks at to the first waiting member whose role may take it. It reports false
+// when the board could not be read.
+func (q *Queue) serve(ctx context.Context) (ok bool) {
+	ok = true
 	q.mu.Lock()
 	roles := map[string]bool{}
 	for _, p := range q.waiting {
@@ -94,7 +101,8 @@ func (q *Queue) serve(ctx context.Context) {
 	for role := range roles {
 		ready, err := q.board.Ready(ctx, role)
 		if err != nil {
-			continue // the next hint looks again
+			ok = false
+			continue
 		}
 		q.mu.Lock()
 		for _, t := range ready {
@@ -104,6 +112,7 @@ func (q *Queue) serve(ctx context.Context) {
 		}
 		q.mu.Unlock()
 	}
+	return ok
 }
 
 // wakeOne wakes the first of the role; it reports false when none is left.
