@@ -58,6 +58,8 @@ type conversation struct {
 
 func (c *conversation) run(ctx context.Context) error {
 	p := c.place
+	p.theBoard() // the terminal's own goroutines ask for what is in the rooms
+	p.theRequests(ctx)
 	elsewhere, err := p.leadLives(ctx)
 	if err != nil {
 		return err
@@ -116,20 +118,20 @@ func (c *conversation) open(ctx context.Context) error {
 	in, noIn := a.terminalIn()
 	if out, ok := a.Stdout.(*os.File); ok && noIn == nil {
 		names := talk.Names{Members: func() []string { return c.place.names(ctx) }, Requests: func() []string { return c.place.pending(ctx) }}
+		c.shown = newShown(c, pt) // before its rows are asked for
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ", History: c.history().Lines(),
 			Complete: names.Complete, Status: func(width int) []string { return c.shown.rows(width) }, Colour: bool(pt)})
 		if err == nil {
-			c.face, c.shown = c.terminal, newShown(c, c.terminal, pt)
+			c.face = c.terminal
 			return nil
 		}
 		if !errors.Is(err, terminal.ErrNoTerminal) {
 			return err
 		}
 	}
-	pipe := talk.NewPipe(c.piped, a.Stdout, a.Stderr)
 	pt, _ = a.screen(a.Stderr)
-	c.face, c.shown = pipe, newShown(c, pipe, pt)
+	c.face, c.shown = talk.NewPipe(c.piped, a.Stdout, a.Stderr), newShown(c, pt)
 	return nil
 }
 

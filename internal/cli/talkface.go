@@ -25,9 +25,9 @@ type shown struct {
 	app      *App
 }
 
-func newShown(c *conversation, face talk.Face, pt view.Paint) *shown {
+func newShown(c *conversation, pt view.Paint) *shown {
 	s := &shown{app: c.app, paint: pt}
-	s.progress = view.NewProgress(view.Options{Out: lineWriter{face}, Paint: pt, Start: c.app.Now(), Members: func([]string) {}, Task: func(id muster.TaskID) (muster.Task, error) {
+	s.progress = view.NewProgress(view.Options{Out: lineWriter{c}, Paint: pt, Start: c.app.Now(), Members: func([]string) {}, Task: func(id muster.TaskID) (muster.Task, error) {
 		return c.place.theBoard().Get(context.Background(), id)
 	}})
 	return s
@@ -53,21 +53,18 @@ func (s *shown) close() {
 
 // rows are the living members.
 func (s *shown) rows(width int) []string {
-	if s == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.Resize(width)
 	return s.progress.Rows(s.app.Now(), width)
 }
 
-// lineWriter prints whole lines on a face.
-type lineWriter struct{ face talk.Face }
+// lineWriter prints whole lines on the conversation's face.
+type lineWriter struct{ c *conversation }
 
 func (w lineWriter) Write(data []byte) (int, error) {
 	if text := strings.TrimRight(string(data), "\n"); text != "" {
-		w.face.Print(text)
+		w.c.face.Print(text)
 	}
 	return len(data), nil
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,10 +178,13 @@ func newOutput(t *testing.T) output {
 }
 
 // start starts the program in the repository, in a process group of its own as a terminal would.
-func (w *world) start(args ...string) *process {
+func (w *world) start(args ...string) *process { return w.startWith(nil, args...) }
+
+// startWith is start with something on standard input.
+func (w *world) startWith(in io.Reader, args ...string) *process {
 	w.t.Helper()
 	p := &process{t: w.t, w: w, cmd: exec.Command(program, args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = w.root, w.env, p.stdout.File, p.stderr.File
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = w.root, w.env, in, p.stdout.File, p.stderr.File
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)

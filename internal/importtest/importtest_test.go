@@ -13,12 +13,12 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
-	{"internal/near", "internal/fault"},
+	{"internal/near", "internal/fault", "internal/flat", "internal/terminal/tmuxtest"},
 	{"internal/home", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/steady", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/durable/simfs"},
 	{"journal", "internal/git/gittest"},
-	{"internal/view"},
+	{"internal/view", "internal/damage"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
 	{"internal/protocol", "internal/landing", "internal/effects"},
 	{"loop", "tool"},

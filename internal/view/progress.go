@@ -144,8 +144,9 @@ func (p *Progress) checking(e muster.Event) {
 	case e.Kind == journal.CheckStarted:
 		p.checks = append(p.checks, checking{at, 0, running("the base", Cut(OneLine(p.check), 60))})
 	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil: // on a terminal its owner's row says it
-		t := teller{e, Facts{p.subject, p.check}}
-		p.checks = append(p.checks, checking{at, e.Task, running(t.name(), Cut(OneLine(p.check), 60))})
+		l := running(teller{e, Facts{p.subject, p.check}}.name(), Cut(OneLine(p.check), 60))
+		l.Verb, l.Text = "lands?", strings.TrimSuffix(l.Text, "running")+"under way" // it may still wait for another landing
+		p.checks = append(p.checks, checking{at, e.Task, l})
 	}
 }
 
@@ -272,7 +273,7 @@ func (p *Progress) Tick(now time.Time) {
 	p.flush()
 	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWork {
 		p.tell()
-		p.say(p.checks[0].at, p.checks[0].line)
+		p.say(now, p.checks[0].line)
 		p.checks = p.checks[1:]
 	}
 	if p.opening != "" && now.Sub(p.start) >= longWork {

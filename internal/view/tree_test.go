@@ -73,6 +73,9 @@ func TestTreeFitsANarrowTerminal(t *testing.T) {
 			t.Fatalf("%d columns: %q", columns(l), l)
 		}
 	}
+	if !strings.Contains(lines[1000], "   a su") {
+		t.Errorf("nothing is left of the subject: %q", lines[1000])
+	}
 	if !strings.HasSuffix(lines[1000], " 999") || !strings.HasSuffix(lines[999], " 1, 998") {
 		t.Errorf("far to the right a task names what it waits for: %q %q", lines[999], lines[1000])
 	}

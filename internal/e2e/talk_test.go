@@ -1,0 +1,178 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/terminal/tmuxtest"
+	"muster/journal"
+)
+
+// talkers are a lead that answers, plans when it is asked to, and thinks long when it is asked to; and a teammate.
+const talkers = `
+speakers:
+  lead:
+    - say: "Hello. Say plan when I shall begin."
+    - cue: think
+      say: "one two three four five six seven eight nine ten, and so on, and so on"
+      wait: 1m
+scenes:
+  - cue: '"content": "plan'
+    who: [lead]
+    turns:
+      - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
+      - say: "alice is at it."
+  - cue: '"content": "how is it'
+    who: [lead]
+    turns:
+      - say: "It goes well."
+  - cue: All done
+    who: [lead]
+    turns:
+      - say: "All of it has landed."
+  - cue: 'Interrupted'
+    who: [alice]
+    turns:
+      - do: [{bash: {command: "echo hello > greeting"}}]
+  - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
+    who: [alice]
+    turns:
+      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"}}]
+      - do: [{send_message: {to: user, content: "a word to the user"}}]
+      - do: [{complete_task: {task_id: "${number:id}", summary: "Says hello."}}]
+`
+
+// screen is a terminal in the repository, in which muster starts the program with the words.
+func (w *world) screen(words string) *tmuxtest.Screen {
+	w.t.Helper()
+	s := tmuxtest.Start(w.t, w.root, append(w.env, "MUSTER_MODEL="+w.words(words)))
+	if err := os.Symlink(program, filepath.Join(s.Dir, "muster")); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// alone reports whether nothing runs but the terminal and its shell.
+func (w *world) alone() bool {
+	return !slices.ContainsFunc(w.processes(), func(p string) bool { return !strings.Contains(p, " tmux ") && !strings.Contains(p, " sh -i ") })
+}
+
+// TestTalk is a conversation in a real terminal: start, type, paste, resize, commands, work that goes on, quit, resume.
+func TestTalk(t *testing.T) {
+	w := newWorld(t)
+	s := w.screen(talkers)
+	s.Keys("muster", "Enter")
+	s.Wait(`say what you want.*\n>`)
+	s.Keys("hi there", "Enter")
+	s.Wait(`(?s)> hi there\n.*Hello\. Say plan when I shall begin\.\n.*lead +idle.*waits for you.*\n> $`)
+
+	s.Keys("/he", "Tab", "Enter")
+	s.Wait(`/approve ID +say yes to one`)
+	s.Paste("plan\nwith two lines")
+	s.Wait(`> plan\n  with two lines$`)
+	s.Keys("Enter")
+	s.Wait(`(?s)alice +takes +1 greet.*alice +working +1 greet.*bash while.*\n> $`)
+	s.Keys("how is it?", "Enter")
+	s.Wait(`(?s)how is it\?\n.*It goes well\.`)
+	s.Keys("/tasks", "Enter")
+	s.Wait(`(?s)> /tasks\n.*greet.*alice`)
+
+	s.Resize(60)
+	s.Wait(`bash while.*\.\.\. +\d+ s\n> $`) // drawn anew; a row that the terminal itself has wrapped is no row of ours
+	s.Keys("/team", "Enter")
+	text := s.Wait(`(?s)> /team\n.*alice.*\nlead .*\nalice .*\n>`)
+	for line := range strings.Lines(text[strings.Index(text, "> /team"):]) {
+		if len([]rune(strings.TrimRight(line, "\n"))) > 60 {
+			t.Errorf("wider than the terminal: %q", line)
+		}
+	}
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ $`)
+	s.Cooked()
+	s.Resize(80)
+
+	s.Keys("clear; muster", "Enter")
+	s.Wait(`(?s)a team stopped here.*greet.*/resume.*\n>`)
+	w.write(filepath.Join(w.base, "go"), "")
+	s.Keys("/resume", "Enter")
+	s.Wait(`(?s)alice to you: a word to the user.*landing +lands +1 greet`)
+	s.Wait(`(?s)All of it has landed\..*waits for you.*\n> $`)
+	s.Keys("Up", "Up")
+	s.Wait(`\n> /quit$`) // the history outlives the process
+	s.Keys("Enter")
+	s.Wait(`(?s)1 of 1 task landed on muster/repo.*\n\$ $`)
+	s.Cooked()
+	w.awaits("nothing of it runs", w.alone)
+}
+
+// TestTalkCtrlC stops a turn, not the team; twice, it leaves with the state kept.
+func TestTalkCtrlC(t *testing.T) {
+	w := newWorld(t)
+	s := w.screen(talkers)
+	s.Keys("muster", "Enter")
+	s.Wait(`say what you want.*\n>`)
+	s.Keys("hi", "Enter")
+	s.Wait(`(?s)waits for you.*\n> $`)
+	s.Keys("some words", "C-c")
+	s.Wait(`\n> $`) // the line is cleared, nothing is stopped
+	s.Keys("plan", "Enter")
+	s.Wait(`(?s)alice is at it\..*bash while.*waits for|(?s)waits for.*bash while`)
+	s.Keys("think", "Enter")
+	s.Wait(`lead +working +turn \d+ +thinks`)
+	s.Keys("C-c")
+	s.Wait(`(?s)stopped: the lead waits for you, the team works on.*alice +working`)
+	s.Keys("C-c")
+	s.Keys("C-c")
+	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ $`)
+	s.Cooked()
+	s.Keys("echo exit $?", "Enter") // of stty
+	w.awaits("nothing of it runs", w.alone)
+	w.awaitsEvent("the interruption", func(e muster.Event) bool {
+		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")
+	})
+}
+
+// TestTalkAttaches writes to a team of another process, reads what its lead says, and leaves it at work.
+func TestTalkAttaches(t *testing.T) {
+	w := newWorld(t)
+	s := w.screen(talkers)
+	p := w.start("run", "plan it", "--model", w.words(strings.Replace(talkers, `    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
+    - say: "alice is at it."`, 1)))
+	w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
+	s.Keys("muster", "Enter")
+	s.Wait(`a team is at work here, in another process`)
+	s.Keys("how is it?", "Enter")
+	s.Wait(`It goes well\.`)
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team works on.*\n\$ $`)
+	s.Keys("clear; muster", "Enter")
+	s.Wait(`a team is at work here, in another process`)
+	w.write(filepath.Join(w.base, "go"), "")
+	s.Wait(`(?s)a word to the user.*All of it has landed\..*the team has ended.*\n\$ $`)
+	p.ends(0)
+}
+
+// TestTalkPiped takes one message a line, each when the lead has answered the one before, and ends when all is done.
+func TestTalkPiped(t *testing.T) {
+	w := newWorld(t)
+	w.write(filepath.Join(w.base, "go"), "")
+	in := w.write(filepath.Join(w.base, "in"), "hi there\n/tasks\nplan\nhow is it?\n")
+	f, err := os.Open(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p := w.startWith(f, "--model", w.words(talkers))
+	r := p.ends(0)
+	w.has("what the lead says", r.stdout, "Hello. Say plan when I shall begin.\n", "alice is at it.\n", "It goes well.\n", "All of it has landed.\n", "1 of 1 task landed")
+	if a, b := strings.Index(r.stdout, "Hello."), strings.Index(r.stdout, "alice is at it."); a < 0 || b < a {
+		t.Errorf("the order is\n%s", r.stdout)
+	}
+	w.has("what happens", r.stderr, "no tasks", "landing  lands  1 greet", "alice to you: a word to the user")
+}
