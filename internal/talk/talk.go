@@ -198,7 +198,7 @@ func (s *Session) mail(ctx context.Context) {
 func (s *Session) line(ctx context.Context, text string) (over bool, err error) {
 	trimmed := strings.TrimSpace(text)
 	switch {
-	case strings.HasPrefix(trimmed, "/"):
+	case strings.HasPrefix(text, "/"):
 		return s.command(ctx, trimmed)
 	case trimmed == "":
 		return false, nil
