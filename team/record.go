@@ -6,10 +6,19 @@ import (
 	"errors"
 
 	"muster"
+	"muster/internal/damage"
+	"muster/journal"
 )
 
 // runs is the run's record: .team/run.json.
-type runs struct{ table muster.Table }
+type runs struct {
+	table  muster.Table
+	teller *damage.Teller
+}
+
+func newRuns(s muster.Store) runs {
+	return runs{s.Table(muster.TableTeam), damage.New(s.Log(), s.Inbox(), journal.New(s.Log()))}
+}
 
 const runKey = "run"
 
@@ -24,12 +33,16 @@ func (r runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err err
 	if errors.Is(err, muster.ErrNotFound) {
 		return run, muster.None, nil
 	}
-	if err != nil {
+	if err == nil {
+		err = json.Unmarshal(doc.Data, &run)
+	} else if !errors.Is(err, muster.ErrCorrupt) {
 		return run, rev, err
 	}
-	if err := json.Unmarshal(doc.Data, &run); err != nil {
-		return run, rev, muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %v", err).
-			WithHint("mend or remove the file")
+	if err != nil {
+		told := r.teller.Tell(ctx, damage.Record{Table: muster.TableTeam, Key: runKey, Rev: doc.Rev,
+			Text: "the run's record (run.json) cannot be read: " + err.Error()})
+		return run, rev, errors.Join(muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %w", err).
+			WithHint("mend the file, or move it away: muster doctor says what is lost then"), told)
 	}
 	return run, doc.Rev, nil
 }

@@ -3,10 +3,12 @@ package team
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/proc"
 	"muster/internal/teammate"
 	"muster/journal"
 	"muster/llm"
@@ -44,8 +46,10 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
+	dirty := t.dirty(ctx) // looks while the records are written
+	defer dirty()
 	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
-		notes, err := t.begin(ctx, goal, open, host)
+		notes, err := t.begin(ctx, goal, open, host, dirty)
 		if err != nil {
 			return err
 		}
@@ -145,6 +149,8 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 		return Summary{Code: 1}, err
 	}
 	defer host.Release()
+	launched, drop := t.launching(context.WithoutCancel(ctx)) // while the records are written
+	defer drop()
 	if err := t.rooms.Lanes.Recover(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
@@ -160,11 +166,10 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	if err := begin(ctx, host.ID()); err != nil {
 		return Summary{Code: 1}, err
 	}
-	launcher, err := t.launch(context.WithoutCancel(ctx))
+	launcher, err := launched()
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
-	defer launcher.Close()
 	if g, ok := launcher.(interface{ PID() int }); ok {
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return Summary{Code: 1}, err
@@ -175,6 +180,17 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	s := newSupervisor(t, host.ID())
 	end, err := s.run(ctx)
 	return t.conclude(context.WithoutCancel(ctx), end, err)
+}
+
+// launching begins to start what starts tools. launched waits for it; drop closes it, whether it was waited for or not.
+func (t *Team) launching(ctx context.Context) (launched func() (proc.Launcher, error), drop func()) {
+	launched = sync.OnceValues(func() (proc.Launcher, error) { return t.launch(ctx) })
+	go launched()
+	return launched, func() {
+		if l, err := launched(); err == nil {
+			l.Close()
+		}
+	}
 }
 
 // answerLate grants the shutdowns that were asked of a lead that was dead already: they do not concern its next life.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
@@ -51,7 +52,7 @@ func (t *Team) alone(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.Held, "a lead is at work on this repository in another process (%s)", t.rooms.Roster.Where(ctx, lead.Host)).
-		WithHint("write to it:  muster mail send lead \"...\"\nwatch it:     muster log -f")
+		WithHint("write to it:  muster mail send lead \"...\"\nwatch it:     muster log -f\nadd workers:  muster join")
 }
 
 // RefuseStopped is the error, with what to do, for a run over a team that stopped with open tasks.
@@ -102,7 +103,7 @@ func (t *Team) needy(ctx context.Context) (list []muster.Task, err error) {
 }
 
 // begin writes the records of a new run, in this order: the run, the lead.
-func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host muster.HostID) (notes []string, err error) {
+func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host muster.HostID, dirty func() bool) (notes []string, err error) {
 	if err := t.dismiss(ctx); err != nil {
 		return nil, err
 	}
@@ -113,10 +114,6 @@ func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host 
 	for _, task := range needy {
 		notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs attention: muster task retry %d", task.ID, task.Subject, task.ID))
 	}
-	if dirty, err := t.repo.Status(ctx, t.repo.Root()); err == nil && dirty {
-		notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
-	}
-	notes = append(notes, "tools are not confined: they run with your rights")
 	base, err := t.repo.Resolve(ctx, "refs/heads/"+t.branch)
 	if err != nil {
 		return nil, err
@@ -132,7 +129,24 @@ func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host 
 	if t.config.Conversation != nil {
 		words += "\n\n" + prompt.Talk
 	}
-	return notes, t.hireLead(ctx, words, host)
+	if err := t.hireLead(ctx, words, host); err != nil {
+		return nil, err
+	}
+	if dirty() {
+		notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
+	}
+	return append(notes, "tools are not confined: they run with your rights"), nil
+}
+
+// dirty begins to look for uncommitted changes of the user's; what it returns waits for the answer. It only makes a note: where git
+// cannot tell, there is none.
+func (t *Team) dirty(ctx context.Context) (is func() bool) {
+	is = sync.OnceValue(func() bool {
+		dirty, err := t.repo.Status(ctx, t.repo.Root())
+		return dirty && err == nil
+	})
+	go is()
+	return is
 }
 
 // dismiss shuts down who is left of an earlier run that was killed: a new run begins with nobody but those whom the user

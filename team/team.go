@@ -117,7 +117,7 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	t := &Team{config: c, repo: repo, runs: runs{c.Store.Table(muster.TableTeam)}, limiter: new(steady.Limiter),
+	t := &Team{config: c, repo: repo, runs: newRuns(c.Store), limiter: new(steady.Limiter),
 		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New}
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
@@ -136,7 +136,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
 	r.Talk = c.Conversation.listen(r.Post)
 	r.Requests = protocol.New(c.Store, r.Post, log)
-	lanes, err := worktree.Open(t.repo, durable.New(durable.OS{}), dir, log, c.Store.Log(), worktree.Options{Dir: c.WorktreesDir, Base: "refs/heads/" + t.branch})
+	lanes, err := worktree.Open(t.repo, durable.New(durable.OS{}), dir, log, c.Store.Log(), worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: "refs/heads/" + t.branch})
 	if err != nil {
 		return err
 	}

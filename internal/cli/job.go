@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/git"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -50,7 +51,7 @@ func (a *App) runCommands() (all []*cobra.Command) {
 		all = append(all, a.demoCommand())
 	}
 	if a.Start != nil {
-		all = append(all, a.resumeCommand())
+		all = append(all, a.resumeCommand(), a.joinCommand())
 	}
 	return all
 }
@@ -178,7 +179,7 @@ func (a *App) work(ctx context.Context, j Job, flags map[string]string) error {
 		}
 	}
 	j.Dir = string(p.home)
-	return a.perform(ctx, j)
+	return a.perform(git.With(ctx, p.repo), j)
 }
 
 // stopped is the run that a job goes on with; ok is false when the job starts a run of its own.

@@ -5,11 +5,13 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster"
+	"muster/journal"
 )
 
 // waiting is a team whose lead sleeps, and whose only teammate takes what comes.
@@ -118,5 +120,38 @@ func TestOtherTerminals(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%s\n%s", out, w.told())
+	}
+}
+
+// A process that joins takes tasks from the board of the team at work, and leaves when the run is over.
+func TestJoin(t *testing.T) {
+	w := newWorld(t)
+	model := w.words(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: first}}, {task_create: {subject: second}}, {spawn_teammate: {name: bob, role: reader, prompt: You read.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+  bob:
+    - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done"}}]
+    - say: I have read.
+scenes:
+  - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
+    turns:
+      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo ${what} > ${what}"}}]
+      - do: [{complete_task: {task_id: "${number:id}", summary: "did ${what}"}}]
+`)
+	run := w.start("run", "two files", "--model", model)
+	w.awaitsEvent("the lead waits", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Text("tool") == "wait" })
+	join := w.start("join", "--model", model, "--role", "coder")
+	w.awaitsEvent("the worker takes a task", func(e muster.Event) bool { return e.Kind == journal.TaskClaimed && e.Member == "worker-1" })
+	w.write(filepath.Join(w.base, "go"), "")
+	r := join.ends(0)
+	w.has("what the joined process says", r.stdout, "1 worker left: the run is over")
+	w.has("the lines of it", r.stderr, "worker-1")
+	run.ends(0)
+	if w.muster(1, "join").stderr == "" {
+		t.Error("nothing is there to join, and nothing is said")
 	}
 }

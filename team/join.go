@@ -1,0 +1,147 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"muster"
+)
+
+// Workers are the teammates with whom a process joins a team.
+type Workers struct {
+	N     int           // how many, named worker-1, worker-2, ...; 0: one
+	Role  string        // of each; "": worker
+	Names []muster.Name // set by Join: who they are
+}
+
+// Ending is why a process that had joined left a team.
+type Ending string
+
+const (
+	RunOver Ending = "the run is over"
+	NoWork  Ending = "its members have shut down"
+)
+
+// Join adds a process with workers to a team whose run is under way, and returns when the run is over or nobody lives in
+// this process any more. The process also takes over teammates of processes that die. When ctx ends its members' records
+// stay as they are, and another process of the team goes on with them. Errors: NotFound where no run is under way.
+func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
+	run, err := t.runs.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	if run.StartedAt == 0 || run.EndedAt != 0 {
+		return "", muster.Errorf(muster.NotFound, "there is no run under way to join").WithHint(`start one: muster run "GOAL"`)
+	}
+	if err := t.adopt(ctx, run); err != nil {
+		return "", err
+	}
+	host, err := t.rooms.Roster.Join(ctx, "muster join")
+	if err != nil {
+		return "", err
+	}
+	defer host.Release()
+	launcher, err := t.launch(context.WithoutCancel(ctx))
+	if err != nil {
+		return "", err
+	}
+	defer launcher.Close()
+	if g, ok := launcher.(interface{ PID() int }); ok {
+		if err := host.SetGuard(ctx, g.PID()); err != nil {
+			return "", err
+		}
+	}
+	t.rooms.Launcher, t.rooms.Lander = launcher, t.lander(launcher)
+	if err := t.enlist(ctx, w, host.ID()); err != nil {
+		return "", err
+	}
+	return newSupervisor(t, host.ID()).join(ctx)
+}
+
+// enlist writes the records of the workers, whom this process hosts.
+func (t *Team) enlist(ctx context.Context, w *Workers, host muster.HostID) error {
+	role := w.Role
+	if role == "" {
+		role = "worker"
+	}
+	for n := 1; len(w.Names) < max(w.N, 1); n++ {
+		m, err := t.rooms.Roster.Add(ctx, muster.Member{Name: muster.Name(fmt.Sprintf("worker-%d", n)), Role: role, Host: host, StartedBy: muster.User,
+			Status: muster.Working, Prompt: "You have joined the team to work on what is on its board. Claim what you can do; when there is nothing, call idle."})
+		if errors.Is(err, muster.ErrHeld) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.Names = append(w.Names, m.Name)
+	}
+	return nil
+}
+
+// join hosts members until the run is over or none is left.
+func (s *supervisor) join(ctx context.Context) (Ending, error) {
+	ctx, s.stop = context.WithCancelCause(ctx)
+	defer s.stop(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	house, closeHouse := context.WithCancel(ctx)
+	defer closeHouse()
+	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
+		func(house context.Context) { s.serve(house, ctx) }} {
+		wg.Go(func() { serve(house) })
+	}
+	why := s.outlast(ctx)
+	s.close()
+	err := context.Cause(ctx)
+	select {
+	case err = <-s.fatal:
+	default:
+	}
+	if err == nil {
+		s.each(func(_ muster.Name, l *living) { l.cancel(muster.CauseShutdown) })
+	} else {
+		s.stop(err) // records stay as they are: another process goes on with them
+	}
+	s.wait()
+	return why, err
+}
+
+// outlast waits until the run is over, nobody lives here any more, or ctx ends.
+func (s *supervisor) outlast(ctx context.Context) Ending {
+	changed := s.team.config.Store.Table(muster.TableTeam).Watch(ctx)
+	members := s.team.rooms.Roster.Watch(ctx)
+	tick := time.NewTicker(sweep)
+	defer tick.Stop()
+	for {
+		if run, err := s.team.runs.get(ctx); err == nil && run.EndedAt != 0 {
+			return RunOver
+		}
+		if s.deserted(ctx) {
+			return NoWork
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-changed:
+		case <-members:
+		case <-tick.C:
+		}
+	}
+}
+
+// deserted reports whether no member of this process is left.
+func (s *supervisor) deserted(ctx context.Context) bool {
+	all, err := s.team.rooms.Roster.List(ctx)
+	if err != nil {
+		return false
+	}
+	for _, m := range all {
+		if m.Host == s.host && m.Status != muster.Shutdown {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package team_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/llm"
+	"muster/team"
+)
+
+// joining is a process that has joined.
+type joining struct {
+	*house
+	stop context.CancelCauseFunc
+	done chan struct{}
+	why  team.Ending
+	err  error
+}
+
+func (h *house) join(words string, w team.Workers) *joining {
+	h.Helper()
+	t := h.open(h.scripted(words), nil)
+	ctx, stop := context.WithCancelCause(h.Context())
+	j := &joining{house: h, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(j.done)
+		j.why, j.err = t.Join(ctx, &w)
+	}()
+	return j
+}
+
+func (j *joining) ends(why team.Ending, within time.Duration) {
+	j.Helper()
+	select {
+	case <-j.done:
+	case <-time.After(within):
+		j.Fatalf("it goes on after %v\n%s", within, j.tail())
+	}
+	if j.err != nil || j.why != why {
+		j.Fatalf("it ended with %q, %v; want %q\n%s", j.why, j.err, why, j.tail())
+	}
+}
+
+const crowded = `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {task_create: {subject: two}}, {task_create: {subject: three}}]
+    - wait: 30s
+      do: [{wait: {}}]
+      until: All done
+    - say: Done.
+scenes:
+  - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
+    turns:
+      - wait: 1m
+        do: [{bash: {command: "echo ${what} > ${what}"}}]
+      - do: [{complete_task: {task_id: "${number:id}", summary: "did ${what}"}}]
+`
+
+func TestJoinWorksAndLeavesWithTheRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(crowded, nil)
+		h.until("the lead waits", is(journal.TaskCreated, "lead"))
+		j := h.join(crowded, team.Workers{N: 2, Role: "coder"})
+		r.ends(0, time.Hour)
+		j.ends(team.RunOver, time.Minute)
+		owners := map[muster.Name]int{}
+		for id := range 3 {
+			owners[h.task(muster.TaskID(id+1)).Owner]++
+		}
+		if owners["worker-1"]+owners["worker-2"] != 3 || len(owners) != 2 {
+			t.Errorf("the owners are %v", owners)
+		}
+		for _, name := range []muster.Name{"worker-1", "worker-2"} {
+			if m := h.member(name); m.Status != muster.Shutdown || m.Role != "coder" {
+				t.Errorf("%s is %s, %s", name, m.Status, m.Role)
+			}
+		}
+	})
+}
+
+// The members of a process that leaves are taken over by one that lives, with their claims and conversations.
+func TestJoinIsTakenOver(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(crowded, nil)
+		j := func() *joining {
+			h.until("the lead plans", is(journal.TaskCreated, "lead"))
+			return h.join(crowded, team.Workers{N: 1})
+		}()
+		h.until("it works", is(journal.TaskClaimed, "worker-1"))
+		j.stop(muster.CauseUser)
+		<-j.done
+		if !errors.Is(j.err, muster.CauseUser) {
+			t.Fatalf("interrupted: %v", j.err)
+		}
+		h.until("it is taken over", is(journal.MemberResumed, "worker-1"))
+		r.ends(0, 2*time.Hour)
+		for id := range 3 {
+			if got := h.task(muster.TaskID(id + 1)); got.Owner != "worker-1" || got.Attempts != 0 {
+				t.Errorf("task %d: %s, %d attempts", got.ID, got.Owner, got.Attempts)
+			}
+		}
+	})
+}
+
+// A process that has joined goes on when the lead's dies, and takes its teammates over.
+func TestJoinOutlivesTheLead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(strings.Replace(crowded, "{task_create: {subject: three}}]", "{task_create: {subject: three}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]", 1), nil)
+		h.until("alice works", is(journal.TaskClaimed, "alice"))
+		j := h.join(crowded, team.Workers{N: 1})
+		h.until("the worker works", is(journal.TaskClaimed, "worker-1"))
+		r.interrupt()
+		h.until("alice is taken over", is(journal.MemberResumed, "alice"))
+		j.ends(team.NoWork, 3*time.Hour)
+		for id := range 3 {
+			if got := h.task(muster.TaskID(id + 1)); got.Status != muster.Completed {
+				t.Errorf("task %d is %s", got.ID, got.Status)
+			}
+		}
+	})
+}
+
+func TestJoinNeedsARun(t *testing.T) {
+	bubble(t, func(h *house) {
+		tm := h.open(&steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){}}, nil)
+		if _, err := tm.Join(t.Context(), &team.Workers{}); !errors.Is(err, muster.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}
