@@ -5,6 +5,7 @@ package fault
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // die kills the process as kill -9 does: nothing is flushed, no deferred call runs.
@@ -14,4 +15,7 @@ func die() {
 }
 
 // halt stops the process until somebody continues it.
-func halt() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+func halt() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	time.Sleep(20 * time.Millisecond) // another thread may take the signal, and this one go on until it is stopped too
+}

@@ -105,6 +105,9 @@ func ArmWith(text, note string) error {
 	return nil
 }
 
+// Disarm forgets what this process is armed with.
+func Disarm() { armed.Store(nil) }
+
 func parse(text string) (*plan, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	p := &plan{kind: kind}

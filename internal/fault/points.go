@@ -1,6 +1,9 @@
 package fault
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Named is a point, and what is durable when it is passed.
 type Named struct{ Name, Durable string }
@@ -86,12 +89,21 @@ func Points() []Named {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Named) int {
-		if a.Name < b.Name {
-			return -1
+	slices.SortFunc(all, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Lines are the list as docs/reliability.md has it: the steps of documents and streams once for all.
+func Lines() []string {
+	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " + strings.Join(streams, ", ") + "."}
+	for _, g := range []struct {
+		before string
+		points []Named
+	}{{"DOCUMENT.", ofDocuments}, {"STREAM.", ofStreams}, {"", ofSegments}, {"", places}} {
+		for _, p := range g.points {
+			all = append(all, "| `"+g.before+p.Name+"` | "+p.Durable+" |")
 		}
-		return 1
-	})
+	}
 	return all
 }
 

@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -15,7 +16,7 @@ import (
 
 // begin opens the conversation where it stands, answers what was left unanswered, and says whether there is work.
 func (m *Member) begin(ctx context.Context) (work bool, err error) {
-	if m.script, err = transcript.Open(ctx, m.Store.Log(), m.name()); err != nil {
+	if m.script, err = m.take(ctx); err != nil {
 		return false, err
 	}
 	if err := m.findHand(ctx); err != nil {
@@ -50,6 +51,23 @@ func (m *Member) begin(ctx context.Context) (work bool, err error) {
 	}
 	_, err = m.deliver(ctx, false) // what came meanwhile enters before the model is asked, as at any boundary
 	return true, err
+}
+
+// take opens the conversation and makes it this process's. A process that hosted the member before may be stopped, not
+// dead: it may have written until now, and does so no more.
+func (m *Member) take(ctx context.Context) (*transcript.Transcript, error) {
+	for try := 1; ; try++ {
+		t, err := transcript.Open(ctx, m.Store.Log(), m.name())
+		if err != nil || t.Pos() == 0 {
+			return t, err
+		}
+		if err = t.Take(ctx, m.Record.Host); err == nil {
+			return t, nil
+		}
+		if !errors.Is(err, muster.ErrFenced) || try == 10 {
+			return nil, err
+		}
+	}
 }
 
 // openingMark notes in the transcript that the first words were said: the goal of this run to the lead, the prompt of

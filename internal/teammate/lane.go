@@ -72,6 +72,9 @@ func (m *Member) lane(ctx context.Context, t *muster.Task) (lane muster.Lane, ha
 	name := muster.LaneName(t.ID, t.Subject)
 	for n := 2; ; n++ {
 		lane, err = m.Lanes.Create(ctx, name, t.ID, base)
+		if errors.Is(err, muster.ErrHeld) && m.clearUnnamed(ctx, name, *t) {
+			lane, err = m.Lanes.Create(ctx, name, t.ID, base)
+		}
 		if !errors.Is(err, muster.ErrHeld) || n > maxLaneNames {
 			break
 		}
@@ -96,6 +99,17 @@ func (m *Member) lane(ctx context.Context, t *muster.Task) (lane muster.Lane, ha
 		_, _ = m.Lanes.Archive(ctx, old) // what cannot be archived is kept
 	}
 	return lane, "", nil
+}
+
+// clearUnnamed puts a lane aside that was made for the task and that the task does not name: whoever made it died, or lost
+// the claim, before it could say so.
+func (m *Member) clearUnnamed(ctx context.Context, name muster.Name, t muster.Task) bool {
+	lane, err := m.Lanes.Get(ctx, name)
+	if err != nil || lane.TaskID != t.ID || lane.Name == t.Worktree || lane.Status != muster.LaneActive || m.Standing.taken(name) {
+		return false
+	}
+	_, err = m.Lanes.Archive(ctx, name)
+	return err == nil
 }
 
 // Standing is who stands in which lane in this process. A claim can be taken from an owner that lives on, with its

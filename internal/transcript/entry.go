@@ -20,6 +20,7 @@ const (
 	KindResult Kind = "result" // the answer to one call: Message holds the one llm.Result
 	KindFresh  Kind = "fresh"  // a new conversation starts here
 	KindMark   Kind = "mark"   // a note of the runtime, never sent to a model: Text
+	KindHost   Kind = "host"   // another process writes from here on: Text says which
 )
 
 // Entry is one record of a transcript.
@@ -65,7 +66,7 @@ func decode(rec muster.Record) (Entry, error) {
 		ok = e.Message != nil
 	case KindResult:
 		_, ok = e.result()
-	case KindFresh, KindMark:
+	case KindFresh, KindMark, KindHost:
 		ok = true
 	}
 	if !ok {

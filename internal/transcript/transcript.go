@@ -182,6 +182,14 @@ func (t *Transcript) Mark(ctx context.Context, text string) error {
 	return t.append(ctx, Entry{Kind: KindMark, Text: text})
 }
 
+// Take makes this process the one that writes: what another one, which wakes late, would append now is refused. Errors:
+// Fenced, when somebody has written since Open; open it again then.
+func (t *Transcript) Take(ctx context.Context, host muster.HostID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.append(ctx, Entry{Kind: KindHost, Text: string(host)})
+}
+
 // LastMark is the newest mark's text, "" when there is none.
 func (t *Transcript) LastMark() string {
 	t.mu.Lock()
