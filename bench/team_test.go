@@ -143,9 +143,13 @@ func (t *team) rest() (r rested) {
 	before := t.cpu()
 	time.Sleep(seconds * time.Second)
 	r.cpu = 1000 * (t.cpu() - before) / seconds
-	for _, pid := range t.processes() {
-		r.memory += memory(pid, "VmRSS")
-		r.peak += memory(pid, "VmHWM")
+	for i, pid := range t.processes() {
+		if i == 0 {
+			r.memory, r.peak = memory(pid, "VmRSS"), memory(pid, "VmHWM")
+		} else {
+			r.memory += private(pid)
+			r.peak += private(pid)
+		}
 		r.processes++
 	}
 	return r

@@ -5,10 +5,11 @@
 package journal
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
+	"strconv"
 	"time"
 
 	"muster"
@@ -60,11 +61,23 @@ func withinTurn(kind string) bool {
 // Read yields the entries after the place, up to the end as it is now. An error of code Corrupt concerns the one entry
 // it comes with, whose Pos is good, and the sequence goes on; any other ends it.
 func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, error] {
+	return j.ReadTask(ctx, 0, after)
+}
+
+// ReadTask is Read of what concerns one task; 0: everything. Other tasks' lines are mostly not even decoded.
+func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		wanted, d := ofTask(task), new(decoder)
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
 			e := Entry{Pos: r.Pos}
 			if err == nil {
-				e.Event, err = decode(r.Data)
+				if !wanted(r.Data) {
+					continue
+				}
+				e.Event, err = d.decode(r.Data)
+			}
+			if err == nil && task != 0 && e.Task != task {
+				continue
 			}
 			if !yield(e, err) || err != nil && !errors.Is(err, muster.ErrCorrupt) {
 				return
@@ -73,15 +86,35 @@ func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, e
 	}
 }
 
-func decode(data []byte) (muster.Event, error) {
-	var e muster.Event
-	if err := json.Unmarshal(data, &e); err != nil {
-		return e, muster.Errorf(muster.Corrupt, "a line of the journal is not an event: %w", err)
+// ofTask says of a line whether its event may concern a task; every line for 0. However the number is written, its digits
+// are there, and most lines, as we write them, name another one.
+func ofTask(task muster.TaskID) func(line []byte) bool {
+	if task == 0 {
+		return func([]byte) bool { return true }
 	}
-	if e.Kind == "" {
-		return e, muster.Errorf(muster.Corrupt, "a line of the journal names no event")
+	name := []byte(`"task_id":`)
+	digits := strconv.AppendInt(nil, int64(task), 10)
+	return func(line []byte) bool {
+		if !bytes.Contains(line, digits) {
+			return false
+		}
+		named := false // a task, in our way of writing
+		for rest := line; ; {
+			_, value, found := bytes.Cut(rest, name)
+			if !found {
+				return !named
+			}
+			size := 0
+			for size < len(value) && value[size]-'0' <= 9 {
+				size++
+			}
+			if bytes.Equal(value[:size], digits) {
+				return true
+			}
+			named = named || size > 0
+			rest = value
+		}
 	}
-	return e, nil
 }
 
 // Tail returns the place that has the last n entries after it; n = 0: the end.

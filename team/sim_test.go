@@ -107,7 +107,6 @@ type sim struct {
 type simPlan struct {
 	tasks   []simTask
 	members []simMember
-	check   bool
 }
 
 type simTask struct {

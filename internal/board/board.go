@@ -2,7 +2,7 @@
 //
 // Read the files in this order: board.go, status.go (what may become of one task, as pure functions), claim.go and
 // finish.go (the steps that owners take), create.go, patch.go, delete.go, edges.go (the graph), settle.go (what follows
-// from a step, and repair), index.go and ready.go (the board as a warm process knows it).
+// from a step, and repair), remake.go (a meta document that was damaged), index.go and ready.go (the board as a warm process knows it).
 //
 // Every step is one document: read it with its revision, decide, put it at that revision, try again while it is stale.
 // What must follow elsewhere is named in the same put (muster.Effect) and settled after it, any number of times, by
@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/journal"
 )
 
@@ -25,13 +26,15 @@ import (
 const grace = 5 * time.Second
 
 // halfWritten is how long a document that cannot be read is waited for: other programs write without our lock.
-const halfWritten = 50 * time.Millisecond
+const halfWritten = damage.HalfWritten
 
 // Board is the tasks of a team. Several values, in several processes, may work on one state.
 type Board struct {
 	tasks   muster.Table
+	kept    muster.Table // what of the board was damaged and replaced
 	log     muster.Log
 	journal *journal.Journal
+	teller  *damage.Teller
 
 	mu     sync.Mutex // guards ix
 	ix     *index
@@ -52,7 +55,7 @@ type errand struct {
 // New is the board in s. Its events go to j.
 func New(s muster.Store, j *journal.Journal) *Board {
 	return &Board{
-		tasks: s.Table(muster.TableTasks), log: s.Log(), journal: j,
+		tasks: s.Table(muster.TableTasks), kept: s.Table(damage.Table), log: s.Log(), journal: j, teller: damage.New(s.Log(), s.Inbox(), j),
 		ix: newIndex(), settle: make(chan struct{}, 1),
 		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[errand]bool{},
 	}
@@ -136,7 +139,12 @@ func decode(id muster.TaskID, data []byte) (muster.Task, error) {
 	if !utf8.Valid(data) {
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
 	}
-	var t muster.Task
+	t, ok := plain(data)
+	if ok {
+		t.ID = id
+		return t, nil
+	}
+	t = muster.Task{}
 	if err := t.UnmarshalJSON(data); err != nil { // not json.Unmarshal, which would go through data twice before it
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
 	}

@@ -1,12 +1,14 @@
 package board
 
 import (
-	"errors"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/journal"
 )
 
@@ -122,14 +124,62 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-func TestAnUnreadableMetaGivesOutNoIDs(t *testing.T) {
+// A meta document that cannot be read is kept, and made anew: by the tasks and the events, so that no id comes twice.
+func TestAnUnreadableMetaIsMadeAnew(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
-		w.write("meta", `{"next_id": "seven"}`)
-		_, err := w.board().Create(w.ctx, Draft{Subject: "x"})
-		if !errors.Is(err, muster.ErrCorrupt) {
-			t.Fatalf("got %v", err)
+		b := w.board()
+		for _, subject := range []string{"1", "2", "3"} {
+			w.add(b, subject)
 		}
+		must(w, 0, b.Delete(w.ctx, 3, false)) // only the events know of it then
+		w.write("meta", `{"next_id": "seven", "theirs": {"a": [1]}}`)
+		var g sync.WaitGroup
+		ids := make(chan muster.TaskID, 4)
+		for range 4 {
+			b := w.board()
+			g.Go(func() {
+				got, err := b.Create(w.ctx, Draft{Subject: "x"})
+				if err != nil {
+					t.Error(err)
+				}
+				ids <- got.ID
+			})
+		}
+		g.Wait()
+		close(ids)
+		given := slices.Sorted(chans(ids))
+		if !slices.Equal(given, []muster.TaskID{4, 5, 6, 7}) {
+			t.Errorf("ids %v", given)
+		}
+		if m := w.raw("meta"); m["next_id"] != 4.0 || m["theirs"] == nil {
+			t.Errorf("meta: %v", m)
+		}
+		if e := w.events(journal.StateCorrupt); len(e) != 1 || e[0].Text("key") != "meta" || !strings.Contains(e[0].Text("text"), "the next task is 4") {
+			t.Errorf("said: %+v", e)
+		}
+		kept := 0
+		for c, err := range w.store.Table(damage.Table).Changes(w.ctx, 0) {
+			var k damage.Kept
+			if must(w, 0, err); json.Unmarshal(c.Data, &k) != nil || !strings.Contains(k.Text, `"seven"`) {
+				t.Errorf("kept: %s", c.Data)
+			}
+			kept++
+		}
+		if kept != 1 {
+			t.Errorf("%d are kept", kept)
+		}
+		must(w, 0, b.Settle(w.ctx))
 	})
+}
+
+func chans[T any](c <-chan T) func(func(T) bool) {
+	return func(yield func(T) bool) {
+		for v := range c {
+			if !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 func TestUpdate(t *testing.T) {

@@ -85,16 +85,12 @@ func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) 
 			continue
 		}
 		x.highest = max(x.highest, id)
-		list = append(list, news{id: id, doc: c.Doc, err: err})
-	}
-	decodeAll(list)
-	for _, n := range list {
-		if n.err != nil {
-			x.doubtful = append(x.doubtful, unreadable{n.id, n.doc.Key, n.doc.Rev, n.err.Error()})
-			continue
+		if list = append(list, news{id: id, doc: c.Doc, err: err}); len(list) == batch {
+			x.takeAll(list)
+			list = list[:0]
 		}
-		x.take(n)
 	}
+	x.takeAll(list)
 	if len(x.doubtful) == 0 {
 		return nil, end
 	}
@@ -130,6 +126,18 @@ func (x *index) pull(ctx context.Context, t muster.Table) ([]unreadable, error) 
 		}
 	}
 	return bad, end
+}
+
+// takeAll takes in documents; those that cannot be read are doubtful.
+func (x *index) takeAll(list []news) {
+	decodeAll(list)
+	for _, n := range list {
+		if n.err != nil {
+			x.doubtful = append(x.doubtful, unreadable{n.id, n.doc.Key, n.doc.Rev, n.err.Error()})
+			continue
+		}
+		x.take(n)
+	}
 }
 
 // take takes in one document: a task, or that it is gone.

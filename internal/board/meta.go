@@ -33,14 +33,27 @@ type adding struct {
 	On []muster.TaskID `json:"on"`
 }
 
+// readMeta is meta as it is now. One that cannot be read is made anew.
 func (b *Board) readMeta(ctx context.Context) (meta, error) {
+	for {
+		m, doc, err := b.parseMeta(ctx)
+		if !errors.Is(err, muster.ErrCorrupt) {
+			return m, err
+		}
+		if err := b.remakeMeta(ctx, doc.Rev); err != nil {
+			return m, err
+		}
+	}
+}
+
+func (b *Board) parseMeta(ctx context.Context) (meta, muster.Doc, error) {
 	var m meta
 	doc, err := b.tasks.Get(ctx, metaKey)
 	if errors.Is(err, muster.ErrNotFound) {
-		return meta{all: map[string]json.RawMessage{}}, nil
+		return meta{all: map[string]json.RawMessage{}}, doc, nil
 	}
 	if err != nil {
-		return m, err
+		return m, doc, err
 	}
 	m.rev = doc.Rev
 	err = json.Unmarshal(doc.Data, &m.all)
@@ -50,12 +63,12 @@ func (b *Board) readMeta(ctx context.Context) (meta, error) {
 		}
 	}
 	if err != nil {
-		return m, muster.Errorf(muster.Corrupt, "the board's meta document cannot be read: %w", err)
+		return m, doc, muster.Errorf(muster.Corrupt, "the board's meta document (meta.json) cannot be read: %w", err)
 	}
 	if m.all == nil {
 		m.all = map[string]json.RawMessage{}
 	}
-	return m, nil
+	return m, doc, nil
 }
 
 // putMeta writes m at the revision it was read at; Stale when somebody else was faster.

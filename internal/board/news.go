@@ -26,6 +26,9 @@ func (n *news) decode() {
 // many is how many documents are worth decoding side by side: the first look at a large board is mostly this.
 const many = 64
 
+// batch is how many are decoded at a time: the contents of a large board are never in memory all at once.
+const batch = 4096
+
 func decodeAll(list []news) {
 	workers := 1
 	if len(list) >= many {

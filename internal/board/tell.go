@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/journal"
 )
 
@@ -53,30 +54,11 @@ func attention(t muster.Task, who muster.Name) muster.Event {
 	return event(journal.TaskAttention, t, who, map[string]any{"reason": t.Result})
 }
 
-// sayCorrupt reports a document that cannot be read, once: in this process by the index, across processes by a look
-// at the last events.
+// sayCorrupt reports documents that cannot be read, each once.
 func (b *Board) sayCorrupt(ctx context.Context, bad []unreadable) error {
-	if len(bad) == 0 {
-		return nil
-	}
-	const look = 1000
-	said := map[[2]string]bool{}
-	from, err := b.journal.Tail(ctx, look)
-	if err == nil {
-		for e, err := range b.journal.Read(ctx, from) {
-			if err == nil && e.Kind == journal.StateCorrupt && e.Text("table") == muster.TableTasks {
-				said[[2]string{e.Text("key"), e.Text("rev")}] = true
-			}
-		}
-	}
+	var all []damage.Record
 	for _, u := range bad {
-		if said[[2]string{u.key, string(u.rev)}] {
-			continue
-		}
-		if err := b.tell(ctx, muster.Event{Kind: journal.StateCorrupt, Task: u.id, Fields: map[string]any{
-			"text": u.why, "table": muster.TableTasks, "key": u.key, "rev": string(u.rev)}}); err != nil {
-			return err
-		}
+		all = append(all, damage.Record{Table: muster.TableTasks, Key: u.key, Rev: u.rev, Task: u.id, Text: u.why})
 	}
-	return nil
+	return b.teller.Tell(ctx, all...)
 }

@@ -19,9 +19,10 @@ import (
 )
 
 func (a *App) doctorCommand() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "what works on this machine and in this repository, and what does not", Args: exactly(),
+	var repair bool
+	c := &cobra.Command{Use: "doctor", Short: "what works on this machine and in this repository, and what does not", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d := &doctor{app: a}
+			d := &doctor{app: a, mend: repair}
 			d.all(c.Context())
 			err := a.print(d.findings, func(w io.Writer, p view.Paint, _ int) error { return writeFindings(w, p, d.findings) })
 			if err == nil && d.broken {
@@ -29,12 +30,14 @@ func (a *App) doctorCommand() *cobra.Command {
 			}
 			return err
 		}}
+	c.Flags().BoolVar(&repair, "repair", false, "restore what can be restored, and say what was done; what is replaced is kept")
+	return c
 }
 
 // finding is what the doctor says of one thing.
 type finding struct {
 	What   string `json:"what"`
-	Health string `json:"health"` // ok, note, broken
+	Health string `json:"health"` // ok, note, mended, broken
 	Text   string `json:"text"`
 	Fix    string `json:"fix,omitempty"` // what to do or type
 }
@@ -42,6 +45,7 @@ type finding struct {
 type doctor struct {
 	app      *App
 	findings []finding
+	mend     bool
 	broken   bool
 }
 
@@ -61,7 +65,7 @@ func writeFindings(w io.Writer, p view.Paint, all []finding) error {
 		names = max(names, len(f.What))
 	}
 	for _, f := range all {
-		t := map[string]view.Tone{"ok": view.Good, "broken": view.Bad}[f.Health]
+		t := map[string]view.Tone{"ok": view.Good, "mended": view.Good, "broken": view.Bad}[f.Health]
 		indent := strings.Repeat(" ", 6+2+names+2)
 		body := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(f.Text)), "\n", "\n"+indent)
 		if _, err := fmt.Fprintf(w, "%s  %s  %s\n", p.In(t, view.Pad(f.Health, 6)), view.Pad(f.What, names), body); err != nil {
@@ -80,6 +84,9 @@ func (d *doctor) all(ctx context.Context) {
 	if repo != nil {
 		dir := home.Dir(repo.Root())
 		d.directories(dir, repo.CommonDir())
+		if d.mend {
+			d.repair(ctx, dir)
+		}
 		d.state(ctx, dir)
 		d.team(ctx)
 	}
@@ -177,15 +184,17 @@ func (d *doctor) team(ctx context.Context) {
 	if err := p.refuseHalf(); err != nil {
 		d.err("archive", err)
 	}
-	run, err := p.run(ctx)
-	if err != nil {
-		return // said by state
-	}
+	run, _ := p.run(ctx) // one that cannot be read is said by state
 	hosts, err := p.theRoster(ctx).Hosts(ctx)
 	if err != nil {
 		d.err("team", err)
 		return
 	}
+	d.graph(ctx, p, len(hosts) > 0)
+	d.orphans(ctx, p, len(hosts) > 0)
+	d.lanes(ctx, p, len(hosts) > 0)
+	d.aside(p.home)
+	d.leftovers(p.home)
 	for _, h := range hosts {
 		d.say("team", "ok", fmt.Sprintf("%s lives as pid %d (%s)", p.team(ctx), h.PID, view.OneLine(h.About)), "")
 	}

@@ -9,18 +9,32 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/internal/home"
+	"muster/internal/roster"
 	"muster/internal/view"
 )
 
-// document is a kind of state file: where it lies, how it reads, and what is lost without it.
+// document is a kind of state file: where it lies, how it reads, and what is lost without it ("": nothing, it can be
+// made again).
 type document struct {
 	pattern string
 	read    func([]byte) error
 	lost    string
+}
+
+// object reads a file as any JSON object.
+var object = as[map[string]json.RawMessage]
+
+// metaFile is what the board reads of meta.json.
+type metaFile struct {
+	NextID int               `json:"next_id"`
+	Edges  int               `json:"edges"`
+	Adding []json.RawMessage `json:"adding"`
 }
 
 // as reads a file as a T.
@@ -31,17 +45,15 @@ func as[T any](data []byte) error {
 
 // state reads every document, and names each one that cannot be read.
 func (d *doctor) state(ctx context.Context, dir home.Dir) {
-	object := as[map[string]json.RawMessage]
 	read, bad := 0, 0
 	for _, k := range []document{
 		{filepath.Join(dir.Tasks(), "task_*.json"), as[muster.Task], "the task is lost then"},
-		{filepath.Join(dir.Tasks(), "meta.json"), object, "it is written again when it is needed"},
+		{filepath.Join(dir.Tasks(), "meta.json"), as[metaFile], ""},
 		{filepath.Join(dir.Members(), "*.json"), as[muster.Member], "the member is unknown then, its conversation stays"},
 		{filepath.Join(dir.Requests(), "*.json"), as[muster.Request], "the question is lost then"},
-		{filepath.Join(dir.Hosts(), "*.json"), object, "it is written again by the next process"},
+		{filepath.Join(dir.Hosts(), "*.json"), as[roster.Process], ""},
 		{filepath.Join(dir.Team(), "run.json"), as[muster.Run], "the goal of the last run is forgotten then"},
-		{filepath.Join(dir.Team(), "config.json"), object, "it is written again from the members"},
-		{dir.Index(), object, "lanes are found again from git"},
+		{filepath.Join(dir.Team(), "config.json"), object, ""},
 	} {
 		files, err := filepath.Glob(k.pattern)
 		if err != nil {
@@ -54,8 +66,11 @@ func (d *doctor) state(ctx context.Context, dir home.Dir) {
 			if err := readable(path, k.read); err != nil {
 				bad++
 				short := shortened(dir, path)
-				d.say("state", "broken", fmt.Sprintf("%s cannot be read: %v", short, err),
-					fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", short, k.lost))
+				fix := repairIt + "  (it is kept, and written anew)"
+				if k.lost != "" {
+					fix = fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", short, k.lost)
+				}
+				d.say("state", "broken", fmt.Sprintf("%s cannot be read: %v; everything else goes on", short, err), fix)
 			}
 		}
 	}
@@ -67,8 +82,17 @@ func (d *doctor) state(ctx context.Context, dir home.Dir) {
 	}
 }
 
-// readable reports why a document cannot be read.
+// readable reports why a document cannot be read. One that another program may be writing is looked at twice.
 func readable(path string, read func([]byte) error) error {
+	err := readOnce(path, read)
+	if err != nil {
+		time.Sleep(damage.HalfWritten)
+		err = readOnce(path, read)
+	}
+	return err
+}
+
+func readOnce(path string, read func([]byte) error) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err

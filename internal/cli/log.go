@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,25 +87,41 @@ func (p *place) log(ctx context.Context, want wanted, follow bool, out *logger) 
 		}
 		after = end
 	}
-	entries := p.journal.Read(ctx, after)
-	if follow {
-		entries = p.journal.Follow(ctx, after)
+	// What is there goes out in large pieces, what comes then at once.
+	w := out.w
+	buffer := bufio.NewWriterSize(w, 64<<10)
+	out.w = buffer
+	after, err := p.logEach(ctx, p.journal.ReadTask(ctx, want.task, after), after, want, out)
+	out.w = w
+	if e := buffer.Flush(); err == nil {
+		err = e
 	}
+	if err == nil && follow {
+		_, err = p.logEach(ctx, p.journal.Follow(ctx, after), after, want, out)
+	}
+	return cmp.Or(err, context.Cause(ctx))
+}
+
+// logEach prints the wanted ones of some entries and returns the place after the last entry.
+func (p *place) logEach(ctx context.Context, entries iter.Seq2[journal.Entry, error], after muster.Pos, want wanted, out *logger) (muster.Pos, error) {
 	for e, err := range entries {
-		switch {
-		case errors.Is(err, muster.ErrCorrupt):
-			explain(p.app.Stderr, err.Error(), "")
-			continue
-		case err != nil:
-			return err
-		case !want.has(e.Event):
-			continue
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return after, err
 		}
-		if err := out.write(e.Event); err != nil {
-			return err
+		after = max(after, e.Pos)
+		switch {
+		case err != nil:
+			explain(p.app.Stderr, err.Error(), "")
+		case want.has(e.Event):
+			if err := out.write(e.Event); err != nil {
+				return after, err
+			}
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return context.Cause(ctx)
+	return after, nil
 }
 
 // lastEvents are the last of the wanted events, and the place behind what was read.
@@ -112,7 +131,7 @@ func (p *place) lastEvents(ctx context.Context, want wanted) (kept []muster.Even
 			return nil, 0, err
 		}
 	}
-	for e, err := range p.journal.Read(ctx, end) {
+	for e, err := range p.journal.ReadTask(ctx, want.task, end) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, 0, err
 		}

@@ -272,7 +272,7 @@ func (p *place) theLanes(ctx context.Context) (*worktree.Lanes, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.lanes, err = worktree.Open(repo, durable.New(durable.OS{}), p.home, p.journal, p.store.Log(), worktree.Options{Dir: set.WorktreesDir, Base: p.laneBase(ctx, repo)})
+	p.lanes, err = worktree.Open(repo, durable.New(durable.OS{}), p.home, p.journal, p.store.Log(), worktree.Options{Dir: set.WorktreesDir, Inbox: p.store.Inbox(), Base: p.laneBase(ctx, repo)})
 	return p.lanes, err
 }
 

@@ -19,7 +19,7 @@ func (a *App) wire() {
 
 // spare is memory that is never touched, so that the system never gives it: the collector counts it, and lets a small team's
 // heap grow by so many bytes more before it runs again. It would run after every second turn otherwise.
-const spare = 4 << 20
+const spare = 2 << 20
 
 // start brings a team to life.
 func (a *App) start(ctx context.Context, j Job) (team.Summary, error) {

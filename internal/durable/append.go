@@ -32,7 +32,6 @@ type Tail struct {
 	file File
 	path string
 	size int64
-	made bool   // by us, just now: its name is not durable yet
 	torn []byte // what follows the last newline
 }
 
@@ -44,12 +43,13 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	const flag = os.O_RDWR | os.O_APPEND
 	t := &Tail{f: f, path: path}
 	var err error
+	made := false
 	t.file, err = f.fs.OpenFile(path, flag, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := f.MakeDir(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
-		t.made = true
+		made = true
 		t.file, err = f.fs.OpenFile(path, flag|os.O_CREATE, 0o600)
 	}
 	if err != nil {
@@ -58,6 +58,15 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	if err := t.look(); err != nil {
 		t.file.Close()
 		return nil, failed(path, err)
+	}
+	// Before the first write: a file that has something in it has a durable name, whoever made it and was killed then.
+	err = f.named(filepath.Dir(path))
+	if err == nil && (made || t.size == 0) {
+		err = f.syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		t.file.Close()
+		return nil, err
 	}
 	return t, nil
 }
@@ -146,23 +155,12 @@ func (t *Tail) Append(data []byte) (end int64, err error) {
 	if err := t.f.synced(t.path, t.file.Sync()); err != nil {
 		return 0, err
 	}
-	if t.made {
-		if err := t.f.syncDir(filepath.Dir(t.path)); err != nil {
-			return 0, err
-		}
-		t.made = false
-	}
 	return end, nil
 }
 
 // Write is Append without the sync: what it wrote outlives this process at once, and a power loss when a later Append to
-// the file has returned. A file that is new is synced all the same, or that later Append would not know that it is.
-func (t *Tail) Write(data []byte) (end int64, err error) {
-	if t.made {
-		return t.Append(data)
-	}
-	return t.write(data)
-}
+// the file has returned.
+func (t *Tail) Write(data []byte) (end int64, err error) { return t.write(data) }
 
 func (t *Tail) write(data []byte) (end int64, err error) {
 	if err := t.f.Ended(); err != nil {

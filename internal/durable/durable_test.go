@@ -144,7 +144,7 @@ func TestOrder(t *testing.T) {
 		},
 		{
 			"append", func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },
-			"create x.json, write x.json, sync x.json, syncdir d",
+			"create x.json, syncdir d, write x.json, sync x.json",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,6 +156,26 @@ func TestOrder(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Who made a state directory, or an empty log in it, may have been killed before its sync: the next process does it,
+// once, before it writes.
+func TestWhatAKilledProcessMadeIsMadeDurable(t *testing.T) {
+	disk := newFaulty()
+	root := t.TempDir()
+	dir := filepath.Join(root, ".state", "alice")
+	ok(t, os.MkdirAll(dir, 0o700))
+	ok(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), nil, 0o600))
+	f := durable.New(disk)
+	for range 2 {
+		_, err := f.Append(filepath.Join(dir, "x.jsonl"), []byte("x"))
+		ok(t, err)
+	}
+	ok(t, f.MakeDir(dir))
+	want := fmt.Sprintf("syncdir .state, syncdir %s, syncdir alice, write x.jsonl, sync x.jsonl, write x.jsonl, sync x.jsonl", filepath.Base(root))
+	if got := strings.Join(disk.done, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

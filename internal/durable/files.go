@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,8 @@ type Files struct {
 
 	mu    sync.Mutex
 	gates map[string]*gate // by lock file: what goroutines of this process wait at
+
+	dirs sync.Map // directories whose names are known to be durable, and those of the ones above them
 }
 
 // New returns Files on a file system.
@@ -52,7 +55,7 @@ func (f *Files) syncDir(dir string) error { return f.synced(dir, f.fs.SyncDir(di
 // MakeDir makes a directory and the missing ones above it, durably.
 func (f *Files) MakeDir(dir string) error {
 	if _, err := f.fs.Stat(dir); err == nil {
-		return nil
+		return f.named(dir)
 	}
 	if err := f.Ended(); err != nil {
 		return err
@@ -79,7 +82,42 @@ func (f *Files) makeDir(dir string) error {
 	if err != nil {
 		return failed(up, err)
 	}
-	return f.syncDir(up)
+	if err := f.syncDir(up); err != nil {
+		return err
+	}
+	return f.above(dir)
+}
+
+// named sees to it that the name of a state directory is durable, once for each in the life of a process: who made it
+// may have been killed before its sync. State lies in directories whose names begin with a dot; what is above those was
+// there before us.
+func (f *Files) named(dir string) error {
+	if _, known := f.dirs.Load(dir); known || !strings.Contains(dir, string(filepath.Separator)+".") {
+		return nil
+	}
+	if err := f.Ended(); err != nil {
+		return err
+	}
+	up := filepath.Dir(dir)
+	err := f.fs.SyncDir(up)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+		return nil // none of ours; and what is not there the caller's own step says better
+	case err != nil:
+		return f.synced(up, err)
+	}
+	return f.above(dir)
+}
+
+// above is the rest of named, when the name itself is durable.
+func (f *Files) above(dir string) error {
+	if up := filepath.Dir(dir); up != dir && !strings.HasPrefix(filepath.Base(dir), ".") {
+		if err := f.named(up); err != nil {
+			return err
+		}
+	}
+	f.dirs.Store(dir, true)
+	return nil
 }
 
 // failed says what could not be written, and what to do. A file that is not there stays fs.ErrNotExist underneath.

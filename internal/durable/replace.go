@@ -62,6 +62,11 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err != nil {
 		return nil, failed(path, err)
 	}
+	if err = f.named(filepath.Clean(dir)); err != nil {
+		file.Close()
+		f.fs.Remove(temp)
+		return nil, err
+	}
 	if _, err = file.Write(data); err != nil {
 		file.Close()
 		f.fs.Remove(temp)

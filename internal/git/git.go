@@ -1,7 +1,8 @@
 // Package git runs the git program: the runtime's own reads and writes of a repository, and nothing that the
 // repository or an agent could slip in between.
 //
-// Read the files in this order: this one (what a Repo is and how it is found), run.go (one call), drivers.go (what a
+// Read the files in this order: this one (what a Repo is and how it is found), run.go (one call), stored.go (what is read
+// without one), drivers.go (what a
 // repository's config may not do), refs.go, locks.go (those of a git that died), objects.go, pack.go (the effects),
 // worktrees.go, exclude.go.
 //
@@ -23,6 +24,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 )
@@ -37,6 +39,7 @@ type Repo struct {
 	base   []string // the environment of every call
 	name   string   // the identity that the runtime commits as
 	email  string
+	seen   sync.Map // commits, by id, that git has named or a branch was at
 }
 
 // Root is the top level of the main worktree: absolute, symbolic links resolved.
@@ -55,11 +58,18 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
-	r := &Repo{base: cleanEnv(os.Environ())}
-	if err := r.checkVersion(ctx, dir); err != nil {
-		return nil, err
+	if r, ok := ctx.Value(found{}).(*Repo); ok && r.root == dir {
+		return r, nil
 	}
-	if err := r.find(ctx, dir); err != nil {
+	r := &Repo{base: cleanEnv(os.Environ())}
+	fits := make(chan error, 1) // asked beside the rest: what an old git says of the rest is not told
+	asked := &Repo{base: r.base}
+	go func() { fits <- asked.checkVersion(ctx, dir) }()
+	err = r.find(ctx, dir)
+	if old := <-fits; old != nil {
+		return nil, old
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, err := r.Resolve(ctx, "HEAD"); err != nil {
@@ -71,6 +81,16 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	}
 	return r, r.readIdentity(ctx)
 }
+
+// With is a ctx in which Open gives r for its own root: a command that has just found its repository asks git only once.
+func With(ctx context.Context, r *Repo) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, found{}, r)
+}
+
+type found struct{}
 
 func (r *Repo) checkVersion(ctx context.Context, dir string) error {
 	out, err := r.Do(ctx, Call{Dir: dir, Args: []string{"version"}})
@@ -105,8 +125,9 @@ func version(out string) (major, minor int, ok bool) {
 
 func (r *Repo) find(ctx context.Context, dir string) error {
 	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"rev-parse", "--path-format=absolute",
-		"--git-dir", "--git-common-dir", "--is-bare-repository", "--is-inside-work-tree"}})
-	if err != nil {
+		"--git-dir", "--git-common-dir", "--is-bare-repository", "--is-inside-work-tree", "--show-toplevel"}})
+	outside := err != nil && strings.Count(out, "\n") == 4 && code(err) > 0 // of every work tree: all but the last was answered
+	if err != nil && !outside {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -117,14 +138,14 @@ func (r *Repo) find(ctx context.Context, dir string) error {
 		return muster.Errorf(muster.Unavailable, "git cannot read the repository of %s: %w", dir, err)
 	}
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if len(line) != 4 {
+	if len(line) != 5 && !outside {
 		return muster.Errorf(muster.Unavailable, "git answers %q about the repository of %s", out, dir)
 	}
 	gitDir, bare, inside := line[0], line[2] == "true", line[3] == "true"
 	r.common = line[1]
-	if !bare && inside && gitDir == r.common {
-		out, err = r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"rev-parse", "--show-toplevel"}})
-		r.root = strings.TrimRight(out, "\n")
+	err = nil
+	if !bare && inside && gitDir == r.common && len(line) == 5 {
+		r.root = line[4]
 	} else if !bare {
 		r.root, err = r.mainRoot(ctx, dir)
 	}

@@ -22,9 +22,19 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 	if rev == "" || strings.HasPrefix(rev, "-") || strings.ContainsAny(rev, "\n\x00") {
 		return "", muster.Errorf(muster.Invalid, "%q does not name a commit", rev)
 	}
+	if err := ctx.Err(); err != nil {
+		return "", context.Cause(ctx)
+	}
+	if dir == r.common {
+		if id := r.storedCommit(rev); id != "" {
+			return id, nil
+		}
+	}
 	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{commit}")
 	if err == nil {
-		return strings.TrimSpace(out), nil
+		id := strings.TrimSpace(out)
+		r.seen.Store(id, true)
+		return id, nil
 	}
 	if code(err) > 0 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
@@ -55,6 +65,12 @@ func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 
 // Ref is the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", context.Cause(ctx)
+	}
+	if id, known := r.stored(ref); known {
+		return id, nil
+	}
 	all, err := r.Refs(ctx, ref)
 	return all[ref], err
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"muster"
 	"muster/internal/git"
 	"muster/internal/worktree"
 )
+
+// usual is a branch's name about which git need not be asked: the team's own is one.
+var usual = regexp.MustCompile(`^muster/[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // PrepareTarget makes the branch that work lands on ready for a run, and says in one line what there is to say about it.
 //
@@ -20,12 +24,14 @@ import (
 func PrepareTarget(ctx context.Context, repo *git.Repo, branch string, userNamed, fresh bool) (note string, err error) {
 	branch = strings.TrimPrefix(branch, "refs/heads/")
 	ref := "refs/heads/" + branch
-	// --branch also expands @{-1}: what comes out must be what went in.
-	if out, err := repo.Run(ctx, repo.CommonDir(), "check-ref-format", "--branch", branch); err != nil || strings.TrimSuffix(out, "\n") != branch {
-		if ctx.Err() != nil {
-			return "", err
+	// --branch also expands @{-1}: what comes out must be what went in. git need not be asked about a plain name.
+	if !usual.MatchString(branch) {
+		if out, err := repo.Run(ctx, repo.CommonDir(), "check-ref-format", "--branch", branch); err != nil || strings.TrimSuffix(out, "\n") != branch {
+			if ctx.Err() != nil {
+				return "", err
+			}
+			return "", muster.Errorf(muster.Invalid, "%q cannot be the name of a branch", branch)
 		}
-		return "", muster.Errorf(muster.Invalid, "%q cannot be the name of a branch", branch)
 	}
 	if userNamed && fresh {
 		return "", muster.Errorf(muster.Invalid, "--fresh archives the team's own branch, and %s is yours: name another branch, or leave one of the two out", branch)

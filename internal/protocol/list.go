@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/damage"
 )
 
 // idRule is wider than what we mint: other programs may have ids of their own.
@@ -68,7 +69,9 @@ func differs(a, b muster.RequestID) int {
 
 // index is the requests in memory, kept warm by the table's changes.
 type index struct {
-	table muster.Table
+	table  muster.Table
+	damage damage.Watch
+	teller *damage.Teller
 
 	mu   sync.Mutex
 	mark muster.Mark
@@ -76,6 +79,14 @@ type index struct {
 }
 
 func (x *index) all(ctx context.Context) ([]muster.Request, error) {
+	out, err := x.pull(ctx)
+	if err == nil {
+		err = x.damage.Say(ctx, x.teller)
+	}
+	return out, err
+}
+
+func (x *index) pull(ctx context.Context) ([]muster.Request, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.reqs == nil {
@@ -86,13 +97,13 @@ func (x *index) all(ctx context.Context) ([]muster.Request, error) {
 			return nil, err
 		}
 		x.mark = max(x.mark, c.Mark)
-		var r muster.Request
-		if err != nil || c.Rev == muster.None || json.Unmarshal(c.Data, &r) != nil {
-			delete(x.reqs, c.Key)
-			continue
+		if err == nil {
+			err = x.take(c.Doc)
 		}
-		r.ID = muster.RequestID(c.Key)
-		x.reqs[c.Key] = r
+		x.damage.Saw(c.Key, err == nil)
+	}
+	if err := x.damage.Again(ctx, x.take); err != nil {
+		return nil, err
 	}
 	out := make([]muster.Request, 0, len(x.reqs))
 	for _, r := range x.reqs {
@@ -102,6 +113,27 @@ func (x *index) all(ctx context.Context) ([]muster.Request, error) {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return out, nil
+}
+
+// take takes in one document: a request, or that it is gone. One that cannot be read is left out.
+func (x *index) take(d muster.Doc) error {
+	delete(x.reqs, d.Key)
+	if d.Rev == muster.None {
+		return nil
+	}
+	r, err := decode(muster.RequestID(d.Key), d.Data)
+	if err == nil {
+		x.reqs[d.Key] = r
+	}
+	return err
+}
+
+func decode(id muster.RequestID, data []byte) (r muster.Request, err error) {
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, muster.Errorf(muster.Corrupt, "the request %s cannot be read: %w", id, err)
+	}
+	r.ID = id
+	return r, nil
 }
 
 // learn takes in a final request that was read by itself: the table's changes may tell of it a moment later, and who was

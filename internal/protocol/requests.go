@@ -7,12 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/internal/mailbox"
 	"muster/journal"
 )
@@ -28,7 +28,8 @@ type Requests struct {
 // New is the requests of the team in s.
 func New(s muster.Store, p *mailbox.Post, j *journal.Journal) *Requests {
 	t := s.Table(muster.TableRequests)
-	return &Requests{table: t, post: p, journal: j, index: &index{table: t}}
+	return &Requests{table: t, post: p, journal: j, index: &index{table: t, teller: damage.New(s.Log(), s.Inbox(), j),
+		damage: damage.Watch{Name: muster.TableRequests, Table: t}}}
 }
 
 func newID() muster.RequestID {
@@ -265,11 +266,10 @@ func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Reques
 	if err != nil {
 		return muster.Request{}, muster.None, err
 	}
-	var r muster.Request
-	if err := json.Unmarshal(d.Data, &r); err != nil {
-		return r, d.Rev, muster.Errorf(muster.Corrupt, "the request %s cannot be read: %w", id, err)
+	r, err := decode(id, d.Data)
+	if err != nil {
+		return r, d.Rev, err
 	}
-	r.ID = id
 	q.index.learn(r)
 	return r, d.Rev, nil
 }

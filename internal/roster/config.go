@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/journal"
 )
 
 // configKey is config.json among the documents of the team.
@@ -59,7 +58,7 @@ func (r *Roster) readConfig(ctx context.Context) (document, muster.Doc, error) {
 		return document{}, muster.Doc{}, nil
 	}
 	if err != nil {
-		return document{}, muster.Doc{}, err
+		return document{}, d, err
 	}
 	f, err := parse(d.Data)
 	return f, d, err
@@ -89,8 +88,16 @@ func parse(data []byte) (f document, err error) {
 
 // Project writes config.json from the members: first those that other programs wrote, as they are and in their order,
 // then the teammates by the time they joined. The lead is not one of them. Nothing is written when nothing changed.
-// Errors: Corrupt when the file that is there cannot be read; it is left alone.
+// Errors: Corrupt when the file that is there cannot be read; it is left alone, and that is said once.
 func (r *Roster) Project(ctx context.Context) error {
+	err := r.project(ctx)
+	if errors.Is(err, muster.ErrCorrupt) {
+		_, _ = r.listed.all(ctx) // says so
+	}
+	return err
+}
+
+func (r *Roster) project(ctx context.Context) error {
 	for {
 		// The file before the members: what is newer than they are changes the file's revision.
 		f, there, err := r.readConfig(ctx)
@@ -177,17 +184,11 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 }
 
 // Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most once a
-// second. That a file cannot be read is an event, once.
+// second.
 func (r *Roster) Projector(ctx context.Context) {
 	changed := r.members.Watch(ctx)
-	said := ""
 	write := func(ctx context.Context) (done bool) {
-		err := r.Project(ctx)
-		if errors.Is(err, muster.ErrCorrupt) && err.Error() != said {
-			said = err.Error()
-			r.emit(ctx, "", journal.StateCorrupt, map[string]any{"text": said, "table": muster.TableTeam, "key": configKey})
-		}
-		return err == nil
+		return r.Project(ctx) == nil
 	}
 	for ctx.Err() == nil {
 		done := write(ctx)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/damage"
 )
 
 // Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as long as the
@@ -59,6 +60,9 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 
 func (r *Roster) settleIn(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
 	old, rev, err := readProcess(ctx, r.hosts, slot)
+	if errors.Is(err, muster.ErrCorrupt) {
+		return nil, errors.Join(err, r.teller.Tell(ctx, damaged(slot, rev, err)))
+	}
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
 	}
@@ -115,18 +119,26 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 	if errors.Is(err, muster.ErrNotFound) {
 		return false, nil
 	}
+	if errors.Is(err, muster.ErrCorrupt) {
+		return true, nil // somebody lives there, and which life it is nobody can say: nothing is taken from the living
+	}
 	return err == nil && p.Life == life, err
 }
 
-// Hosts are the living processes, by slot.
+// Hosts are the living processes, by slot. A slot whose document cannot be read is left out, and said once.
 func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	var all []Process
+	var doubtful []string
 	for c, err := range r.hosts.Changes(ctx, 0) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
 		var p Process
-		if err != nil || c.Rev == muster.None || json.Unmarshal(c.Data, &p) != nil || p.Slot != c.Key {
+		if err != nil || json.Unmarshal(c.Data, &p) != nil {
+			doubtful = append(doubtful, c.Key)
+			continue
+		}
+		if c.Rev == muster.None || p.Slot != c.Key {
 			continue
 		}
 		held, err := r.leases.Held(ctx, p.Slot)
@@ -140,7 +152,73 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	slices.SortFunc(all, func(a, b Process) int { // host-2 before host-10
 		return cmp.Or(cmp.Compare(len(a.Slot), len(b.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
-	return all, nil
+	return all, r.doubt(ctx, doubtful)
+}
+
+// doubt says which slots cannot be read, after a second look.
+func (r *Roster) doubt(ctx context.Context, slots []string) error {
+	var bad []damage.Record
+	err := damage.Again(ctx, r.hosts, slots, func(d muster.Doc, err error) {
+		if err == nil && d.Rev != muster.None {
+			err = json.Unmarshal(d.Data, &Process{})
+		}
+		if err != nil {
+			bad = append(bad, damaged(d.Key, d.Rev, err))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return r.teller.Tell(ctx, bad...)
+}
+
+// MendHosts writes the documents of slots anew that cannot be read and that nobody lives in, and returns the slots. What
+// they were is kept. The life goes on far above every one that there was: no member of an old life is taken for one of
+// a new.
+func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
+	for c, bad := range r.hosts.Changes(ctx, 0) {
+		if bad == nil && c.Rev != muster.None {
+			bad = json.Unmarshal(c.Data, &Process{})
+		}
+		if bad == nil {
+			continue
+		}
+		mended, err := r.mendHost(ctx, c.Key)
+		if err != nil {
+			return slots, err
+		}
+		if mended {
+			slots = append(slots, c.Key)
+		}
+	}
+	return slots, nil
+}
+
+func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
+	lease, err := r.leases.Acquire(ctx, slot)
+	if errors.Is(err, muster.ErrHeld) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lease.Release()
+	d, err := r.hosts.Get(ctx, slot)
+	if err == nil {
+		err = json.Unmarshal(d.Data, &Process{})
+	}
+	if err == nil || errors.Is(err, muster.ErrNotFound) {
+		return false, nil
+	}
+	if errors.Is(err, muster.ErrUnavailable) {
+		return false, err
+	}
+	if _, err := damage.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {
+		return false, err
+	}
+	now := time.Now()
+	h := Host{hosts: r.hosts, doc: Process{Slot: slot, Life: int(now.Unix()), Since: muster.Stamp(now)}}
+	return true, h.write(ctx, d.Rev)
 }
 
 // Where says for people which process the host is.
@@ -162,13 +240,18 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 func readProcess(ctx context.Context, hosts muster.Table, slot string) (Process, muster.Rev, error) {
 	d, err := hosts.Get(ctx, slot)
 	if err != nil {
-		return Process{}, muster.None, err
+		return Process{}, d.Rev, err
 	}
 	var p Process
 	if err := json.Unmarshal(d.Data, &p); err != nil {
 		return p, d.Rev, muster.Errorf(muster.Corrupt, "the host %s cannot be read: %w", slot, err)
 	}
 	return p, d.Rev, nil
+}
+
+func damaged(slot string, rev muster.Rev, why error) damage.Record {
+	return damage.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
+		Done: "nobody can live in that slot until muster doctor --repair"}
 }
 
 // cutID takes host-1.3 apart.

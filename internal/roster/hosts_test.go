@@ -126,3 +126,43 @@ func TestASlotThatCannotBeReadIsPassedBy(t *testing.T) {
 		}
 	})
 }
+
+func TestADamagedSlot(t *testing.T) {
+	engines(t, func(t *testing.T, open func() muster.Store) {
+		s := open()
+		sa := open()
+		h := join(t, process(sa))
+		d, err := s.Table(muster.TableHosts).Get(t.Context(), "host-1")
+		must(t, err)
+		_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), d.Rev)
+		must(t, err)
+		r := process(s)
+		// Somebody lives there: nothing is taken from them, and nothing is written over them.
+		if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
+			t.Fatal(alive, err)
+		}
+		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
+			t.Fatal(slots, err)
+		}
+		for range 2 {
+			if all, err := process(open()).Hosts(t.Context()); err != nil || len(all) > 0 {
+				t.Fatal(all, err)
+			}
+		}
+		if got := kinds(t, s); len(got) != 1 || got[0] != "state.corrupt  " {
+			t.Fatalf("events %q", got)
+		}
+		must(t, sa.Close())
+		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
+			t.Fatal(slots, err)
+		}
+		// The next life is none that there was.
+		next := join(t, process(open()))
+		if alive, err := r.Alive(t.Context(), h.ID()); err != nil || alive || next.doc.Slot != "host-1" {
+			t.Fatal(alive, err, next.ID())
+		}
+		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
+			t.Fatal(slots, err)
+		}
+	})
+}

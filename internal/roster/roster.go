@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/journal"
 )
 
@@ -23,17 +24,21 @@ type Roster struct {
 	members muster.Table
 	hosts   muster.Table
 	config  muster.Table
+	kept    muster.Table // what was damaged and replaced
 	leases  muster.Leases
 	journal *journal.Journal
+	teller  *damage.Teller
 	index   *index
 	listed  *listed
 }
 
 // New is the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
-	members := s.Table(muster.TableMembers)
-	return &Roster{team: team, members: members, hosts: s.Table(muster.TableHosts), config: s.Table(muster.TableTeam),
-		leases: s.Leases(), journal: j, index: &index{table: members}, listed: &listed{table: s.Table(muster.TableTeam)}}
+	members, hosts, config := s.Table(muster.TableMembers), s.Table(muster.TableHosts), s.Table(muster.TableTeam)
+	t := damage.New(s.Log(), s.Inbox(), j)
+	return &Roster{team: team, members: members, hosts: hosts, config: config, kept: s.Table(damage.Table), leases: s.Leases(), journal: j, teller: t,
+		index:  &index{table: members, teller: t, damage: damage.Watch{Name: muster.TableMembers, Table: members}},
+		listed: &listed{table: config, teller: t, damage: damage.Watch{Name: muster.TableTeam, Table: config}}}
 }
 
 // Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has died
@@ -227,12 +232,16 @@ func (r *Roster) read(ctx context.Context, name muster.Name) (muster.Member, mus
 	if err != nil {
 		return muster.Member{}, muster.None, err
 	}
-	var m muster.Member
-	if err := json.Unmarshal(d.Data, &m); err != nil {
-		return m, d.Rev, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", name, err)
+	m, err := decode(name, d.Data)
+	return m, d.Rev, err
+}
+
+func decode(name muster.Name, data []byte) (m muster.Member, err error) {
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", name, err)
 	}
 	m.Name = name
-	return m, d.Rev, nil
+	return m, nil
 }
 
 func (r *Roster) put(ctx context.Context, m muster.Member, at muster.Rev) error {

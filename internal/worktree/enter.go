@@ -61,6 +61,9 @@ func (l *Lanes) stand(ctx context.Context, name muster.Name) (lane muster.Lane, 
 
 // look checks that the lane's path is a worktree of this repository, and says what its HEAD points to.
 func (l *Lanes) look(ctx context.Context, lane muster.Lane) (head string, err error) {
+	if head, ok := l.repo.Standing(lane.Path); ok && ctx.Err() == nil {
+		return head, nil // the plain case, which each call of a tool asks about
+	}
 	out, err := l.repo.Run(ctx, lane.Path, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "--symbolic-full-name", "HEAD")
 	if ctx.Err() != nil {
 		return "", err

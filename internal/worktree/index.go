@@ -9,9 +9,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"time"
 
 	"muster"
+	"muster/internal/damage"
 )
 
 // index is .worktrees/index.json: {"worktrees":{"NAME":{...}}}. Rows stay as they were read until one is changed, so
@@ -70,29 +70,39 @@ func (x *index) encode() ([]byte, error) {
 	return muster.Encode(top)
 }
 
-// read is the index as it is now. Programs that write without our lock may be half done: it looks again once before it
-// says Corrupt.
+// read is the index as it is now. One that cannot be read is made anew.
 func (l *Lanes) read(ctx context.Context) (*index, error) {
+	for {
+		x, data, err := l.load(ctx)
+		if !errors.Is(err, muster.ErrCorrupt) {
+			return x, err
+		}
+		if err := l.remake(ctx, data); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// load reads the index, and its bytes. Programs that write without our lock may be half done: it looks again once before
+// it says Corrupt.
+func (l *Lanes) load(ctx context.Context) (*index, []byte, error) {
 	for again := true; ; again = false {
 		data, err := l.slurp(l.dir.Index())
 		if errors.Is(err, fs.ErrNotExist) {
 			data, err = []byte("{}"), nil
 		}
 		if err != nil {
-			return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
+			return nil, nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
 		}
 		x, err := decode(data)
 		if err == nil {
-			return x, nil
+			return x, data, nil
 		}
 		if !again {
-			return nil, muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", l.dir.Index(), err).
-				WithHint("mend that file, or move it away: muster finds its lanes again from git when it starts")
+			return nil, data, muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", l.dir.Index(), err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(50 * time.Millisecond):
+		if err := wait(ctx, damage.HalfWritten); err != nil {
+			return nil, nil, err
 		}
 	}
 }
@@ -111,23 +121,36 @@ func (l *Lanes) lock() string { return filepath.Join(l.dir.Locks(), "lanes.lock"
 
 // edit lets f change the index, alone. No git runs meanwhile.
 func (l *Lanes) edit(ctx context.Context, f func(*index) error) error {
+	for {
+		bad, err := l.try(ctx, f)
+		if !errors.Is(err, muster.ErrCorrupt) || bad == nil {
+			return err
+		}
+		if err := l.remake(ctx, bad); err != nil {
+			return err
+		}
+	}
+}
+
+// try is edit once; it returns the bytes of an index that cannot be read.
+func (l *Lanes) try(ctx context.Context, f func(*index) error) (bad []byte, err error) {
 	unlock, err := l.files.Lock(ctx, l.lock())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
-	x, err := l.read(ctx)
+	x, bad, err := l.load(ctx)
 	if err != nil {
-		return err
+		return bad, err
 	}
 	if err := f(x); err != nil {
-		return err
+		return nil, err
 	}
 	data, err := x.encode()
 	if err != nil {
-		return muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
+		return nil, muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
 	}
-	return l.files.Replace(l.dir.Index(), data)
+	return nil, l.files.Replace(l.dir.Index(), data)
 }
 
 // change lets f change the row of a lane that is there.

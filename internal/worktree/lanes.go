@@ -1,7 +1,7 @@
 // Package worktree keeps the lanes: one git worktree for each task, on a branch of its own.
 //
 // Read the files in this order: lanes.go (what there is), index.go (the record of intent), create.go and recover.go
-// (how a lane comes to be, and what becomes of a half-made one), enter.go (is it the one we mean), commit.go and
+// (how a lane comes to be, and what becomes of a half-made one), remake.go (a damaged index), enter.go (is it the one we mean), commit.go and
 // merge.go (what the runtime does inside), archive.go (how it goes: archived first, then removed), scratch.go (where
 // members without a task stand), events.go.
 //
@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/damage"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/home"
@@ -29,6 +30,8 @@ import (
 type Options struct {
 	Dir  string // where lanes are made; "" is .worktrees in the repository
 	Base string // what a lane is made from when Create names nothing; "" is HEAD
+
+	Inbox muster.Inbox // where the lead is told that the index was damaged; nil: only the events say so
 }
 
 // Lanes are the lanes of one repository. Several values, in several processes, may work on the same ones.
@@ -38,6 +41,7 @@ type Lanes struct {
 	dir     home.Dir
 	journal *journal.Journal
 	log     muster.Log
+	teller  *damage.Teller
 	place   string // where lanes are made
 	base    string
 
@@ -47,7 +51,7 @@ type Lanes struct {
 
 // Open returns the lanes of repo, whose state lies at dir. It writes nothing.
 func Open(repo *git.Repo, files *durable.Files, dir home.Dir, j *journal.Journal, log muster.Log, o Options) (*Lanes, error) {
-	l := &Lanes{repo: repo, files: files, dir: dir, journal: j, log: log, place: o.Dir, base: o.Base, scratch: map[muster.Name]*sync.Mutex{}}
+	l := &Lanes{repo: repo, files: files, dir: dir, journal: j, log: log, teller: damage.New(log, o.Inbox, j), place: o.Dir, base: o.Base, scratch: map[muster.Name]*sync.Mutex{}}
 	if l.place == "" {
 		l.place = dir.Worktrees()
 	}
@@ -101,14 +105,17 @@ func (l *Lanes) List(ctx context.Context) ([]muster.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []muster.Lane
+	return l.rows(x), nil
+}
+
+func (l *Lanes) rows(x *index) (all []muster.Lane) {
 	for name := range x.rows {
 		if lane, ok, err := x.lane(muster.Name(name)); ok && err == nil {
 			all = append(all, l.resolved(lane))
 		}
 	}
 	slices.SortFunc(all, func(a, b muster.Lane) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	return all, nil
+	return all
 }
 
 // resolved is a lane with an absolute path: other programs may write relative ones.

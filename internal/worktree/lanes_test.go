@@ -306,20 +306,70 @@ func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
 	if all, err := w.List(w.ctx()); err != nil || len(all) != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"ou`})
-	_, err := w.Get(w.ctx(), "ours")
-	wants(t, err, muster.ErrCorrupt, "index.json")
-	_, err = w.Create(w.ctx(), "more", 0, "")
-	wants(t, err, muster.ErrCorrupt, "index.json")
-	// A start finds our lane again, and keeps the broken file.
-	if err := w.Recover(w.ctx()); err != nil {
+}
+
+// An index that cannot be read is kept and made anew: the rows before the damage stay, git has the others, and the events
+// know their tasks.
+func TestADamagedIndexIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	for i, name := range []muster.Name{"a-one", "b-two", "c-three"} {
+		if _, err := w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Keep(w.ctx(), "b-two"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Enter(w.ctx(), "ours"); err != nil {
+	was := w.index()
+	at := strings.Index(was, `"b-two": {`) + 20
+	torn := was[:at] + "\x00" + was[at+1:]
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": torn})
+	var g sync.WaitGroup
+	for range 4 {
+		g.Go(func() {
+			if all, err := w.List(w.ctx()); err != nil || len(all) != 3 {
+				t.Errorf("%v, %v", all, err)
+			}
+		})
+	}
+	g.Wait()
+	one, err := w.Get(w.ctx(), "a-one")
+	if err != nil || one.Base == "" {
+		t.Errorf("the row before the damage: %+v, %v", one, err)
+	}
+	two, err := w.Get(w.ctx(), "b-two")
+	if err != nil || two.TaskID != 2 || two.Status != muster.LaneKept || two.Base != "" {
+		t.Errorf("the damaged row: %+v, %v", two, err)
+	}
+	for _, name := range []muster.Name{"a-one", "b-two", "c-three"} {
+		if _, err := w.Enter(w.ctx(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	aside, _ := filepath.Glob(w.root + "/.team/damaged/index.json.*")
+	if len(aside) != 1 {
+		t.Fatalf("kept: %v", aside)
+	}
+	if data, err := os.ReadFile(aside[0]); err != nil || string(data) != torn {
+		t.Errorf("kept was %q, %v", data, err)
+	}
+	said := 0
+	for e, err := range journal.New(w.log).Read(w.ctx(), 0) {
+		if err == nil && e.Kind == journal.StateCorrupt {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("said %d times", said)
+	}
+	// And in the middle of a change.
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": was[:at]})
+	if _, err := w.Create(w.ctx(), "d-four", 4, "HEAD"); err != nil {
 		t.Error(err)
 	}
-	if aside, _ := filepath.Glob(w.root + "/.worktrees/index.json.corrupt-*"); len(aside) != 1 {
-		t.Errorf("set aside: %v", aside)
+	if all, err := w.List(w.ctx()); err != nil || len(all) != 4 {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 

@@ -3,10 +3,8 @@ package worktree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"muster"
@@ -17,17 +15,9 @@ import (
 )
 
 // Recover finishes or undoes what a crash left half done, row by row of the index, and takes lanes in that git has and
-// the index lacks. What other processes are just making is left alone. An index that cannot be read at all is set
-// aside first. A lane that cannot be removed as its row says is told of and stays.
+// the index lacks. What other processes are just making is left alone. A lane that cannot be removed as its row says is told of and stays.
 func (l *Lanes) Recover(ctx context.Context) error {
 	x, err := l.read(ctx)
-	if errors.Is(err, muster.ErrCorrupt) {
-		aside := fmt.Sprintf("%s.corrupt-%d", l.dir.Index(), time.Now().UnixNano())
-		if err := l.files.Rename(l.dir.Index(), aside); err != nil {
-			return err
-		}
-		x, err = l.read(ctx)
-	}
 	if err != nil {
 		return err
 	}
@@ -247,33 +237,39 @@ func (l *Lanes) undo(ctx context.Context, lane muster.Lane) error {
 	return l.tell(ctx, journal.LaneFailed, "worktree.create.failed", lane, "", cause)
 }
 
-// adopt takes in worktrees that lie where lanes lie, on a branch wt/NAME, and have no row. What they were made from is
-// not known, so nothing removes them as "unchanged".
+// adopt takes in worktrees that lie where lanes lie, on a branch wt/NAME, and have no row.
 func (l *Lanes) adopt(ctx context.Context) error {
-	all, err := l.repo.Worktrees(ctx)
-	if err != nil {
-		return err
-	}
 	x, err := l.read(ctx)
 	if err != nil {
 		return err
 	}
-	for _, w := range all {
-		name := muster.Name(filepath.Base(w.Path))
-		if _, has := x.rows[string(name)]; has || w.Prunable || filepath.Dir(w.Path) != l.place ||
-			muster.CheckName(name) != nil || w.Branch != "refs/heads/wt/"+string(name) {
-			continue
-		}
-		lane := muster.Lane{Name: name, Path: w.Path, Branch: strings.TrimPrefix(w.Branch, "refs/heads/"),
-			Status: muster.LaneActive, CreatedAt: muster.Stamp(time.Now())}
-		if err := l.edit(ctx, func(x *index) error {
-			if _, has := x.rows[string(name)]; has {
-				return nil
+	missing, err := l.lacking(ctx, x)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return l.edit(ctx, func(x *index) error {
+		for _, lane := range missing {
+			if _, has := x.rows[string(lane.Name)]; has {
+				continue
 			}
-			return x.put(lane)
-		}); err != nil {
-			return err
+			if err := x.put(lane); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// lacking are the lanes that git has and the index does not.
+func (l *Lanes) lacking(ctx context.Context, x *index) (out []muster.Lane, err error) {
+	found, err := l.listed(ctx)
+	for _, lane := range found {
+		if _, has := x.rows[string(lane.Name)]; !has {
+			out = append(out, lane)
 		}
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	return out, l.remember(ctx, out)
 }

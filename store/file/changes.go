@@ -7,10 +7,8 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"muster"
@@ -57,7 +55,12 @@ const racy = 100 * time.Millisecond
 func stampOf(fi fs.FileInfo) stamp {
 	s := stamp{size: fi.Size(), mtime: fi.ModTime().UnixNano()}
 	s.inode, s.ctime = inode(fi)
-	if time.Since(time.Unix(0, max(s.mtime, s.ctime))) < racy {
+	return s.settled(time.Now())
+}
+
+// settled is s, zero when it is too young to be trusted.
+func (s stamp) settled(now time.Time) stamp {
+	if now.Sub(time.Unix(0, max(s.mtime, s.ctime))) < racy {
 		return stamp{}
 	}
 	return s
@@ -91,7 +94,8 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 		}
 		listing := since == 0
 		for again := true; again; {
-			fresh, list, err := t.cache.look(ctx, since)
+			fresh, old, list, err := t.cache.look(ctx, since)
+			defer old.close()
 			if err != nil {
 				yield(muster.Change{}, err)
 				return
@@ -106,6 +110,9 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 					continue
 				}
 				data, ok := fresh[it.key]
+				if !ok && old != nil && it.bad == nil {
+					data, ok = old.contentOf(it.key, it.rev)
+				}
 				if !ok && it.rev != muster.None && it.bad == nil {
 					if data, ok = t.cache.read(it.key, it.rev); !ok {
 						again = true // it changed just now: it comes once more, after all others
@@ -137,13 +144,13 @@ type item struct {
 }
 
 // look finds out what changed, and returns what did after since in the order of the marks, with the contents that it
-// had to read.
-func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][]byte, list []item, err error) {
+// had to read, and the snapshot that has others; the caller closes it.
+func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][]byte, old *snapshot, list []item, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	watched := c.t.s.watch.covers(c.t.dir)
 	c.named.Lock()
-	keys, all := c.keys, c.all || !watched || c.docs == nil
+	keys, all, first := c.keys, c.all || !watched || c.docs == nil, c.docs == nil
 	c.keys, c.all = nil, false
 	c.named.Unlock()
 	defer func() {
@@ -151,22 +158,25 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 			c.note("")
 		}
 	}()
-	if c.docs == nil {
+	if first {
 		c.docs = map[string]*seen{}
 	}
 	if all {
-		if keys, err = c.scan(keys); err != nil {
-			return nil, nil, err
+		if keys, old, err = c.scan(keys, first); err != nil {
+			return nil, old, nil, err
 		}
 	}
 	fresh = map[string][]byte{}
 	if err := c.examine(ctx, keys, fresh); err != nil {
-		return nil, nil, err
+		return nil, old, nil, err
+	}
+	if first {
+		c.save(old, fresh)
 	}
 	if since == c.mark {
-		return nil, nil, nil
+		return nil, old, nil, nil
 	}
-	return fresh, c.after(since), nil
+	return fresh, old, c.after(since), nil
 }
 
 // after is what changed after since, by mark. It costs as much as there is of that, however many documents there are.
@@ -194,44 +204,52 @@ func (c *cache) touch(key string, d *seen) {
 	}
 }
 
-// scan adds to named every document whose file's stamp is not the one seen.
-func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
+// scan adds to named every document whose file's stamp is not the one seen; at the first look, not the one of the
+// snapshot that it returns.
+func (c *cache) scan(named map[string]bool, first bool) (map[string]bool, *snapshot, error) {
+	names, err := fileNames(c.t.s.fs, c.t.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return named, nil, muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.t.dir, err)
+	}
 	if named == nil {
 		named = map[string]bool{}
 	}
-	entries, err := c.t.s.fs.ReadDir(c.t.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return named, muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.t.dir, err)
-	}
-	there := make(map[string]bool, len(entries))
-	if len(c.docs) == 0 {
-		c.docs = make(map[string]*seen, len(entries))
-		named = make(map[string]bool, len(entries))
-	}
-	for _, e := range entries {
-		if durable.Temporary(e.Name()) {
-			c.t.s.sweepOut(filepath.Join(c.t.dir, e.Name()))
-			continue
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		if durable.Temporary(name) {
+			c.t.s.sweepOut(filepath.Join(c.t.dir, name))
+		} else if key, ok := c.t.key(name); ok {
+			there[key] = true
 		}
-		key, ok := c.t.key(e.Name())
-		if !ok {
-			continue
-		}
-		there[key] = true
-		d := c.docs[key]
-		if d != nil && d.rev != muster.None && !named[key] {
-			if fi, err := c.t.s.fs.Stat(c.t.path(key)); err == nil && d.file != (stamp{}) && stampOf(fi) == d.file {
-				continue
+	}
+	if first {
+		c.docs = make(map[string]*seen, len(there))
+		if len(there) >= c.t.s.snapshotFrom {
+			if old := c.openSnapshot(); old != nil {
+				return c.restore(old, there), old, nil
 			}
 		}
-		named[key] = true
+		return there, nil, nil
+	}
+	keys, files := make([]string, 0, len(there)), make([]string, 0, len(there))
+	for key := range there {
+		if d := c.docs[key]; d == nil || d.rev == muster.None || d.file == (stamp{}) {
+			named[key] = true
+		} else if !named[key] {
+			keys, files = append(keys, key), append(files, c.t.file(key))
+		}
+	}
+	for i, now := range stamps(c.t.s.fs, c.t.dir, files) {
+		if now != c.docs[keys[i]].file {
+			named[keys[i]] = true
+		}
 	}
 	for key, d := range c.docs {
 		if !there[key] && d.rev != muster.None {
 			named[key] = true
 		}
 	}
-	return named, nil
+	return named, nil, nil
 }
 
 // examine reads the named documents. Those that are not JSON are looked at again for a while, all at once.
@@ -240,7 +258,7 @@ func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[str
 	for key := range keys {
 		order = append(order, key)
 	}
-	slices.SortFunc(order, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(order, byKey)
 	for waited := time.Duration(0); len(order) > 0; waited += glance {
 		var later []string
 		for i, now := range c.load(order) {
@@ -274,26 +292,10 @@ type found struct {
 	err  error // it cannot be read
 }
 
-// many is how many documents are worth reading side by side.
-const many = 64
-
 // load reads documents, many of them side by side: a cold look at a large table is mostly this.
 func (c *cache) load(keys []string) []found {
 	all := make([]found, len(keys))
-	workers := 1
-	if len(keys) >= many {
-		workers = min(runtime.GOMAXPROCS(0), 8)
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(keys)); i = next.Add(1) - 1 {
-				all[i] = c.loadOne(keys[i])
-			}
-		})
-	}
-	wg.Wait()
+	sideBySide(len(keys), func(i int) { all[i] = c.loadOne(keys[i]) })
 	return all
 }
 

@@ -118,6 +118,7 @@ var scenes = []scene{
 			},
 		)
 	}, after: logAfter},
+	{name: "rotation", cuts: 20, run: rotationRun, after: rotationAfter},
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
 	{name: "mail", cuts: 70, before: mailBefore, run: mailRun, after: deliverAll},
@@ -199,6 +200,29 @@ func logRun(c *crew) error {
 		soon("e"), soon("f"),
 		func() error { return did(l.Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"g"}`))) },
 		add(`{"n":6}`))
+}
+
+// rotationRun writes the journal on a disk where it is rotated every few lines.
+func rotationRun(c *crew) error {
+	c.store.RotateAt(60)
+	l := c.store.Log().(recordedLog)
+	var all []func() error
+	for n := range 12 {
+		rec := fmt.Appendf(nil, `{"n":%d}`, n)
+		all = append(all, func() error {
+			if n%3 == 2 { // the last one before a rotation, which the first one after it makes durable
+				return did(l.AppendSoon(c.ctx, "events", rec))
+			}
+			return did(l.Append(c.ctx, "events", muster.Anywhere, rec))
+		})
+	}
+	return steps(all...)
+}
+
+// rotationAfter goes on with the journal, and rotates it again.
+func rotationAfter(c, was *crew) error {
+	c.store.RotateAt(60)
+	return steps(func() error { return logAfter(c, was) }, func() error { return logAfter(c, was) })
 }
 
 // logAfter appends where the streams end.

@@ -213,7 +213,7 @@ func TestKillThenPowerLoss(t *testing.T) {
 				t.Fatalf("killed at change %d, then: %v", n+1, err)
 			}
 			next.store.Close()
-			for c := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1, Journal: true}) {
+			for c := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1}) {
 				one, err := enter(t.Context(), c.FS(), newHistory(c.FS()))
 				if err != nil {
 					t.Fatal(err)

@@ -78,7 +78,7 @@ func wellSaid(t *testing.T, f *fault, err error) {
 		t.Errorf("%s %s: the code is %s: %v", f.kind, f.name, e.Code, err)
 	case strings.Contains(e.Message, "\n") || e.Message == "" || strings.HasSuffix(e.Message, "."):
 		t.Errorf("%s %s: this is not one sentence: %q", f.kind, f.name, e.Message)
-	case e.Hint == "" && !errors.Is(err, syscall.EIO): // an I/O error has no hint yet
+	case e.Hint == "":
 		t.Errorf("%s %s: no hint: %q", f.kind, f.name, e.Message)
 	}
 }

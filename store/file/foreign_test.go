@@ -591,3 +591,71 @@ func TestUnwritableDirectory(t *testing.T) {
 		t.Errorf("the error is %#v", err)
 	}
 }
+
+// An inbox is rewritten under us, as editors do: without one mail, with another in its middle, in another order, and half
+// of it first. What is in it when it is peeked is delivered, each once; what was peeked before and stays is not lost by the
+// drop, and what the other took out does not come back.
+func TestInboxIsRewrittenUnderUs(t *testing.T) {
+	line := func(what string) string {
+		return fmt.Sprintf(`{"type":"message","from":"bob","content":%q,"timestamp":1}`, what) + "\n"
+	}
+	for name, c := range map[string]struct{ before, after, want string }{
+		"one taken out":      {"abc", "ac", "ac"},
+		"one put in":         {"ab", "axb", "axb"},
+		"the order reversed": {"abc", "cba", "cba"},
+		"emptied":            {"abc", "", ""},
+		"only the last left": {"abc", "c", "c"},
+	} {
+		for how, rewrite := range map[string]func(path, text string){
+			"in place":    func(path, text string) { write(t, path, text[:len(text)/2]); write(t, path, text) },
+			"by a rename": func(path, text string) { write(t, path+"~", text); os.Rename(path+"~", path) },
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				s, root := one(t)
+				path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+				text := func(letters string) (all string) {
+					for _, l := range letters {
+						all += line(string(l))
+					}
+					return all
+				}
+				write(t, path, text(c.before))
+				_, end := pending(t, s)
+				rewrite(path, text(c.after))
+				ms, _ := pending(t, s)
+				if got := strings.ReplaceAll(said(ms), " ", ""); got != c.want {
+					t.Fatalf("there is %q", got)
+				}
+				ids := map[muster.MessageID]bool{}
+				for _, m := range ms {
+					ids[m.ID] = true
+				}
+				if len(ids) != len(ms) {
+					t.Errorf("two have one id: %+v", ms)
+				}
+				// The place is of what was there before: what differs from that is kept.
+				if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "new", From: "bob", Content: "z"}); err != nil {
+					t.Fatal(err)
+				}
+				rest, end := pending(t, s)
+				if got := strings.ReplaceAll(said(rest), " ", ""); !strings.HasSuffix(got, "z") || strings.Count(got, "z") != 1 || len(got) > len(c.want)+1 {
+					t.Errorf("after the drop there is %q", got)
+				}
+				for _, m := range rest {
+					if m.ID != "new" && !ids[m.ID] {
+						t.Errorf("%q has another id now", m.Content)
+					}
+				}
+				if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+					t.Fatal(err)
+				}
+				if left, _ := pending(t, s); len(left) > 0 {
+					t.Errorf("left is %q", said(left))
+				}
+			})
+		}
+	}
+}

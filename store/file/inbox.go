@@ -77,7 +77,7 @@ func (b *box) lock(ctx context.Context) (func(), error) {
 	return b.s.lock(ctx, "inbox", string(b.name))
 }
 
-// Put appends m to the box: one write, one sync.
+// Put appends m to the box: one write, one sync, together with what others in this process put at the same moment.
 func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) error {
 	b, err := x.box(ctx, name)
 	if err != nil {
@@ -93,27 +93,30 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "this cannot be mailed to %s: %w", name, err)
 	}
-	unlock, err := b.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	t, err := x.store.files.OpenTail(b.live())
+	_, err = x.store.groups.append(ctx, "inbox "+string(name), seal(line),
+		func() (func(), error) { return b.lock(ctx) },
+		func(all []byte) (muster.Pos, error) { return 0, b.add(ctx, all) })
+	return err
+}
+
+// add appends lines to the box's live file. The box's lock is held.
+func (b *box) add(ctx context.Context, lines []byte) error {
+	t, err := b.s.files.OpenTail(b.live())
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	if t.End() > largest {
-		return muster.Errorf(muster.Unavailable, "the inbox of %s is full: nobody reads it", name)
+		return muster.Errorf(muster.Unavailable, "the inbox of %s is full: nobody reads it", b.name)
 	}
 	if err := settle(ctx, t); err != nil {
 		return err
 	}
 	// A torn part gets a newline by the append, and thereby becomes a line: a mail, or one for the rejected.
-	if _, err := t.Append(seal(line)); err != nil {
+	if _, err := t.Append(lines); err != nil {
 		return err
 	}
-	x.store.watch.tell(x.store.dir.Inbox(), string(name)+".jsonl")
+	b.s.watch.tell(b.s.dir.Inbox(), string(b.name)+".jsonl")
 	return nil
 }
 

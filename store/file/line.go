@@ -35,11 +35,17 @@ func seal(rec []byte) []byte {
 
 // unseal checks a line without its newline and returns the record. why is empty when it is good.
 func unseal(line []byte) (rec []byte, why string) {
-	if rec, ours, good := sealed(line); ours {
+	return unsealed(bytes.Clone(line))
+}
+
+// unsealed is unseal that makes the record of the line's own bytes.
+func unsealed(line []byte) (rec []byte, why string) {
+	if body, ours, good := sealed(line); ours {
 		if !good {
 			return nil, "its checksum does not fit"
 		}
-		return rec, ""
+		line[len(body)] = '}'
+		return line[: len(body)+1 : len(body)+1], ""
 	}
 	if !utf8.Valid(line) {
 		return nil, "it is not UTF-8 text"
@@ -50,8 +56,9 @@ func unseal(line []byte) (rec []byte, why string) {
 	return line, ""
 }
 
-// sealed takes a line apart: whether it ends in a checksum, and whether the checksum fits.
-func sealed(line []byte) (rec []byte, ours, good bool) {
+// sealed takes a line apart: whether it ends in a checksum, and whether the checksum fits. body is the record without its
+// last brace.
+func sealed(line []byte) (body []byte, ours, good bool) {
 	at := len(line) - sumLen
 	if at < 1 {
 		return nil, false, false
@@ -68,14 +75,13 @@ func sealed(line []byte) (rec []byte, ours, good bool) {
 			wrong++
 		}
 	}
-	body, comma := bytes.CutSuffix(line[:at], []byte{','})
-	sum := crc32.Update(crc32.Checksum(body, castagnoli()), castagnoli(), []byte{'}'})
+	rec, comma := bytes.CutSuffix(line[:at], []byte{','})
+	sum := crc32.Update(crc32.Checksum(rec, castagnoli()), castagnoli(), []byte{'}'})
 	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(digits(sum))
 	switch {
 	case wrong == 0:
 		// As seal writes it, to the byte.
-		good := fits && comma == (len(bytes.TrimSpace(body)) > 1)
-		return append(append(make([]byte, 0, len(body)+1), body...), '}'), true, good
+		return rec, true, fits && comma == (len(bytes.TrimSpace(rec)) > 1)
 	case wrong <= 2 && fits: // ours, damaged at the checksum's own name
 		return nil, true, false
 	}

@@ -10,13 +10,15 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
 	"muster/internal/durable"
 )
 
-// logs is the streams: files of lines. A place is the byte offset of a line's end.
+// logs is the streams: files of lines. A place is the byte offset of a line's end, counted from the first of the files
+// that a stream was rotated into (rotate.go).
 type logs struct{ s *Store }
 
 // path is the file of a stream.
@@ -39,16 +41,17 @@ func (l logs) path(ctx context.Context, stream string) (string, error) {
 
 // Append adds recs if the stream still ends at at: one write, one sync.
 func (l logs) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	return l.append(ctx, (*durable.Tail).Append, stream, at, recs...)
+	return l.append(ctx, (*durable.Tail).Append, true, stream, at, recs...)
 }
 
 // AppendSoon adds recs at the end without waiting for the disk: a killed process loses nothing of them, a power loss
 // what no later Append to the stream has made durable.
 func (l logs) AppendSoon(ctx context.Context, stream string, recs ...[]byte) (muster.Pos, error) {
-	return l.append(ctx, (*durable.Tail).Write, stream, muster.Anywhere, recs...)
+	return l.append(ctx, (*durable.Tail).Write, false, stream, muster.Anywhere, recs...)
 }
 
-func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int64, error), stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
+// append appends recs with write; together: those of several goroutines at once, for the sake of the sync.
+func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int64, error), together bool, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
 	path, err := l.path(ctx, stream)
 	if err != nil {
 		return 0, err
@@ -60,12 +63,26 @@ func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int
 		}
 		lines = append(lines, seal(r)...)
 	}
-	unlock, err := l.s.lock(ctx, "log", strings.ReplaceAll(stream, "/", "-"))
+	if together && at == muster.Anywhere && len(lines) > 0 {
+		return l.s.groups.append(ctx, "log "+stream, lines,
+			func() (func(), error) { return l.lock(ctx, stream) },
+			func(all []byte) (muster.Pos, error) { return l.appendLocked(write, stream, path, at, all) })
+	}
+	unlock, err := l.lock(ctx, stream)
 	if err != nil {
 		return 0, err
 	}
 	defer unlock()
-	if len(recs) == 0 || at != muster.Anywhere && at != 0 { // nothing may be made when there is nothing to do
+	return l.appendLocked(write, stream, path, at, lines)
+}
+
+func (l logs) lock(ctx context.Context, stream string) (unlock func(), err error) {
+	return l.s.lock(ctx, "log", strings.ReplaceAll(stream, "/", "-"))
+}
+
+// appendLocked appends lines at a place; the stream's lock is held.
+func (l logs) appendLocked(write func(*durable.Tail, []byte) (int64, error), stream, path string, at muster.Pos, lines []byte) (muster.Pos, error) {
+	if len(lines) == 0 || at != muster.Anywhere && at != 0 { // nothing may be made when there is nothing to do
 		end, err := l.end(path)
 		if err != nil {
 			return 0, err
@@ -73,27 +90,40 @@ func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int
 		if at != muster.Anywhere && at != end {
 			return end, movedOn(stream, at, end)
 		}
-		if len(recs) == 0 {
+		if len(lines) == 0 {
 			return end, nil
 		}
+	}
+	old, err := l.rotated(path)
+	if err != nil {
+		return 0, err
 	}
 	t, err := l.s.files.OpenTail(path)
 	if err != nil {
 		return 0, err
 	}
-	defer t.Close()
-	if end := muster.Pos(t.End()); at != muster.Anywhere && at != end {
+	defer func() { t.Close() }()
+	from := base(old)
+	if end := muster.Pos(from + t.End()); at != muster.Anywhere && at != end {
 		return end, movedOn(stream, at, end)
 	}
 	if err := t.SetAside(); err != nil {
 		return 0, err
+	}
+	if l.rotates(path) && t.End() >= l.s.rotateAt {
+		next, err := l.rotate(t, path, from)
+		if err != nil {
+			return 0, err
+		}
+		from += t.End()
+		t = next
 	}
 	end, err := write(t, lines)
 	if err != nil {
 		return 0, err
 	}
 	l.s.watch.tell(filepath.Dir(path), filepath.Base(path))
-	return muster.Pos(end), nil
+	return muster.Pos(from + end), nil
 }
 
 func movedOn(stream string, at, end muster.Pos) error {
@@ -108,49 +138,80 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			yield(muster.Record{}, err)
 			return
 		}
-		f, size, err := l.open(path)
-		if err == nil && f != nil {
-			defer f.Close()
-		}
-		if err == nil && !startsLine(f, int64(after), size) {
-			err = muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after, path)
-		}
+		w, err := l.openWhole(path)
 		if err != nil {
 			yield(muster.Record{}, err)
 			return
 		}
-		if f == nil {
-			return
+		defer w.close()
+		gone := func() {
+			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after, path))
 		}
-		r := bufio.NewReaderSize(io.NewSectionReader(f, int64(after), size-int64(after)), 64<<10)
-		for pos := after; ; {
-			line, err := r.ReadBytes('\n')
-			if err == io.EOF {
-				return // with what has no newline yet
+		for _, s := range w.old {
+			if uint64(after) >= uint64(s.to) {
+				continue
 			}
-			if err == nil {
-				err = ctx.Err()
-			} else {
-				err = unreadable(path, err)
-			}
+			f, _, err := l.open(s.path)
 			if err != nil {
 				yield(muster.Record{}, err)
 				return
 			}
-			start := pos
-			pos += muster.Pos(len(line))
-			line = bytes.TrimSpace(line)
-			if len(line) == 0 {
-				continue
-			}
-			rec, why := unseal(line)
-			var bad error
-			if why != "" {
-				bad = muster.Errorf(muster.Corrupt, "the line at byte %d of %s is damaged: %s", start, path, why)
-			}
-			if !yield(muster.Record{Pos: pos, Data: rec}, bad) {
+			if f == nil || !startsLine(f, int64(after)-s.from, s.to-s.from) {
+				if f != nil {
+					f.Close()
+				}
+				gone()
 				return
 			}
+			on := l.readFile(ctx, f, s.path, s.from, int64(after), s.to, yield)
+			f.Close()
+			if !on {
+				return
+			}
+			after = muster.Pos(s.to)
+		}
+		from := w.base()
+		if !startsLine(w.live, int64(after)-from, w.size) {
+			gone()
+			return
+		}
+		if w.live != nil {
+			l.readFile(ctx, w.live, path, from, int64(after), from+w.size, yield)
+		}
+	}
+}
+
+// readFile yields the records of one file, which begins at the place from, between two places. It reports whether to go on
+// with the next file.
+func (l logs) readFile(ctx context.Context, f durable.File, path string, from, after, to int64, yield func(muster.Record, error) bool) bool {
+	r := bufio.NewReaderSize(io.NewSectionReader(f, after-from, to-after), 64<<10)
+	for pos := after; ; {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return true // with what has no newline yet
+		}
+		if err == nil {
+			err = ctx.Err()
+		} else {
+			err = unreadable(path, err)
+		}
+		if err != nil {
+			yield(muster.Record{}, err)
+			return false
+		}
+		start := pos - from
+		pos += int64(len(line))
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		rec, why := unsealed(line)
+		var bad error
+		if why != "" {
+			bad = muster.Errorf(muster.Corrupt, "the line at byte %d of %s is damaged: %s", start, path, why)
+		}
+		if !yield(muster.Record{Pos: muster.Pos(pos), Data: rec}, bad) {
+			return false
 		}
 	}
 }
@@ -161,31 +222,60 @@ func (l logs) Tail(ctx context.Context, stream string, n int) (muster.Pos, error
 	if err != nil {
 		return 0, err
 	}
-	f, size, err := l.open(path)
-	if err != nil || f == nil {
+	w, err := l.openWhole(path)
+	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	end, err := durable.LineStart(f, size)
-	if err != nil {
-		return 0, unreadable(path, err)
+	defer w.close()
+	place := w.base()
+	if w.live != nil {
+		end, err := durable.LineStart(w.live, w.size)
+		if err != nil {
+			return 0, unreadable(path, err)
+		}
+		if place, n, err = tail(w.live, place, end, n); err != nil {
+			return 0, unreadable(path, err)
+		}
 	}
-	place := end // the oldest record so far starts here
+	for _, s := range slices.Backward(w.old) {
+		if n <= 0 {
+			break
+		}
+		f, _, err := l.open(s.path)
+		if err != nil {
+			return 0, err
+		}
+		if f == nil { // trimmed just now
+			break
+		}
+		place, n, err = tail(f, s.from, s.to-s.from, n)
+		f.Close()
+		if err != nil {
+			return 0, unreadable(s.path, err)
+		}
+	}
+	return muster.Pos(place), nil
+}
+
+// tail finds the place before the last n records of a file, which begins at the place from and has so many bytes, and
+// how many records are to be found before that.
+func tail(f durable.File, from, end int64, n int) (place int64, more int, err error) {
+	place = from + end // the oldest record so far starts here
 	block := make([]byte, 64<<10)
 	blank := true // of the line that we are in, from its end
 	for at := end; at > 0 && n > 0; {
 		b := block[:min(int64(len(block)), at)]
 		at -= int64(len(b))
 		if _, err := f.ReadAt(b, at); err != nil && err != io.EOF {
-			return 0, unreadable(path, err)
+			return 0, 0, err
 		}
 		for i := len(b) - 1; i >= 0; i-- {
 			switch b[i] {
 			case '\n':
 				if !blank {
-					place = at + int64(i) + 1
+					place = from + at + int64(i) + 1
 					if n--; n == 0 {
-						return muster.Pos(place), nil
+						return place, 0, nil
 					}
 				}
 				blank = true
@@ -195,16 +285,11 @@ func (l logs) Tail(ctx context.Context, stream string, n int) (muster.Pos, error
 			}
 		}
 		if at == 0 && !blank {
-			place = 0
+			place = from
+			n--
 		}
 	}
-	return muster.Pos(place), nil
-}
-
-// Trim forgets what lies before the place. A stream of this engine is one segment, so all of it stays.
-func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error {
-	_, err := l.path(ctx, stream)
-	return err
+	return place, n, nil
 }
 
 // Watch receives after appends until ctx ends.
@@ -235,18 +320,21 @@ func (l logs) open(path string) (durable.File, int64, error) {
 	return f, fi.Size(), nil
 }
 
-// end is the place after the last whole line.
+// end is the place after the last whole line. The stream's lock is held.
 func (l logs) end(path string) (muster.Pos, error) {
-	f, size, err := l.open(path)
-	if err != nil || f == nil {
+	w, err := l.openWhole(path)
+	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	end, err := durable.LineStart(f, size)
+	defer w.close()
+	if w.live == nil {
+		return muster.Pos(w.base()), nil
+	}
+	end, err := durable.LineStart(w.live, w.size)
 	if err != nil {
 		return 0, unreadable(path, err)
 	}
-	return muster.Pos(end), nil
+	return muster.Pos(w.base() + end), nil
 }
 
 // startsLine reports whether a line may start at a place.

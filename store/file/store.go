@@ -1,7 +1,8 @@
 // Package file is the state contracts on plain files, which people read and other programs write too.
 //
-// Read table.go (documents), changes.go (what changed, without reading everything again), log.go and line.go (streams
-// and their checksums), inbox.go, segment.go and reject.go (mail), leases.go (who lives), watch.go (hints).
+// Read table.go (documents), changes.go (what changed, without reading everything again), snapshot.go (what earlier
+// processes saw), log.go, rotate.go and line.go (streams, their files and checksums), inbox.go, segment.go and reject.go
+// (mail), group.go (appends of several goroutines at once), leases.go (who lives), watch.go (hints).
 package file
 
 import (
@@ -22,11 +23,15 @@ type Store struct {
 	// NAME.rejected.jsonl. It is called once for a line, whoever finds it. Set it before the first Peek.
 	OnReject func(box muster.Name, line []byte, why string)
 
-	files *durable.Files
-	fs    durable.FS
-	dir   home.Dir
-	watch *watcher
-	boxes boxes
+	files  *durable.Files
+	fs     durable.FS
+	dir    home.Dir
+	watch  *watcher
+	boxes  boxes
+	groups groups
+
+	snapshotFrom int   // how many documents are worth a snapshot
+	rotateAt     int64 // bytes: how large a rotated file is, at least
 
 	mu     sync.Mutex
 	tables map[string]*table
@@ -53,6 +58,8 @@ func OpenOn(files *durable.Files, root string) (*Store, error) {
 		dir:    home.Dir(root),
 		tables: map[string]*table{},
 		held:   map[*lease]bool{},
+
+		snapshotFrom: 4 * many, rotateAt: rotateAt,
 	}
 	s.watch = newWatcher(s.fs, root)
 	s.boxes = boxes{store: s, grace: grace, known: map[muster.Name]*box{}}

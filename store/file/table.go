@@ -40,7 +40,7 @@ type table struct {
 }
 
 // reserved are the directories in .team that are no tables.
-var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive"}
+var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive", "cache"}
 
 // isNumber reports whether a key is a task's: a positive number as we write it.
 func isNumber(key string) bool {

@@ -1,0 +1,397 @@
+//go:build linux
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	root "muster"
+	"muster/internal/board"
+	"muster/internal/mailbox"
+	"muster/internal/roster"
+	"muster/journal"
+	"muster/store/file"
+)
+
+// large is the board of these benchmarks.
+const large = 100_000
+
+// forget drops the contents of the files in some directories from the page cache.
+func (w *world) forget(dirs ...string) {
+	w.tb.Helper()
+	unix.Sync() // what is not on the disk yet cannot be dropped
+	for _, dir := range dirs {
+		for _, e := range need(os.ReadDir(filepath.Join(w.root, dir)))(w.tb) {
+			f := need(os.Open(filepath.Join(w.root, dir, e.Name())))(w.tb)
+			must(w.tb, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+			f.Close()
+		}
+	}
+}
+
+// BenchmarkOpen is the first look of a process at a board of 100,000 tasks, and a whole short command on it.
+func BenchmarkOpen(b *testing.B) {
+	w := newWorld(b, 1)
+	w.board(large)
+	must(b, os.MkdirAll(filepath.Join(w.root, ".team"), 0o700))
+	open := func(brd bool) float64 {
+		runtime.GC()
+		start := time.Now()
+		s, j := w.open()
+		defer s.Close()
+		if brd {
+			if all := need(board.New(s, j).Ready(b.Context(), "")); len(all(b)) != large {
+				b.Fatal("not all tasks are ready")
+			}
+			return ms(time.Since(start))
+		}
+		n := 0
+		for _, err := range s.Table(root.TableTasks).Changes(b.Context(), 0) {
+			must(b, err)
+			n++
+		}
+		if n != large {
+			b.Fatalf("the table has %d documents", n)
+		}
+		return ms(time.Since(start))
+	}
+	cache := filepath.Join(w.root, ".team", "cache")
+	var without, cold, warm, table samples
+	for range 3 {
+		must(b, os.RemoveAll(cache))
+		w.forget(".tasks")
+		without.add(open(true))
+		w.forget(".tasks", filepath.Join(".team", "cache"))
+		cold.add(open(true))
+		warm.add(open(true))
+		table.add(open(false))
+	}
+	report(b, "cold", figure{what: "open a board of 100,000 tasks, page cache cold", unit: "ms", ours: cold.median(), limit: 3000,
+		beside: without.median(), is: "without a snapshot, which it then writes"})
+	report(b, "warm", figure{what: "... page cache warm", unit: "ms", ours: warm.median(), beside: table.median(), is: "the documents alone, not decoded"})
+
+	h := w.hand("hold", 0, "w0")
+	report(b, "memory", figure{what: "... memory of the process, with a claim made", unit: "MB", ours: memory(h.Process.Pid, "VmHWM"), limit: 200})
+	h.start()
+	must(b, h.Wait())
+	for _, name := range []string{"status", "task list --json"} {
+		took, peak := w.watched(strings.Fields(name)...)
+		report(b, strings.Fields(name)[0], figure{what: "`muster " + name + "`, 100,000 tasks", unit: "ms", ours: took})
+		report(b, strings.Fields(name)[0]+"-memory", figure{what: "... its peak memory, `" + name + "`", unit: "MB", ours: peak})
+	}
+}
+
+// watched runs the program and returns how long it took, in ms, and the most memory that it had, in MB. What the system
+// reports of a child that has ended counts the memory of this process, too.
+func (w *world) watched(args ...string) (took, peak float64) {
+	w.tb.Helper()
+	c := w.command(muster, args...)
+	start := time.Now()
+	must(w.tb, c.Start())
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	for tick := time.NewTicker(2 * time.Millisecond); ; {
+		select {
+		case err := <-done:
+			must(w.tb, err)
+			tick.Stop()
+			return ms(time.Since(start)), peak
+		case <-tick.C:
+			peak = max(peak, memory(c.Process.Pid, "VmHWM"))
+		}
+	}
+}
+
+// roles gives all but so many tasks of the world's board to a role that nobody asks for.
+func (w *world) roles(all, open int) {
+	w.tb.Helper()
+	s, _ := w.open()
+	defer s.Close()
+	for id := open + 1; id <= all; id++ {
+		data := need(root.Encode(root.Task{ID: root.TaskID(id), Subject: fmt.Sprintf("task number %d", id), Status: root.Pending, ClaimRole: "other",
+			Description: strings.Repeat("What is wanted, in some words. ", 10), CreatedBy: root.User}))(w.tb)
+		must(w.tb, os.WriteFile(filepath.Join(w.root, ".tasks", fmt.Sprintf("task_%d.json", id)), data, 0o600))
+	}
+}
+
+// BenchmarkWarm is what a process does that knows its board: on 100,000 tasks by turns with 100, as many of them ready.
+func BenchmarkWarm(b *testing.B) {
+	const few, times = 100, 60
+	ctx := b.Context()
+	type side struct {
+		board                *board.Board
+		claim, list, release samples
+	}
+	sides := map[int]*side{few: {}, large: {}}
+	for n, x := range sides {
+		w := newWorld(b, 1)
+		w.board(few)
+		w.roles(n, few)
+		unix.Sync()
+		s, j := w.open()
+		x.board = board.New(s, j)
+		x.board.Watch(ctx)
+		if n := len(need(x.board.Ready(ctx, "coder"))(b)); n != few {
+			b.Fatalf("%d tasks are ready", n)
+		}
+	}
+	runtime.GC()
+	for i := range times {
+		for _, x := range sides {
+			start := time.Now()
+			t, ok, err := x.board.ClaimNext(ctx, board.Claim{Owner: root.Name(fmt.Sprintf("w%d", i)), Role: "coder"})
+			if err != nil || !ok {
+				b.Fatal(ok, err)
+			}
+			x.claim.took(start)
+			start = time.Now()
+			need(x.board.Ready(ctx, "coder"))(b)
+			x.list.took(start)
+			start = time.Now()
+			need(x.board.Complete(ctx, t.ID, t.Fence, board.Outcome{By: t.Owner, Result: "done"}))(b)
+			x.release.took(start)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		of   func(*side) samples
+	}{{"claim", func(x *side) samples { return x.claim }}, {"list-ready", func(x *side) samples { return x.list }},
+		{"complete", func(x *side) samples { return x.release }}} {
+		less := f.of(sides[few]).median()
+		report(b, f.name, figure{what: f.name + " in a warm process, 100,000 tasks", unit: "ms", ours: f.of(sides[large]).median(), limit: 2 * less,
+			beside: less, is: "100 tasks"})
+	}
+}
+
+// BenchmarkFollow is how soon `muster log -f` says its first line on a journal of 1,000,000.
+func BenchmarkFollow(b *testing.B) {
+	const lines, batch = 1_000_000, 10_000
+	first := func(w *world) float64 {
+		var took samples
+		for range rounds {
+			ctx, cancel := context.WithCancel(b.Context())
+			c := w.command(muster, "log", "-f", "-n", "20")
+			out := need(c.StdoutPipe())(b)
+			start := time.Now()
+			must(b, c.Start())
+			need(bufio.NewReader(out).ReadString('\n'))(b)
+			took.took(start)
+			cancel()
+			<-ctx.Done()
+			must(b, c.Process.Kill())
+			_ = c.Wait()
+		}
+		return took.median()
+	}
+	w, small := newWorld(b, 1), newWorld(b, 1)
+	for _, x := range []struct {
+		w *world
+		n int
+	}{{small, 100}, {w, lines}} {
+		x.w.board(10)
+		s, _ := x.w.open()
+		for at := 0; at < x.n; at += batch {
+			var recs [][]byte
+			for i := range min(batch, x.n) {
+				recs = append(recs, fmt.Appendf(nil, `{"event":"task.claimed","ts":%d.5,"member":"alice","task_id":%d,"role":"coder","source":"auto","subject":"task number %d","fence":1}`,
+					1763700000+at+i, 1+i%10, 1+i%10))
+			}
+			need(s.Log().Append(b.Context(), root.StreamEvents, root.Anywhere, recs...))(b)
+		}
+		s.Close()
+	}
+	report(b, "start", figure{what: "`muster log -f -n 20` says its first line, 1,000,000 events", unit: "ms", ours: first(w), limit: 100,
+		beside: first(small), is: "100 events"})
+	files := need(filepath.Glob(filepath.Join(w.root, ".team", "events.*jsonl")))(b)
+	report(b, "files", figure{what: "... in so many files", unit: "files", ours: float64(len(files))})
+}
+
+// A worker of BenchmarkProcesses is this program again: what it does, in which repository, how often, as whom.
+const workerVariable = "MUSTER_BENCH_WORKER"
+
+func init() {
+	if work := os.Getenv(workerVariable); work != "" {
+		parts := strings.Split(work, " ")
+		n, _ := strconv.Atoi(parts[2])
+		if err := worker(parts[0], parts[1], n, root.Name(parts[3])); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+func worker(what, dir string, n int, name root.Name) error {
+	s, err := file.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx := context.Background()
+	j := journal.New(s.Log())
+	brd := board.New(s, j)
+	post := mailbox.New(s, j, func(context.Context, root.Name) (bool, []root.Name, error) { return true, nil, nil })
+	if what != "mail" { // it knows the board, as who has claimed once does
+		brd.Watch(ctx)
+		if _, _, err := brd.ClaimNext(ctx, board.Claim{Owner: name}); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	for range n {
+		switch what {
+		case "mail":
+			_, err = post.Send(ctx, root.Message{From: name, To: "lead", Content: "The parser is done; its tests are in parse_test.go."})
+		case "claim":
+			var ok bool
+			if _, ok, err = brd.ClaimNext(ctx, board.Claim{Owner: name}); err == nil && !ok {
+				err = fmt.Errorf("nothing is left")
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hand is a worker that waits for its start.
+type hand struct {
+	*exec.Cmd
+	in io.WriteCloser
+}
+
+func (w *world) hand(what string, times int, name string) hand {
+	w.tb.Helper()
+	c := w.command(need(os.Executable())(w.tb))
+	c.Env = append(c.Env, fmt.Sprintf("%s=%s %s %d %s", workerVariable, what, w.root, times, name))
+	c.Stderr = os.Stderr
+	in, out := need(c.StdinPipe())(w.tb), need(c.StdoutPipe())(w.tb)
+	must(w.tb, c.Start())
+	need(bufio.NewReader(out).ReadString('\n'))(w.tb)
+	return hand{c, in}
+}
+
+func (h hand) start() { fmt.Fprintln(h.in) }
+
+// processes is how much of something so many processes do in a second, all together.
+func (w *world) processes(what string, n, each int) float64 {
+	w.tb.Helper()
+	var all []hand
+	for i := range n {
+		all = append(all, w.hand(what, each, fmt.Sprintf("w%d", i)))
+	}
+	began := time.Now()
+	for _, h := range all {
+		h.start()
+	}
+	for _, h := range all {
+		must(w.tb, h.Wait())
+	}
+	return float64(n*each) / time.Since(began).Seconds()
+}
+
+// syncs is how often in a second the disk takes an append of 200 bytes.
+func (w *world) syncs() float64 {
+	f := need(os.OpenFile(filepath.Join(w.base, "probe"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(w.tb)
+	defer f.Close()
+	const n = 300
+	line := make([]byte, 200)
+	start := time.Now()
+	for range n {
+		need(f.Write(line))(w.tb)
+		must(w.tb, f.Sync())
+	}
+	return n / time.Since(start).Seconds()
+}
+
+// BenchmarkProcesses is mails to one box and claims on one board, by processes that know it, beside the disk's own rate.
+func BenchmarkProcesses(b *testing.B) {
+	for _, what := range []string{"mail", "claim"} {
+		for _, n := range []int{1, 2, 8} {
+			const total = 800
+			w := newWorld(b, 1)
+			w.board(total + n)
+			disk := w.syncs()
+			rate := w.processes(what, n, total/n)
+			word := map[bool]string{true: "process", false: "processes"}[n == 1]
+			report(b, fmt.Sprintf("%s-%d", what, n), figure{what: fmt.Sprintf("%ss by %d %s", what, n, word), unit: "a second", ours: rate,
+				beside: disk, is: "fsynced appends of 200 bytes, one process"})
+		}
+	}
+}
+
+// BenchmarkStatusChange is one member's change of status among 10,000, by turns with 10.
+func BenchmarkStatusChange(b *testing.B) {
+	ctx := b.Context()
+	took := map[int]*samples{10: {}, 10_000: {}}
+	crews := map[int]*roster.Roster{}
+	for n := range took {
+		w := newWorld(b, 1)
+		dir := filepath.Join(w.root, ".team", "members")
+		must(b, os.MkdirAll(dir, 0o700))
+		for i := range n {
+			m := root.Member{Name: root.Name(fmt.Sprintf("t%d", i)), Role: "coder", Status: root.Idle}
+			must(b, os.WriteFile(filepath.Join(dir, string(m.Name)+".json"), need(root.Encode(m))(b), 0o600))
+		}
+		unix.Sync()
+		s, j := w.open()
+		crews[n] = roster.New(s, j, "bench")
+		crews[n].Watch(ctx)
+		need(crews[n].List(ctx))(b)
+	}
+	for i := range 100 {
+		for n, r := range crews {
+			start := time.Now()
+			need(r.Update(ctx, "t7", func(m *root.Member) {
+				m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
+			}))(b)
+			took[n].took(start)
+		}
+	}
+	report(b, "change", figure{what: "a member changes its status, among 10,000", unit: "ms", ours: took[10_000].median(),
+		limit: 2 * took[10].median(), beside: took[10].median(), is: "among 10"})
+}
+
+// BenchmarkIdle10000 is 10,000 idle teammates in one process, each after a turn of its own. It takes some minutes.
+func BenchmarkIdle10000(b *testing.B) {
+	const n = 10_000
+	w := newWorld(b, 1)
+	t := &team{world: w, server: serve(b, crew(n)), log: need(os.CreateTemp(b.TempDir(), ""))(b)}
+	w.muster("task", "add", "an open end")
+	w.muster("task", "claim", "1", "--as", "visitor")
+	t.cmd = w.command(muster, "run", "--teammates", strconv.Itoa(n), "wait for tasks")
+	t.cmd.Env = append(append(t.cmd.Env, t.server.env()...), "MUSTER_IDLE_TIMEOUT=0")
+	t.cmd.Stdout, t.cmd.Stderr = t.log, t.log
+	start := time.Now()
+	must(b, t.cmd.Start())
+	b.Cleanup(t.stop)
+	for idle := 0; idle < n; { // seldom: to count is to read the whole journal
+		time.Sleep(2 * time.Second)
+		if idle = t.count(journal.MemberIdle, "t"); time.Since(start) > 15*time.Minute {
+			b.Fatalf("%d of %d are idle", idle, n)
+		}
+	}
+	came := time.Since(start)
+	all := t.rest()
+	report(b, "memory", figure{what: "10,000 idle teammates, with the guard process", unit: "MB", ours: all.memory, limit: 500})
+	report(b, "peak", figure{what: "... while they came, at most", unit: "MB", ours: all.peak})
+	report(b, "came", figure{what: "... until all were idle", unit: "s", ours: came.Seconds()})
+	report(b, "cpu", figure{what: "CPU of 10,000 idle teammates", unit: "ms a second", ours: all.cpu, limit: 10})
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster/internal/board"
+	"muster/internal/damage"
+	"muster/internal/durable"
+	"muster/internal/home"
+	"muster/internal/roster"
+	"muster/internal/view"
+	"muster/internal/worktree"
+)
+
+// repair restores what can be, and says what it did. What it replaces it keeps. The findings after it say what is left.
+func (d *doctor) repair(ctx context.Context, dir home.Dir) {
+	if !hasState(dir) {
+		d.say("repair", "ok", "there is no team here, and nothing to repair", "")
+		return
+	}
+	p, err := d.app.change(ctx)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	defer p.close()
+	hosts, err := p.theRoster(ctx).Hosts(ctx)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	before := len(d.findings)
+	d.sweep(dir)
+	d.mendHosts(ctx, p)
+	d.mendConfig(ctx, p, hosts)
+	d.mendBoard(ctx, p)
+	d.mendLanes(ctx, p, hosts)
+	if len(d.findings) == before {
+		d.say("repair", "ok", "nothing had to be repaired", "")
+	}
+}
+
+// lives is the refusal of what would disturb a living team.
+func (d *doctor) lives(what, why string, hosts []roster.Process) {
+	var pids []string
+	for _, h := range hosts {
+		pids = append(pids, fmt.Sprint(h.PID))
+	}
+	d.say("repair", "broken", fmt.Sprintf("%s: %s; not while the team lives (pid %s)", what, why, strings.Join(pids, ", ")),
+		"stop it (Ctrl-C where it runs), then: "+repairIt)
+}
+
+func (d *doctor) sweep(dir home.Dir) {
+	files := durable.New(durable.OS{})
+	n := 0
+	for _, path := range temporaries(dir) {
+		if err := files.Remove(path); err != nil {
+			d.err("repair", err)
+			return
+		}
+		n++
+	}
+	if n > 0 {
+		d.say("repair", "mended", view.Count(n, "temporary file")+" of killed processes removed: nothing had been promised of them", "")
+	}
+}
+
+func (d *doctor) mendHosts(ctx context.Context, p *place) {
+	slots, err := p.theRoster(ctx).MendHosts(ctx)
+	for _, s := range slots {
+		d.say("repair", "mended", ".team/hosts/"+s+".json written anew; what it was is in .team/"+damage.Table, "")
+	}
+	if err != nil {
+		d.err("repair", err)
+	}
+}
+
+// mendConfig writes config.json anew from the members.
+func (d *doctor) mendConfig(ctx context.Context, p *place, hosts []roster.Process) {
+	path := filepath.Join(p.home.Team(), "config.json")
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	why := readable(path, object)
+	if why == nil {
+		return
+	}
+	if len(hosts) > 0 {
+		d.lives(".team/config.json", "it cannot be read", hosts)
+		return
+	}
+	_ = p.theRoster(ctx).Project(ctx) // fails, and says what is damaged
+	kept := keptAs(p.home, path)
+	err := durable.New(durable.OS{}).Rename(path, kept)
+	if err == nil {
+		err = p.theRoster(ctx).Project(ctx)
+	}
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	d.say("repair", "mended", fmt.Sprintf(".team/config.json written anew from the members; what it was is %s: members that other programs wrote are only there", shortened(p.home, kept)), "")
+}
+
+// keptAs is where a file goes that is replaced.
+func keptAs(dir home.Dir, path string) string {
+	return filepath.Join(dir.Team(), damage.Table, filepath.Base(path)+"."+time.Now().UTC().Format("20060102T150405.000000000Z"))
+}
+
+// mendBoard lets the board make itself whole.
+func (d *doctor) mendBoard(ctx context.Context, p *place) {
+	b, err := p.settling(ctx)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	before, err := tangles(ctx, p)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	meta := filepath.Join(p.home.Tasks(), "meta.json")
+	_, e := os.Stat(meta)
+	damaged := e == nil && readable(meta, as[metaFile]) != nil
+	if err := b.Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
+		d.err("repair", err)
+		return
+	} else if err != nil {
+		d.say("repair", "note", err.Error(), "")
+	}
+	if damaged && readable(meta, as[metaFile]) == nil {
+		d.say("repair", "mended", ".tasks/meta.json written anew from the tasks and the events; what it was is in .team/"+damage.Table, "")
+	}
+	after, err := tangles(ctx, p)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	for _, t := range before {
+		if !slices.Contains(after, t) {
+			d.say("repair", "mended", fmt.Sprintf("task %d, where %s", t.id, t.text), "")
+		}
+	}
+}
+
+// mendLanes finishes or undoes what was cut off, and finds lanes again from git.
+func (d *doctor) mendLanes(ctx context.Context, p *place, hosts []roster.Process) {
+	lanes, err := p.theLanes(ctx)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	before, err := lanes.Inspect(ctx)
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	if len(before) == 0 {
+		return
+	}
+	if len(hosts) > 0 {
+		for _, t := range before {
+			if !t.Busy {
+				d.lives("lane "+string(t.Lane), t.Text, hosts)
+			}
+		}
+		return
+	}
+	after := before
+	if err = lanes.Recover(ctx); err == nil {
+		after, err = lanes.Inspect(ctx)
+	}
+	if err != nil {
+		d.err("repair", err)
+		return
+	}
+	for _, t := range before {
+		switch {
+		case slices.Contains(after, t):
+		case t.Lane == "":
+			d.say("repair", "mended", "the lanes' index written anew from git; what it was is in .team/"+damage.Table, "")
+		default:
+			d.say("repair", "mended", fmt.Sprintf("lane %s, where %s: %s", t.Lane, t.Text, d.became(ctx, lanes, t)), "")
+		}
+	}
+}
+
+// became is what a lane is after its repair.
+func (d *doctor) became(ctx context.Context, lanes *worktree.Lanes, t worktree.Trouble) string {
+	lane, err := lanes.Get(ctx, t.Lane)
+	if err != nil {
+		return "it is gone"
+	}
+	return "it is " + string(lane.Status) + " now"
+}

@@ -1,0 +1,132 @@
+package git_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/git/gittest"
+)
+
+// next is a new commit on top of HEAD, on no branch.
+func next(t *testing.T, r *git.Repo) (head, id string) {
+	t.Helper()
+	head = gittest.Git(t, r.Root(), "rev-parse", "HEAD")
+	return head, gittest.Git(t, r.Root(), "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "next")
+}
+
+// Where a branch is, is told without git: whoever asks at every turn would wait for a process each time.
+func TestABranchIsReadFromItsFile(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, two := next(t, r)
+	for _, b := range []string{"a/loose", "a/packed", "a/both"} {
+		gittest.Git(t, root, "branch", b)
+		if b != "a/loose" {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+	}
+	gittest.Git(t, root, "update-ref", "refs/heads/a/both", two)
+	gittest.Git(t, root, "update-ref", "refs/heads/a/loose", two)
+	t.Setenv("PATH", t.TempDir())
+	for ref, want := range map[string]string{"refs/heads/a/loose": two, "refs/heads/a/packed": head, "refs/heads/a/both": two, "refs/heads/a/none": ""} {
+		if got, err := r.Ref(t.Context(), ref); got != want || err != nil {
+			t.Errorf("%s is at %q (%v), want %q", ref, got, err, want)
+		}
+		if want == "" {
+			continue
+		}
+		if got, err := r.Resolve(t.Context(), ref); got != want || err != nil {
+			t.Errorf("%s names %q (%v), want %q", ref, got, err, want)
+		}
+		if got, err := r.Resolve(t.Context(), want); got != want || err != nil {
+			t.Errorf("%s, at which a branch was, names %q (%v)", want, got, err)
+		}
+	}
+	if got, err := r.Head(t.Context()); got != head || err != nil {
+		t.Errorf("HEAD is %q (%v), want %q", got, err, head)
+	}
+}
+
+func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, two := next(t, r)
+	gittest.Git(t, root, "branch", "real", two)
+	gittest.Git(t, root, "symbolic-ref", "refs/heads/other", "refs/heads/real")
+	gittest.Git(t, root, "tag", "-a", "-m", "a tag", "marked", two)
+	for rev, want := range map[string]string{"refs/heads/other": two, "refs/tags/marked": two, "real": two, "HEAD": head} {
+		if got, err := r.Resolve(t.Context(), rev); got != want || err != nil {
+			t.Errorf("%s names %q (%v), want %q", rev, got, err, want)
+		}
+	}
+	gittest.Git(t, root, "checkout", "-q", "--detach", two)
+	if got, err := r.Head(t.Context()); got != two || err != nil {
+		t.Errorf("a detached HEAD is %q (%v), want %q", got, err, two)
+	}
+	// A file that a crash has emptied is no branch.
+	gittest.Write(t, root, map[string]string{".git/refs/heads/real": ""})
+	if _, err := r.Resolve(t.Context(), "refs/heads/real"); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("an empty ref: %v", err)
+	}
+	if _, err := r.Resolve(t.Context(), strings.Repeat("12", 20)); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("a commit that is not there: %v", err)
+	}
+}
+
+func TestStanding(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	base := t.TempDir()
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
+	lane := func(name string) string {
+		dir := filepath.Join(base, name)
+		gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/"+name, dir)
+		return dir
+	}
+	is := func(what, dir, want string, sure bool) {
+		t.Helper()
+		if head, ok := r.Standing(dir); ok != sure || ok && head != want {
+			t.Errorf("%s: on %q, %v; want %q, %v", what, head, ok, want, sure)
+		}
+	}
+	one, two := lane("one"), lane("two")
+	is("a lane", one, "refs/heads/wt/one", true)
+	is("below its top", filepath.Join(one, ".git"), "", false)
+	is("the main worktree", root, "", false)
+	gittest.Git(t, one, "checkout", "-q", "--detach")
+	is("detached", one, "HEAD", true)
+	gittest.Git(t, one, "checkout", "-q", "wt/one")
+	gittest.Git(t, root, "update-ref", "-d", "refs/heads/wt/one")
+	is("its branch is gone", one, "", false)
+	link := gittest.Read(t, two, ".git")
+	three := lane("three")
+	gittest.Write(t, three, map[string]string{".git": link})
+	is("it says that it is another lane", three, "", false)
+	gittest.Write(t, two, map[string]string{".git": "gitdir: " + filepath.Join(root, ".git") + "\n"})
+	is("it says that it is the main worktree", two, "", false)
+	gittest.Write(t, two, map[string]string{".git": link})
+	is("mended", two, "refs/heads/wt/two", true)
+	gittest.Write(t, root, map[string]string{".git/worktrees/two/config.worktree": "[core]\n\tworktree = /elsewhere\n"})
+	is("it has a config of its own", two, "", false)
+}
+
+// A command that has found its repository hands it on, and git is not asked where it is again.
+func TestAFoundRepositoryIsHandedOn(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	other := gittest.Repo(t, nil)
+	ctx := git.With(git.With(t.Context(), r), nil)
+	t.Setenv("PATH", t.TempDir())
+	if again, err := git.Open(ctx, root); again != r || err != nil {
+		t.Errorf("another one, %v", err)
+	}
+	if _, err := git.Open(ctx, other); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("another repository is opened without git: %v", err)
+	}
+}

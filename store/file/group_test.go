@@ -1,0 +1,126 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/durable/simfs"
+)
+
+// disk is a simulated disk with a repository, on which syncs are counted.
+func disk(t *testing.T, syncs *atomic.Int64) *Store {
+	t.Helper()
+	sim := simfs.New()
+	if err := sim.Mkdir("/r", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenOn(durable.New(simfs.Tap{FS: sim, Ask: func(k simfs.Kind, _ string) error {
+		if k == simfs.Sync {
+			syncs.Add(1)
+		}
+		return nil
+	}}), "/r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// What many goroutines append while the file is locked goes out in one sync, and each one's place is that of its own line.
+func TestAppendsShareASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var syncs atomic.Int64
+		s := disk(t, &syncs)
+		l := logs{s}
+		first, err := l.Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := l.lock(t.Context(), muster.StreamEvents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := syncs.Load()
+		places := make([]muster.Pos, 50)
+		var all sync.WaitGroup
+		for n := range places {
+			all.Go(func() {
+				var err error
+				if places[n], err = l.Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		unlock()
+		all.Wait()
+		if n := syncs.Load() - before; n != 1 {
+			t.Errorf("%d syncs", n)
+		}
+		got := map[muster.Pos]string{}
+		for r, err := range l.Read(t.Context(), muster.StreamEvents, first) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[r.Pos] = string(r.Data)
+		}
+		for n, at := range places {
+			if got[at] != string(line(n)) {
+				t.Errorf("at %d stands %q", at, got[at])
+			}
+		}
+	})
+}
+
+// One whose context ends before the write is not written; the others are, whoever was first.
+func TestOneLeavesAGroup(t *testing.T) {
+	for left := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			var syncs atomic.Int64
+			s := disk(t, &syncs)
+			b, err := s.boxes.box(t.Context(), "alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			unlock, err := b.lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs := make([]error, 3)
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for n := range errs {
+				all.Go(func() {
+					its := t.Context()
+					if n == left {
+						its = ctx
+					}
+					errs[n] = s.Inbox().Put(its, "alice", muster.Message{ID: muster.MessageID(fmt.Sprint("m", n)), From: "bob", Content: strings.Repeat("x", n)})
+				})
+				synctest.Wait()
+			}
+			cancel()
+			synctest.Wait()
+			unlock()
+			all.Wait()
+			mails, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
+			if err != nil || len(mails) != 2 {
+				t.Errorf("when %d leaves, there are %v, %v", left, mails, err)
+			}
+			for n, err := range errs {
+				if n == left && !errors.Is(err, context.Canceled) || n != left && err != nil {
+					t.Errorf("when %d leaves, %d gets %v", left, n, err)
+				}
+			}
+		})
+	}
+}

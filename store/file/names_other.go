@@ -1,0 +1,9 @@
+//go:build !linux
+
+package file
+
+import "muster/internal/durable"
+
+func fileNames(on durable.FS, dir string) ([]string, error) { return namesOf(on, dir) }
+
+func stamps(on durable.FS, dir string, names []string) []stamp { return stampsOf(on, dir, names) }

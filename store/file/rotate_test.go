@@ -1,0 +1,212 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"muster"
+)
+
+// rotating opens a store that rotates early.
+func rotating(t testing.TB, root string, at int64) *Store {
+	s := opened(t, root)
+	s.rotateAt = at
+	return s
+}
+
+func line(n int) []byte {
+	return fmt.Appendf(nil, `{"n":%d,"text":"%s"}`, n, strings.Repeat("x", n%37))
+}
+
+// files are a journal's files, oldest first.
+func files(t testing.TB, s *Store) []stretch {
+	t.Helper()
+	l := logs{s}
+	old, err := l.rotated(filepath.Join(s.dir.Team(), "events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return old
+}
+
+// after is what a stream has after a place.
+func after(t testing.TB, s *Store, at muster.Pos) (data []string, places []muster.Pos) {
+	t.Helper()
+	for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, at) {
+		if err != nil {
+			t.Fatalf("after %d: %v", at, err)
+		}
+		data, places = append(data, string(r.Data)), append(places, r.Pos)
+	}
+	return data, places
+}
+
+// A place that was stored at any moment leads on, however often the file was rotated since, and the tail is found.
+func TestPlacesStayAcrossRotations(t *testing.T) {
+	root := t.TempDir()
+	a, b := rotating(t, root, 300), rotating(t, root, 300)
+	var all []string
+	places := []muster.Pos{0}
+	for n := range 100 {
+		end, err := []*Store{a, b}[n%2].Log().Append(t.Context(), muster.StreamEvents, places[n], line(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, places = append(all, string(line(n))), append(places, end)
+	}
+	if n := len(files(t, a)); n < 10 {
+		t.Fatalf("it was rotated %d times", n)
+	}
+	for n, at := range places {
+		got, ends := after(t, b, at)
+		if !slices.Equal(got, all[n:]) || !slices.Equal(ends, places[n+1:]) {
+			t.Fatalf("after %d: %q at %v", at, got, ends)
+		}
+		if from, err := a.Log().Tail(t.Context(), muster.StreamEvents, 100-n); err != nil || from != at {
+			t.Fatalf("the last %d begin at %d, not %d: %v", 100-n, from, at, err)
+		}
+	}
+}
+
+// What is trimmed is said to be gone; what comes after it, and the places, stay.
+func TestTrimRemovesRotatedFiles(t *testing.T) {
+	s := rotating(t, t.TempDir(), 300)
+	for n := range 60 {
+		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, places := after(t, s, 0)
+	old := files(t, s)
+	for _, f := range old {
+		if err := s.Log().Trim(t.Context(), muster.StreamEvents, muster.Pos(f.to)); err != nil {
+			t.Fatal(err)
+		}
+		first := files(t, s)[0]
+		if last := old[len(old)-1]; first.from != f.to && first != last {
+			t.Fatalf("after a trim at %d it begins at %d", f.to, first.from)
+		}
+		for i, at := range places {
+			if int64(at) >= first.from {
+				if got, _ := after(t, s, at); !slices.Equal(got, all[i+1:]) {
+					t.Fatalf("after %d: %q", at, got)
+				}
+				continue
+			}
+			for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, at) {
+				if !errors.Is(err, muster.ErrTrimmed) {
+					t.Fatalf("%d is trimmed: %v", at, err)
+				}
+			}
+		}
+	}
+	end, err := s.Log().Append(t.Context(), muster.StreamEvents, places[len(places)-1], line(1))
+	if got, _ := after(t, s, places[len(places)-1]); err != nil || end <= places[len(places)-1] || len(got) != 1 {
+		t.Fatal(end, got, err)
+	}
+}
+
+// A line that a program without our lock appends to a file after it was rotated moves no place.
+func TestLateLinesMoveNothing(t *testing.T) {
+	s := rotating(t, t.TempDir(), 200)
+	for n := range 30 {
+		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, places := after(t, s, 0)
+	for _, f := range files(t, s)[1:] {
+		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.WriteString(`{"event":"late"}` + "\n")
+		file.Close()
+	}
+	if got, at := after(t, s, 0); !slices.Equal(got, all) || !slices.Equal(at, places) {
+		t.Fatalf("%q at %v", got, at)
+	}
+}
+
+// Readers that follow while others rotate see everything once and in order.
+func TestRotationLosesNoReader(t *testing.T) {
+	root := t.TempDir()
+	const each = 150
+	var writers sync.WaitGroup
+	for w := range 3 {
+		s := rotating(t, root, 400)
+		writers.Go(func() {
+			for n := range each {
+				if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, fmt.Appendf(nil, `{"w":%d,"n":%d}`, w, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var readers sync.WaitGroup
+	for range 2 {
+		s := rotating(t, root, 400)
+		hints := s.Log().Watch(t.Context(), muster.StreamEvents)
+		readers.Go(func() {
+			next := map[string]int{}
+			var at muster.Pos
+			for seen := 0; seen < 3*each; {
+				for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, at) {
+					if err != nil {
+						t.Errorf("after %d: %v", at, err)
+						return
+					}
+					var w, n int
+					if _, err := fmt.Sscanf(string(r.Data), `{"w":%d,"n":%d}`, &w, &n); err != nil || next[fmt.Sprint(w)] != n {
+						t.Errorf("%s came where %d of that writer should, %v", r.Data, next[fmt.Sprint(w)], err)
+						return
+					}
+					next[fmt.Sprint(w)]++
+					seen++
+					at = r.Pos
+				}
+				if seen < 3*each {
+					<-hints
+				}
+			}
+		})
+	}
+	writers.Wait()
+	readers.Wait()
+}
+
+// Whatever files lie there, a read ends, and its places grow.
+func TestForeignNumbersAreNoFiles(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		root := t.TempDir()
+		s := rotating(t, root, 100)
+		os.MkdirAll(s.dir.Team(), 0o700)
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "01", "-5", "7", "20", "40", "99999999999999999999", "x", ""}), 0, 4).Draw(rt, "names") {
+			os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"), []byte(strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))), 0o600)
+		}
+		end, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(3))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		from, err := s.Log().Tail(t.Context(), muster.StreamEvents, 1)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got, places := after(t, s, from); len(got) != 1 || places[0] != end {
+			rt.Fatalf("%q at %v, appended at %d", got, places, end)
+		}
+		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, 0) {
+			if err != nil && !errors.Is(err, muster.ErrTrimmed) && !errors.Is(err, muster.ErrCorrupt) {
+				rt.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,307 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then reads
+// one file instead of 100,000. It is a cache, safe to delete at any time, and nothing else is ever learned from it than
+// the content of a file whose size, inode, mtime and ctime are still those that it had when it was read; one that was then so
+// young that it could change again without another stamp is not in it.
+//
+// It is not synced. Every part of it carries a checksum, so what a power loss left of it is either what was written or
+// is not used; and it says nothing of a document that the document's own file, which was synced before it had its name, does
+// not say as well.
+//
+// The file: the contents one after the other; the list, in the same order; its length, its checksum, the mark.
+const snapshotMark = "muster snapshot 1\n"
+
+const (
+	trailerSize = 8 + 4 + len(snapshotMark)
+	// window is how much of the contents is read at a time.
+	window = 1 << 20
+	// soonest is how long a snapshot stays before it is written again, however much of it is out of date.
+	soonest = 2 * time.Second
+	// writing is how long one that is being written keeps others from it.
+	writing = 10 * time.Second
+)
+
+// kept is a document in a snapshot.
+type kept struct {
+	key  string
+	file stamp // its size is the content's
+	rev  [16]byte
+	sum  uint32 // of the content
+	at   int64  // where the content is
+}
+
+// snapshot is an open snapshot. Only one goroutine may use it.
+type snapshot struct {
+	file durable.File
+	list []kept // in the order of the contents, which is byKey
+	made time.Time
+	used int // of the documents in it, those that are as they were
+
+	part []byte // what was read last,
+	at   int64  // and where it lies
+}
+
+func (c *cache) snapshotPath() string {
+	return filepath.Join(c.t.s.dir.Team(), "cache", c.t.name+".snapshot")
+}
+
+// openSnapshot opens the table's snapshot; nil when there is none that can be used.
+func (c *cache) openSnapshot() *snapshot {
+	f, err := c.t.s.fs.OpenFile(c.snapshotPath(), os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	s := &snapshot{file: f}
+	if !s.read() {
+		f.Close()
+		return nil
+	}
+	return s
+}
+
+// read reads the list. It reports whether it is whole.
+func (s *snapshot) read() bool {
+	fi, err := s.file.Stat()
+	if err != nil || fi.Size() < int64(trailerSize) {
+		return false
+	}
+	s.made = fi.ModTime()
+	end := make([]byte, trailerSize)
+	if !s.full(end, fi.Size()-int64(trailerSize)) || string(end[12:]) != snapshotMark {
+		return false
+	}
+	length := binary.LittleEndian.Uint64(end)
+	contents := fi.Size() - int64(trailerSize) - int64(length)
+	if length > uint64(fi.Size()) || contents < 0 {
+		return false
+	}
+	list := make([]byte, length)
+	if !s.full(list, contents) || crc32.Checksum(list, castagnoli()) != binary.LittleEndian.Uint32(end[8:]) {
+		return false
+	}
+	text := string(list) // the keys are parts of it
+	at := int64(0)
+	number := func() (n int64) {
+		u, size := binary.Uvarint(list)
+		if size <= 0 {
+			list = nil
+			return 0
+		}
+		list = list[size:]
+		return int64(u)
+	}
+	count := number()
+	if count < 0 || uint64(count) > length {
+		return false
+	}
+	s.list = make([]kept, 0, count)
+	for range count {
+		size := number()
+		if size < 0 || size > int64(len(list)) {
+			return false
+		}
+		start := len(text) - len(list)
+		k := kept{key: text[start : start+int(size)], at: at}
+		list = list[size:]
+		k.file = stamp{size: number(), inode: uint64(number()), mtime: number(), ctime: number()}
+		if len(list) < len(k.rev)+4 || k.file.size < 0 {
+			return false
+		}
+		list = list[copy(k.rev[:], list):]
+		k.sum, list = binary.LittleEndian.Uint32(list), list[4:]
+		at += k.file.size
+		s.list = append(s.list, k)
+	}
+	return len(list) == 0 && at == contents
+}
+
+func (s *snapshot) full(b []byte, at int64) bool {
+	n, err := s.file.ReadAt(b, at)
+	return n == len(b) && (err == nil || err == io.EOF)
+}
+
+// content is a document's content; false when it is not what was written.
+func (s *snapshot) content(k kept) ([]byte, bool) {
+	size := k.file.size
+	if k.at < s.at || k.at+size > s.at+int64(len(s.part)) {
+		last := s.list[len(s.list)-1]
+		// A new one: what was yielded of the last one is its receiver's.
+		s.part, s.at = make([]byte, min(max(window, size), last.at+last.file.size-k.at)), k.at
+		if !s.full(s.part, s.at) {
+			s.part = nil
+			return nil, false
+		}
+	}
+	b := s.part[k.at-s.at:][:size:size]
+	return b, crc32.Checksum(b, castagnoli()) == k.sum
+}
+
+// contentOf is the content of a document at a revision; false when it is not here.
+func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
+	if s == nil {
+		return nil, false
+	}
+	i, ok := slices.BinarySearchFunc(s.list, key, func(k kept, key string) int { return byKey(k.key, key) })
+	if !ok || !s.list[i].is(rev) {
+		return nil, false
+	}
+	return s.content(s.list[i])
+}
+
+func (k kept) is(rev muster.Rev) bool {
+	var text [32]byte
+	hex.Encode(text[:], k.rev[:])
+	return string(text[:]) == string(rev)
+}
+
+func (k kept) revision() muster.Rev { return muster.Rev(hex.EncodeToString(k.rev[:])) }
+
+func (s *snapshot) close() {
+	if s != nil {
+		s.file.Close()
+	}
+}
+
+// restore takes from the snapshot what is still so and returns the keys of all others that are there.
+func (c *cache) restore(s *snapshot, there map[string]bool) (others map[string]bool) {
+	at := make([]int, 0, len(s.list))
+	names := make([]string, 0, len(s.list))
+	for i := range s.list {
+		if there[s.list[i].key] {
+			at, names = append(at, i), append(names, c.t.file(s.list[i].key))
+		}
+	}
+	c.order = make([]marked, 0, len(there))
+	docs := make([]seen, len(at))
+	for n, now := range stamps(c.t.s.fs, c.t.dir, names) {
+		k := &s.list[at[n]]
+		if now == (stamp{}) || now.ctime == 0 || now != k.file || c.docs[k.key] != nil {
+			continue
+		}
+		d := &docs[n]
+		d.rev, d.file = k.revision(), now
+		key := strings.Clone(k.key) // the list is forgotten
+		c.docs[key] = d
+		c.touch(key, d)
+		s.used++
+	}
+	others = make(map[string]bool, len(there)-s.used)
+	for key := range there {
+		if c.docs[key] == nil {
+			others[key] = true
+		}
+	}
+	return others
+}
+
+// save writes a snapshot after a first look that had to read much. What fails here, fails nobody: it is a cache.
+func (c *cache) save(old *snapshot, fresh map[string][]byte) {
+	if len(fresh) < c.t.s.snapshotFrom || 4*len(fresh) < len(c.docs) || old != nil && time.Since(old.made) < soonest && 4*old.used > len(c.docs) {
+		return
+	}
+	docs := make([]string, 0, len(c.docs))
+	for key, d := range c.docs {
+		if d.rev != muster.None && d.bad == nil && d.file.ctime != 0 {
+			docs = append(docs, key)
+		}
+	}
+	on, path := c.t.s.fs, c.snapshotPath()
+	if 2*len(docs) < len(c.docs) || c.t.s.files.Ended() != nil {
+		return // most are too young
+	}
+	if _, err := on.Stat(c.t.s.dir.Team()); err != nil {
+		return // another program's board: nothing of ours is made because it is looked at
+	}
+	dir := filepath.Dir(path)
+	if err := on.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return
+	}
+	if c.beingWritten(dir) {
+		return
+	}
+	slices.SortFunc(docs, byKey)
+	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:12])+".tmp")
+	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	err = errors.Join(c.writeSnapshot(f, docs, old, fresh), f.Close())
+	if err == nil {
+		err = on.Rename(temp, path)
+	}
+	if err != nil {
+		on.Remove(temp)
+	}
+}
+
+// beingWritten reports whether another process is at it. It removes what dead ones left.
+func (c *cache) beingWritten(dir string) bool {
+	names, _ := fileNames(c.t.s.fs, dir)
+	for _, name := range names {
+		if !durable.Temporary(name) {
+			continue
+		}
+		if fi, err := c.t.s.fs.Stat(filepath.Join(dir, name)); err == nil && time.Since(fi.ModTime()).Abs() < writing {
+			return true
+		}
+		c.t.s.fs.Remove(filepath.Join(dir, name))
+	}
+	return false
+}
+
+func (c *cache) writeSnapshot(to io.Writer, keys []string, old *snapshot, fresh map[string][]byte) error {
+	w := bufio.NewWriterSize(to, 1<<18)
+	list := make([]byte, 0, 64*len(keys))
+	var n uint64
+	for _, key := range keys {
+		d := c.docs[key]
+		data, ok := fresh[key]
+		if !ok {
+			data, ok = old.contentOf(key, d.rev)
+		}
+		rev, err := hex.DecodeString(string(d.rev))
+		if !ok || err != nil || int64(len(data)) != d.file.size {
+			continue
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		n++
+		list = binary.AppendUvarint(list, uint64(len(key)))
+		list = append(list, key...)
+		for _, v := range []uint64{uint64(d.file.size), d.file.inode, uint64(d.file.mtime), uint64(d.file.ctime)} {
+			list = binary.AppendUvarint(list, v)
+		}
+		list = append(list, rev...)
+		list = binary.LittleEndian.AppendUint32(list, crc32.Checksum(data, castagnoli()))
+	}
+	list = append(binary.AppendUvarint(nil, n), list...)
+	end := binary.LittleEndian.AppendUint64(nil, uint64(len(list)))
+	end = binary.LittleEndian.AppendUint32(end, crc32.Checksum(list, castagnoli()))
+	_, err := io.Copy(w, io.MultiReader(bytes.NewReader(list), bytes.NewReader(end), strings.NewReader(snapshotMark)))
+	return cmp.Or(err, w.Flush())
+}
+
+// byKey is the order of the documents: numbers by their value.
+func byKey(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

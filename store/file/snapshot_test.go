@@ -1,0 +1,195 @@
+//go:build linux
+
+package file
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"muster"
+)
+
+// snapped is a repository with so many tasks, old enough to be in a snapshot, and what a listing of them must be.
+func snapped(t testing.TB, n int) (root string, want map[string]string) {
+	t.Helper()
+	root, want = t.TempDir(), map[string]string{}
+	for _, dir := range []string{".tasks", ".team"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 1; i <= n; i++ {
+		want[strconv.Itoa(i)] = fmt.Sprintf(`{"n":%d}`, i)
+		write(t, root, i, want[strconv.Itoa(i)])
+	}
+	time.Sleep(racy + 20*time.Millisecond) // the file system's clock is no test's
+	return root, want
+}
+
+func write(t testing.TB, root string, n int, data string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// list is what a process that has just started sees of the tasks, and how many files it did not have to read.
+func list(t testing.TB, root string) (got map[string]string, spared int) {
+	t.Helper()
+	s := opened(t, root)
+	s.snapshotFrom = 2
+	got = map[string]string{}
+	tab := s.Table(muster.TableTasks).(*table)
+	if old := tab.cache.openSnapshot(); old != nil {
+		fresh := &table{s: s, name: tab.name, dir: tab.dir, file: tab.file, key: tab.key}
+		fresh.cache.t = fresh
+		if _, used, err := fresh.cache.scan(nil, true); err == nil && used != nil {
+			spared = used.used
+			used.close()
+		}
+		old.close()
+	}
+	for c, err := range tab.Changes(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if revOf(c.Data) != c.Rev {
+			t.Fatalf("%s: %q is not what its revision says", c.Key, c.Data)
+		}
+		got[c.Key] = string(c.Data)
+	}
+	return got, spared
+}
+
+func snapshotFile(root string) string {
+	return filepath.Join(root, ".team", "cache", "tasks.snapshot")
+}
+
+func wants(t testing.TB, root string, want map[string]string, least int) {
+	t.Helper()
+	got, spared := list(t, root)
+	if !maps.Equal(got, want) {
+		t.Fatalf("%v is listed, not %v", got, want)
+	}
+	if spared != least {
+		t.Fatalf("%d files were not read, not %d", spared, least)
+	}
+}
+
+func TestSnapshotSparesFiles(t *testing.T) {
+	root, want := snapped(t, 20)
+	wants(t, root, want, 0)
+	wants(t, root, want, 20)
+	// One is written in place, one replaced with the same size and times, one goes, one comes.
+	write(t, root, 3, `{"n":0}`)
+	want["3"] = `{"n":0}`
+	path := filepath.Join(root, ".tasks", "task_4.json")
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, 4, `{"n":9}`)
+	if err := os.Chtimes(path, fi.ModTime(), fi.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	want["4"] = `{"n":9}`
+	if err := os.Remove(filepath.Join(root, ".tasks", "task_5.json")); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "5")
+	write(t, root, 21, `{"n":21}`)
+	want["21"] = `{"n":21}`
+	time.Sleep(racy + 20*time.Millisecond) // or they would be read because they are young
+	wants(t, root, want, 17)
+	if err := os.RemoveAll(filepath.Dir(snapshotFile(root))); err != nil { // safe to delete
+		t.Fatal(err)
+	}
+	wants(t, root, want, 0)
+}
+
+// What was just written may change again with the same stamp: it is read again, whatever the snapshot says.
+func TestYoungFilesAreNotInASnapshot(t *testing.T) {
+	root, want := snapped(t, 20)
+	write(t, root, 7, `{"n":1}`)
+	want["7"] = `{"n":1}`
+	wants(t, root, want, 0)
+	write(t, root, 7, `{"n":2}`)
+	want["7"] = `{"n":2}`
+	wants(t, root, want, 19)
+}
+
+// Where another program keeps a board and muster was never at work, looking makes nothing.
+func TestLookingMakesNoTeam(t *testing.T) {
+	root, want := snapped(t, 20)
+	if err := os.Remove(filepath.Join(root, ".team")); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, root, want, 0)
+	if _, err := os.Stat(filepath.Join(root, ".team")); err == nil {
+		t.Error(".team is there")
+	}
+}
+
+// A snapshot that is torn, damaged or another table's changes nothing of what is seen.
+func TestDamagedSnapshots(t *testing.T) {
+	root, want := snapped(t, 12)
+	wants(t, root, want, 0)
+	good, err := os.ReadFile(snapshotFile(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer := t
+	try := func(t rapid.TB, bad []byte) {
+		if err := os.WriteFile(snapshotFile(root), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := list(outer, root); !maps.Equal(got, want) {
+			t.Fatalf("with %d of %d bytes %v is listed", len(bad), len(good), got)
+		}
+	}
+	for n := range good {
+		try(t, good[:n])
+		flipped := append([]byte(nil), good...)
+		flipped[n] ^= 0x55
+		try(t, flipped)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		bad := append([]byte(nil), good...)
+		for range rapid.IntRange(1, 4).Draw(rt, "holes") { // blocks that did not reach the disk
+			from := rapid.IntRange(0, len(bad)-1).Draw(rt, "from")
+			clear(bad[from:min(len(bad), from+rapid.IntRange(1, 300).Draw(rt, "size"))])
+		}
+		try(rt, bad)
+	})
+}
+
+// One that a dead process was writing is removed; a living one's keeps others from it.
+func TestOneWritesASnapshot(t *testing.T) {
+	root, want := snapped(t, 20)
+	dir := filepath.Dir(snapshotFile(root))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	temp := filepath.Join(dir, ".tasks.snapshot.x.tmp")
+	if err := os.WriteFile(temp, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, root, want, 0)
+	wants(t, root, want, 0)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(temp, old, old); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, root, want, 0)
+	wants(t, root, want, 20)
+	if _, err := os.Stat(temp); err == nil {
+		t.Error("what a dead process left is there")
+	}
+}
