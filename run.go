@@ -13,6 +13,7 @@ type Run struct {
 	BaseCheck string  `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
 	StartedAt float64 `json:"started_at"`
 	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
+	Away      float64 `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
 	Extra     Extra   `json:"-"`
 }
 

@@ -24,7 +24,7 @@ const (
 
 // Turns and tools.
 const (
-	TurnStarted = "turn.started" // turn
+	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
 	TurnEnded   = "turn.ended"   // stop, input, output, cache_read, cache_write (tokens), seconds, model
 	ToolStarted = "tool.started" // tool, text: what it does, in a few words
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well

@@ -28,6 +28,12 @@ func (r runs) get(ctx context.Context) (muster.Run, error) {
 	return run, err
 }
 
+// look is get for a start that may be refused: what is damaged is said by the refusal alone, and nothing is written.
+func (r runs) look(ctx context.Context) (muster.Run, error) {
+	run, _, err := runs{table: r.table}.read(ctx)
+	return run, err
+}
+
 func (r runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err error) {
 	doc, err := r.table.Get(ctx, runKey)
 	if errors.Is(err, muster.ErrNotFound) {
@@ -39,8 +45,11 @@ func (r runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err err
 		return run, rev, err
 	}
 	if err != nil {
-		told := r.teller.Tell(ctx, damage.Record{Table: muster.TableTeam, Key: runKey, Rev: doc.Rev,
-			Text: "the run's record (run.json) cannot be read: " + err.Error()})
+		var told error
+		if r.teller != nil {
+			told = r.teller.Tell(ctx, damage.Record{Table: muster.TableTeam, Key: runKey, Rev: doc.Rev,
+				Text: "the run's record (run.json) cannot be read: " + err.Error()})
+		}
 		return run, rev, errors.Join(muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %w", err).
 			WithHint("mend the file, or move it away: muster doctor says what is lost then"), told)
 	}

@@ -94,8 +94,9 @@ func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
 		if err := t.hireLead(ctx, "", host); err != nil {
 			return err
 		}
+		away := t.stopped(ctx, run)
 		if _, err := t.runs.change(ctx, func(r *muster.Run) {
-			r.EndedAt = 0
+			r.EndedAt, r.Away = 0, r.Away+away
 			r.Cap, r.Model = t.config.Teammates, t.config.ModelName
 			if r.Check != t.config.Check || r.Setup != t.config.Setup { // mended: what the old one said counts no more
 				r.Check, r.Setup, r.BaseCheck = t.config.Check, t.config.Setup, ""
@@ -110,6 +111,20 @@ func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
 		_, err := t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: more})
 		return err
 	})
+}
+
+// stopped is for how many seconds the run has stopped, by the journal's last event.
+func (t *Team) stopped(ctx context.Context, run muster.Run) (away float64) {
+	from, err := t.rooms.Journal.Tail(ctx, 1)
+	if err != nil {
+		return 0
+	}
+	for e, err := range t.rooms.Journal.Read(ctx, from) {
+		if err == nil && e.At >= run.StartedAt {
+			away = max(muster.Stamp(time.Now())-e.At, 0)
+		}
+	}
+	return away
 }
 
 // adopt takes over what a stopped run was started with.

@@ -27,7 +27,7 @@ func (t *Team) check(ctx context.Context) (run muster.Run, open []muster.Task, s
 	if err := t.alone(ctx); err != nil {
 		return run, nil, false, err
 	}
-	if run, err = t.runs.get(ctx); err != nil {
+	if run, err = t.runs.look(ctx); err != nil {
 		return run, nil, false, err
 	}
 	all, err := t.rooms.Board.List(ctx)

@@ -235,6 +235,12 @@ func (p *place) fill(ctx context.Context, files *durable.Files, s shelf) error {
 		return err
 	}
 	for _, e := range entries {
+		if e.Name() == "cache" { // of what is put aside; it is made again
+			if err := os.RemoveAll(filepath.Join(p.home.Team(), "cache")); err != nil {
+				return err
+			}
+			continue
+		}
 		if !slices.Contains(stay, e.Name()) {
 			if err := shelve(files, filepath.Join(p.home.Team(), e.Name()), filepath.Join(to, "team", e.Name())); err != nil {
 				return err

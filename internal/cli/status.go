@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,79 +104,43 @@ func (p *place) overview(ctx context.Context) (o view.Overview, err error) {
 		return o, err
 	}
 	o.Mail = len(mail)
-	if err := p.lived(ctx, &o); err != nil {
-		return o, err
-	}
 	from, err := p.journal.Tail(ctx, recent)
 	if err != nil {
 		return o, err
 	}
+	var last []muster.Event
 	for e, err := range p.journal.Read(ctx, from) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return o, err
 		}
 		if err == nil {
 			o.Presence.Apply(e.Event)
+			last = append(last, e.Event)
 		}
 	}
+	lived(&o, last)
 	return o, nil
 }
 
-// lived finds in the whole journal for how long processes of the team have lived in the run, and the turns that
-// members' records do not count yet: a record is written when a status changes. Only the lines that matter are decoded.
-func (p *place) lived(ctx context.Context, o *view.Overview) error {
-	if len(o.Members) == 0 {
-		return nil
-	}
-	resumed, turn := []byte(`"`+journal.RunResumed+`"`), []byte(`"`+journal.TurnStarted+`"`)
-	signs := [][]byte{[]byte(`"event":"run.`), []byte(`"event":"turn.`), []byte(`"event":"tool.`), []byte(`"event":"check.`)}
-	turns := map[muster.Name]int{}
-	var away time.Duration
-	var last []byte // the last line that a living process of the team wrote
-	stamp := func(line []byte) float64 {
-		var e struct {
-			At float64 `json:"ts"`
-		}
-		_ = json.Unmarshal(line, &e) // 0 is before everything
-		return e.At
-	}
-	for r, err := range p.store.Log().Read(ctx, muster.StreamEvents, 0) {
-		if errors.Is(err, muster.ErrCorrupt) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if bytes.Contains(r.Data, turn) {
-			var e muster.Event
-			if json.Unmarshal(r.Data, &e) == nil && e.Kind == journal.TurnStarted {
-				turns[e.Member]++
-			}
-		}
-		if last != nil && bytes.Contains(r.Data, resumed) {
-			if from, to := stamp(last), stamp(r.Data); from >= o.Run.StartedAt && to > from {
-				away += muster.Time(to).Sub(muster.Time(from))
-			}
-		}
-		for _, s := range signs {
-			if bytes.Contains(r.Data, s) {
-				last = append(last[:0], r.Data...)
-				break
-			}
-		}
-	}
+// lived says for how long processes of the team have lived in the run, and counts the turns that members' records do not
+// have yet: a record is written when a status changes. recent are the last events.
+func lived(o *view.Overview, recent []muster.Event) {
 	alive := false
 	for i := range o.Members {
 		m := &o.Members[i]
-		m.Turns = max(m.Turns, turns[m.Name])
 		alive = alive || m.Alive
+		for _, e := range recent {
+			if e.Kind == journal.TurnStarted && e.Member == m.Name {
+				m.Turns = max(m.Turns, int(e.Number("turns")))
+			}
+		}
 	}
 	end := o.Now
-	if at := stamp(last); !alive && at >= o.Run.StartedAt {
-		end = muster.Time(at)
+	if n := len(recent); n > 0 && !alive && recent[n-1].At >= o.Run.StartedAt {
+		end = muster.Time(recent[n-1].At)
 	}
+	away := time.Duration(o.Run.Away * float64(time.Second))
 	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - away
-	return nil
 }
 
 // countLanes counts lanes by status. Where no lane was ever made, git is not asked.

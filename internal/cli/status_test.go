@@ -24,7 +24,7 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 	}
 	defer s.Close()
 	ago := func(d time.Duration) float64 { return muster.Stamp(now.Add(-d)) }
-	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: ago(5 * time.Hour)})
+	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: ago(5 * time.Hour), Away: (4*time.Hour + 48*time.Minute).Seconds()})
 	if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +33,13 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 		ago time.Duration
 		muster.Event
 	}{
-		{9 * time.Hour, at(journal.TurnStarted, "alice", 0, "turn", 1)}, // of the run before
+		{9 * time.Hour, at(journal.TurnStarted, "alice", 0, "turn", 1, "turns", 1)}, // of the run before
 		{8 * time.Hour, at(journal.RunResumed, "lead", 0)},
 		{5 * time.Hour, at(journal.RunStarted, "lead", 0)},
-		{5*time.Hour - 2*time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 1)}, // and is killed
+		{5*time.Hour - 2*time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 1, "turns", 2)}, // and is killed
 		{time.Hour, at(journal.TaskCreated, "alice", 1, "subject", journal.TurnStarted)},
 		{10 * time.Minute, at(journal.RunResumed, "lead", 0)},
-		{5 * time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 2)},
+		{5 * time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 2, "turns", 3)},
 	} {
 		e.Event.At = ago(e.ago)
 		if err := j.Emit(t.Context(), e.Event); err != nil {

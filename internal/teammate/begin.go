@@ -54,7 +54,8 @@ func (m *Member) begin(ctx context.Context) (work bool, err error) {
 }
 
 // take opens the conversation and makes it this process's. A process that hosted the member before may be stopped, not
-// dead: it may have written until now, and does so no more.
+// dead: it may have written until now, and does so no more. This one may be it, too, awake again before it came so far:
+// so the record is asked once more.
 func (m *Member) take(ctx context.Context) (*transcript.Transcript, error) {
 	for try := 1; ; try++ {
 		t, err := transcript.Open(ctx, m.Store.Log(), m.name())
@@ -62,12 +63,21 @@ func (m *Member) take(ctx context.Context) (*transcript.Transcript, error) {
 			return t, err
 		}
 		if err = t.Take(ctx, m.Record.Host); err == nil {
-			return t, nil
+			return t, m.hosted(ctx)
 		}
 		if !errors.Is(err, muster.ErrFenced) || try == 10 {
 			return nil, err
 		}
 	}
+}
+
+// hosted is Fenced when another process hosts the member by now.
+func (m *Member) hosted(ctx context.Context) error {
+	r, err := m.Roster.Get(ctx, m.name())
+	if err == nil && (r.Host != m.Record.Host || r.Epoch != m.Record.Epoch) {
+		return muster.Errorf(muster.Fenced, "%s is hosted by another process now", m.name())
+	}
+	return err
 }
 
 // openingMark notes in the transcript that the first words were said: the goal of this run to the lead, the prompt of

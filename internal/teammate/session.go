@@ -20,9 +20,9 @@ func (m *Member) Request(ctx context.Context) (llm.Request, error) {
 	m.phase.turns++
 	m.turns++
 	m.phase.asked = time.Now()
-	turn, specs := m.phase.turns, m.phase.specs
+	turn, all, specs := m.phase.turns, m.turns, m.phase.specs
 	m.mu.Unlock()
-	m.event(ctx, journal.TurnStarted, map[string]any{"turn": turn})
+	m.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": all})
 	system := prompt.Teammate(m.name(), m.Record.Role, m.Team)
 	if m.lead() {
 		system = prompt.Lead(m.Team)

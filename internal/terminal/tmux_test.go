@@ -254,8 +254,10 @@ func TestSuspending(t *testing.T) {
 func TestClearingTheScreen(t *testing.T) {
 	m := start(t)
 	m.Keys("/print 5", "Enter")
-	m.Wait(`event 5 of 5\n`)
-	m.Keys("typed", "C-l")
+	m.Wait(`event 5 of 5\nalice  working  task 2\nbob    idle\n> $`)
+	m.Keys("typed")
+	m.Wait(`\n> typed$`)
+	m.Keys("C-l")
 	m.Wait(`^\nalice  working  task 2\nbob    idle\n> typed$`)
 	m.Keys("M-Enter", "C-j", "C-c", "/print 2", "Enter")
 	m.Wait(`^\n> /print 2\nevent 1 of 2\nevent 2 of 2\nalice  working  task 2\nbob    idle\n> $`)

@@ -136,7 +136,7 @@ func (r *rooms) attend(ctx context.Context, all *roster.Roster, me muster.HostID
 	}
 	h := here[m.Name]
 	if h == nil || h.epoch != m.Epoch {
-		if h, err = r.enter(ctx, m); err != nil || h == nil {
+		if h, err = r.enter(ctx, all, m); err != nil || h == nil {
 			return err
 		}
 		here[m.Name] = h
@@ -165,7 +165,7 @@ func (r *rooms) attend(ctx context.Context, all *roster.Roster, me muster.HostID
 
 // enter opens a member's conversation and says in it who hosts it from now on: what an earlier host still writes is
 // refused after that. Nil: somebody wrote meanwhile, and it is tried again.
-func (r *rooms) enter(ctx context.Context, m muster.Member) (*hosted, error) {
+func (r *rooms) enter(ctx context.Context, all *roster.Roster, m muster.Member) (*hosted, error) {
 	t, err := transcript.Open(ctx, r.store.Log(), m.Name)
 	if err != nil {
 		return nil, err
@@ -175,6 +175,9 @@ func (r *rooms) enter(ctx context.Context, m muster.Member) (*hosted, error) {
 			return nil, nil
 		}
 		return nil, err
+	}
+	if now, err := all.Get(ctx, m.Name); err != nil || now.Epoch != m.Epoch {
+		return nil, err // another process took it over before we said so
 	}
 	h := &hosted{t: t, epoch: m.Epoch}
 	for e, err := range transcript.Read(ctx, r.store.Log(), m.Name, 0) {
@@ -218,7 +221,7 @@ func (a *arena) checkHosts(ctx context.Context, r *rooms, members, turns int) er
 			switch {
 			case e.Kind == transcript.KindMark && at > epoch:
 				epoch = at
-			case at < epoch:
+			case e.Kind == transcript.KindUser && at < epoch:
 				a.fail(&a.row.Doubled, "a host of epoch %d wrote into the conversation of %s after epoch %d had begun", at, name, epoch)
 			}
 			if e.Kind == transcript.KindUser {

@@ -59,8 +59,8 @@ func Start(t *testing.T, dir string, env []string) *Screen {
 	if err := os.WriteFile(filepath.Join(at, "rc"), []byte("PS1='$ '\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pid := ""
 	t.Cleanup(func() {
-		pid := strings.TrimSpace(s.Tmux("display-message", "-p", "#{pid}"))
 		_ = s.command("kill-server").Run()
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if n, err := strconv.Atoi(pid); err != nil || syscall.Kill(n, 0) != nil {
@@ -70,6 +70,7 @@ func Start(t *testing.T, dir string, env []string) *Screen {
 		_ = os.RemoveAll(at)
 	})
 	s.Tmux("new-session", "-d", "-c", dir, "-x", "80", "-y", "24", "exec sh -i")
+	pid = strings.TrimSpace(s.Tmux("display-message", "-p", "#{pid}"))
 	s.Wait(`\$ $`)
 	return s
 }
