@@ -28,7 +28,6 @@ const patience = 20 * time.Second
 // shell starts a terminal.
 func shell(t *testing.T) *tmux {
 	t.Helper()
-	t.Parallel()
 	me, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
