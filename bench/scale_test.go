@@ -5,6 +5,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,9 @@ import (
 	"muster/journal"
 	"muster/store/file"
 )
+
+// crowd asks for the benchmark that no one waits for.
+var crowd = flag.Bool("crowd", false, "measure 10,000 idle teammates, too")
 
 // large is the board of these benchmarks.
 const large = 100_000
@@ -371,6 +375,9 @@ func BenchmarkStatusChange(b *testing.B) {
 
 // BenchmarkIdle10000 is 10,000 idle teammates in one process, each after a turn of its own. It takes some minutes.
 func BenchmarkIdle10000(b *testing.B) {
+	if !*crowd {
+		b.Skip("takes over five minutes: go test ./bench -run '^$' -bench Idle10000 -crowd -timeout 30m")
+	}
 	const n = 10_000
 	w := newWorld(b, 1)
 	t := &team{world: w, server: serve(b, crew(n)), log: need(os.CreateTemp(b.TempDir(), ""))(b)}

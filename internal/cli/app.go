@@ -36,6 +36,7 @@ type App struct {
 	Start Start
 	Demo  Demo
 
+	brief   bool     // the process ends with this command
 	on      *drawing // what stands behind Stdout where it is no terminal itself
 	dir     string   // -C
 	json    bool
@@ -52,7 +53,7 @@ func Main() int {
 	cobra.EnableCommandSorting = false // the help has them in the order in which people need them
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	a := &App{Args: os.Args[1:], Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
+	a := &App{Args: os.Args[1:], Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, brief: true}
 	a.wire()
 	return a.Run(ctx)
 }
