@@ -68,7 +68,8 @@ func landings(ctx context.Context, a *arena) error {
 // arms are what the lives of the workers are armed with, one after the other: every point of a landing and of a lane,
 // as often as there are tasks for it, and between them stops just before the target moves.
 func (a *arena) arms(tasks int) (all []string) {
-	for len(all) < tasks {
+	want := tasks * 3 / 2 // some are armed with what a life does not pass
+	for len(all) < want {
 		var round []string
 		for _, p := range pointsOf("landing.", "lane.", "lanes.", "tasks.put.") {
 			round = append(round, "kill:"+p)
@@ -79,7 +80,7 @@ func (a *arena) arms(tasks int) (all []string) {
 		a.dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
 	}
-	return all[:tasks*3/2]
+	return all[:want]
 }
 
 // ground is what a landing stands on.
