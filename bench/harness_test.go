@@ -82,7 +82,8 @@ func TestHarness(t *testing.T) {
 	s := serve(t, turns(n))
 	for program, args := range map[string][]string{muster: {"run", "--teammates", "0", "call true"}, bare: {"call true"}} {
 		r := newWorld(t, 3).measure(s, n, program, args...)
-		if r.first <= 0 || r.gap <= 0 || r.cpu <= 0 || r.peak <= 1 || r.size <= 0 || (r.guard > 0) != (program == muster) {
+		// A gap of bare's can be under 0: its next request may come before the stand-in notes that the reply has left.
+		if r.first <= 0 || r.gap == 0 || r.cpu <= 0 || r.peak <= 1 || r.size <= 0 || (r.guard > 0) != (program == muster) {
 			t.Errorf("%s: %+v", program, r)
 		}
 	}
