@@ -42,12 +42,12 @@ type Board struct {
 
 	follow   sync.Mutex // guards what is below
 	handlers map[muster.Effect]func(context.Context, muster.Task) error
-	running  map[errand]bool
+	running  map[settling]bool
 	revoke   func(context.Context, muster.Task) error // nil: nobody here can
 }
 
-// errand is an effect of a task that this process is settling.
-type errand struct {
+// settling is an effect of a task that this process is settling.
+type settling struct {
 	id muster.TaskID
 	e  muster.Effect
 }
@@ -57,7 +57,7 @@ func New(s muster.Store, j *journal.Journal) *Board {
 	return &Board{
 		tasks: s.Table(muster.TableTasks), kept: s.Table(damage.Table), log: s.Log(), journal: j, teller: damage.New(s.Log(), s.Inbox(), j),
 		ix: newIndex(), settle: make(chan struct{}, 1),
-		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[errand]bool{},
+		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[settling]bool{},
 	}
 }
 

@@ -336,7 +336,7 @@ func (b *Board) begin(t muster.Task) (mine []muster.Effect) {
 	b.follow.Lock()
 	defer b.follow.Unlock()
 	for _, e := range t.Effects {
-		if job := (errand{t.ID, e}); !b.running[job] {
+		if job := (settling{t.ID, e}); !b.running[job] {
 			b.running[job] = true
 			mine = append(mine, e)
 		}
@@ -348,7 +348,7 @@ func (b *Board) finish(id muster.TaskID, mine []muster.Effect) {
 	b.follow.Lock()
 	defer b.follow.Unlock()
 	for _, e := range mine {
-		delete(b.running, errand{id, e})
+		delete(b.running, settling{id, e})
 	}
 }
 

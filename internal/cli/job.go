@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -190,10 +189,8 @@ func (p *place) stopped(ctx context.Context, j Job) (run muster.Run, ok bool, er
 	if run, err = p.run(ctx); err != nil || run.StartedAt == 0 || j.Resume {
 		return run, err == nil && run.StartedAt > 0, err
 	}
-	tasks, err := p.theBoard().List(ctx)
-	return run, slices.ContainsFunc(tasks, func(t muster.Task) bool {
-		return t.Open() && (run.EndedAt == 0 || t.CreatedAt <= run.EndedAt)
-	}), err
+	_, ok, err = p.left(ctx)
+	return run, ok, err
 }
 
 // goOn makes the settings those of the run that goes on, but for what the command line gives: a run keeps the model it

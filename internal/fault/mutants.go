@@ -10,16 +10,15 @@ import (
 // Mutant is a protection that is switched off.
 type Mutant uint32
 
-// The mutants. Each is asked for at one place in the code.
+// The mutants. Each is asked for at one place in the code. That nothing is synced shows in no kill: internal/durable/simfs has that one.
 const (
 	NoLock      Mutant = 1 << iota // Lock excludes nobody
-	NoSync                         // nothing is synced
 	NoFence                        // an old claim counts as the present one
 	NoTail                         // the rest of a write that did not come to its end is taken for a whole line
 	NoRecompare                    // a document is compared before its new content is staged, not again before it is renamed
 )
 
-var names = map[Mutant]string{NoLock: "no-lock", NoSync: "no-sync", NoFence: "no-fence", NoTail: "no-tail-repair", NoRecompare: "no-second-compare"}
+var names = map[Mutant]string{NoLock: "no-lock", NoFence: "no-fence", NoTail: "no-tail-repair", NoRecompare: "no-second-compare"}
 
 func (m Mutant) String() string { return names[m] }
 

@@ -102,9 +102,3 @@ func line(path string) string {
 	}
 	return text
 }
-
-// Linked reports whether there may be other worktrees than the main one.
-func (r *Repo) Linked() bool {
-	all, err := os.ReadDir(filepath.Join(r.common, "worktrees"))
-	return len(all) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)
-}
