@@ -12,6 +12,9 @@ import (
 // Extra holds the fields of a document that its struct does not know. They survive a rewrite.
 type Extra map[string]json.RawMessage
 
+// Unmarked is a text without the byte order mark that editors on Windows write before it.
+func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+
 // Encode writes a document as the state files have it: indented by two, no HTML escapes, a newline at its end.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer

@@ -54,7 +54,8 @@ type Change struct {
 	Mark Mark
 }
 
-// Pos is a place in a stream: what comes after it is unread. Zero is the beginning.
+// Pos is a place in a stream: what comes after it is unread. Zero is the beginning of what
+// is left of the stream.
 // It grows along the stream; it may be stored (cursors, Last-Event-ID).
 type Pos uint64
 
@@ -73,7 +74,7 @@ type Log interface {
 	// On nil all are durable; a crash may leave the first few. Errors: ErrStale.
 	Append(ctx context.Context, stream string, at Pos, recs ...[]byte) (Pos, error)
 	// Read yields the records after the place, up to the end as it is now.
-	// ErrCorrupt concerns that record alone and the sequence goes on. Errors: ErrTrimmed.
+	// ErrCorrupt concerns that record alone and the sequence goes on. Errors: ErrTrimmed, not for zero.
 	Read(ctx context.Context, stream string, after Pos) iter.Seq2[Record, error]
 	// Tail returns the place that has the last n records after it; n = 0: the end.
 	Tail(ctx context.Context, stream string, n int) (Pos, error)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -151,11 +153,16 @@ func (d *doctor) directories(dir home.Dir, common string) {
 			continue
 		}
 		f, err := os.CreateTemp(path, ".muster-doctor-")
-		if err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		if err == nil { // an empty file has room on a full disk
+			_, err = f.Write(make([]byte, 64<<10))
+			err = errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
 		}
 		if err != nil {
-			d.say("writing", "broken", "nothing can be written in "+path+": "+err.Error(), "make it writable for you")
+			fix := "make it writable for you"
+			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+				fix = "free some space; a team that runs goes on when there is room"
+			}
+			d.say("writing", "broken", "nothing can be written in "+path+": "+err.Error(), fix)
 			fine = false
 		}
 	}

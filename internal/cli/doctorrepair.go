@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,31 +82,44 @@ func (d *doctor) mendHosts(ctx context.Context, p *place) {
 	}
 }
 
-// mendConfig writes config.json anew from the members.
+// mendConfig writes config.json anew from the members: when it cannot be read, and when a repair was killed after it had put the
+// damaged one aside.
 func (d *doctor) mendConfig(ctx context.Context, p *place, hosts []roster.Process) {
 	path := filepath.Join(p.home.Team(), "config.json")
-	if _, err := os.Stat(path); err != nil {
-		return
-	}
-	why := readable(path, object)
-	if why == nil {
+	_, err := os.Stat(path)
+	missing := errors.Is(err, os.ErrNotExist)
+	kept := keptBefore(p.home, path)
+	if missing && kept == "" || !missing && readable(path, object) == nil {
 		return
 	}
 	if len(hosts) > 0 {
-		d.lives(".team/config.json", "it cannot be read", hosts)
+		if !missing { // a living team writes it
+			d.lives(".team/config.json", "it cannot be read", hosts)
+		}
 		return
 	}
-	_ = p.theRoster(ctx).Project(ctx) // fails, and says what is damaged
-	kept := keptAs(p.home, path)
-	err := durable.New(durable.OS{}).Rename(path, kept)
-	if err == nil {
-		err = p.theRoster(ctx).Project(ctx)
+	if !missing {
+		_ = p.theRoster(ctx).Project(ctx) // fails, and says what is damaged
+		kept = keptAs(p.home, path)
+		if err := durable.New(durable.OS{}).Rename(path, kept); err != nil {
+			d.err("repair", err)
+			return
+		}
 	}
-	if err != nil {
+	if err := p.theRoster(ctx).Project(ctx); err != nil {
 		d.err("repair", err)
 		return
 	}
 	d.say("repair", "mended", fmt.Sprintf(".team/config.json written anew from the members; what it was is %s: members that other programs wrote are only there", shortened(p.home, kept)), "")
+}
+
+// keptBefore is where a file went that was replaced last; "": none was.
+func keptBefore(dir home.Dir, path string) string {
+	all, err := filepath.Glob(filepath.Join(dir.Team(), damage.Table, filepath.Base(path)+".*"))
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	return slices.Max(all) // the names have the time
 }
 
 // keptAs is where a file goes that is replaced.
@@ -155,6 +169,11 @@ func (d *doctor) mendLanes(ctx context.Context, p *place, hosts []roster.Process
 	if err != nil {
 		d.err("repair", err)
 		return
+	}
+	if removed, err := lanes.ClearOutside(); err == nil {
+		for _, dir := range removed {
+			d.say("repair", "mended", "removed "+dir+", which a killed check left", "")
+		}
 	}
 	before, err := lanes.Inspect(ctx)
 	if err != nil {

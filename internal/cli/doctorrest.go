@@ -134,7 +134,7 @@ func (d *doctor) aside(dir home.Dir) {
 		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"), filepath.Join(dir.Worktrees(), "*.torn"), filepath.Join(dir.Transcripts(), "*", "*.torn")} {
 		files, _ := filepath.Glob(pattern) // the patterns are ours
 		for _, path := range files {
-			if data, err := os.ReadFile(path); err == nil && len(data) > 0 {
+			if data, _, err := durable.New(durable.OS{}).ReadFile(path); err == nil && len(data) > 0 {
 				n := bytes.Count(data, []byte("\n"))
 				was := "was"
 				if n > 1 {

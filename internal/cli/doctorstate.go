@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/damage"
+	"muster/internal/durable"
 	"muster/internal/home"
 	"muster/internal/roster"
 	"muster/internal/view"
@@ -67,7 +68,10 @@ func (d *doctor) state(ctx context.Context, dir home.Dir) {
 				bad++
 				short := shortened(dir, path)
 				fix := repairIt + "  (it is kept, and written anew)"
-				if k.lost != "" {
+				switch {
+				case errors.Is(err, os.ErrPermission):
+					fix = "it belongs to another user: make it yours (chown, as root)"
+				case k.lost != "":
 					fix = fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", short, k.lost)
 				}
 				d.say("state", "broken", fmt.Sprintf("%s cannot be read: %v; everything else goes on", short, err), fix)
@@ -93,15 +97,18 @@ func readable(path string, read func([]byte) error) error {
 }
 
 func readOnce(path string, read func([]byte) error) error {
-	data, err := os.ReadFile(path)
+	data, _, err := durable.New(durable.OS{}).ReadFile(path)
 	if err != nil {
+		if p, is := errors.AsType[*os.PathError](err); is {
+			err = p.Err
+		}
 		return err
 	}
 	if !utf8.Valid(data) {
 		line := 1 + strings.Count(string(data[:invalidAt(data)]), "\n")
 		return fmt.Errorf("line %d is not UTF-8", line)
 	}
-	return read(data)
+	return read(muster.Unmarked(data))
 }
 
 // invalidAt is the place of the first byte that is not UTF-8.

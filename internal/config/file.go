@@ -24,6 +24,7 @@ func (l *loader) file(path, name, source string, may func(Setting, string) error
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", name, err)
 	}
+	data = muster.Unmarked(data)
 	if at := invalid(data); at > 0 {
 		return muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, at)
 	}

@@ -164,3 +164,48 @@ func TestHalfWrittenIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// What has been read again, or looked at once more, is not waited for and read another time.
+func TestDoubtEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New()
+		table := s.Table("members")
+		for _, key := range []string{"alice", "bob"} {
+			if _, err := table.Put(t.Context(), key, []byte(`{}`), muster.None); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := damage.Watch{Name: "members", Table: table}
+		var read []string
+		again := func() time.Duration {
+			read = nil
+			began := time.Now()
+			err := w.Again(t.Context(), func(d muster.Doc) error {
+				read = append(read, d.Key)
+				return muster.Errorf(muster.Corrupt, "no member")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		w.Saw("alice", false)
+		w.Saw("bob", false)
+		w.Saw("bob", true)
+		if took := again(); took != damage.HalfWritten || len(read) != 1 || read[0] != "alice" {
+			t.Errorf("%v were read again after %v, want alice after %v", read, took, damage.HalfWritten)
+		}
+		if took := again(); took != 0 || len(read) != 0 {
+			t.Errorf("%v were read once more after %v", read, took)
+		}
+		// What can be read now is not spoken of.
+		w.Saw("alice", true)
+		teller := damage.New(s.Log(), s.Inbox(), journal.New(s.Log()))
+		if err := w.Say(t.Context(), teller); err != nil {
+			t.Fatal(err)
+		}
+		if events, _ := look(t, s); len(events) != 0 {
+			t.Errorf("said of what can be read: %q", events)
+		}
+	})
+}

@@ -56,6 +56,13 @@ func (w *Watch) Again(ctx context.Context, take func(muster.Doc) error) error {
 	})
 }
 
+// Bad are the keys of the documents that cannot be read, after a second look.
+func (w *Watch) Bad() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.bad))
+}
+
 // Say tells what cannot be read. It costs nothing while there is nothing.
 func (w *Watch) Say(ctx context.Context, t *Teller) error {
 	w.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"muster"
+	"muster/internal/fault"
 )
 
 // Files writes the state files of one process. After a failed sync every later write fails with Unavailable: what the
@@ -65,6 +66,7 @@ func (f *Files) MakeDir(dir string) error {
 
 func (f *Files) makeDir(dir string) error {
 	up := filepath.Dir(dir)
+	fault.Point("directory.begin")
 	err := f.fs.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && up != dir {
 		if err := f.makeDir(up); err != nil {
@@ -82,6 +84,8 @@ func (f *Files) makeDir(dir string) error {
 	if err != nil {
 		return failed(up, err)
 	}
+	fault.Point("directory.made")
+	defer fault.Point("directory.end")
 	if err := f.syncDir(up); err != nil {
 		return err
 	}
@@ -128,6 +132,9 @@ func failed(path string, err error) error {
 	}
 	dir := filepath.Dir(path)
 	switch why := reason(err); {
+	case errors.Is(err, ErrNoFile) || errors.Is(err, syscall.EISDIR):
+		return muster.Errorf(muster.Unavailable, "%s is in the way where muster needs a file (%w)", path, why).
+			WithHint("move it away")
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
 		return muster.Errorf(muster.Unavailable, "muster cannot write in %s (%w)", dir, why).
 			WithHint("make that directory writable for you, or work in another clone of the repository")
@@ -144,6 +151,22 @@ func failed(path string, err error) error {
 		return muster.Errorf(muster.Unavailable, "%s cannot be written (%w)", path, why).
 			WithHint("check the disk, then go on with: muster resume")
 	}
+}
+
+// Unreadable is the error for a file that could not be read. What concerns it alone is Corrupt, and says what to do; but where
+// its whole directory is closed to us, and for all that else can happen, it is Unavailable.
+func Unreadable(on FS, path string, err error) error {
+	switch why := reason(err); {
+	case !Alone(err):
+		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", path, why)
+	case !errors.Is(err, fs.ErrPermission):
+		return muster.Errorf(muster.Corrupt, "%s cannot be read: %w; move it away", path, why)
+	}
+	if _, err := on.Stat(filepath.Dir(path) + string(filepath.Separator) + "."); errors.Is(err, fs.ErrPermission) {
+		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", filepath.Dir(path), reason(err)).
+			WithHint("make it yours: chown -R, as root")
+	}
+	return muster.Errorf(muster.Corrupt, "%s cannot be read: %w; it belongs to another user: make it yours (chown, as root)", path, reason(err))
 }
 
 // reason is what the system said, without the path and the call around it.

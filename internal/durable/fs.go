@@ -58,20 +58,28 @@ type Locked interface {
 // ErrLocked is TryLock's error when somebody else has the lock.
 var ErrLocked = errors.New("locked")
 
+// ErrNoFile is the error for a name that a directory, a pipe, a socket or a device has.
+var ErrNoFile = errors.New("it is a directory, a pipe or a device, and no file")
+
+// Alone reports whether what failed concerns that one file: it is another user's, or is none. Those beside it are read.
+func Alone(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrNoFile) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ELOOP)
+}
+
 // OS is the real file system.
 type OS struct{}
 
-// OpenFile opens a file, close-on-exec.
+// OpenFile opens a file, close-on-exec, and waits for nobody. Errors: ErrNoFile.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag, perm)
+	f, err := open(name, flag, perm)
 	if err != nil {
 		return nil, err // not a nil *os.File in an interface
 	}
 	return f, nil
 }
 
-// Mkdir makes a directory.
-func (OS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+// Mkdir makes a directory. What root makes, as every file, belongs to the owner of the directory in which it lies.
+func (OS) Mkdir(name string, perm fs.FileMode) error { return makeDir(name, perm) }
 
 // ReadDir lists a directory by name.
 func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
@@ -116,7 +124,7 @@ func (OS) TryLock(name string, how LockMode) (Locked, error) {
 	if how == Shared {
 		flag = os.O_RDONLY
 	}
-	f, err := os.OpenFile(name, flag, 0o600)
+	f, err := open(name, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}

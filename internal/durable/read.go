@@ -26,6 +26,9 @@ func readOpened(on FS, name string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if !fi.Mode().IsRegular() {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}
+	}
 	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
 	_, err = b.ReadFrom(file)
 	return b.Bytes(), fi, err

@@ -12,7 +12,10 @@ import (
 // readFile opens, describes, reads and closes a file. An os.File would ask besides whether it can be polled, and read
 // once more for the end, which a plain file shows by giving less than was asked for.
 func readFile(name string) ([]byte, fs.FileInfo, error) {
-	fd, err := retried(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := retried(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
+	if err == unix.ENXIO { // a socket
+		err = ErrNoFile
+	}
 	if err != nil {
 		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -21,7 +24,9 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 	if _, err := retried(func() (int, error) { return 0, syscall.Fstat(fd, &fi.st) }); err != nil {
 		return nil, nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	plain := fi.st.Mode&syscall.S_IFMT == syscall.S_IFREG
+	if fi.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}
+	}
 	data := make([]byte, 0, max(fi.st.Size, 0)+1)
 	for {
 		if len(data) == cap(data) {
@@ -33,18 +38,8 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 			return nil, nil, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
 		data = data[:len(data)+n]
-		if n == 0 || plain && n < asked && int64(len(data)) == fi.st.Size {
+		if n == 0 || n < asked && int64(len(data)) == fi.st.Size {
 			return data, fi, nil
-		}
-	}
-}
-
-// retried does a call again while a signal interrupts it.
-func retried(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if err != unix.EINTR {
-			return n, err
 		}
 	}
 }
@@ -61,14 +56,4 @@ func (d *described) ModTime() time.Time { return time.Unix(d.st.Mtim.Unix()) }
 func (d *described) IsDir() bool        { return d.Mode().IsDir() }
 func (d *described) Sys() any           { return &d.st }
 
-func (d *described) Mode() fs.FileMode {
-	mode := fs.FileMode(d.st.Mode & 0o777)
-	switch d.st.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
-	case syscall.S_IFDIR:
-		mode |= fs.ModeDir
-	default:
-		mode |= fs.ModeIrregular
-	}
-	return mode
-}
+func (d *described) Mode() fs.FileMode { return fs.FileMode(d.st.Mode & 0o777) }

@@ -65,6 +65,7 @@ func Load(path string) (*Script, error) {
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
 func parse(file string, data []byte) (*Script, error) {
+	data = muster.Unmarked(data)
 	r := &reader{file: file, groups: map[string]bool{}}
 	if at := invalid(data); at > 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", file, at)

@@ -35,6 +35,7 @@ type cache struct {
 
 // seen is one document as it was last seen.
 type seen struct {
+	key  string
 	rev  muster.Rev // None: deleted
 	file stamp
 	mark muster.Mark // of its last change
@@ -109,17 +110,18 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 				if it.rev == muster.None && listing {
 					continue
 				}
-				data, ok := fresh[it.key]
+				key := it.d.key
+				data, ok := fresh[key]
 				if !ok && old != nil && it.bad == nil {
-					data, ok = old.contentOf(it.key, it.rev)
+					data, ok = old.contentOf(key, it.rev)
 				}
 				if !ok && it.rev != muster.None && it.bad == nil {
-					if data, ok = t.cache.read(it.key, it.rev); !ok {
+					if data, ok = t.cache.read(it.d, it.rev); !ok {
 						again = true // it changed just now: it comes once more, after all others
 						continue
 					}
 				}
-				c := muster.Change{Doc: muster.Doc{Key: it.key, Rev: it.rev, Data: data}, Mark: it.mark}
+				c := muster.Change{Doc: muster.Doc{Key: key, Rev: it.rev, Data: data}, Mark: it.mark}
 				if !yield(c, it.bad) {
 					return
 				}
@@ -133,14 +135,16 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 
 // marked is a change of a document.
 type marked struct {
-	key  string
+	d    *seen
 	mark muster.Mark
 }
 
-// item is one document of a look.
+// item is one document of a look, as it was then: of d only the key is the same for ever.
 type item struct {
-	key string
-	seen
+	d    *seen
+	rev  muster.Rev
+	mark muster.Mark
+	bad  error
 }
 
 // look finds out what changed, and returns what did after since in the order of the marks, with the contents that it
@@ -158,13 +162,15 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 			c.note("")
 		}
 	}()
-	if first {
+	switch {
+	case first:
 		c.docs = map[string]*seen{}
+		keys, old, err = c.first()
+	case all:
+		keys, err = c.scan(keys)
 	}
-	if all {
-		if keys, old, err = c.scan(keys, first); err != nil {
-			return nil, old, nil, err
-		}
+	if err != nil {
+		return nil, old, nil, err
 	}
 	fresh = map[string][]byte{}
 	if err := c.examine(ctx, keys, fresh); err != nil {
@@ -187,59 +193,43 @@ func (c *cache) after(since muster.Mark) []item {
 	}
 	list := make([]item, 0, len(c.order)-at)
 	for _, x := range c.order[at:] {
-		if d := c.docs[x.key]; d.mark == x.mark {
-			list = append(list, item{x.key, *d})
+		if d := x.d; d.mark == x.mark {
+			list = append(list, item{d, d.rev, d.mark, d.bad})
 		}
 	}
 	return list
 }
 
 // touch gives a document the next mark.
-func (c *cache) touch(key string, d *seen) {
+func (c *cache) touch(d *seen) {
 	c.mark++
 	d.mark = c.mark
-	c.order = append(c.order, marked{key, c.mark})
+	c.order = append(c.order, marked{d, c.mark})
 	if len(c.order) > 2*len(c.docs)+many {
-		c.order = slices.DeleteFunc(c.order, func(x marked) bool { return c.docs[x.key].mark != x.mark })
+		c.order = slices.DeleteFunc(c.order, func(x marked) bool { return x.d.mark != x.mark })
 	}
 }
 
-// scan adds to named every document whose file's stamp is not the one seen; at the first look, not the one of the
-// snapshot that it returns.
-func (c *cache) scan(named map[string]bool, first bool) (map[string]bool, *snapshot, error) {
-	names, err := fileNames(c.t.s.fs, c.t.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return named, nil, muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.t.dir, err)
+// scan adds to named every document whose file's stamp is not the one seen.
+func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
+	list, err := c.list()
+	if err != nil {
+		return named, err
 	}
 	if named == nil {
 		named = map[string]bool{}
 	}
-	there := make(map[string]bool, len(names))
-	for _, name := range names {
-		if durable.Temporary(name) {
-			c.t.s.sweepOut(filepath.Join(c.t.dir, name))
-		} else if key, ok := c.t.key(name); ok {
-			there[key] = true
-		}
-	}
-	if first {
-		c.docs = make(map[string]*seen, len(there))
-		if len(there) >= c.t.s.snapshotFrom {
-			if old := c.openSnapshot(); old != nil {
-				return c.restore(old, there), old, nil
-			}
-		}
-		return there, nil, nil
-	}
-	keys, files := make([]string, 0, len(there)), make([]string, 0, len(there))
-	for key := range there {
+	there := make(map[string]bool, len(list))
+	keys := make([]string, 0, len(list))
+	for _, key := range list {
+		there[key] = true
 		if d := c.docs[key]; d == nil || d.rev == muster.None || d.file == (stamp{}) {
 			named[key] = true
 		} else if !named[key] {
-			keys, files = append(keys, key), append(files, c.t.file(key))
+			keys = append(keys, key)
 		}
 	}
-	for i, now := range stamps(c.t.s.fs, c.t.dir, files) {
+	for i, now := range stamps(c.t.s.fs, c.t.dir, len(keys), func(i int) string { return c.t.file(keys[i]) }) {
 		if now != c.docs[keys[i]].file {
 			named[keys[i]] = true
 		}
@@ -249,7 +239,49 @@ func (c *cache) scan(named map[string]bool, first bool) (map[string]bool, *snaps
 			named[key] = true
 		}
 	}
-	return named, nil, nil
+	return named, nil
+}
+
+// first is the first scan: it takes over what is as an earlier process saw it, and returns the keys of all others, and the
+// snapshot, if there is one. The directory is listed meanwhile: a document that is there all the time is in the list, and one
+// that is taken over was there when its file was looked at.
+func (c *cache) first() (others map[string]bool, old *snapshot, err error) {
+	var keys []string
+	var listing sync.WaitGroup
+	if old = c.openSnapshot(); old == nil {
+		keys, err = c.list()
+	} else {
+		listing.Go(func() { keys, err = c.list() })
+		c.restore(old)
+		listing.Wait()
+		if err == nil && len(old.docs) > 4*len(keys)+c.t.s.snapshotFrom {
+			c.t.s.fs.Remove(c.snapshotPath()) // most of what it has is gone, and would be looked for again each time
+		}
+	}
+	others = map[string]bool{}
+	for _, key := range keys {
+		if c.docs[key] == nil {
+			others[key] = true
+		}
+	}
+	return others, old, err
+}
+
+// list lists the keys of the documents that there are. It removes what dead processes left beside them.
+func (c *cache) list() ([]string, error) {
+	names, err := fileNames(c.t.s.fs, c.t.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unreadable(c.t.dir, err)
+	}
+	keys := names[:0]
+	for _, name := range names {
+		if durable.Temporary(name) {
+			c.t.s.sweepOut(filepath.Join(c.t.dir, name))
+		} else if key, ok := c.t.key(name); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
 }
 
 // examine reads the named documents. Those that are not JSON are looked at again for a while, all at once.
@@ -283,31 +315,11 @@ func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[str
 	return nil
 }
 
-// found is a document as it lies there now.
-type found struct {
-	file stamp  // that the file had before it was read
-	data []byte // nil: there is no document
-	rev  muster.Rev
-	bad  error // it is corrupt
-	err  error // it cannot be read
-}
-
 // load reads documents, many of them side by side: a cold look at a large table is mostly this.
 func (c *cache) load(keys []string) []found {
 	all := make([]found, len(keys))
-	sideBySide(len(keys), func(i int) { all[i] = c.loadOne(keys[i]) })
+	sideBySide(len(keys), func(i int) { all[i] = c.t.load(keys[i]) })
 	return all
-}
-
-func (c *cache) loadOne(key string) found {
-	data, fi, err := c.t.s.files.ReadFile(c.t.path(key))
-	if err == nil {
-		return found{file: stampOf(fi), data: data, rev: revOf(data), bad: c.t.broken(key, data)}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return found{}
-	}
-	return found{err: c.t.unreadable(key, err)}
 }
 
 // store remembers what a document is now; a new content gets a new mark.
@@ -317,27 +329,26 @@ func (c *cache) store(key string, now found) {
 		if now.rev == muster.None {
 			return
 		}
-		d = &seen{}
+		d = &seen{key: key}
 		c.docs[key] = d
 	}
 	d.file, d.bad = now.file, now.bad
 	if d.rev != now.rev {
 		d.rev = now.rev
-		c.touch(key, d)
+		c.touch(d)
 	}
 }
 
 // read returns the document's content if it is still the one seen. If not, the next look finds it changed.
-func (c *cache) read(key string, rev muster.Rev) ([]byte, bool) {
-	data, err := c.t.s.readAll(c.t.path(key))
-	if err == nil && revOf(data) == rev {
-		return data, true
+func (c *cache) read(d *seen, rev muster.Rev) ([]byte, bool) {
+	if now := c.t.load(d.key); now.rev == rev {
+		return now.data, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// A mark now, whatever the next look finds: it may be the content that we have seen before, and not yielded.
-	c.touch(key, c.docs[key])
-	c.note(c.t.file(key))
+	c.touch(d)
+	c.note(c.t.file(d.key))
 	return nil, false
 }
 

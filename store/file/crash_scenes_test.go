@@ -658,8 +658,7 @@ func transcriptRun(c *crew) error {
 		func() error { return t.Mark(c.ctx, "started") },
 		func() error { return t.Result(c.ctx, llm.Result{ID: "c1", Parts: []llm.Part{llm.Text{Text: "made"}}}) },
 		func() error { c.ack("result"); return nil },
-		func() error { return t.Fresh(c.ctx) },
-		func() error { return t.User(c.ctx, []llm.Part{llm.Text{Text: "anew"}}, nil) },
+		func() error { return t.Fresh(c.ctx, []llm.Part{llm.Text{Text: "anew"}}, nil) },
 	)
 }
 

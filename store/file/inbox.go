@@ -102,6 +102,9 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 // add appends lines to the box's live file. The box's lock is held.
 func (b *box) add(ctx context.Context, lines []byte) error {
 	t, err := b.s.files.OpenTail(b.live())
+	if durable.Alone(err) && b.moveOn() == nil {
+		t, err = b.s.files.OpenTail(b.live())
+	}
 	if err != nil {
 		return err
 	}
@@ -118,6 +121,16 @@ func (b *box) add(ctx context.Context, lines []byte) error {
 	}
 	b.s.watch.tell(b.s.dir.Inbox(), string(b.name)+".jsonl")
 	return nil
+}
+
+// moveOn makes a segment of a live file that is closed to us, another user's or none, so that mail goes on beside it. What it has
+// is pending, and comes when it can be read. The box's lock is held.
+func (b *box) moveOn() error {
+	segs, err := b.segments()
+	if err != nil {
+		return err
+	}
+	return b.s.files.Rename(b.live(), b.segment(nextGen(segs), 0))
 }
 
 // settle gives a program that appends without our lock a moment to end its line.
@@ -157,6 +170,10 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 	)
 	for _, p := range parts {
 		if p.gen < from.gen || len(mails) >= most {
+			continue
+		}
+		if p.closed != nil {
+			bad = append(bad, reject{place{p.gen, -1}, unit{raw: []byte(p.path), why: p.closed.Error() + "; mail waits in it"}})
 			continue
 		}
 		start := p.delivered

@@ -130,7 +130,7 @@ func movedOn(stream string, at, end muster.Pos) error {
 	return muster.Errorf(muster.Stale, "the stream %s has moved on from %d to %d", stream, at, end)
 }
 
-// Read yields the records after the place. Blank lines are none; a last line without its newline is not there yet.
+// Read yields the records after the place, from 0 those that were not trimmed. Blank lines are none; a last line without its newline is not there yet.
 func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Seq2[muster.Record, error] {
 	return func(yield func(muster.Record, error) bool) {
 		path, err := l.path(ctx, stream)
@@ -147,6 +147,7 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 		gone := func() {
 			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after, path))
 		}
+		oldest := after == 0 // the beginning is where what is left of the stream begins
 		for _, s := range w.old {
 			if uint64(after) >= uint64(s.to) {
 				continue
@@ -155,6 +156,13 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			if err != nil {
 				yield(muster.Record{}, err)
 				return
+			}
+			if oldest {
+				if f == nil { // trimmed just now
+					after = muster.Pos(s.to)
+					continue
+				}
+				after, oldest = muster.Pos(s.from), false
 			}
 			if f == nil || !startsLine(f, int64(after)-s.from, s.to-s.from) {
 				if f != nil {
@@ -350,6 +358,7 @@ func startsLine(f durable.File, at, size int64) bool {
 	return err == nil && before[0] == '\n'
 }
 
+// unreadable is the error for a file or directory without which nothing of a stream, a box or a table can be read.
 func unreadable(path string, err error) error {
 	return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", path, err)
 }

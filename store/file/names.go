@@ -19,10 +19,10 @@ func namesOf(on durable.FS, dir string) ([]string, error) {
 }
 
 // stampsOf is stamps through the interface.
-func stampsOf(on durable.FS, dir string, names []string) []stamp {
-	all := make([]stamp, len(names))
-	for i, name := range names {
-		if fi, err := on.Stat(filepath.Join(dir, name)); err == nil {
+func stampsOf(on durable.FS, dir string, n int, name func(i int) string) []stamp {
+	all := make([]stamp, n)
+	for i := range all {
+		if fi, err := on.Stat(filepath.Join(dir, name(i))); err == nil {
 			all[i] = stampOf(fi)
 		}
 	}

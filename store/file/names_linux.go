@@ -22,23 +22,23 @@ func fileNames(on durable.FS, dir string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-// stamps are the stamps of files of one directory, as stampOf has them; zero where there is no file. The system is asked
+// stamps are the stamps of n files of one directory, as stampOf has them; zero where there is no file. The system is asked
 // by the directory's descriptor, side by side: to walk the path for each of 100,000 files takes twice as long.
-func stamps(on durable.FS, dir string, names []string) []stamp {
+func stamps(on durable.FS, dir string, n int, name func(i int) string) []stamp {
 	if _, ok := on.(durable.OS); !ok {
-		return stampsOf(on, dir, names)
+		return stampsOf(on, dir, n, name)
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return make([]stamp, len(names))
+		return make([]stamp, n)
 	}
 	defer d.Close()
 	fd := int(d.Fd())
 	now := time.Now()
-	all := make([]stamp, len(names))
-	sideBySide(len(names), func(i int) {
+	all := make([]stamp, n)
+	sideBySide(n, func(i int) {
 		var st unix.Stat_t
-		if unix.Fstatat(fd, names[i], &st, 0) == nil {
+		if unix.Fstatat(fd, name(i), &st, 0) == nil {
 			all[i] = stamp{size: st.Size, inode: st.Ino, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano()}.settled(now)
 		}
 	})

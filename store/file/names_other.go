@@ -6,4 +6,6 @@ import "muster/internal/durable"
 
 func fileNames(on durable.FS, dir string) ([]string, error) { return namesOf(on, dir) }
 
-func stamps(on durable.FS, dir string, names []string) []stamp { return stampsOf(on, dir, names) }
+func stamps(on durable.FS, dir string, n int, name func(i int) string) []stamp {
+	return stampsOf(on, dir, n, name)
+}

@@ -107,6 +107,13 @@ func TestTrimRemovesRotatedFiles(t *testing.T) {
 				}
 			}
 		}
+		gone := 0
+		for gone < len(places) && int64(places[gone]) <= first.from {
+			gone++
+		}
+		if got, ends := after(t, s, 0); !slices.Equal(got, all[gone:]) || !slices.Equal(ends, places[gone:]) {
+			t.Fatalf("from the beginning, which is now %d: %q at %v", first.from, got, ends)
+		}
 	}
 	end, err := s.Log().Append(t.Context(), muster.StreamEvents, places[len(places)-1], line(1))
 	if got, _ := after(t, s, places[len(places)-1]); err != nil || end <= places[len(places)-1] || len(got) != 1 {

@@ -43,6 +43,7 @@ type part struct {
 	size      int64
 	live      bool
 	file      durable.File // open, when parts made it
+	closed    error        // it cannot be opened: it is another user's, or none. What it has waits
 }
 
 func (b *box) segmentDir() string {
@@ -108,11 +109,14 @@ func (b *box) parts() ([]part, error) {
 				continue
 			}
 			p.file, p.size, err = logs{b.s}.open(p.path)
+			if durable.Alone(err) {
+				p.closed, err = durable.Unreadable(b.s.fs, p.path, err), nil
+			}
 			if err != nil {
 				closeAll(out)
 				return nil, err
 			}
-			if p.file != nil {
+			if p.file != nil || p.closed != nil {
 				out = append(out, p)
 			} else if !p.live {
 				ok = false
@@ -132,7 +136,9 @@ func (b *box) parts() ([]part, error) {
 
 func closeAll(parts []part) {
 	for _, p := range parts {
-		p.file.Close()
+		if p.file != nil {
+			p.file.Close()
+		}
 	}
 }
 
@@ -171,7 +177,9 @@ func (b *box) clean() error {
 		if !b.old(p) || last && p.size == 0 {
 			continue
 		}
-		if left, err := b.left(p); err != nil {
+		if left, err := b.left(p); durable.Alone(err) {
+			continue // it is kept: its mail comes when it can be read
+		} else if err != nil {
 			return err
 		} else if left {
 			b.s.watch.tell(b.s.dir.Inbox(), string(b.name)+".jsonl")

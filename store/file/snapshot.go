@@ -13,11 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/fault"
 )
 
 // A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then reads
@@ -42,24 +44,25 @@ const (
 	writing = 10 * time.Second
 )
 
-// kept is a document in a snapshot.
+// kept is the content of a document in a snapshot.
 type kept struct {
-	key  string
-	file stamp // its size is the content's
-	rev  [16]byte
-	sum  uint32 // of the content
-	at   int64  // where the content is
+	rev [16]byte
+	sum uint32
+	at  int64 // where it is; the stamp has its size
 }
 
 // snapshot is an open snapshot. Only one goroutine may use it.
 type snapshot struct {
 	file durable.File
-	list []kept // in the order of the contents, which is byKey
+	docs []seen // in the order of the contents, which is byKey; those that are still so become the cache's, and may change
+	list []kept // of each of them
 	made time.Time
-	used int // of the documents in it, those that are as they were
+	used int   // of the documents in it, those that are as they were
+	size int64 // of the contents
 
 	part []byte // what was read last,
 	at   int64  // and where it lies
+	next int    // in the list: which document is probably asked for next
 }
 
 func (c *cache) snapshotPath() string {
@@ -100,7 +103,6 @@ func (s *snapshot) read() bool {
 	if !s.full(list, contents) || crc32.Checksum(list, castagnoli()) != binary.LittleEndian.Uint32(end[8:]) {
 		return false
 	}
-	text := string(list) // the keys are parts of it
 	at := int64(0)
 	number := func() (n int64) {
 		u, size := binary.Uvarint(list)
@@ -115,24 +117,27 @@ func (s *snapshot) read() bool {
 	if count < 0 || uint64(count) > length {
 		return false
 	}
-	s.list = make([]kept, 0, count)
-	for range count {
+	s.docs, s.list = make([]seen, count), make([]kept, count)
+	for i := range s.list {
+		d, k := &s.docs[i], &s.list[i]
 		size := number()
 		if size < 0 || size > int64(len(list)) {
 			return false
 		}
-		start := len(text) - len(list)
-		k := kept{key: text[start : start+int(size)], at: at}
-		list = list[size:]
-		k.file = stamp{size: number(), inode: uint64(number()), mtime: number(), ctime: number()}
-		if len(list) < len(k.rev)+4 || k.file.size < 0 {
+		d.key, list = string(list[:size]), list[size:]
+		if i > 0 && byKey(s.docs[i-1].key, d.key) >= 0 {
+			return false
+		}
+		d.file = stamp{size: number(), inode: uint64(number()), mtime: number(), ctime: number()}
+		if len(list) < len(k.rev)+4 || d.file.size < 0 {
 			return false
 		}
 		list = list[copy(k.rev[:], list):]
 		k.sum, list = binary.LittleEndian.Uint32(list), list[4:]
-		at += k.file.size
-		s.list = append(s.list, k)
+		k.at = at
+		at += d.file.size
 	}
+	s.size = contents
 	return len(list) == 0 && at == contents
 }
 
@@ -141,19 +146,21 @@ func (s *snapshot) full(b []byte, at int64) bool {
 	return n == len(b) && (err == nil || err == io.EOF)
 }
 
-// content is a document's content; false when it is not what was written.
-func (s *snapshot) content(k kept) ([]byte, bool) {
-	size := k.file.size
-	if k.at < s.at || k.at+size > s.at+int64(len(s.part)) {
-		last := s.list[len(s.list)-1]
+// content is the content of a document of the list; false when it is not what was written.
+func (s *snapshot) content(i int) ([]byte, bool) {
+	k, end := s.list[i], s.size
+	if i+1 < len(s.list) {
+		end = s.list[i+1].at
+	}
+	if k.at < s.at || end > s.at+int64(len(s.part)) {
 		// A new one: what was yielded of the last one is its receiver's.
-		s.part, s.at = make([]byte, min(max(window, size), last.at+last.file.size-k.at)), k.at
+		s.part, s.at = make([]byte, max(min(window, s.size-k.at), end-k.at)), k.at
 		if !s.full(s.part, s.at) {
 			s.part = nil
 			return nil, false
 		}
 	}
-	b := s.part[k.at-s.at:][:size:size]
+	b := s.part[k.at-s.at : end-s.at : end-s.at]
 	return b, crc32.Checksum(b, castagnoli()) == k.sum
 }
 
@@ -162,20 +169,31 @@ func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
 	if s == nil {
 		return nil, false
 	}
-	i, ok := slices.BinarySearchFunc(s.list, key, func(k kept, key string) int { return byKey(k.key, key) })
-	if !ok || !s.list[i].is(rev) {
+	i := s.next
+	if i >= len(s.docs) || s.docs[i].key != key {
+		var there bool
+		if i, there = sort.Find(len(s.docs), func(i int) int { return byKey(key, s.docs[i].key) }); !there {
+			return nil, false
+		}
+	}
+	if !s.list[i].is(rev) {
 		return nil, false
 	}
-	return s.content(s.list[i])
+	s.next = i + 1
+	return s.content(i)
 }
 
-func (k kept) is(rev muster.Rev) bool {
+func (k *kept) is(rev muster.Rev) bool {
 	var text [32]byte
 	hex.Encode(text[:], k.rev[:])
 	return string(text[:]) == string(rev)
 }
 
-func (k kept) revision() muster.Rev { return muster.Rev(hex.EncodeToString(k.rev[:])) }
+func (k *kept) revision() muster.Rev {
+	var text [32]byte
+	hex.Encode(text[:], k.rev[:])
+	return muster.Rev(text[:])
+}
 
 func (s *snapshot) close() {
 	if s != nil {
@@ -183,36 +201,20 @@ func (s *snapshot) close() {
 	}
 }
 
-// restore takes from the snapshot what is still so and returns the keys of all others that are there.
-func (c *cache) restore(s *snapshot, there map[string]bool) (others map[string]bool) {
-	at := make([]int, 0, len(s.list))
-	names := make([]string, 0, len(s.list))
-	for i := range s.list {
-		if there[s.list[i].key] {
-			at, names = append(at, i), append(names, c.t.file(s.list[i].key))
-		}
-	}
-	c.order = make([]marked, 0, len(there))
-	docs := make([]seen, len(at))
-	for n, now := range stamps(c.t.s.fs, c.t.dir, names) {
-		k := &s.list[at[n]]
-		if now == (stamp{}) || now.ctime == 0 || now != k.file || c.docs[k.key] != nil {
+// restore takes from the snapshot what is still so.
+func (c *cache) restore(s *snapshot) {
+	now := stamps(c.t.s.fs, c.t.dir, len(s.docs), func(i int) string { return c.t.file(s.docs[i].key) })
+	c.docs, c.order = make(map[string]*seen, len(now)), make([]marked, 0, len(now))
+	for i := range now {
+		d := &s.docs[i]
+		if now[i] == (stamp{}) || now[i].ctime == 0 || now[i] != d.file {
 			continue
 		}
-		d := &docs[n]
-		d.rev, d.file = k.revision(), now
-		key := strings.Clone(k.key) // the list is forgotten
-		c.docs[key] = d
-		c.touch(key, d)
+		d.rev = s.list[i].revision()
+		c.docs[d.key] = d
+		c.touch(d)
 		s.used++
 	}
-	others = make(map[string]bool, len(there)-s.used)
-	for key := range there {
-		if c.docs[key] == nil {
-			others[key] = true
-		}
-	}
-	return others
 }
 
 // save writes a snapshot after a first look that had to read much. What fails here, fails nobody: it is a cache.
@@ -242,17 +244,20 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 	}
 	slices.SortFunc(docs, byKey)
 	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:12])+".tmp")
+	fault.Point("snapshot.begin")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
 	err = errors.Join(c.writeSnapshot(f, docs, old, fresh), f.Close())
+	fault.Point("snapshot.written")
 	if err == nil {
 		err = on.Rename(temp, path)
 	}
 	if err != nil {
 		on.Remove(temp)
 	}
+	fault.Point("snapshot.named")
 }
 
 // beingWritten reports whether another process is at it. It removes what dead ones left.

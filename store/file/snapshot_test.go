@@ -50,7 +50,8 @@ func list(t testing.TB, root string) (got map[string]string, spared int) {
 	if old := tab.cache.openSnapshot(); old != nil {
 		fresh := &table{s: s, name: tab.name, dir: tab.dir, file: tab.file, key: tab.key}
 		fresh.cache.t = fresh
-		if _, used, err := fresh.cache.scan(nil, true); err == nil && used != nil {
+		fresh.cache.docs = map[string]*seen{}
+		if _, used, err := fresh.cache.first(); err == nil && used != nil {
 			spared = used.used
 			used.close()
 		}
@@ -112,6 +113,43 @@ func TestSnapshotSparesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, root, want, 0)
+}
+
+// Of what is gone nothing is listed, and a snapshot that has little else is not kept: it would be looked through each time.
+func TestSnapshotOfWhatIsGone(t *testing.T) {
+	root, want := snapped(t, 40)
+	wants(t, root, want, 0)
+	remove := func(from, to int) {
+		t.Helper()
+		for i := from; i <= to; i++ {
+			delete(want, strconv.Itoa(i))
+			if err := os.Remove(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove(1, 20)
+	wants(t, root, want, 20)
+	size := func() int64 {
+		fi, err := os.Stat(snapshotFile(root))
+		if err != nil {
+			return 0
+		}
+		return fi.Size()
+	}
+	whole := size()
+	remove(21, 35)
+	wants(t, root, want, 5)
+	if now := size(); now == 0 || now > whole/4 {
+		t.Fatalf("it had %d bytes and has %d", whole, now)
+	}
+	wants(t, root, want, 5)
+	if err := os.RemoveAll(filepath.Join(root, ".tasks")); err != nil {
+		t.Fatal(err)
+	}
+	if wants(t, root, map[string]string{}, 0); size() != 0 {
+		t.Fatal("a snapshot of nothing is kept")
+	}
 }
 
 // What was just written may change again with the same stamp: it is read again, whatever the snapshot says.

@@ -20,7 +20,7 @@ import (
 // Store is the state of one repository, as one process has it. It implements muster.Store.
 type Store struct {
 	// OnReject, when it is set, is told of every line in an inbox that is no mail, after the line was set aside in
-	// NAME.rejected.jsonl. It is called once for a line, whoever finds it. Set it before the first Peek.
+	// NAME.rejected.jsonl, and of every file of one, by its path, that cannot be read. It is called once for a line, whoever finds it. Set it before the first Peek.
 	OnReject func(box muster.Name, line []byte, why string)
 
 	files  *durable.Files

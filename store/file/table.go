@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/fault"
 )
 
@@ -103,18 +104,15 @@ func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	if err := t.checked(ctx, key); err != nil {
 		return muster.Doc{}, err
 	}
-	var bad error
 	for waited := time.Duration(0); ; waited += glance {
-		data, err := t.s.readAll(t.path(key))
+		now := t.load(key)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case now.err != nil:
+			return muster.Doc{}, now.err
+		case now.rev == muster.None:
 			return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
-		case err != nil:
-			return muster.Doc{}, t.unreadable(key, err)
-		}
-		doc := muster.Doc{Key: key, Rev: revOf(data), Data: data}
-		if bad = t.broken(key, data); bad == nil || waited >= halfWritten {
-			return doc, bad
+		case now.bad == nil || waited >= halfWritten:
+			return muster.Doc{Key: key, Rev: now.rev, Data: now.data}, now.bad
 		}
 		if err := pause(ctx, glance); err != nil {
 			return muster.Doc{}, err
@@ -198,17 +196,16 @@ func (t *table) lock(ctx context.Context, key string) (func(), error) {
 	return t.s.lock(ctx, "table", t.name+"-"+hex.EncodeToString([]byte{byte(slot)}))
 }
 
-// compare fails with Stale when the document is not at rev at.
+// compare fails with Stale when the document is not at rev at, and with Corrupt when what is there cannot be replaced.
 func (t *table) compare(key string, at muster.Rev) error {
-	now := muster.None
-	data, err := t.s.readAll(t.path(key))
-	if err == nil {
-		now = revOf(data)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return t.unreadable(key, err)
-	}
-	if now != at {
+	now := t.load(key)
+	switch {
+	case now.err != nil:
+		return now.err
+	case now.rev != at:
 		return t.stale(key)
+	case now.closed: // what it has is not known, and is not thrown away
+		return now.bad
 	}
 	return nil
 }
@@ -224,8 +221,32 @@ func (t *table) stale(key string) error {
 	return muster.Errorf(muster.Stale, "%q in %s has changed meanwhile", key, t.name)
 }
 
-func (t *table) unreadable(key string, err error) error {
-	return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", t.path(key), err)
+// found is a document as it lies there now.
+type found struct {
+	file   stamp  // that the file had before it was read
+	data   []byte // nil: there is no document, or it is closed to us
+	rev    muster.Rev
+	bad    error // it is corrupt
+	closed bool  // it is, because the file is another user's, or is none
+	err    error // nothing of this table can be read
+}
+
+// load reads a document.
+func (t *table) load(key string) found {
+	path := t.path(key)
+	data, fi, err := t.s.files.ReadFile(path)
+	switch {
+	case err == nil:
+		text := muster.Unmarked(data)
+		return found{file: stampOf(fi), data: text, rev: revOf(data), bad: t.broken(key, text)}
+	case errors.Is(err, fs.ErrNotExist):
+		return found{}
+	}
+	err = durable.Unreadable(t.s.fs, path, err)
+	if !errors.Is(err, muster.ErrCorrupt) {
+		return found{err: err}
+	}
+	return found{rev: revOf([]byte("closed: " + err.Error())), bad: err, closed: true}
 }
 
 // broken says what is wrong with a document's bytes, with the line; nil when it is JSON.

@@ -66,6 +66,9 @@ func (l logs) Read(ctx context.Context, name string, after muster.Pos) iter.Seq2
 		}
 		l.st.mu.Lock()
 		s := l.get(name)
+		if after == 0 { // the beginning is that of what is left
+			after = s.first
+		}
 		if after < s.first || after > s.end() {
 			l.st.mu.Unlock()
 			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of the stream %s is not there any more", after, name))

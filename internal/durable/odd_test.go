@@ -1,0 +1,87 @@
+//go:build unix
+
+package durable_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// What has a file's name and is none waits for nobody, is not written to, and concerns itself alone.
+func TestWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
+		os.Symlink("loop", path("loop")), os.Symlink(os.DevNull, path("device"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir) // a socket's path is short
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	files := durable.New(durable.OS{})
+	for _, name := range []string{"directory", "pipe", "socket", "device", "loop"} {
+		_, _, err := files.ReadFile(path(name))
+		if !durable.Alone(err) {
+			t.Errorf("%s was read: %v", name, err)
+		}
+		err = durable.Unreadable(durable.OS{}, path(name), err)
+		if !errors.Is(err, muster.ErrCorrupt) || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_APPEND} {
+			if f, err := (durable.OS{}).OpenFile(path(name), flag, 0); !durable.Alone(err) {
+				t.Errorf("%s was opened (%x): %v %v", name, flag, f, err)
+			}
+		}
+		if _, err := files.OpenTail(path(name)); !errors.Is(err, muster.ErrUnavailable) {
+			t.Errorf("%s was appended to: %v", name, err)
+		}
+		if _, err := files.TryLock(path(name)); !errors.Is(err, muster.ErrUnavailable) {
+			t.Errorf("%s was locked: %v", name, err)
+		}
+	}
+	if err := durable.Unreadable(durable.OS{}, path("x"), syscall.EIO); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("a disk that fails is one file's trouble: %v", err)
+	}
+}
+
+// What root makes is the directory's owner's.
+func TestRootHandsOver(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	dir := filepath.Join(t.TempDir(), "of")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	files := durable.New(durable.OS{})
+	path := func(name string) string { return filepath.Join(dir, "made", name) }
+	if err := files.Replace(path("replaced"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Append(path("appended"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := files.TryLock(path("lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	for _, name := range []string{"", "replaced", "appended", "lock"} {
+		fi, err := os.Stat(path(name))
+		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != 65534 {
+			t.Errorf("%q is not the owner's: %v", name, err)
+		}
+	}
+}

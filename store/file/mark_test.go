@@ -1,0 +1,53 @@
+package file_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"muster"
+	"muster/store/file"
+)
+
+// A document that an editor on Windows wrote is one like others; what it had before its text goes with the next change.
+func TestByteOrderMark(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, ".tasks", "task_1.json")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const text = "{\"id\": 1,\r\n \"z\": 1.10}\r\n"
+	if err := os.WriteFile(path, []byte("\ufeff"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := file.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tasks := s.Table(muster.TableTasks)
+	for range 2 { // read at the look, and again after it
+		n := 0
+		for c, err := range tasks.Changes(t.Context(), 0) {
+			if n++; err != nil || string(c.Data) != text {
+				t.Errorf("%q %v", c.Data, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d documents", n)
+		}
+	}
+	doc, err := tasks.Get(t.Context(), "1")
+	if err != nil || string(doc.Data) != text {
+		t.Fatalf("%q %v", doc.Data, err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "\ufeff"+text {
+		t.Errorf("reading has changed it: %q %v", data, err)
+	}
+	if _, err := tasks.Put(t.Context(), "1", []byte(text), doc.Rev); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != text {
+		t.Errorf("%q %v", data, err)
+	}
+}
