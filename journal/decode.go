@@ -10,7 +10,10 @@ import (
 )
 
 // decoder reads events. The names that they have in common it keeps once.
-type decoder struct{ names map[string]string }
+type decoder struct {
+	words  map[string]string // kinds, members
+	fields map[string]string // without what for encoding/json could be another name for ours
+}
 
 // maxNames is how many names are kept: other programs' lines may have any.
 const maxNames = 200
@@ -39,33 +42,38 @@ func (d *decoder) plain(data []byte) (e muster.Event, ok bool) {
 	for r.Next() {
 		switch name := r.Name(); string(name) {
 		case "event":
-			e.Kind = d.once([]byte(r.Text()))
+			e.Kind = once(&d.words, r.Text())
 		case "ts":
 			e.At = r.Number()
 		case "member":
-			e.Member = muster.Name(d.once([]byte(r.Text())))
+			e.Member = muster.Name(once(&d.words, r.Text()))
 		case "task_id":
 			e.Task = muster.TaskID(r.Int())
 		default:
-			if upper(name) { // for encoding/json "Event" is event too
-				r.Fail()
+			field, ok := d.fields[string(name)]
+			if !ok {
+				if upper(name) { // for encoding/json "Event" is event too
+					r.Fail()
+					break
+				}
+				field = once(&d.fields, string(name))
 			}
-			e.Fields[d.once(name)] = r.Any()
+			e.Fields[field] = r.Any()
 		}
 	}
 	return e, !r.Bad()
 }
 
 // once is name as a text that all events share.
-func (d *decoder) once(name []byte) string {
-	s, ok := d.names[string(name)]
+func once(names *map[string]string, name string) string {
+	s, ok := (*names)[name]
 	if !ok {
-		s = string(name)
-		if d.names == nil {
-			d.names = map[string]string{}
+		s = name
+		if *names == nil {
+			*names = map[string]string{}
 		}
-		if len(d.names) < maxNames {
-			d.names[s] = s
+		if len(*names) < maxNames {
+			(*names)[s] = s
 		}
 	}
 	return s

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -243,6 +244,47 @@ func TestFollowEndsWithAnError(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d", n)
+	}
+}
+
+// A long journal is decoded ahead of its reader, who sees the same as of a short one, wherever it begins and leaves.
+func TestLongJournals(t *testing.T) {
+	const n = 1_500
+	s := mem.New()
+	j := journal.New(s.Log())
+	bad := map[int]bool{0: true, 254: true, 255: true, 256: true, 700: true, n - 1: true}
+	for i := range n {
+		line := fmt.Appendf(nil, `{"event":"task.claimed","ts":%d,"task_id":%d}`, i, 1+i%3)
+		if bad[i] {
+			line = []byte(`{"task_id":2}`)
+		}
+		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, task := range []muster.TaskID{0, 2} {
+		for _, from := range []int{0, 1, 255, 900, n} {
+			for _, leave := range []int{1, 254, 255, 256, 257, 600, 2 * n} {
+				at, took := from, 0
+				next := func() {
+					for at < n && task != 0 && !bad[at] && 1+at%3 != int(task) {
+						at++
+					}
+				}
+				for e, err := range j.ReadTask(t.Context(), task, muster.Pos(from)) {
+					next()
+					if at++; e.Pos != muster.Pos(at) || errors.Is(err, muster.ErrCorrupt) != bad[at-1] || err == nil && e.At != float64(at-1) {
+						t.Fatalf("task %d, from %d: %+v, %v is not line %d", task, from, e, err, at-1)
+					}
+					if took++; took == leave {
+						break
+					}
+				}
+				if next(); took < leave && at != n {
+					t.Fatalf("task %d, from %d: it ends after %d", task, from, at)
+				}
+			}
+		}
 	}
 }
 

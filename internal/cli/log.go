@@ -169,8 +169,12 @@ type logger struct {
 	w        io.Writer
 	paint    view.Paint
 	subjects func(muster.TaskID) string
-	day      string
 	check    string
+	line     []byte // what is written, one after the other
+
+	// When the last one was: many events are of the same second.
+	second     int64
+	day, clock string
 }
 
 func (l *logger) write(e muster.Event) error {
@@ -185,15 +189,19 @@ func (l *logger) write(e muster.Event) error {
 	if e.Kind == journal.CheckBase {
 		l.check = e.Text("command")
 	}
-	at := muster.Time(e.At).Local()
-	if day := at.Format("2006-01-02"); day != l.day {
-		l.day = day
-		if _, err := fmt.Fprintln(l.w, l.paint.In(view.Faint, day)); err != nil {
-			return err
+	if at := muster.Time(e.At); at.Unix() != l.second || l.clock == "" {
+		l.second = at.Unix()
+		l.clock = at.Local().Format("15:04:05  ")
+		if day := at.Local().Format("2006-01-02"); day != l.day {
+			l.day = day
+			if _, err := io.WriteString(l.w, l.paint.In(view.Faint, day)+"\n"); err != nil {
+				return err
+			}
 		}
 	}
 	for _, x := range view.Lines(e, view.Facts{Subject: l.subjects, Check: l.check}) {
-		if _, err := fmt.Fprintln(l.w, x.Format(l.paint, at.Format("15:04:05  "), 8, 0)); err != nil {
+		l.line = append(append(l.line[:0], x.Format(l.paint, l.clock, 8, 0)...), '\n')
+		if _, err := l.w.Write(l.line); err != nil {
 			return err
 		}
 	}

@@ -97,6 +97,9 @@ func (a *App) taskList() *cobra.Command {
 		all = slices.DeleteFunc(all, func(t muster.Task) bool {
 			return state != "" && string(t.Status) != state || owner != "" && string(t.Owner) != owner
 		})
+		if a.json {
+			return writeList(a.Stdout, all)
+		}
 		return a.print(all, func(w io.Writer, p view.Paint, width int) error {
 			if width == 0 || len(all) == 0 {
 				return writeTasks(w, p, width, all)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"muster"
@@ -84,11 +85,11 @@ func Clock(t, now time.Time) string {
 func tokens(n float64) string {
 	switch {
 	case n < 1000:
-		return fmt.Sprintf("%.0f", n)
+		return strconv.FormatFloat(n, 'f', 0, 64)
 	case n < 999_950:
-		return fmt.Sprintf("%.1fk", n/1000)
+		return strconv.FormatFloat(n/1000, 'f', 1, 64) + "k"
 	}
-	return fmt.Sprintf("%.1fM", n/1e6)
+	return strconv.FormatFloat(n/1e6, 'f', 1, 64) + "M"
 }
 
 // Count is n and its noun: 1 task, 2 tasks.

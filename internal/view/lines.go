@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"muster"
@@ -88,7 +89,7 @@ func (t teller) name() string {
 	if s == "" && t.Subject != nil {
 		s = OneLine(t.Subject(t.Task))
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", t.Task, Cut(s, 60)))
+	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + Cut(s, 60))
 }
 
 // and is the task's column with something behind it.
@@ -144,7 +145,7 @@ func running(what, command string) Line {
 }
 
 // seconds is how long a check took.
-func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
+func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
 var idleWords = map[muster.IdleReason]string{
 	muster.IdleNoToolUse: "has ended its turn",
@@ -170,11 +171,11 @@ func (t teller) member() []Line {
 	case journal.MemberShutdown:
 		l.Verb, l.Text = "stops", t.str("reason", 80)
 	case journal.TurnStarted:
-		l.Verb, l.Text, l.Show = "turn", fmt.Sprintf("%.0f", t.Number("turn")), false
+		l.Verb, l.Text, l.Show = "turn", strconv.FormatFloat(t.Number("turn"), 'f', 0, 64), false
 	case journal.TurnEnded:
 		in := t.Number("input") + t.Number("cache_read") + t.Number("cache_write")
 		l.Verb, l.Show = "said", false
-		l.Text = fmt.Sprintf("%s  %s in, %s out  %s", t.str("stop", 40), tokens(in), tokens(t.Number("output")), seconds(t.Number("seconds")))
+		l.Text = t.str("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " + seconds(t.Number("seconds"))
 	case journal.ToolStarted:
 		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.str("tool", 40)+" "+t.str("text", 120)), false
 	case journal.ToolEnded:

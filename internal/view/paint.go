@@ -26,7 +26,15 @@ type Paint bool
 
 // In colours s as the tone says.
 func (p Paint) In(t Tone, s string) string {
-	code := map[Tone]string{Good: "32", Bad: "31", Faint: "2"}[t]
+	code := ""
+	switch t {
+	case Good:
+		code = "32"
+	case Bad:
+		code = "31"
+	case Faint:
+		code = "2"
+	}
 	return p.code(code, s)
 }
 
@@ -53,6 +61,9 @@ func (p Paint) code(code, s string) string {
 
 // OneLine is text as one line that cannot steer a terminal: models and foreign programs wrote it.
 func OneLine(s string) string {
+	if isOneLine(s) {
+		return s // nearly all are, and a long log has many
+	}
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -63,6 +74,18 @@ func OneLine(s string) string {
 		return r
 	}, s)
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// isOneLine reports whether s is words of plain ASCII with one blank between each two.
+func isOneLine(s string) bool {
+	blank := true // before s, and after it
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || blank && s[i] == ' ' {
+			return false
+		}
+		blank = s[i] == ' '
+	}
+	return s == "" || !blank
 }
 
 // ManyLines is text of several lines that cannot steer a terminal.

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +18,19 @@ type Ending struct {
 	Text  string // the lead's last words, or why the run stopped
 	Red   bool   // the target's check was red at the end
 	Tasks []muster.Task
-	Tally *Tally
-	Now   time.Time
-	Where string // what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
-	Gone  bool   // the repository is not kept
+	// Unread are the tasks whose records cannot be read, and why.
+	Unread map[muster.TaskID]string
+	Tally  *Tally
+	Now    time.Time
+	Where  string // what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
+	Gone   bool   // the repository is not kept
 }
 
 // Summary is the tasks of a run, sorted by how they ended.
 type Summary struct {
 	Ending
 	landed, same, left []muster.Task
+	foreign            []muster.Task // another program completed them: what their lanes hold has not landed
 }
 
 // Summarise sorts the tasks that belong to the run: made or done in it, or still open.
@@ -36,9 +40,11 @@ func Summarise(e Ending) Summary {
 		switch {
 		case t.Open():
 			s.left = append(s.left, t)
-		case max(t.CreatedAt, t.UpdatedAt) < e.Run.StartedAt: // an earlier run's
+		case !e.Run.Has(t): // an earlier run's
 		case t.Status == muster.NeedsAttention:
 			s.left = append(s.left, t)
+		case t.Landed == nil && t.CompletedBy == muster.System:
+			s.foreign = append(s.foreign, t)
 		case t.Landed == nil:
 			s.same = append(s.same, t)
 		default:
@@ -48,7 +54,9 @@ func Summarise(e Ending) Summary {
 	return s
 }
 
-func (s Summary) all() int { return len(s.landed) + len(s.same) + len(s.left) }
+func (s Summary) all() int {
+	return len(s.landed) + len(s.same) + len(s.foreign) + len(s.left) + len(s.Unread)
+}
 
 // Write prints the end of a run.
 func (s Summary) Write(w io.Writer, p Paint, width int) error {
@@ -62,7 +70,10 @@ func (s Summary) Write(w io.Writer, p Paint, width int) error {
 	for _, t := range s.left {
 		fmt.Fprintln(w, s.leftover(t))
 	}
-	if len(s.landed)+len(s.same) > 0 {
+	for _, id := range slices.Sorted(maps.Keys(s.Unread)) {
+		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unread[id]), 160))
+	}
+	if len(s.landed)+len(s.same)+len(s.foreign) > 0 {
 		fmt.Fprintln(w)
 		if err := s.table(w, p, width); err != nil {
 			return err
@@ -79,7 +90,10 @@ func (s Summary) headline() string {
 	} else if n := len(s.same); n > 0 {
 		h += fmt.Sprintf(", %d done without a change", n)
 	}
-	if len(s.left) == 0 {
+	if n := len(s.foreign); n > 0 {
+		h += fmt.Sprintf(", %d completed by another program and not landed", n)
+	}
+	if len(s.left)+len(s.Unread) == 0 {
 		h += " in " + total(s.took())
 	}
 	still := 0
@@ -100,7 +114,7 @@ func (s Summary) headline() string {
 	default:
 		h += ", each checked with " + check
 	}
-	if n := len(s.left); n > 0 {
+	if n := len(s.left) + len(s.Unread); n > 0 {
 		h += fmt.Sprintf("; %d %s left", n, map[bool]string{true: "is", false: "are"}[n == 1])
 		if s.Text != "" && s.Code != 0 {
 			h += ": " + Cut(OneLine(s.Text), 160)
@@ -147,7 +161,7 @@ func (s Summary) leftover(t muster.Task) string {
 func (s Summary) table(w io.Writer, p Paint, width int) error {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {
-		if x.Status != muster.Completed || x.UpdatedAt < s.Run.StartedAt {
+		if x.Status != muster.Completed || !s.Run.Has(x) {
 			continue
 		}
 		work := s.Tally.of(x.ID)
@@ -157,6 +171,9 @@ func (s Summary) table(w io.Writer, p Paint, width int) error {
 		}
 		row := []Cell{Text(fmt.Sprint(x.ID)), Text(OneLine(x.Subject)), {Text: string(owner), Who: string(owner)},
 			{Text: "-", Tone: Faint}, Text(""), {Text: "no change", Tone: Faint}, Text(""), Text("")}
+		if x.Landed == nil && x.CompletedBy == muster.System {
+			row[5].Text = "not landed"
+		}
 		if x.Landed != nil {
 			row[3], row[4], row[5] = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), Text(fmt.Sprint(max(work.tries, 1))), proof(*x.Landed)
 		}

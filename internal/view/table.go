@@ -60,7 +60,10 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	for _, row := range all {
 		var line strings.Builder
 		for i, c := range row {
-			s := runewidth.Truncate(c.Text, widths[i], "...")
+			s := c.Text
+			if columns(s) > widths[i] {
+				s = runewidth.Truncate(s, widths[i], "...")
+			}
 			fill := strings.Repeat(" ", max(widths[i]-columns(s), 0))
 			painted := p.In(c.Tone, s)
 			if c.Who != "" {
@@ -104,15 +107,25 @@ func (t *Table) measure(all [][]Cell, width, gap int) []int {
 }
 
 // Pad fills s with spaces to the width n.
-func Pad(s string, n int) string { return runewidth.FillRight(s, n) }
+func Pad(s string, n int) string { return s + strings.Repeat(" ", max(n-columns(s), 0)) }
 
 // Cut shortens s to the width n. What it ends with then are three dots, also where dots were cut.
 func Cut(s string, n int) string {
-	if columns(s) <= n || n <= 3 {
+	switch {
+	case columns(s) <= n:
+		return s
+	case n <= 3:
 		return runewidth.Truncate(s, n, "...")
 	}
 	return strings.TrimRight(runewidth.Truncate(s, n-3, ""), " .") + "..."
 }
 
 // columns is how wide s is on a terminal.
-func columns(s string) int { return runewidth.StringWidth(s) }
+func columns(s string) int {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return runewidth.StringWidth(s)
+		}
+	}
+	return len(s) // plain ASCII: what nearly all is
+}
