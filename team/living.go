@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/teammate"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/steady"
 )
@@ -39,7 +41,9 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 		return // the next sweep tries again
 	}
 	for _, r := range requests {
-		s.carried[r.ID] = s.carried[r.ID] || r.To == m.Name && protocol.Final(r)
+		if r.To == m.Name && protocol.Final(r) {
+			s.carried[r.ID] = true
+		}
 	}
 	l := &living{done: make(chan struct{})}
 	ctx, l.cancel = context.WithCancelCause(ctx)
@@ -75,6 +79,7 @@ func (s *supervisor) enter(name muster.Name, l *living) bool {
 func (s *supervisor) leave(name muster.Name, l *living) {
 	s.mu.Lock()
 	delete(s.running, name)
+	s.left = append(s.left, name)
 	s.mu.Unlock()
 	close(l.done)
 	l.cancel(nil)
@@ -88,7 +93,7 @@ func (s *supervisor) close() {
 }
 
 func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Member, l *living) {
-	_, err := m.Live(ctx)
+	err := s.lives(ctx, name, m)
 	var stop *teammate.TeamStop
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
@@ -100,6 +105,57 @@ func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Mem
 	}
 	s.leave(name, l)
 	s.team.nudge()
+}
+
+// A member that failed for a cause that may pass goes on so many times, after a second, two, four; one that then lived so
+// long has them all again.
+const (
+	maxRevivals = 3
+	revived     = 5 * time.Minute
+)
+
+// passing reports whether what failed was not the member: a file that could not be written, a git that was killed.
+func passing(err error) bool {
+	_, isGit := errors.AsType[*git.ExitError](err)
+	return isGit || errors.Is(err, muster.ErrUnavailable)
+}
+
+// lives is a member's life here. Where it fails for a cause that may pass, it begins again as after a crash: the member goes on
+// with its conversation and its task.
+func (s *supervisor) lives(ctx context.Context, name muster.Name, m *teammate.Member) error {
+	for try := 1; ; try++ {
+		began := time.Now()
+		_, err := m.Live(ctx)
+		if time.Since(began) >= revived {
+			try = 1
+		}
+		if err == nil || ctx.Err() != nil || !passing(err) || try > maxRevivals {
+			return err
+		}
+		s.team.emit(ctx, muster.Event{Kind: journal.RunNote, Member: name, Fields: map[string]any{
+			"text": string(name) + " goes on after an error: " + mailbox.Short(err.Error())}})
+		select {
+		case <-time.After(time.Second << (try - 1)):
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
+				return err // its life has ended: what it has goes back
+			}
+			return context.Cause(ctx)
+		}
+		record, err := s.team.rooms.Roster.TakeOver(ctx, name, s.host, s.host)
+		if err == nil && record.Status == muster.Shutdown {
+			return nil
+		}
+		if err == nil {
+			m, err = s.member(record)
+		}
+		switch {
+		case errors.Is(err, muster.ErrStale): // another process goes on with it
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // lose ends a member that failed: what it had goes back to the board, and the lead is told.

@@ -3,7 +3,7 @@
 //
 // Read the files in this order: this one (what a Repo is and how it is found), run.go (one call), stored.go (what is read
 // without one), drivers.go (what a
-// repository's config may not do), refs.go, locks.go (those of a git that died), objects.go, pack.go (the effects),
+// repository's config may not do), refs.go, locks.go and holder_linux.go (the locks of a git that died), objects.go, pack.go (the effects),
 // worktrees.go, exclude.go.
 //
 // Every call names its directory, and git does not look above it for a repository. Hooks, fsmonitor, signing,

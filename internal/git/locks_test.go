@@ -3,15 +3,18 @@ package git_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"muster"
 	"muster/internal/git"
 	"muster/internal/git/gittest"
 )
@@ -86,20 +89,66 @@ func TestAbandonedLocksAreBroken(t *testing.T) {
 	}
 }
 
-// A lock that is young may be a living git's: it is left, and named.
-func TestAYoungLockIsLeft(t *testing.T) {
+// A lock that a git left just now is waited for until it counts as left.
+func TestALockIsBrokenWhenItIsOldEnough(t *testing.T) {
 	t.Parallel()
 	root := gittest.Repo(t, nil)
 	r := open(t, root)
 	head, _ := r.Head(t.Context())
-	plant(t, root, "refs/heads/x.lock", 0)
-	err := r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}})
-	e, ok := errors.AsType[*muster.Error](err)
-	if !ok || !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(e.Hint, "x.lock") {
-		t.Errorf("%v", err)
+	plant(t, root, "refs/heads/x.lock", 4800*time.Millisecond)
+	plant(t, root, "packed-refs.lock", 4800*time.Millisecond)
+	plant(t, root, "refs/heads/y.lock", 0)
+	if err := r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}); err != nil {
+		t.Error(err)
 	}
-	if len(locks(t, root)) != 1 {
-		t.Error("the lock is gone")
+	if left := locks(t, root); len(left) != 1 { // y's was in nobody's way
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// The lock of the packed refs is left to a git that lives and may hold it, however old it is.
+func TestTheLockOfALivingGitIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which gits live")
+	}
+	t.Parallel()
+	root := gittest.Repo(t, nil)
+	plant(t, root, "packed-refs.lock", time.Hour)
+	living := exec.Command("git", "cat-file", "--batch")
+	living.Dir = root
+	in, err := living.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := living.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := living.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintln(in, "HEAD"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it runs, and stands where it should
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, ".git", "packed-refs.lock")
+	lock := git.Watch(path)
+	if broken, err := lock(); broken || err != nil {
+		t.Errorf("the lock of git %d was broken (%v)", living.Process.Pid, err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, out)
+	if err := living.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for broken := false; !broken; { // another test's git may look like one of ours while it starts
+		if broken, err = lock(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

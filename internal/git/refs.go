@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/fault"
 )
 
 // Resolve is the commit that rev names. Errors: NotFound, Invalid.
@@ -63,6 +64,15 @@ func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 	return err == nil, err
 }
 
+// Related reports whether commits a and b have any commit in common.
+func (r *Repo) Related(ctx context.Context, a, b string) (bool, error) {
+	_, err := r.Run(ctx, r.common, "merge-base", a, b)
+	if code(err) == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Ref is the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 	if err := ctx.Err(); err != nil {
@@ -95,8 +105,8 @@ func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string,
 // must be there and stays. Both "": it must not exist.
 type RefUpdate struct{ Ref, New, Old string }
 
-// UpdateRefs moves all the refs or none, and syncs them to disk. It waits a few seconds for another git that holds a lock;
-// a lock that was left long ago it breaks. Once git has begun, the end of ctx does not stop it.
+// UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer than
+// the age at which a lock is a dead git's: that one it breaks. Once git has begun, the end of ctx does not stop it.
 // Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way, Unavailable.
 func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	script, err := transaction(updates)
@@ -104,9 +114,13 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		return err
 	}
 	began := time.Now()
+	locks := watchLocks(r.locksOf(updates))
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		fault.Point("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Whole: true, Args: []string{"update-ref", "-m", "muster", "--stdin"}})
 		if err == nil {
+			fault.Point("refs.moved")
+			defer fault.Point("refs.end")
 			return r.syncRefs(updates)
 		}
 		if _, isExit := errors.AsType[*ExitError](err); !isExit {
@@ -117,12 +131,14 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		}
 		// Every ref is where it should be: another git holds a lock, or died with it.
 		held := time.Since(began)
-		if held > 5*time.Second {
-			return r.lockedOut(updates, err)
+		if held > patience {
+			return lockedOut(locks, err)
 		}
 		if held > time.Second {
-			if err := breakAbandoned(r.locksOf(updates)); err != nil {
-				return err
+			for _, l := range locks {
+				if err := l.breakAbandoned(); err != nil {
+					return err
+				}
 			}
 		}
 		select {

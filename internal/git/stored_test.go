@@ -2,6 +2,7 @@ package git_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +46,23 @@ func TestABranchIsReadFromItsFile(t *testing.T) {
 		if got, err := r.Resolve(t.Context(), want); got != want || err != nil {
 			t.Errorf("%s, at which a branch was, names %q (%v)", want, got, err)
 		}
+	}
+	if got, err := r.Head(t.Context()); got != head || err != nil {
+		t.Errorf("HEAD is %q (%v), want %q", got, err, head)
+	}
+}
+
+// Nor is git asked for a branch that is not there, while nothing was ever packed.
+func TestNoBranchWithoutPackedRefs(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head := gittest.Git(t, root, "rev-parse", "HEAD")
+	if _, err := os.Stat(filepath.Join(root, ".git", "packed-refs")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("packed-refs is there: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got, err := r.Ref(t.Context(), "refs/heads/none"); got != "" || err != nil {
+		t.Errorf("a branch that is not there is at %q (%v)", got, err)
 	}
 	if got, err := r.Head(t.Context()); got != head || err != nil {
 		t.Errorf("HEAD is %q (%v), want %q", got, err, head)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"muster"
 	"muster/internal/git"
 	"muster/internal/proc"
 )
@@ -20,20 +19,18 @@ import (
 // find. It is a small repository of its own, which reads the objects of the real one and writes its own, so that a
 // check that asks git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
 type checkout struct {
-	dir string
-	env []string
-	top string // what is removed in the end
+	dir    string
+	env    []string
+	top    string // what is removed in the end
+	remove func()
 }
 
 func (l *Lander) checkout(ctx context.Context, commit string) (*checkout, error) {
-	top, err := os.MkdirTemp(l.outside(), "muster-check-")
+	top, remove, err := l.lanes.Outside()
 	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "no directory for the check can be made: %w", err)
+		return nil, err
 	}
-	if real, err := filepath.EvalSymlinks(top); err == nil {
-		top = real
-	}
-	c := &checkout{top: top, dir: filepath.Join(top, filepath.Base(l.repo.Root()))}
+	c := &checkout{top: top, dir: filepath.Join(top, filepath.Base(l.repo.Root())), remove: remove}
 	if err := l.fill(ctx, c.dir, commit); err != nil {
 		c.remove()
 		return nil, unavailable(ctx, "the merged tree cannot be checked out", err)
@@ -43,18 +40,6 @@ func (l *Lander) checkout(ctx context.Context, commit string) (*checkout, error)
 		return nil, err
 	}
 	return c, nil
-}
-
-// outside is a directory for temporary files that does not lie in the repository; "" is the system's.
-func (l *Lander) outside() string {
-	tmp, err := filepath.EvalSymlinks(os.TempDir())
-	if err != nil {
-		return ""
-	}
-	if rel, err := filepath.Rel(l.repo.Root(), tmp); err == nil && filepath.IsLocal(rel) {
-		return filepath.Dir(l.repo.Root())
-	}
-	return ""
 }
 
 // simple are the values of core settings that say how files look on disk.
@@ -118,18 +103,4 @@ func (l *Lander) environment(ctx context.Context, c *checkout) ([]string, error)
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
 	})
 	return append(env, set...), nil
-}
-
-// remove removes it all, also what a build made read-only.
-func (c *checkout) remove() {
-	if os.RemoveAll(c.top) == nil {
-		return
-	}
-	_ = filepath.WalkDir(c.top, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(c.top) // it lies among temporary files: what is left is the system's to clear
 }

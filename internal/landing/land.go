@@ -26,8 +26,29 @@ type attempt struct {
 // was. summary is the commit's body and the task's result; "" takes the one of the attempt that a crash ended.
 //
 // Errors: Fenced when the claim is another's now or the task was deleted (the work is kept under refs/muster/archive/), Invalid when the lane cannot
-// be committed as it is, Held when the target is checked out somewhere, Unavailable.
+// be committed as it is, Held when the target is checked out somewhere, Unavailable (also after trying again).
 func (l *Lander) Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (Verdict, error) {
+	for pause := firstPause; ; pause *= 4 {
+		v, err := l.land(ctx, id, fence, summary, by)
+		_, isGit := errors.AsType[*git.ExitError](err)
+		if !isGit && !errors.Is(err, muster.ErrUnavailable) || pause > lastPause {
+			return v, err
+		}
+		select { // a git that was killed (for want of memory, say) is no reason to lose who works
+		case <-ctx.Done():
+			return v, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// The pauses before a landing that something outside has cut off is gone on with.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (Verdict, error) {
 	done, err := l.alone(ctx, id)
 	if err != nil {
 		return Verdict{}, err
@@ -123,7 +144,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 	}
 	tree, conflicts, err := l.repo.MergeTree(ctx, tip, a.head)
 	if err != nil {
-		return fail(unavailable(ctx, "the work cannot be merged", err))
+		return l.unmergeable(ctx, a, tip, err)
 	}
 	if len(conflicts) > 0 {
 		return l.conflict(ctx, a, tip)
@@ -219,6 +240,22 @@ func (l *Lander) conflict(ctx context.Context, a *attempt, tip string) (Verdict,
 		return Verdict{Task: a.task}, true, err
 	}
 	return Verdict{Task: a.task}, false, l.enter(ctx, a)
+}
+
+// unmergeable asks why git could not merge at all. Histories without a common commit come back: somebody has moved the
+// lane's branch, or the target.
+func (l *Lander) unmergeable(ctx context.Context, a *attempt, tip string, cause error) (Verdict, bool, error) {
+	v := Verdict{Task: a.task}
+	related, err := l.repo.Related(ctx, tip, a.head)
+	if err != nil || related {
+		return v, true, unavailable(ctx, "the work cannot be merged", cause)
+	}
+	text := targetMovedText(l.branch())
+	if own, err := l.repo.IsAncestor(ctx, a.task.Base, a.head); err == nil && !own {
+		text = laneMovedText(l.branch(), a.task.Base)
+	}
+	err = l.comeBack(ctx, a, &v, "conflict", text, board.Details{Text: "everything: it has no common history with " + l.branch()})
+	return v, true, err
 }
 
 // backWithConflict returns the task to its owner, whose lane holds the conflicts.

@@ -3,6 +3,7 @@ package landing_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -244,4 +245,57 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 	wants(t, err, muster.ErrHeld, "checked out at "+w.root+"-look")
 	w.git("worktree", "remove", w.root+"-look")
 	w.lands(task)
+}
+
+// A lane, or a target, that was moved to another history is told to the owner, who goes on.
+func TestUnrelatedHistories(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, lane := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+	other := w.git("commit-tree", "-m", "other", "HEAD^{tree}")
+	w.git("update-ref", "refs/heads/wt/"+string(task.Worktree), other)
+	v := w.back(task)
+	if !strings.Contains(v.Text, "git reset --soft "+task.Base) || v.Task.Owner != "alice" {
+		t.Errorf("%+v", v)
+	}
+	gittest.Git(t, lane, "reset", "-q", "--soft", task.Base) // as it was told
+	w.lands(v.Task)
+	if w.show("b.txt") != "b" {
+		t.Error("b.txt did not land")
+	}
+
+	task, _ = w.task("Add c", "alice", map[string]string{"c.txt": "c\n"})
+	tip := w.git("rev-parse", target)
+	w.git("update-ref", target, other)
+	if v = w.back(task); !strings.Contains(v.Text, "tell the lead") {
+		t.Errorf("%+v", v)
+	}
+	w.git("update-ref", target, tip)
+	w.lands(v.Task)
+}
+
+// A git that is killed once, as for want of memory, costs the landing nothing but time.
+func TestAGitThatIsKilled(t *testing.T) {
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"add", "commit", "merge-tree", "commit-tree"} {
+		t.Run(command, func(t *testing.T) {
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+			bin := t.TempDir()
+			gittest.Write(t, bin, map[string]string{"git": "#!/bin/sh\n" +
+				"case \" $* \" in *' " + command + " '*) mkdir '" + bin + "/once' 2>/dev/null && kill -9 $$;; esac\nexec '" + real + "' \"$@\"\n"})
+			if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			w.process("") // as started with that git
+			w.lands(task)
+			if _, err := os.Stat(filepath.Join(bin, "once")); err != nil {
+				t.Errorf("no git was killed: %v", err)
+			}
+		})
+	}
 }

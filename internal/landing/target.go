@@ -68,6 +68,36 @@ func PrepareTarget(ctx context.Context, repo *git.Repo, branch string, userNamed
 	return p.ours(ctx)
 }
 
+// Forget removes the marks of claims that were taken back where the board's tasks cannot have had such a claim: of an id
+// that no task has, or of a later fence than the task's. They are left when somebody removes the board's files, and a new
+// task with the old id could never land. No landing depends on them: it asks the board too.
+func Forget(ctx context.Context, repo *git.Repo, tasks []muster.Task) error {
+	const under = "refs/muster/revoked/"
+	marks, err := repo.Refs(ctx, under)
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	fences := map[muster.TaskID]int{}
+	for _, t := range tasks {
+		fences[t.ID] = t.Fence
+	}
+	var gone []git.RefUpdate
+	for ref, at := range marks {
+		var id muster.TaskID
+		var fence int
+		if _, err := fmt.Sscanf(ref, under+"%d-%d", &id, &fence); err == nil && fence > fences[id] {
+			gone = append(gone, git.RefUpdate{Ref: ref, Old: at})
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := repo.UpdateRefs(ctx, gone); !errors.Is(err, muster.ErrStale) { // somebody else was faster: the next run looks again
+		return err
+	}
+	return nil
+}
+
 // prepared is a target branch that exists, and is not at HEAD.
 type prepared struct {
 	repo                  *git.Repo

@@ -12,6 +12,18 @@ func conflictText(branch string, files []string) string {
 		branch, fileList(files), branch)
 }
 
+// laneMovedText is what the owner reads whose lane is on a history of its own, and targetMovedText whose target is.
+func laneMovedText(branch, base string) string {
+	return fmt.Sprintf(`Your lane's branch was moved to a history that has no commit in common with %s, so nothing of it can be merged.
+In your lane, run: git reset --soft %s
+It leaves all files as they are. Look at git status, then call complete_task again.`, branch, base)
+}
+
+func targetMovedText(branch string) string {
+	return fmt.Sprintf(`Somebody has moved %s to a history that has no commit in common with your lane, so your work cannot be merged into it.
+You cannot mend that in your lane: tell the lead, who can ask for %s to be moved back, then call complete_task again, or release the task.`, branch, branch)
+}
+
 // maxFiles is how many files a sentence names.
 const maxFiles = 20
 

@@ -121,6 +121,7 @@ func (g *Guard) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
+	g.link.awake()
 	_ = g.link.conn.CloseWrite()
 	select {
 	case <-g.link.gone:
@@ -271,8 +272,12 @@ func (l *link) leave(id uint64) *call {
 	return k
 }
 
+// awake lets a guard go on that somebody has stopped (SIGSTOP): else its tools would outlive their time.
+func (l *link) awake() { _ = l.guard.Signal(unix.SIGCONT) } // of one that is dead, listen hears
+
 // write writes a frame; its descriptors go with its first byte.
 func (l *link) write(k kind, b body, rights []byte) error {
+	l.awake()
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	data := append(b.header(k), b...)

@@ -144,6 +144,31 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 	})
 }
 
+// A guard that was stopped goes on when there is something to do.
+func TestAStoppedGuardIsWoken(t *testing.T) {
+	g := guardOf(t)
+	awaitReady(t, g)
+	stop := func() {
+		t.Helper()
+		if err := unix.Kill(g.PID(), unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the guard is stopped", patience, func() bool { g, _ := inspect(g.PID()); return g.state == 'T' })
+	}
+	dir := yard(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	stop()
+	p := start(t, g, ctx, tool(t, "tool", dir))
+	await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+	stop()
+	cancel()
+	if _, err := p.Wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("the tool ended with %v", err)
+	}
+	awaitDead(t, dir, patience)
+	stop() // Close fails when the guard has to be killed
+}
+
 func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {
 	g := guardOf(t)
 	first := g.PID()

@@ -80,8 +80,7 @@ func (l *Lanes) Finish(ctx context.Context, t muster.Task) (ref string, err erro
 			return "", ignoreAbsent(err)
 		}
 	}
-	var keep bool
-	if field(lane, fieldKeep, &keep) && keep {
+	if AskedToKeep(lane) {
 		return "", nil
 	}
 	ref, err = l.Archive(ctx, lane.Name)

@@ -14,11 +14,14 @@ import (
 
 // Commit commits everything uncommitted in the lane as the runtime's identity, ignored files apart, and finishes a merge
 // of the runtime's. It returns the lane's head; changed reports whether that is anything but the lane's base.
-// Errors, Invalid: files of a merge that are not resolved, repositories inside the lane, a lane that is not on its
-// branch.
+// A lock of git's that stays in the lane is a killed git's and removed. Errors: Invalid (files of a merge that are not
+// resolved, repositories inside the lane, a lane that is not on its branch), Unavailable (git was killed).
 func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (head string, changed bool, err error) {
 	lane, err := l.enter(ctx, name)
 	if err != nil {
+		return "", false, err
+	}
+	if err := l.repo.AwaitWorktreeLock(ctx, lane.Path); err != nil { // that a killed git left
 		return "", false, err
 	}
 	open, err := l.unresolved(ctx, lane)
@@ -59,10 +62,14 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	return head, head != lane.Base, nil
 }
 
-// unclean is the error of a git that would not stage or commit: its words tell the lane's owner what to mend.
+// unclean is the error of a git that would not stage or commit: its words tell the lane's owner what to mend. One that was
+// killed says nothing that the owner could mend: Unavailable.
 func (l *Lanes) unclean(ctx context.Context, lane muster.Lane, err error) error {
 	if ctx.Err() != nil {
 		return err
+	}
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == -1 {
+		return muster.Errorf(muster.Unavailable, "the lane %s cannot be committed: %w", lane.Name, err)
 	}
 	return muster.Errorf(muster.Invalid, "the lane %s cannot be committed: %w", lane.Name, err)
 }
@@ -94,7 +101,7 @@ func (l *Lanes) stage(ctx context.Context, lane muster.Lane, env []string) error
 	if out, err = run("ls-files", "-z", "--stage"); err != nil {
 		return err
 	}
-	args := []string{"add", "-A", "--", "."}
+	args := []string{"add", "-A", "--sparse", "--", "."} // a lane is as sparse as the user's checkout: what was made outside lands too
 	for entry := range strings.SplitSeq(out, "\x00") {
 		mode, file, ok := cutEntry(entry)
 		if ok && mode == gitlink && !gone(filepath.Join(lane.Path, filepath.FromSlash(file), ".git")) {

@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,14 @@ func busy(root string) {
 	l, err := worktree.Open(repo, durable.New(durable.OS{}), home.Dir(root), journal.New(log), log, worktree.Options{})
 	if err != nil {
 		panic(err)
+	}
+	if os.Getenv("LANES_OUTSIDE") != "" {
+		dir, _, err := l.Outside()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(dir)
+		select {}
 	}
 	fmt.Println("ready")
 	for g := range 2 {
@@ -241,5 +250,60 @@ func TestRecover(t *testing.T) {
 	}
 	if _, err := w.Get(ctx, "ghost"); err == nil {
 		t.Error("a lane that is nowhere has a row")
+	}
+}
+
+// A directory outside the repository is a living process's until it removes it, and a killed one's is removed.
+func TestAKilledProcessLeavesNothingOutside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	mine, remove, err := w.Outside()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "LANES_TO_KILL="+w.root, "LANES_OUTSIDE=1", "TMPDIR="+tmp)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	its := strings.TrimSpace(line)
+	gittest.Write(t, its, map[string]string{"sealed/x": "x\n"})
+	if err := os.Chmod(filepath.Join(its, "sealed"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Dir(its) == w.root {
+		t.Errorf("%s lies in the repository", its)
+	}
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{mine, its} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("its maker lives: %v", err)
+		}
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(its); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", its, err)
+	}
+	remove()
+	if _, err := os.Stat(mine); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", mine, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(w.root, ".team/locks/check-*")); len(left) != 2 { // the leases
+		t.Errorf("left: %v", left)
 	}
 }

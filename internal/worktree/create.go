@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 )
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
-// Errors: Invalid (the name), NotFound (the base), Held (the lane, its branch or its directory is there already).
+// Errors: Invalid (the name, or no lane can be made at all: see Nameable), NotFound (the base), Held (the lane, its branch or
+// its directory is there already).
 func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	if err := muster.CheckName(name); err != nil {
 		return muster.Lane{}, err
@@ -99,12 +101,24 @@ func (l *Lanes) vacant(ctx context.Context, lane muster.Lane) error {
 	return nil
 }
 
+// Nameable refuses a repository in which no lane can have a branch, as Invalid: one of the user's is named wt.
+func Nameable(ctx context.Context, repo *git.Repo) error {
+	at, err := repo.Ref(ctx, "refs/heads/wt")
+	if err != nil || at == "" {
+		return err
+	}
+	return muster.Errorf(muster.Invalid, "lanes need branches named wt/NAME, and the name of your branch wt is in their way").
+		WithHint("git branch -m wt ANOTHER-NAME")
+}
+
 // make does the work. Branch and directory are made by steps that fail when there is one already, so what undo
 // finds afterwards is ours.
 func (l *Lanes) make(ctx context.Context, lane muster.Lane) error {
 	err := l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
 	if errors.Is(err, muster.ErrStale) {
 		err = muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
+	} else if errors.Is(err, muster.ErrHeld) {
+		err = cmp.Or(Nameable(ctx, l.repo), err)
 	}
 	if err != nil {
 		return &notOurs{err}

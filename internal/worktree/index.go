@@ -94,7 +94,7 @@ func (l *Lanes) load(ctx context.Context) (*index, []byte, error) {
 		if err != nil {
 			return nil, nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
 		}
-		x, err := decode(data)
+		x, err := decode(muster.Unmarked(data))
 		if err == nil {
 			return x, data, nil
 		}
@@ -187,6 +187,7 @@ const (
 	fieldRemoving  = "removing"  // the lane is on its way out: {"ref"}, where it is archived ("" when there was nothing)
 	fieldKeep      = "keep"      // true: somebody asked to keep the lane, also when its task is done
 	fieldCompleted = "completed" // the fence of the claim whose completion has been written into the lanes' log
+	fieldOccupant  = "occupant"  // who stands in it: {"member","host"}
 	fieldConflicts = "conflicts" // the files of the runtime's last merge that conflicted: {"path":"what the merge left, as a hash"}
 )
 

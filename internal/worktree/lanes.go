@@ -1,9 +1,9 @@
 // Package worktree keeps the lanes: one git worktree for each task, on a branch of its own.
 //
 // Read the files in this order: lanes.go (what there is), index.go (the record of intent), create.go and recover.go
-// (how a lane comes to be, and what becomes of a half-made one), remake.go (a damaged index), enter.go (is it the one we mean), commit.go and
-// merge.go (what the runtime does inside), archive.go (how it goes: archived first, then removed), scratch.go (where
-// members without a task stand), events.go.
+// (how a lane comes to be, and what becomes of a half-made one), remake.go (a damaged index), enter.go (is it the one we mean), occupy.go (who stands in it),
+// commit.go and merge.go (what the runtime does inside), archive.go (how it goes: archived first, then removed), scratch.go (where
+// members without a task stand), outside.go (where checks run), events.go.
 //
 // Two rules. The index is written before git acts, so that a crash leaves a row to finish or undo by; nothing is ever
 // pruned by guess. And whatever cannot be verified is kept: no check that failed counts as "nothing to lose".

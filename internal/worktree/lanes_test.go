@@ -185,6 +185,24 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// Another name of the lane would not help: it is not Held.
+func TestABranchNamedAsTheLanesDirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if err := worktree.Nameable(w.ctx(), w.repo); err != nil {
+		t.Error(err)
+	}
+	w.git(w.root, "branch", "wt")
+	wants(t, worktree.Nameable(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
+	_, err := w.Create(w.ctx(), "one", 0, "")
+	wants(t, err, muster.ErrInvalid, "your branch wt")
+	w.git(w.root, "branch", "-m", "wt", "mine")
+	w.create("one")
+	if err := worktree.Nameable(w.ctx(), w.repo); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFailedCreateLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})

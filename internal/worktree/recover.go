@@ -24,6 +24,9 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	if err := l.sweep(ctx); err != nil {
 		return err
 	}
+	if _, err := l.ClearOutside(); err != nil {
+		return err
+	}
 	// The refs below are the runtime's own, moved in an instant each: a lock that stays is a killed git's.
 	if err := l.repo.BreakLocks(ctx, "refs/muster"); err != nil {
 		return err

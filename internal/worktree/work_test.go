@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/git/gittest"
@@ -38,6 +39,41 @@ func TestCommit(t *testing.T) {
 	}
 	if s, err := w.Status(ctx, "one"); err != nil || !strings.Contains(s, "Work") || !strings.Contains(s, "uncommitted: none") {
 		t.Errorf("status %q, %v", s, err)
+	}
+}
+
+// A lane is as sparse as the user's checkout. What its owner makes outside is committed, and what it does not see stays.
+func TestCommitOutsideASparseCheckout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
+	w.git(w.root, "sparse-checkout", "set", "in")
+	lane := w.create("one")
+	if _, err := os.Stat(lane.Path + "/out/b"); !os.IsNotExist(err) {
+		t.Fatalf("the lane is not sparse: %v", err)
+	}
+	gittest.Write(t, lane.Path, map[string]string{"out/new": "new\n", "out/c": "mine\n"})
+	head, changed, err := w.Commit(w.ctx(), "one", "Work\n")
+	if err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if got := w.git(w.root, "diff", "--name-status", lane.Base, head); got != "M\tout/c\nA\tout/new" {
+		t.Errorf("committed %q", got)
+	}
+}
+
+// A git that was killed in the lane, its owner's or the runtime's, left its lock.
+func TestCommitPastALockThatWasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n"})
+	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock": ""})
+	at := time.Now().Add(-9900 * time.Millisecond)
+	if err := os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at); err != nil {
+		t.Fatal(err)
+	}
+	if _, changed, err := w.Commit(w.ctx(), "one", "Work\n"); err != nil || !changed {
+		t.Error(changed, err)
 	}
 }
 
