@@ -12,6 +12,8 @@ package board
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -91,6 +93,20 @@ func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
 	defer b.mu.Unlock()
 	var out []muster.Task
 	for id := range b.ix.ready.forRole(role) {
+		out = append(out, b.ix.view(id))
+	}
+	return out, nil
+}
+
+// Claimed are the tasks that somebody has in hand, by id.
+func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
+	if err := b.refresh(ctx); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []muster.Task
+	for _, id := range slices.Sorted(maps.Keys(b.ix.claimed)) {
 		out = append(out, b.ix.view(id))
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -121,6 +122,50 @@ func TestForeignReopening(t *testing.T) {
 		must(w, 0, b.Settle(w.ctx))
 		w.whole()
 	})
+}
+
+// Another program that puts a task back, or opens a completed one again, leaves the owner's name; or it takes the name and
+// leaves the status. Such a task is nobody's, and everybody's to claim.
+func TestForeignStatusWithoutItsOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		end      bool
+		old, new string
+	}{
+		"put back":     {false, `"status": "in_progress"`, `"status": "pending"`},
+		"opened again": {true, `"status": "completed"`, `"status": "pending"`},
+		"nobody's":     {false, `"owner": "alice"`, `"owner": ""`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, w *world) {
+				b, other := w.board(), w.board()
+				var revoked []int
+				b.OnRevoke(func(_ context.Context, t muster.Task) error { revoked = append(revoked, t.Fence); return nil })
+				w.add(b, "1")
+				was := w.take(b, 1, "alice")
+				if c.end {
+					must(w, was, lastErr(b.Complete(w.ctx, 1, was.Fence, Outcome{Result: "done"})))
+				}
+				doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
+				must(w, doc, err)
+				w.write("1", replace(string(doc.Data), c.old, c.new))
+				for _, p := range []*Board{b, other, b} {
+					must(w, 0, p.Settle(w.ctx))
+				}
+				if e := w.events(journal.TaskForeign); len(e) != 1 || e[0].Task != 1 {
+					t.Errorf("it is said once: %+v", e)
+				}
+				if len(revoked) != 1 || revoked[0] != was.Fence {
+					t.Errorf("the right to land was taken from %v, want %d", revoked, was.Fence)
+				}
+				now := w.take(other, 1, "bob")
+				if now.Fence <= was.Fence+1 {
+					t.Errorf("the fence went from %d to %d: it must move when the task is put back, too", was.Fence, now.Fence)
+				}
+				_, err = b.Complete(w.ctx, 1, was.Fence, Outcome{Result: "late"})
+				w.refused(err, muster.Fenced, "")
+			})
+		})
+	}
 }
 
 func replace(s, old, new string) string {

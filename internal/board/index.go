@@ -28,6 +28,7 @@ type index struct {
 
 	dirty   map[muster.TaskID]bool // to be compared with the graph
 	effects map[muster.TaskID]bool // have effects to settle
+	claimed map[muster.TaskID]bool // in progress or landing
 	tangled bool                   // the graph may have a cycle that was not there before
 }
 
@@ -55,7 +56,7 @@ func newIndex() *index {
 		tasks: map[muster.TaskID]*entry{}, dependants: map[muster.TaskID][]muster.TaskID{}, ready: queues{},
 		bad: map[muster.TaskID]unreadable{}, gone: map[muster.TaskID]bool{}, missing: map[muster.TaskID]time.Time{},
 		removed: map[muster.TaskID]bool{},
-		dirty:   map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{},
+		dirty:   map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
 	}
 }
 
@@ -203,13 +204,18 @@ func (x *index) put(t muster.Task) {
 	}
 	x.place(id)
 	x.dirty[id] = true
-	if len(t.Effects) > 0 {
-		x.effects[id] = true
-	} else {
-		delete(x.effects, id)
-	}
+	mark(x.effects, id, len(t.Effects) > 0)
+	mark(x.claimed, id, t.Status == muster.InProgress || t.Status == muster.Landing)
 	if t.Status == muster.Pending && e.waiting > 0 && (rewired || was != t.Status) {
 		x.tangled = true
+	}
+}
+
+func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
+	if in {
+		set[id] = true
+	} else {
+		delete(set, id)
 	}
 }
 
@@ -227,6 +233,7 @@ func (x *index) forget(id muster.TaskID) {
 	delete(x.tasks, id)
 	delete(x.dirty, id)
 	delete(x.effects, id)
+	delete(x.claimed, id)
 	if at, there := slices.BinarySearch(x.ids, id); there {
 		x.ids = slices.Delete(x.ids, at, at+1)
 	}

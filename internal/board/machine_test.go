@@ -247,6 +247,11 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 				r.Fatalf("ready for %q: %v, want %v", role, got, want)
 			}
 		}
+		for id := range ids.Draw(r, "last") {
+			if id := muster.TaskID(id); x.claimed[id] != (all[id].Status == muster.InProgress) {
+				r.Fatalf("task %d is %s, and claimed: %t", id, all[id].Status, x.claimed[id])
+			}
+		}
 		for id, t := range all {
 			v := x.view(id)
 			for _, d := range v.BlockedBy {

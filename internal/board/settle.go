@@ -126,7 +126,7 @@ func (b *Board) tidy(ctx context.Context, id muster.TaskID, m meta) error {
 		b.mu.Unlock()
 		return nil
 	}
-	foreign := e.done() && e.task.CompletedBy == ""
+	foreign, strays := e.done() && e.task.CompletedBy == "", stray(e.task)
 	var lost []muster.TaskID
 	waits := false // for a blocker that may still come
 	for _, d := range e.on {
@@ -148,6 +148,9 @@ func (b *Board) tidy(ctx context.Context, id muster.TaskID, m meta) error {
 	var err error
 	if foreign {
 		err = b.believe(ctx, id)
+	}
+	if strays {
+		err = b.putBack(ctx, id)
 	}
 	if len(lost) > 0 {
 		_, e := b.dropEdges(ctx, id, "", lost...)
@@ -212,6 +215,32 @@ func (b *Board) believe(ctx context.Context, id muster.TaskID) error {
 		return err
 	}
 	return b.tell(ctx, event(journal.TaskForeign, t, t.Owner, map[string]any{"text": "another program completed it: not landed by us"}))
+}
+
+// putBack frees a task that another program left where nobody could ever claim it.
+func (b *Board) putBack(ctx context.Context, id muster.TaskID) error {
+	t, _, err := b.read(ctx, id)
+	if err != nil || !stray(t) {
+		return err
+	}
+	if f := b.revoker(); f != nil {
+		if err := f(ctx, t); err != nil {
+			return err
+		}
+	}
+	fence, was := t.Fence, t.Owner
+	t, err = b.change(ctx, id, func(t *muster.Task) error {
+		if !stray(*t) || t.Fence != fence {
+			return errSame
+		}
+		free(t, muster.Pending, now())
+		t.Fence++
+		return nil
+	})
+	if err != nil || t.Fence == fence {
+		return err
+	}
+	return b.tell(ctx, event(journal.TaskForeign, t, was, map[string]any{"text": "another program put it back on the board"}))
 }
 
 // sweep removes a task that another program marked as deleted.

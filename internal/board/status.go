@@ -173,6 +173,22 @@ func believe(t *muster.Task, at float64) error {
 	return nil
 }
 
+// stray says that another program has left a task that was claimed here where it is nobody's and not free: pending with an
+// owner (it put the task back, or opened a completed one again, and left the name), or at work without one. One that was never
+// claimed here is as its makers want it: meant for somebody, or worked on by them.
+func stray(t muster.Task) bool {
+	if t.Fence == 0 {
+		return false
+	}
+	switch t.Status {
+	case muster.Pending:
+		return t.Owner != ""
+	case muster.InProgress, muster.Landing:
+		return t.Owner == ""
+	}
+	return false
+}
+
 // retry sets a task that was given up back to pending.
 func retry(t *muster.Task, at float64) error {
 	if t.Status != muster.Pending && t.Status != muster.NeedsAttention {

@@ -20,6 +20,9 @@ func (c *conversation) add(e Entry) {
 	switch e.Kind {
 	case KindFresh:
 		*c = conversation{}
+		if e.Message != nil { // an older muster wrote the words after it
+			c.Say(e.Message.Parts...)
+		}
 	case KindUser:
 		c.Say(e.Message.Parts...)
 	case KindReply:

@@ -18,7 +18,7 @@ const (
 	KindUser   Kind = "user"   // what entered from outside: Message, and the Mail that it brought
 	KindReply  Kind = "reply"  // the model's: Message, Stop, Usage, Model
 	KindResult Kind = "result" // the answer to one call: Message holds the one llm.Result
-	KindFresh  Kind = "fresh"  // a new conversation starts here
+	KindFresh  Kind = "fresh"  // a new conversation starts here, with Message and Mail as of KindUser
 	KindMark   Kind = "mark"   // a note of the runtime, never sent to a model: Text
 	KindHost   Kind = "host"   // another process writes from here on: Text says which
 )

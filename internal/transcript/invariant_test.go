@@ -92,7 +92,11 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 			},
 			"mark":    func(*rapid.T) { check(tr.Mark(ctx, word())) },
 			"release": func(*rapid.T) { tr.Release() },
-			"fresh":   func(*rapid.T) { check(tr.Load(ctx)); check(tr.Fresh(ctx)); before = nil },
+			"fresh": func(*rapid.T) {
+				check(tr.Load(ctx))
+				check(tr.Fresh(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
+				before = nil
+			},
 			"reopen": func(*rapid.T) {
 				check(tr.Load(ctx))
 				again, err := Open(ctx, s.Handle().Log(), "alice")

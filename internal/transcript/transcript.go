@@ -24,7 +24,7 @@ type Transcript struct {
 
 	mu      sync.Mutex
 	pos     muster.Pos // where the log ends, as far as this writer knows
-	start   muster.Pos // where the current conversation starts
+	start   muster.Pos // the place before the current conversation
 	talk    conversation
 	loaded  bool // talk is in memory
 	damaged int
@@ -76,7 +76,7 @@ func (t *Transcript) apply(e Entry) {
 	}
 	switch e.Kind {
 	case KindFresh:
-		t.start = e.Pos
+		t.start = t.pos
 	case KindMark:
 		t.mark = e.Text
 	}
@@ -168,11 +168,12 @@ func (t *Transcript) Result(ctx context.Context, r llm.Result) error {
 	return t.append(ctx, Entry{Kind: KindResult, Message: &llm.Message{Role: llm.User, Parts: []llm.Part{r}}})
 }
 
-// Fresh starts a new conversation. What was delivered stays delivered. Errors: Fenced.
-func (t *Transcript) Fresh(ctx context.Context) error {
+// Fresh starts a new conversation with what User would add: in one step, so that no death in between leaves one without its
+// first words. What was delivered stays delivered. Errors: Fenced.
+func (t *Transcript) Fresh(ctx context.Context, parts []llm.Part, mail []muster.MessageID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.append(ctx, Entry{Kind: KindFresh})
+	return t.append(ctx, Entry{Kind: KindFresh, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
 }
 
 // Mark adds a note that is never sent to a model. Errors: Fenced.

@@ -213,7 +213,7 @@ func TestDeliveredMail(t *testing.T) {
 			parts, ids := letter(i)
 			must(t, tr.User(ctx, parts, ids))
 			if i == 12 {
-				must(t, tr.Fresh(ctx))
+				must(t, tr.Fresh(ctx, text("anew"), nil))
 			}
 			if i == 15 {
 				tr.Release()
