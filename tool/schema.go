@@ -7,12 +7,49 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // shape is the schema of a tool's input, as small as a model needs it.
 type shape = jsonschema.Schema
+
+// schema is what follows from a tool's input alone. It is never written to: tools share it.
+type schema struct {
+	shape  *shape
+	frozen json.RawMessage // the shape's bytes
+}
+
+// enum says that a field takes only these values.
+type enum struct {
+	field  string
+	values []string
+}
+
+// made has every schema that was ever asked for, by input: there are as many as there are tools in the program, and each
+// of thousands of members has its own tools.
+var made sync.Map
+
+// input is what a schema is made of.
+type input struct {
+	of    reflect.Type
+	enums string
+}
+
+// schemaOf is the schema of In with these enums.
+func schemaOf[In any](name string, enums []enum) *schema {
+	key := input{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
+	if s, ok := made.Load(key); ok {
+		return s.(*schema)
+	}
+	s := shapeOf[In](name)
+	for _, e := range enums {
+		enumerate(name, s, e.field, e.values)
+	}
+	now, _ := made.LoadOrStore(key, &schema{s, frozen(name, s)})
+	return now.(*schema)
+}
 
 // shapeOf makes the shape of In.
 func shapeOf[In any](name string) *shape {

@@ -24,15 +24,14 @@ import (
 // should read is a Result, such as llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first
 // test of the tool shows.
 func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
-	shape := shapeOf[In](name)
-	t := &typed[In]{spec: llm.Spec{Name: name, Description: description}, shape: shape, run: run}
+	var opts settings
 	for _, opt := range o {
 		if opt != nil {
-			opt(&t.spec, shape)
+			opt(&opts)
 		}
 	}
-	t.spec.Schema = frozen(name, shape)
-	return t
+	s := schemaOf[In](name, opts.enums)
+	return &typed[In]{spec: llm.Spec{Name: name, Description: description, Schema: s.frozen, ReadOnly: opts.readOnly}, shape: s.shape, run: run}
 }
 
 // Func makes a tool of a function that answers in text, and that several agents may call at once. Its error is told to
@@ -54,15 +53,20 @@ func Func[In any](name, description string, run func(context.Context, In) (strin
 }
 
 // Option is an option of New and Func.
-type Option func(*llm.Spec, *shape)
+type Option func(*settings)
+
+type settings struct {
+	readOnly bool
+	enums    []enum
+}
 
 // ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
-func ReadOnly() Option { return func(s *llm.Spec, _ *shape) { s.ReadOnly = true } }
+func ReadOnly() Option { return func(o *settings) { o.readOnly = true } }
 
 // Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
 // object or a list of them. It panics when there is no such field.
 func Enum(field string, values ...string) Option {
-	return func(s *llm.Spec, sh *shape) { enumerate(s.Name, sh, field, values) }
+	return func(o *settings) { o.enums = append(o.enums, enum{field, values}) }
 }
 
 // Text is a result that says s. An empty one says that it was done: no provider takes an empty text.

@@ -136,6 +136,31 @@ func TestSchemasAreSmallAndNeverChange(t *testing.T) {
 	}
 }
 
+// Tools share what follows from their input, and each keeps its own enums.
+func TestTheSameInputWithOtherEnums(t *testing.T) {
+	make := func(values ...string) llm.Tool {
+		var o []tool.Option
+		if values != nil {
+			o = append(o, tool.Enum("status", values...))
+		}
+		return tool.Func("mark", "", func(_ context.Context, in item) (string, error) { return in.Status, nil }, o...)
+	}
+	for range 2 {
+		for _, c := range []struct {
+			tool  llm.Tool
+			takes string
+			says  string
+		}{{make(), "any", ""}, {make("open", "done"), "open", "must be one of open, done"}, {make("open done"), "open done", "must be one of open done"}} {
+			if got := text(run(t, c.tool, `{"id":1,"status":"`+c.takes+`"}`)); got != c.takes {
+				t.Errorf("%s is not taken: %s", c.takes, got)
+			}
+			if got := text(run(t, c.tool, `{"id":1,"status":"else"}`)); !strings.Contains(got, c.says) {
+				t.Errorf("got %q, want %q", got, c.says)
+			}
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	broken := errors.New("the store is broken")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -32,11 +32,12 @@ type Post struct {
 	inbox   muster.Inbox
 	journal *journal.Journal
 	known   Known
+	quiets  quiets
 }
 
 // New is the post of the team in s.
 func New(s muster.Store, j *journal.Journal, known Known) *Post {
-	return &Post{s.Inbox(), j, known}
+	return &Post{inbox: s.Inbox(), journal: j, known: known}
 }
 
 // NewID mints a mail's id.
@@ -164,6 +165,7 @@ func (p *Post) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxB
 
 // Drop removes what lies before the place: the end of a Peek whose mails are durable in the transcript.
 func (p *Post) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
+	p.quiets.note(box, func(k *quiet) { *k = quiet{dropped: time.Now()} })
 	return p.inbox.Drop(ctx, box, before)
 }
 

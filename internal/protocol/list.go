@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/damage"
@@ -76,6 +77,7 @@ type index struct {
 	mu   sync.Mutex
 	mark muster.Mark
 	reqs map[string]muster.Request
+	seen map[muster.RequestID]time.Time // since when this process sees each wait
 }
 
 func (x *index) all(ctx context.Context) ([]muster.Request, error) {
@@ -119,11 +121,13 @@ func (x *index) pull(ctx context.Context) ([]muster.Request, error) {
 func (x *index) take(d muster.Doc) error {
 	delete(x.reqs, d.Key)
 	if d.Rev == muster.None {
+		delete(x.seen, muster.RequestID(d.Key))
 		return nil
 	}
 	r, err := decode(muster.RequestID(d.Key), d.Data)
 	if err == nil {
 		x.reqs[d.Key] = r
+		x.note(r)
 	}
 	return err
 }
@@ -136,14 +140,15 @@ func decode(id muster.RequestID, data []byte) (r muster.Request, err error) {
 	return r, nil
 }
 
-// learn takes in a final request that was read by itself: the table's changes may tell of it a moment later, and who was
-// told that its plan is approved must find it so in the list. Nothing follows a final state, so this cannot be the older one.
+// learn takes in a request that was read by itself. A final one goes into the list: the table's changes may tell of it a
+// moment later, and who was told that its plan is approved must find it so in the list. Nothing follows a final state, so
+// this cannot be the older one.
 func (x *index) learn(r muster.Request) {
-	if !Final(r) {
-		return
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.note(r); !Final(r) {
+		return
+	}
 	if x.reqs == nil {
 		x.reqs = map[string]muster.Request{}
 	}

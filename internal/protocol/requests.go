@@ -58,6 +58,9 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		if r.PlanHash = PlanHash(r.Plan); r.TaskID == 0 {
 			return muster.Request{}, muster.Errorf(muster.Invalid, "a plan is for a task, and none is named")
 		}
+		if err := q.asNewest(ctx, &r); err != nil {
+			return muster.Request{}, err
+		}
 	default:
 		return muster.Request{}, muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
 	}
@@ -95,6 +98,18 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	}
 }
 
+// asNewest makes a plan later than those before it for the same claim, whatever the clock says: the newest counts.
+func (q *Requests) asNewest(ctx context.Context, r *muster.Request) error {
+	all, err := q.List(ctx)
+	for _, o := range all {
+		if o.Kind == r.Kind && o.TaskID == r.TaskID && o.Fence == r.Fence && o.ID != r.ID {
+			r.CreatedAt = max(r.CreatedAt, o.CreatedAt+1e-6)
+		}
+	}
+	r.UpdatedAt = r.CreatedAt
+	return err
+}
+
 // Decide answers a request for by, who must be its addressee, or the user where that is the lead. The answer is mailed to
 // who asked. A request that is final already keeps its first answer: it is returned, and now is false; so it is when its
 // deadline has passed, which ends it here.
@@ -116,7 +131,7 @@ func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Na
 		if yes {
 			v = approve
 		}
-		over := overdue(r, time.Now())
+		over := q.overdue(r, time.Now())
 		if over {
 			r, err = q.move(ctx, r, rev, late(r.Kind), muster.System, tooLate)
 		} else {
@@ -130,10 +145,6 @@ func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Na
 }
 
 const tooLate = "nobody answered in time"
-
-func overdue(r muster.Request, now time.Time) bool {
-	return r.Deadline != 0 && !now.Before(muster.Time(r.Deadline))
-}
 
 // Cancel takes a request back; why is for people. One that is final stays as it is. Errors: NotFound.
 func (q *Requests) Cancel(ctx context.Context, id muster.RequestID, by muster.Name, why string) (muster.Request, error) {
@@ -170,7 +181,7 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 	}
 	var ended []muster.Request
 	for _, r := range pending {
-		if !overdue(r, now) {
+		if !q.overdue(r, now) {
 			continue
 		}
 		was := r.UpdatedAt
@@ -235,14 +246,14 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 		if err != nil || Final(r) {
 			return r, err
 		}
-		if overdue(r, time.Now()) {
+		if q.overdue(r, time.Now()) {
 			if r, err = q.settle(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
 				return r, err
 			}
 		}
 		var due <-chan time.Time
 		if r.Deadline != 0 {
-			due = time.After(time.Until(muster.Time(r.Deadline)))
+			due = time.After(q.Left(r, time.Now()))
 		}
 		select {
 		case <-changed:

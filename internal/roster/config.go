@@ -48,7 +48,25 @@ func (r *Roster) foreign(ctx context.Context) ([]muster.Name, error) {
 	if err != nil || len(listed) == 0 {
 		return nil, err
 	}
-	return r.index.others(ctx, listed)
+	return r.index.others(ctx, func(yield func(muster.Name) bool) {
+		for _, names := range listed {
+			for _, n := range names {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// namesakes are the foreign members that have the name, but for upper and lower case. It looks at no others, however
+// many there are.
+func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name, error) {
+	listed, err := r.listed.all(ctx)
+	if err != nil || len(listed[folded(name)]) == 0 {
+		return nil, err
+	}
+	return r.index.others(ctx, slices.Values(listed[folded(name)]))
 }
 
 // readConfig reads config.json; where there is none, the document is empty with Rev None.
@@ -183,18 +201,23 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
 }
 
+// rarely is how many times as long as a projection took nothing is projected: it costs as much as there are members,
+// however few of them have changed.
+const rarely = 20
+
 // Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most once a
-// second.
+// second, and with thousands of members for no more than a small part of the time.
 func (r *Roster) Projector(ctx context.Context) {
 	changed := r.members.Watch(ctx)
 	write := func(ctx context.Context) (done bool) {
 		return r.Project(ctx) == nil
 	}
 	for ctx.Err() == nil {
+		began := time.Now()
 		done := write(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second):
+		case <-time.After(max(time.Second, rarely*time.Since(began))):
 		}
 		if !done {
 			continue // what could not be written is tried again without a change

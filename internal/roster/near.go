@@ -22,12 +22,16 @@ func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near 
 	case !errors.Is(err, muster.ErrNotFound):
 		return false, nil, err
 	}
-	foreign, err := r.foreign(ctx)
+	same, err := r.namesakes(ctx, name)
 	if err != nil {
 		return false, nil, err
 	}
-	if slices.Contains(foreign, name) {
+	if slices.Contains(same, name) {
 		return true, nil, nil
+	}
+	foreign, err := r.foreign(ctx)
+	if err != nil {
+		return false, nil, err
 	}
 	all, err := r.List(ctx)
 	if err != nil {

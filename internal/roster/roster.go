@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,14 +48,12 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 		if err := muster.CheckName(m.Name); err != nil {
 			return muster.Member{}, err
 		}
-		others, err := r.foreign(ctx)
+		others, err := r.namesakes(ctx, m.Name)
 		if err != nil {
 			return muster.Member{}, err
 		}
-		for _, o := range others {
-			if strings.EqualFold(string(o), string(m.Name)) {
-				return muster.Member{}, muster.Errorf(muster.Held, "%s is already here: another program wrote it into config.json", o)
-			}
+		if len(others) > 0 {
+			return muster.Member{}, muster.Errorf(muster.Held, "%s is already here: another program wrote it into config.json", others[0])
 		}
 	}
 	if m.Status == "" {
@@ -136,8 +133,31 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 	return muster.Member{}, e
 }
 
-// List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left out.
+// List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left
+// out. Callers share the list: it is not to be changed.
 func (r *Roster) List(ctx context.Context) ([]muster.Member, error) { return r.index.all(ctx) }
+
+// Teammates is how many members there are that have not shut down, without the lead. It looks at what has changed only.
+func (r *Roster) Teammates(ctx context.Context) (int, error) { return r.index.teammates(ctx) }
+
+// Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is gone
+// or cannot be read is left out.
+func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []muster.Member, mark muster.Mark, err error) {
+	mark = since
+	for c, err := range r.members.Changes(ctx, since) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return changed, since, err
+		}
+		mark = max(mark, c.Mark)
+		if err != nil || c.Rev == muster.None {
+			continue
+		}
+		if m, err := decode(muster.Name(c.Key), c.Data); err == nil {
+			changed = append(changed, m)
+		}
+	}
+	return changed, mark, nil
+}
 
 // Update changes a member by f, which may be called again when somebody else was faster. Nothing is written when f
 // changes nothing. Errors: NotFound.
@@ -229,11 +249,17 @@ func (r *Roster) read(ctx context.Context, name muster.Name) (muster.Member, mus
 	if errors.Is(err, muster.ErrNotFound) {
 		err = muster.Errorf(muster.NotFound, "there is no member %q", string(name))
 	}
+	var m muster.Member
+	if err == nil {
+		m, err = decode(name, d.Data)
+	}
+	if bad, is := errors.AsType[*muster.Error](err); is && bad.Code == muster.Corrupt {
+		err = bad.WithHint("mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
+	}
 	if err != nil {
 		return muster.Member{}, muster.None, err
 	}
-	m, err := decode(name, d.Data)
-	return m, d.Rev, err
+	return m, d.Rev, nil
 }
 
 func decode(name muster.Name, data []byte) (m muster.Member, err error) {
@@ -267,10 +293,7 @@ func list(names []muster.Name) string {
 	return strings.Join(s, " or ")
 }
 
-// sorted puts members into the order in which they joined.
-func sorted(all []muster.Member) []muster.Member {
-	slices.SortFunc(all, func(a, b muster.Member) int {
-		return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
-	})
-	return all
+// joined is the order in which members joined.
+func joined(a, b muster.Member) int {
+	return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
 }

@@ -267,6 +267,19 @@ func TestAgain(t *testing.T) {
 	})
 }
 
+// A limit is held by the clock that nobody sets. A bubble's times have no such reading, so this one runs in none.
+func TestLimitWhenTheClockIsSet(t *testing.T) {
+	var l steady.Limiter
+	ctx, cancel := context.WithCancel(t.Context())
+	o := steady.Options{Limiter: &l, OnWait: func(time.Time, error) { cancel() }}
+	if _, err := steady.Wrap(failing(1, of(llm.Limited, time.Hour)), o).Reply(ctx, llm.Request{}, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if until, _ := l.Until(); until.IsZero() || until == until.Round(0) {
+		t.Errorf("it holds until %v by the wall clock", until)
+	}
+}
+
 func TestCancelledWhileWaiting(t *testing.T) {
 	cause := errors.New("shutdown")
 	for name, err := range map[string]error{"backoff": of(llm.Overloaded, time.Hour), "limit": of(llm.Limited, time.Hour)} {

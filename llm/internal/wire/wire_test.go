@@ -33,6 +33,17 @@ func TestRetryAfter(t *testing.T) {
 		"reset":           {map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "6m0s", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1s"}, 6 * time.Minute},
 		"reset, not used": {map[string]string{"X-Ratelimit-Remaining-Requests": "3", "X-Ratelimit-Reset-Requests": "6m0s"}, 0},
 		"reset, a time":   {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-02T03:04:35Z"}, 30 * time.Second},
+
+		// Our clock is a day off: what counts is the time by the clock of who answers.
+		"a date, by the answer's clock":    {map[string]string{"Retry-After": "Thu, 01 Jan 2026 03:05:05 GMT", "Date": "Thu, 01 Jan 2026 03:04:05 GMT"}, time.Minute},
+		"a date ahead of ours":             {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:05:05 GMT", "Date": "Sat, 03 Jan 2026 03:04:05 GMT"}, time.Minute},
+		"a date that is far, and is meant": {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT", "Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 24 * time.Hour},
+		"a date, measured by ours alone":   {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT"}, time.Hour},
+		"a date beyond everything":         {map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT", "Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 365 * 24 * time.Hour},
+		"a date, and a Date of nonsense":   {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT", "Date": "today"}, time.Minute},
+		"reset, by the answer's clock":     {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z", "Date": "Thu, 01 Jan 2026 03:04:05 GMT"}, 30 * time.Second},
+		"reset, a time gone by":            {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z"}, time.Millisecond},
+		"reset, measured by ours alone":    {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-09T03:04:35Z"}, time.Hour},
 	} {
 		h := http.Header{}
 		for k, v := range c.header {

@@ -1,0 +1,138 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/journal"
+	"muster/store/file"
+	"muster/store/mem"
+)
+
+func news(to muster.Name, content string) muster.Message {
+	return muster.Message{Type: muster.MailIdle, From: "bob", To: to, Content: content}
+}
+
+// Whatever was sent, looked at and dropped, and however long ago: what Waking returns is what lies there and is no news,
+// and Landings has every landing.
+func TestWakingIsAllThatIsNoNews(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := mem.New()
+		p, other := team(s), team(s.Handle())
+		var after muster.Pos // where the reader's last delivery ended
+		rt.Repeat(map[string]func(*rapid.T){
+			"news": func(*rapid.T) { must(t, second(other.Send(t.Context(), news("alice", "bob is idle")))) },
+			"landing": func(*rapid.T) {
+				must(t, second(other.Send(t.Context(), muster.Message{Type: muster.MailLanded, From: "bob", To: "alice", Content: "landed"})))
+			},
+			"message": func(*rapid.T) { must(t, second(other.Send(t.Context(), mail("alice", "hello")))) },
+			"deliver": func(rt *rapid.T) {
+				_, end, _, err := p.Peek(t.Context(), "alice", after, rapid.IntRange(1, 2000).Draw(rt, "bytes"))
+				must(t, err)
+				must(t, p.Drop(t.Context(), "alice", end))
+				after = end
+			},
+			"time passes": func(rt *rapid.T) {
+				d := time.Duration(rapid.IntRange(1, 90).Draw(rt, "seconds")) * time.Second
+				p.quiets.note("alice", func(k *quiet) { k.read, k.dropped = k.read.Add(-d), k.dropped.Add(-d) })
+			},
+			"": func(rt *rapid.T) {
+				for _, from := range []muster.Pos{after, 0} {
+					all, _, err := s.Inbox().Peek(t.Context(), "alice", from, math.MaxInt32)
+					must(t, err)
+					for _, c := range []struct {
+						read func(context.Context, muster.Name, muster.Pos) ([]muster.Message, error)
+						not  func(muster.MessageType) bool
+					}{{p.Waking, muster.MessageType.News}, {p.Landings, func(t muster.MessageType) bool { return t != muster.MailLanded }}} {
+						got, err := c.read(t.Context(), "alice", from)
+						must(t, err)
+						want := slices.DeleteFunc(slices.Clone(all), func(m muster.Message) bool { return c.not(m.Type) })
+						if !slices.Equal(got, want) {
+							rt.Fatalf("after %d: got %v, want %v", from, got, want)
+						}
+					}
+				}
+			},
+		})
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// counted is a store that counts the mails that are read.
+type counted struct {
+	muster.Store
+	read *int
+}
+
+type countedInbox struct {
+	muster.Inbox
+	read *int
+}
+
+func (c counted) Inbox() muster.Inbox { return countedInbox{c.Store.Inbox(), c.read} }
+
+func (c countedInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, most int) ([]muster.Message, muster.Pos, error) {
+	msgs, end, err := c.Inbox.Peek(ctx, box, after, most)
+	*c.read += len(msgs)
+	return msgs, end, err
+}
+
+// Of a thousand notices each is read once when something asks at each of them, not each time.
+func TestNewsIsNotReadAgainAndAgain(t *testing.T) {
+	const n = 1000
+	synctest.Test(t, func(t *testing.T) {
+		read := 0
+		p := team(counted{mem.New(), &read})
+		for i := range n {
+			must(t, second(p.Send(t.Context(), news("lead", fmt.Sprintf("t%d is idle", i)))))
+			got, err := p.Waking(t.Context(), "lead", 0)
+			must(t, err)
+			if len(got) != 0 {
+				t.Fatalf("%v wakes", got)
+			}
+		}
+		if read > n {
+			t.Errorf("%d mails were read of %d that came", read, n)
+		}
+		time.Sleep(again)
+		must(t, second(p.Waking(t.Context(), "lead", 0)))
+		if read < 2*n {
+			t.Errorf("after a minute not all was read anew")
+		}
+	})
+}
+
+// A program that had the box open when it was moved aside still writes to what it has open: it is heard at once.
+func TestALateWriterOfAnotherProgramIsHeard(t *testing.T) {
+	dir := t.TempDir()
+	s, err := file.Open(dir)
+	must(t, err)
+	defer s.Close()
+	p := New(s, journal.New(s.Log()), func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil })
+	must(t, second(p.Send(t.Context(), mail("alice", "first"))))
+	late, err := os.OpenFile(filepath.Join(dir, ".team", "inbox", "alice.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer late.Close()
+	_, end, _, err := p.Peek(t.Context(), "alice", 0, 0)
+	must(t, err)
+	must(t, p.Drop(t.Context(), "alice", end))
+	must(t, second(p.Send(t.Context(), news("alice", "bob is idle"))))
+	if got, err := p.Waking(t.Context(), "alice", end); err != nil || len(got) != 0 {
+		t.Fatal(got, err)
+	}
+	must(t, second(late.WriteString(`{"from":"carol","content":"late"}`+"\n")))
+	if got, err := p.Waking(t.Context(), "alice", end); err != nil || len(got) != 1 || got[0].Content != "late" {
+		t.Fatal(got, err)
+	}
+}

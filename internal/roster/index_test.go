@@ -1,0 +1,134 @@
+package roster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/store/file"
+	"muster/store/mem"
+)
+
+// Whatever changed and whoever changed it: the list and the count of a process that follows are those of one that has just
+// come, what was listed before stays as it was, and the changes are all told.
+func TestTheIndexFollows(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := mem.New()
+		r, other := process(s), process(s.Handle())
+		name := rapid.SampledFrom([]muster.Name{"a", "b", "c", "d", "lead"})
+		var lent, copied []muster.Member
+		var mark muster.Mark
+		told := map[muster.Name]muster.Member{}
+		put := func(rt *rapid.T) {
+			m := muster.Member{Name: name.Draw(rt, "name"), Role: "coder",
+				Status:   rapid.SampledFrom([]muster.MemberStatus{muster.Working, muster.Idle, muster.Shutdown}).Draw(rt, "status"),
+				JoinedAt: float64(rapid.IntRange(1, 3).Draw(rt, "joined"))}
+			_, rev, _ := other.read(t.Context(), m.Name)
+			must(t, other.put(t.Context(), m, rev))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": put,
+			"many": func(rt *rapid.T) {
+				for range 2 * few {
+					put(rt)
+				}
+			},
+			"delete": func(rt *rapid.T) {
+				n := name.Draw(rt, "name")
+				_, rev, _ := other.read(t.Context(), n)
+				must(t, other.members.Delete(t.Context(), string(n), rev))
+			},
+			"": func(rt *rapid.T) {
+				want, err := process(s.Handle()).List(t.Context())
+				must(t, err)
+				got, err := r.List(t.Context())
+				must(t, err)
+				if d := cmp.Diff(want, got); d != "" {
+					rt.Fatal(d)
+				}
+				if !slices.IsSortedFunc(got, joined) {
+					rt.Fatalf("not in the order in which they joined: %v", got)
+				}
+				n := 0
+				for _, m := range want {
+					if m.Name != muster.Lead && m.Status != muster.Shutdown {
+						n++
+					}
+				}
+				if got, err := r.Teammates(t.Context()); err != nil || got != n {
+					rt.Fatalf("%d teammates of %d are counted: %v", got, n, err)
+				}
+				if d := cmp.Diff(copied, lent); d != "" {
+					rt.Fatalf("what was listed before has changed: %s", d)
+				}
+				lent, copied = got, slices.Clone(got)
+				changed, next, err := r.Changed(t.Context(), mark)
+				must(t, err)
+				for _, m := range changed {
+					told[m.Name] = m
+				}
+				mark = next
+				for _, m := range want {
+					if d := cmp.Diff(m, told[m.Name]); d != "" {
+						rt.Fatalf("a change was not told: %s", d)
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestFoldedIsAsEqualFold(t *testing.T) {
+	letters := rapid.StringOfN(rapid.RuneFrom([]rune("aAkK\u212AsS\u017FßẞıIi\u0130ÄäΣσς-1")), 1, 3, -1)
+	rapid.Check(t, func(rt *rapid.T) {
+		a, b := letters.Draw(rt, "a"), letters.Draw(rt, "b")
+		if same := folded(muster.Name(a)) == folded(muster.Name(b)); same != strings.EqualFold(a, b) {
+			rt.Fatalf("%q and %q: %v", a, b, same)
+		}
+	})
+}
+
+// A member whose record stays half written is nobody who works: it is left out, and said; when it can be read again it is back.
+func TestAMemberThatStaysUnreadable(t *testing.T) {
+	root := t.TempDir()
+	s, err := file.Open(root)
+	must(t, err)
+	defer s.Close()
+	r := process(s)
+	for _, name := range []muster.Name{"alice", "bob"} {
+		_, err := r.Add(t.Context(), muster.Member{Name: name, Role: "coder"})
+		must(t, err)
+	}
+	here := func(want ...muster.Name) {
+		t.Helper()
+		all, err := r.List(t.Context())
+		must(t, err)
+		var names []muster.Name
+		for _, m := range all {
+			names = append(names, m.Name)
+		}
+		if n, err := r.Teammates(t.Context()); err != nil || n != len(want) || !slices.Equal(names, want) {
+			t.Fatalf("%v are here, want %v; %d are counted: %v", names, want, n, err)
+		}
+	}
+	here("alice", "bob")
+	path := filepath.Join(root, ".team", "members", "alice.json")
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, []byte(`{"na`), 0o600))
+	here("bob")
+	here("bob")
+	var bad *muster.Error
+	if _, err := r.Get(t.Context(), "alice"); !errors.As(err, &bad) || bad.Code != muster.Corrupt || bad.Hint == "" {
+		t.Errorf("it is not said what to do: %v", err)
+	}
+	must(t, os.WriteFile(path, whole, 0o600))
+	here("alice", "bob")
+}
