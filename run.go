@@ -1,5 +1,7 @@
 package muster
 
+import "slices"
+
 // Run is the run under way, or the last one: .team/run.json.
 type Run struct {
 	Team      Name    `json:"team"`
@@ -14,7 +16,10 @@ type Run struct {
 	StartedAt float64 `json:"started_at"`
 	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
 	Away      float64 `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
-	Extra     Extra   `json:"-"`
+	// Which tasks are the run's: those from First on, and those that were open when it started. First 0: it does not say.
+	First TaskID   `json:"first_task,omitempty"`
+	Open  []TaskID `json:"open_tasks,omitempty"`
+	Extra Extra    `json:"-"`
 }
 
 type runFields Run
@@ -33,6 +38,14 @@ func (r *Run) UnmarshalJSON(data []byte) error {
 	*r = Run(f)
 	return nil
 }
+
+// Has reports whether a task was made or done in the run: by its id, which no clock changes, else by its stamps.
+func (r Run) Has(t Task) bool {
+	return r.First > 0 && r.HasID(t.ID) || max(t.CreatedAt, t.UpdatedAt) >= r.StartedAt
+}
+
+// HasID reports whether the task of that id was made in the run, or open when it started; where the run does not say, it may have been.
+func (r Run) HasID(id TaskID) bool { return id >= r.First || slices.Contains(r.Open, id) }
 
 // Left are the open tasks of a board. stopped: some are this run's, which stopped with them and can go on; those that
 // were added after its end wait for whatever run comes next.

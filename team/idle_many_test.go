@@ -56,7 +56,7 @@ func TestThousandIdle(t *testing.T) { // not parallel: it counts what the proces
 		if watchesNow != watches+many || boxes != 1 {
 			t.Errorf("%d watches with the lead alone, %d with %d teammates, at most %d of one inbox", watches, watchesNow, many, boxes)
 		}
-		if now := runtime.NumGoroutine() - goroutines; now > many {
+		if now := runtime.NumGoroutine() - goroutines; now > many+many/100 { // one each, and a few that are not theirs
 			t.Errorf("%d teammates have %d goroutines", many, now)
 		}
 		crew.releasedAll(t)

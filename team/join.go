@@ -29,21 +29,27 @@ const (
 // this process any more. The process also takes over teammates of processes that die. When ctx ends its members' records
 // stay as they are, and another process of the team goes on with them. Errors: NotFound where no run is under way.
 func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
-	run, err := t.runs.get(ctx)
+	run, err := t.underWay(ctx)
 	if err != nil {
 		return "", err
-	}
-	if run.StartedAt == 0 || run.EndedAt != 0 {
-		return "", muster.Errorf(muster.NotFound, "there is no run under way to join").WithHint(`start one: muster run "GOAL"`)
 	}
 	if err := t.adopt(ctx, run); err != nil {
 		return "", err
 	}
+	ctx, leave := t.stay(ctx)
+	defer leave()
 	host, err := t.rooms.Roster.Join(ctx, "muster join")
 	if err != nil {
 		return "", err
 	}
 	defer host.Release()
+	// Again, now that whoever puts the team aside sees this process: it may have begun, or be done, meanwhile.
+	if err := RefuseHalf(ctx, t.ground.Root(), t.config.Store.Leases()); err != nil {
+		return "", err
+	}
+	if _, err := t.underWay(ctx); err != nil {
+		return "", err
+	}
 	launcher, err := t.launch(context.WithoutCancel(ctx))
 	if err != nil {
 		return "", err
@@ -58,7 +64,36 @@ func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
 	if err := t.enlist(ctx, w, host.ID()); err != nil {
 		return "", err
 	}
-	return newSupervisor(t, host.ID()).join(ctx)
+	why, err := newSupervisor(t, host.ID()).join(ctx)
+	if why == RunOver && err == nil {
+		err = t.disband(context.WithoutCancel(ctx), host.ID())
+	}
+	return why, err
+}
+
+// underWay is the run that can be joined.
+func (t *Team) underWay(ctx context.Context) (muster.Run, error) {
+	run, err := t.runs.get(ctx)
+	if err == nil && (run.StartedAt == 0 || run.EndedAt != 0) {
+		err = muster.Errorf(muster.NotFound, "there is no run under way to join").WithHint(`start one: muster run "GOAL"`)
+	}
+	return run, err
+}
+
+// disband shuts down the members of this process that never came to life: the run was over as they were written.
+func (t *Team) disband(ctx context.Context, host muster.HostID) error {
+	all, err := t.rooms.Roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.Host == host && m.Status != muster.Shutdown {
+			if err := t.bury(ctx, m.Name, host, "the run is over", ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // enlist writes the records of the workers, whom this process hosts.

@@ -3,6 +3,10 @@ package team
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +31,8 @@ type Summary struct {
 	Red bool
 	// Tasks of the board, by id.
 	Tasks []muster.Task
+	// Unread says, by id, why the record of a task of this run cannot be read: whether it is open is not known.
+	Unread map[muster.TaskID]string
 }
 
 // Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
@@ -42,12 +48,27 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if stopped {
 		return t.resume(ctx, goal)
 	}
-	note, err := t.prepare(ctx, s)
+	only, err := t.takeLead(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	defer only.Release()
+	// Again, now that no other can start: one may have started and stopped meanwhile.
+	if _, open, stopped, err = t.check(ctx); err == nil && stopped {
+		err = RefuseStopped(open)
+	}
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	note, err := t.ground.Prepare(ctx, t.target(), t.config.Land != "", s.Fresh)
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
 	dirty := t.dirty(ctx) // looks while the records are written
 	defer dirty()
+	if err := t.forget(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
 	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
 		notes, err := t.begin(ctx, goal, open, host, dirty)
 		if err != nil {
@@ -66,28 +87,40 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 
 // Resume goes on where a stopped or killed team was, with every member's own conversation.
 func (t *Team) Resume(ctx context.Context) (Summary, error) {
-	run, open, _, err := t.check(ctx)
-	switch {
-	case err != nil:
+	if _, err := t.stoppedRun(ctx); err != nil {
 		return Summary{Code: 1}, err
-	case run.StartedAt == 0:
-		return Summary{Code: 1}, muster.Errorf(muster.NotFound, "there is no team here to go on with").WithHint(`start one: muster run "GOAL"`)
-	case run.EndedAt != 0 && len(open) == 0:
-		return Summary{Code: 1}, muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
 	}
 	return t.resume(ctx, "")
 }
 
+// stoppedRun is the run that can go on.
+func (t *Team) stoppedRun(ctx context.Context) (muster.Run, error) {
+	run, open, _, err := t.check(ctx)
+	switch {
+	case err != nil:
+	case run.StartedAt == 0:
+		err = muster.Errorf(muster.NotFound, "there is no team here to go on with").WithHint(`start one: muster run "GOAL"`)
+	case run.EndedAt != 0 && len(open) == 0:
+		err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
+	}
+	return run, err
+}
+
 // resume brings the stopped team back to life. The run's own check, target and cap stand.
 func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
-	run, err := t.runs.get(ctx)
+	only, err := t.takeLead(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	defer only.Release()
+	run, err := t.stoppedRun(ctx) // asked again: it may have gone on, or been put aside, meanwhile
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
 	if err := t.adopt(ctx, run); err != nil {
 		return Summary{Code: 1}, err
 	}
-	if err := t.landable(ctx); err != nil {
+	if err := t.ground.Landable(ctx, t.target()); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
@@ -142,23 +175,10 @@ func (t *Team) adopt(ctx context.Context, run muster.Run) error {
 	return t.furnish(ctx)
 }
 
-// leadLease is held by the process in which the lead lives. The lead's record says so too, but two processes that start
-// at one moment could both find it free.
-const leadLease = "lead"
-
-// live hosts the team in this process until the lead's run is over.
+// live hosts the team in this process until the lead's run is over. The caller holds LeadLease.
 func (t *Team) live(ctx context.Context, begin func(context.Context, muster.HostID) error) (sum Summary, err error) {
-	only, err := t.config.Store.Leases().Acquire(ctx, leadLease)
-	if errors.Is(err, muster.ErrHeld) {
-		if err := t.alone(ctx); err != nil {
-			return Summary{Code: 1}, err
-		}
-		return Summary{Code: 1}, muster.Errorf(muster.Held, "another process is just bringing a team to life on this repository")
-	}
-	if err != nil {
-		return Summary{Code: 1}, err
-	}
-	defer only.Release()
+	ctx, leave := t.stay(ctx)
+	defer leave()
 	host, err := t.rooms.Roster.Join(ctx, "muster run")
 	if err != nil {
 		return Summary{Code: 1}, err
@@ -195,6 +215,43 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	s := newSupervisor(t, host.ID())
 	end, err := s.run(ctx)
 	return t.conclude(context.WithoutCancel(ctx), end, err)
+}
+
+// stay ends ctx when the repository's directory is moved away or replaced: whatever is written there belongs to nothing.
+func (t *Team) stay(ctx context.Context) (context.Context, func()) {
+	root := t.ground.Root()
+	here, err := os.Stat(root)
+	if err != nil {
+		return ctx, func() {} // ground without a directory
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		tick := time.NewTicker(sweep)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if now, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(here, now) {
+				stop(muster.Errorf(muster.Unavailable, "the repository is no longer at %s: it was moved or removed while the team worked", root).
+					WithHint("move it back, then: muster resume"))
+				return
+			}
+		}
+	})
+	return ctx, func() { stop(nil); looking.Wait() }
+}
+
+// forget removes what git still says of claims that the board cannot have made: somebody has removed its tasks.
+func (t *Team) forget(ctx context.Context) error {
+	tasks, err := t.rooms.Board.List(ctx)
+	if err != nil {
+		return err
+	}
+	return t.ground.Forget(ctx, tasks)
 }
 
 // launching begins to start what starts tools. launched waits for it; drop closes it, whether it was waited for or not.
@@ -240,9 +297,10 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	if err := t.settle(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
-	tasks, err := t.rooms.Board.List(ctx)
-	if err != nil {
-		return Summary{Code: 1}, err
+	if !stopped {
+		if err := t.dismiss(ctx); err != nil {
+			return Summary{Code: 1}, err
+		}
 	}
 	run, err := t.runs.change(ctx, func(r *muster.Run) {
 		if !stopped { // by a limit: it has not ended, and can be resumed
@@ -252,7 +310,24 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
+	tasks, err := t.rooms.Board.List(ctx) // after the end: what is made later is the next run's
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if open, late := run.Left(tasks); late && end.Code == 0 {
+		end = teammate.End{Code: 3, Text: strings.TrimSpace(fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text, openTasks(len(open))))}
+	}
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "", Red: run.BaseCheck == baseRed}
+	for _, u := range t.rooms.Board.Corrupt() {
+		if !run.HasID(u.ID) {
+			continue
+		}
+		if sum.Unread == nil {
+			sum.Unread = map[muster.TaskID]string{}
+		}
+		sum.Unread[u.ID] = u.Why
+		sum.Code = max(sum.Code, 3)
+	}
 	if o, err := t.rooms.Look(ctx); err == nil && sum.Red && sum.Code == 0 && o.Ever {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}

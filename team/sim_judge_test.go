@@ -96,6 +96,11 @@ func (s *sim) valid(who muster.Name, r llm.Request) {
 		s.broken("%s: a request of %d messages does not begin with the user's, or ends with calls", who, n)
 		return
 	}
+	if *simLog {
+		for _, p := range r.Messages[len(r.Messages)-1].Parts {
+			s.say("%s reads: %.160v", who, p)
+		}
+	}
 	var open []string
 	for i, m := range r.Messages {
 		if i > 0 && m.Role == r.Messages[i-1].Role || len(m.Parts) == 0 {
@@ -201,13 +206,9 @@ func (s *sim) judge() {
 	if err != nil {
 		s.broken("list: %v", err)
 	}
-	log, err := exec.Command("git", "-C", s.root, "log", "--format=%s", "muster/demo").Output()
-	if err != nil {
-		s.broken("git log: %v", err)
-	}
 	landed := map[string]int{}
-	for line := range strings.Lines(string(log)) {
-		landed[strings.TrimSpace(line)]++
+	for _, subject := range s.landed() {
+		landed[subject]++
 	}
 	same := map[string]int{} // a task whose creation was not answered is made again
 	for _, t := range tasks {
@@ -236,11 +237,23 @@ func (s *sim) judge() {
 	}
 	for _, m := range members {
 		alive, err := s.o.roster.Alive(ctx, m.Host)
-		if m.Status == muster.Working && (m.Host == "" || err == nil && !alive) {
+		if run, _ := s.run(); run.EndedAt != 0 && !s.widowed.Load() && m.Status == muster.Working && (m.Host == "" || err == nil && !alive) { // else it goes on with resume
 			s.broken("%s is working, and its host %q is not there", m.Name, m.Host)
 		}
 		s.conversation(ctx, m.Name)
 	}
+}
+
+// landed are the subjects of the tasks whose work is on the target.
+func (s *sim) landed() []string {
+	if s.meadow != nil {
+		return s.meadow.subjects()
+	}
+	log, err := exec.Command("git", "-C", s.root, "log", "--format=%s", "muster/demo").Output()
+	if err != nil {
+		s.broken("git log: %v", err)
+	}
+	return strings.Split(string(log), "\n")
 }
 
 // mails checks that every mail whose sender was told so has arrived, once.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,14 +229,17 @@ func (p *simTalk) lead(ctx context.Context) {
 	if err != nil {
 		p.err = err
 	}
-	alive := map[muster.Name]bool{}
+	alive, living := map[muster.Name]bool{}, 0
 	for _, m := range members {
-		alive[m.Name] = m.Status != muster.Shutdown
+		if alive[m.Name] = m.Status != muster.Shutdown; alive[m.Name] && m.Name != muster.Lead {
+			living++
+		}
 	}
 	for _, m := range p.s.plan.members {
 		known, on := alive[m.name], false
 		_, on = alive[m.name]
-		if !known && (!on || open > 0) && len(p.todo) < 6 {
+		if !known && (!on || open > 0) && len(p.todo) < 6 && living < simTeam {
+			living++
 			p.call("spawn_teammate", args{"name": m.name, "role": m.role, "prompt": "Work on what is there.", "require_plan": m.plan})
 		}
 	}
@@ -253,6 +257,7 @@ func (p *simTalk) lead(ctx context.Context) {
 	}
 	switch {
 	case len(p.todo) > 0:
+	case p.s.calm.Load() && p.urge(tasks, members):
 	case len(mine) > 0:
 		p.call("complete_task", args{"task_id": mine[0].ID, "summary": "done by the lead"})
 	case open == 0 && len(needy) == 0:
@@ -264,6 +269,16 @@ func (p *simTalk) lead(ctx context.Context) {
 	default:
 		p.call("wait", args{})
 	}
+}
+
+// urge writes to who has a task in hand and waits for an answer.
+func (p *simTalk) urge(tasks []muster.Task, members []muster.Member) bool {
+	for _, m := range members {
+		if m.Status == muster.Idle && slices.ContainsFunc(tasks, func(t muster.Task) bool { return t.Owner == m.Name && t.Status == muster.InProgress }) {
+			p.call("send_message", args{"to": m.Name, "content": fmt.Sprintf("Go on with it (%d).", p.n)})
+		}
+	}
+	return len(p.todo) > 0
 }
 
 // teammate works on what it has in hand.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/home"
-	"muster/internal/landing"
 	"muster/internal/prompt"
 )
 
@@ -20,6 +22,65 @@ type Start struct {
 	Add bool
 	// Fresh archives a diverged target branch and starts it again at HEAD.
 	Fresh bool
+}
+
+// What a start and an archive exclude each other by. A process that brings a team to life, and one that puts a team aside,
+// holds LeadLease: of those that start at one moment only one goes on. The latter holds ArchiveLease too, and while it
+// moves the state, or was killed before all was moved, the file ArchiveNote in .team/archive names where it goes.
+const (
+	LeadLease    = "lead"
+	ArchiveLease = "archive"
+	ArchiveNote  = "moving"
+)
+
+// RefuseHalf is the error for work on state of which an archive moves a part, or has moved it and was interrupted; nil
+// where there is none. root is the repository's.
+func RefuseHalf(ctx context.Context, root string, leases muster.Leases) error {
+	data, err := os.ReadFile(filepath.Join(home.Dir(root).Archive(), ArchiveNote))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be read: %w", err)
+	}
+	switch busy, err := leases.Held(ctx, ArchiveLease); {
+	case err != nil:
+		return err
+	case busy:
+		return putAside()
+	}
+	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted", strings.TrimSpace(string(data))).WithHint("muster archive")
+}
+
+func putAside() error {
+	return muster.Errorf(muster.Held, "the team is being put aside right now by another process").WithHint("in a moment: again")
+}
+
+// takeLead makes this process the only one that may bring a team to life, until the lease is released. The lead's record
+// says who lives, too, but two processes that start at one moment could both find it free.
+func (t *Team) takeLead(ctx context.Context) (muster.Lease, error) {
+	leases := t.config.Store.Leases()
+	only, err := leases.Acquire(ctx, LeadLease)
+	if errors.Is(err, muster.ErrHeld) {
+		if err := t.alone(ctx); err != nil {
+			return nil, err
+		}
+		switch busy, err := leases.Held(ctx, ArchiveLease); {
+		case err != nil:
+			return nil, err
+		case busy:
+			return nil, putAside()
+		}
+		return nil, muster.Errorf(muster.Held, "another process is just bringing a team to life on this repository").WithHint("watch it:     muster log -f\nadd workers:  muster join")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := RefuseHalf(ctx, t.ground.Root(), leases); err != nil {
+		only.Release()
+		return nil, err
+	}
+	return only, nil
 }
 
 // check decides whether a run may start: not beside a living lead, and not over a team that stopped with open tasks.
@@ -65,41 +126,20 @@ func RefuseStopped(open []muster.Task) error {
 		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\nput it aside:         muster archive", strings.Join(lines, "\n"))
 }
 
-// prepare makes the target ready for a new run; what cannot be used is refused before anything is written.
-func (t *Team) prepare(ctx context.Context, s Start) (note string, err error) {
-	note, err = landing.PrepareTarget(ctx, t.repo, t.branch, t.config.Land != "", s.Fresh)
-	if err != nil {
-		return "", err
-	}
-	return note, t.repo.Exclude(ctx, home.Excluded)
-}
-
-// landable refuses to go on with a target that is gone, or checked out anywhere.
-func (t *Team) landable(ctx context.Context) error {
-	ref := "refs/heads/" + t.branch
-	if at, err := t.repo.Ref(ctx, ref); err != nil {
-		return err
-	} else if at == "" {
-		return muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", t.branch).
-			WithHint("bring it back: git branch %s COMMIT", t.branch)
-	}
-	path, err := t.repo.CheckedOut(ctx, ref)
-	if err == nil && path != "" {
-		err = muster.Errorf(muster.Held, "%s is checked out at %s, and work cannot land on a branch that somebody has checked out", t.branch, path).
-			WithHint("git -C %s switch ANOTHER-BRANCH", path)
-	}
-	return err
-}
-
-// needy are the tasks that nobody has looked at since they were given up.
-func (t *Team) needy(ctx context.Context) (list []muster.Task, err error) {
+// needy are the tasks that nobody has looked at since they were given up. next is after the last task that there is.
+func (t *Team) needy(ctx context.Context) (list []muster.Task, next muster.TaskID, err error) {
 	all, err := t.rooms.Board.List(ctx)
+	next = 1
 	for _, task := range all {
+		next = max(next, task.ID+1)
 		if task.Status == muster.NeedsAttention {
 			list = append(list, task)
 		}
 	}
-	return list, err
+	for _, u := range t.rooms.Board.Corrupt() {
+		next = max(next, u.ID+1)
+	}
+	return list, next, err
 }
 
 // begin writes the records of a new run, in this order: the run, the lead.
@@ -107,20 +147,24 @@ func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host 
 	if err := t.dismiss(ctx); err != nil {
 		return nil, err
 	}
-	needy, err := t.needy(ctx)
+	needy, next, err := t.needy(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, task := range needy {
 		notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs attention: muster task retry %d", task.ID, task.Subject, task.ID))
 	}
-	base, err := t.repo.Resolve(ctx, "refs/heads/"+t.branch)
+	base, err := t.ground.Tip(ctx, t.target())
 	if err != nil {
 		return nil, err
 	}
 	run, err := t.runs.change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: t.config.Name, Goal: goal, Check: t.config.Check, Setup: t.config.Setup, Target: t.branch,
-			Model: t.config.ModelName, Cap: t.config.Teammates, Base: base, StartedAt: muster.Stamp(time.Now()), Extra: r.Extra}
+			Model: t.config.ModelName, Cap: t.config.Teammates, Base: base, StartedAt: muster.Stamp(time.Now()),
+			First: next, Extra: r.Extra}
+		for _, task := range open {
+			r.Open = append(r.Open, task.ID)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -142,15 +186,15 @@ func (t *Team) begin(ctx context.Context, goal string, open []muster.Task, host 
 // cannot tell, there is none.
 func (t *Team) dirty(ctx context.Context) (is func() bool) {
 	is = sync.OnceValue(func() bool {
-		dirty, err := t.repo.Status(ctx, t.repo.Root())
+		dirty, err := t.ground.Dirty(ctx)
 		return dirty && err == nil
 	})
 	go is()
 	return is
 }
 
-// dismiss shuts down who is left of an earlier run that was killed: a new run begins with nobody but those whom the user
-// spawned for it. Their claims go back with them.
+// dismiss shuts down who is left of processes that died: a run ends with nobody, and a new one begins with nobody but those
+// whom the user spawned for it. Their claims go back with them.
 func (t *Team) dismiss(ctx context.Context) error {
 	all, err := t.rooms.Roster.List(ctx)
 	if err != nil {
@@ -175,7 +219,9 @@ func (t *Team) dismiss(ctx context.Context) error {
 // bury ends a member that can do nothing any more: what it had claimed goes back on the board, then words are mailed to the
 // lead if there are any, then its record says so. One that is another process's by now is left alone.
 func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, why, words string) error {
-	if m, err := t.rooms.Roster.Get(ctx, name); err != nil || m.Host != host {
+	m, err := t.rooms.Roster.Get(ctx, name)
+	lost := errors.Is(err, muster.ErrCorrupt) // nobody can say so in its record; the rest is done
+	if !lost && (err != nil || m.Host != host) {
 		return err
 	}
 	if err := t.takeBack(ctx, name, why); err != nil {
@@ -186,10 +232,10 @@ func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, w
 			return err
 		}
 	}
-	if err := t.rooms.Requests.Leave(ctx, name, why); err != nil {
+	if err := t.rooms.Requests.Leave(ctx, name, why); err != nil || lost {
 		return err
 	}
-	_, err := t.rooms.Roster.Update(ctx, name, func(m *muster.Member) {
+	_, err = t.rooms.Roster.Update(ctx, name, func(m *muster.Member) {
 		if m.Host == host {
 			m.Status, m.IdleReason, m.Host, m.Doing, m.Task = muster.Shutdown, "", "", "", 0
 		}
@@ -199,24 +245,49 @@ func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, w
 
 // takeBack puts what a member had claimed back on the board.
 func (t *Team) takeBack(ctx context.Context, name muster.Name, why string) error {
-	tasks, err := t.rooms.Board.List(ctx)
+	tasks, err := t.rooms.Board.Claimed(ctx)
 	if err != nil {
 		return err
 	}
 	for _, task := range tasks {
-		if task.Owner != name || task.Status != muster.InProgress && task.Status != muster.Landing {
-			continue
-		}
-		if t.rooms.Lander != nil { // before a run has one, nothing lands
-			if err := t.rooms.Lander.Revoke(ctx, task.ID, task.Fence); errors.Is(err, muster.ErrHeld) {
-				continue // it has landed
-			} else if err != nil {
+		if task.Owner == name {
+			if err := t.takeOne(ctx, task, why); err != nil {
 				return err
 			}
 		}
-		if _, err := t.rooms.Board.Revoke(ctx, task.ID, muster.System, why); err != nil && !errors.Is(err, muster.ErrInvalid) {
+	}
+	return nil
+}
+
+// takeOrphans puts back what members had claimed who have shut down since: they could not be seen to have it, or it could
+// not be read, when they went. What was claimed in such a name after that is somebody else's doing.
+func (t *Team) takeOrphans(ctx context.Context) error {
+	tasks, err := t.rooms.Board.Claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		m, err := t.rooms.Roster.Get(ctx, task.Owner)
+		if err != nil || m.Status != muster.Shutdown || m.Since < task.ClaimedAt {
+			continue // nobody of the team, or nobody who can be read now
+		}
+		if err := t.takeOne(ctx, task, "its owner has shut down"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (t *Team) takeOne(ctx context.Context, task muster.Task, why string) error {
+	if t.rooms.Lander != nil { // before a run has one, nothing lands
+		if err := t.rooms.Lander.Revoke(ctx, task.ID, task.Fence); errors.Is(err, muster.ErrHeld) {
+			return nil // it has landed
+		} else if err != nil {
+			return err
+		}
+	}
+	if _, err := t.rooms.Board.Revoke(ctx, task.ID, muster.System, why); err != nil && !errors.Is(err, muster.ErrInvalid) {
+		return err
 	}
 	return nil
 }

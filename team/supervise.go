@@ -16,7 +16,9 @@ type supervisor struct {
 
 	mu      sync.Mutex
 	running map[muster.Name]*living
+	left    []muster.Name             // who has ended since the last look: it may have been spawned again meanwhile
 	closing bool                      // nobody is started any more
+	seen    muster.Mark               // up to where the members were looked at; of serve alone
 	carried map[muster.RequestID]bool // shutdowns that were carried out; of serve alone
 	fatal   chan error                // what stops the whole team
 	stop    context.CancelCauseFunc
@@ -95,8 +97,13 @@ func (s *supervisor) leaveLead(ctx context.Context, turns int) error {
 func (s *supervisor) serve(house, ctx context.Context) {
 	members := s.team.rooms.Roster.Watch(house)
 	requests := s.team.rooms.Requests.Watch(house)
+	var swept time.Time
 	for {
-		again := time.NewTimer(s.look(ctx))
+		all := time.Since(swept) >= sweep
+		if all {
+			swept = time.Now()
+		}
+		again := time.NewTimer(min(s.look(ctx, all), sweep-time.Since(swept)))
 		select {
 		case <-house.Done():
 			again.Stop()
@@ -116,43 +123,71 @@ func (s *supervisor) tidy(ctx context.Context) {
 	changed := s.team.rooms.Board.Watch(ctx)
 	tick := time.NewTicker(sweep)
 	defer tick.Stop()
+	_ = s.team.takeOrphans(ctx) // what fails now is tried again
 	for {
-		_ = s.team.rooms.Board.Settle(ctx) // what fails now is tried again
+		_ = s.team.rooms.Board.Settle(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-tick.C:
 			_ = s.team.rooms.Requests.Settle(ctx)
+			_ = s.team.takeOrphans(ctx)
 		}
 	}
 }
 
-// look starts who should live here and stops who should not, and says when to look again.
-func (s *supervisor) look(ctx context.Context) (next time.Duration) {
-	members, err := s.team.rooms.Roster.List(ctx)
-	if err != nil {
-		return sweep // the next sweep looks again
-	}
+// look starts who should live here and stops who should not, and says when to look again. Of the members it looks at
+// those only that have changed, or ended here, since the last look; at a sweep at all of them: somebody's host may have died.
+func (s *supervisor) look(ctx context.Context, all bool) (next time.Duration) {
+	members, err := s.news(ctx, all)
 	for _, m := range members {
 		if m.Name != muster.Lead && m.Status != muster.Shutdown && s.living(m.Name) == nil {
 			s.adopt(ctx, m)
 		}
 	}
+	if err != nil {
+		return sweep // the next sweep looks again
+	}
 	if _, err := s.team.rooms.Requests.Expire(ctx, time.Now()); err != nil {
 		return sweep
 	}
-	all, err := s.team.rooms.Requests.List(ctx)
+	requests, err := s.team.rooms.Requests.List(ctx)
 	if err != nil {
 		return sweep
 	}
 	next = sweep
-	for _, r := range all {
+	for _, r := range requests {
 		if r.Kind == muster.AskShutdown {
 			next = min(next, s.shutdown(ctx, r))
 		}
 	}
 	return next
+}
+
+// news are the members to look at.
+func (s *supervisor) news(ctx context.Context, all bool) ([]muster.Member, error) {
+	roster := s.team.rooms.Roster
+	s.mu.Lock()
+	left := s.left
+	s.left = nil
+	s.mu.Unlock()
+	if all { // not both: each looks at every document
+		return roster.List(ctx)
+	}
+	members, mark, err := roster.Changed(ctx, s.seen)
+	if err != nil {
+		return nil, err
+	}
+	s.seen = mark
+	for _, name := range left {
+		m, err := roster.Get(ctx, name)
+		if err != nil {
+			continue // gone, or not to be read now: the next sweep looks again
+		}
+		members = append(members, m)
+	}
+	return members, nil
 }
 
 // shutdown carries out a request to shut down that no answer can stop any more, and says when to look at it again.
@@ -172,7 +207,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 		s.carried[r.ID] = true
 		s.end(ctx, r.To, l)
 	case r.Status == muster.RequestPending && r.Deadline > 0:
-		return max(time.Until(muster.Time(r.Deadline)), time.Millisecond)
+		return max(s.team.rooms.Requests.Left(r, time.Now()), time.Millisecond)
 	}
 	return sweep
 }

@@ -2,6 +2,8 @@ package team_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,7 +11,9 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/transcript"
 	"muster/journal"
+	"muster/store/mem"
 	"muster/team"
 )
 
@@ -229,4 +233,203 @@ func nth(n int, fits func(muster.Event) bool) func(muster.Event) bool {
 		}
 		return n == 0
 	}
+}
+
+// wakes is a process's handle on the state. The process stops just before it says in a conversation that it is the one that
+// writes there now: meanwhile the member is given to another process, which has not said so yet.
+type wakes struct {
+	*mem.Store
+	meanwhile func(stream string)
+}
+
+func (w wakes) Log() muster.Log { return wakesLog{w.Store.Log(), w.meanwhile} }
+
+type wakesLog struct {
+	muster.Log
+	meanwhile func(stream string)
+}
+
+func (l wakesLog) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
+	if len(recs) == 1 && strings.Contains(string(recs[0]), `"kind":"host"`) {
+		l.meanwhile(stream)
+	}
+	return l.Log.Append(ctx, stream, at, recs...)
+}
+
+// A process that has taken a member over is stopped before its first word, and wakes when another has the member and has
+// said nothing either: it writes nothing, asks no model and completes nothing. When the other is gone, it is its turn again.
+func TestWakesBeforeTheNewHostsFirstWord(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		const words = `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+scenes:
+  - cue: 'Task #1: one'
+    turns: [{do: [{write_file: {path: one.txt, content: x}}]}, {wait: 2m, do: [{complete_task: {task_id: 1, summary: mine}}]}]
+`
+		r := h.start(words, nil)
+		h.until("written", func(e muster.Event) bool { return e.Kind == journal.ToolEnded && e.Member == "alice" })
+		r.interrupt()
+
+		other, err := h.roster.Join(t.Context(), "another process")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan muster.Member, 1)
+		given := false
+		r = h.resume(words, func(c *team.Config) {
+			c.Store = wakes{h.store.Handle(), func(stream string) {
+				if given || stream != muster.StreamTranscripts+"alice" {
+					return
+				}
+				given = true
+				m, err := h.roster.TakeOver(t.Context(), "alice", h.member("alice").Host, other.ID())
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- m
+			}}
+		})
+		m := <-taken
+		before, turns := h.task(1), h.turns("alice")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if now := h.member("alice"); now.Host != other.ID() || now.Epoch != m.Epoch {
+			t.Errorf("alice is hosted by %s in epoch %d, want %s in %d", now.Host, now.Epoch, other.ID(), m.Epoch)
+		}
+		if n := h.turns("alice"); n != turns {
+			t.Errorf("her model was asked %d times by the late process", n-turns)
+		}
+		if now := h.task(1); now.Status != before.Status || now.Fence != before.Fence || now.Status == muster.Completed {
+			t.Errorf("the task was changed: %+v", now)
+		}
+		all := h.entries("alice")
+		if last := all[len(all)-1]; last.Kind != transcript.KindHost {
+			t.Errorf("the late process has written into the conversation: %+v", last)
+		}
+
+		if err := other.Release(); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(0, time.Hour)
+		if got := h.task(1); got.Status != muster.Completed || got.Result != "mine" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A hundred teammates end at the same moment: what each has to say reaches the lead, all of it, and before the notice that
+// the teammate is idle.
+func TestLastWordsComeBeforeTheIdleNotice(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	bubble(t, func(h *house) {
+		var spawn, speakers strings.Builder
+		for i := range n {
+			fmt.Fprintf(&spawn, "        - spawn_teammate: {name: m%d, role: coder, prompt: Report.}\n", i)
+			fmt.Fprintf(&speakers, "  m%d: [{wait: 10s, say: The report of m%d.}]\n", i, i)
+		}
+		r := h.start("speakers:\n  lead:\n    - do:\n"+spawn.String()+"    - do: [{wait: {}}]\n      until: All done\n    - say: Done.\n"+speakers.String(),
+			func(c *team.Config) { c.Teammates = n })
+		r.ends(0, time.Hour)
+		heard := h.said("lead")
+		for _, m := range h.waiting(muster.Lead) {
+			heard += m.Content + "\n"
+		}
+		for i := range n {
+			report, notice := fmt.Sprintf("The report of m%d.", i), fmt.Sprintf("m%d is idle", i)
+			if c := strings.Count(heard, report); c != 1 {
+				t.Errorf("%q was heard %d times", report, c)
+			}
+			if at := strings.Index(heard, notice); at < 0 || at < strings.Index(heard, report) {
+				t.Errorf("%q came before %q, or never", notice, report)
+			}
+		}
+	})
+}
+
+// Five thousand mails wait for a teammate that is at work: it gets all of them, each once and in their order, in parts that
+// a model can read.
+func TestAnInboxOfFiveThousand(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Read.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+  alice: [{wait: 1m, do: [{glob: {pattern: "*"}}]}]
+`, nil)
+		h.until("alice is asked", is(journal.TurnStarted, "alice"))
+		for i := range n {
+			m := muster.Message{ID: muster.MessageID(fmt.Sprint("mail-", i)), From: muster.User, To: "alice", Content: fmt.Sprintf("This is mail %d of many.", i)}
+			if _, err := h.post.Send(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.ends(0, time.Hour)
+		var got []muster.MessageID
+		parts := 0
+		for _, e := range h.entries("alice") {
+			before := len(got)
+			for _, id := range e.Mail {
+				if strings.HasPrefix(string(id), "mail-") {
+					got = append(got, id)
+				}
+			}
+			if len(got) > before {
+				parts++
+			}
+		}
+		for i, id := range got {
+			if id != muster.MessageID(fmt.Sprint("mail-", i)) {
+				t.Fatalf("mail %d is %s", i, id)
+			}
+		}
+		if len(got) != n || parts < 5 {
+			t.Errorf("%d mails of %d in %d parts", len(got), n, parts)
+		}
+		if left := h.waiting("alice"); len(left) > 0 {
+			t.Errorf("%d mails are left", len(left))
+		}
+	})
+}
+
+// Who has lost a task cannot bind it to a lane any more: the next owner's work would be looked for there.
+func TestALateOwnerBindsNoLane(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		made, err := h.board.Create(t.Context(), board.Draft{Subject: "one", CreatedBy: muster.User})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := h.board.Claim(t.Context(), made.ID, board.Claim{Owner: "alice"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.board.Revoke(t.Context(), made.ID, muster.User, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		now, err := h.board.Claim(t.Context(), made.ID, board.Claim{Owner: "bob"})
+		if err == nil {
+			_, err = h.board.SetLane(t.Context(), made.ID, now.Fence, "bobs", "base")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.board.SetLane(t.Context(), made.ID, old.Fence, "late", "base"); !errors.Is(err, muster.ErrFenced) {
+			t.Errorf("a late lane: %v", err)
+		}
+		if got := h.task(made.ID); got.Worktree != "bobs" {
+			t.Errorf("the task is bound to %q", got.Worktree)
+		}
+	})
 }

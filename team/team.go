@@ -7,7 +7,7 @@
 //
 // Read in this order: team.go (what a team is made of), start.go (what may start when), run.go (a run from start to
 // end), conversation.go (a run that waits for the user), check.go (the check on the base), supervise.go and living.go
-// (members), events.go and guard.go (what an embedder has beside).
+// (members), ground.go (the repository below), events.go and guard.go (what an embedder has beside).
 package team
 
 import (
@@ -17,7 +17,6 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/durable"
 	"muster/internal/effects"
 	"muster/internal/git"
 	"muster/internal/home"
@@ -91,13 +90,14 @@ func Defaults() Limits {
 // Team is an opened team. It is used by one goroutine, but for Events.
 type Team struct {
 	config  Config
-	repo    *git.Repo
+	ground  ground
 	rooms   teammate.Rooms
 	runs    runs
 	limiter *steady.Limiter
 	branch  string // the target, without refs/heads/
 	look    chan struct{}
 	launch  func(context.Context) (proc.Launcher, error) // what starts tools and checks
+	lander  func(proc.Launcher) teammate.Lander          // it needs the launcher, which lives as long as a run
 }
 
 // Open finds the repository and the state. It writes nothing. Errors are Invalid, with what to do, when the directory is
@@ -111,13 +111,18 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, c, repository{repo})
+}
+
+// open opens the team on its ground.
+func open(ctx context.Context, c Config, g ground) (*Team, error) {
 	c.Limits = c.Limits.withDefaults()
 	if c.Name == "" {
-		c.Name = muster.FitName(filepath.Base(repo.Root()), "team")
+		c.Name = muster.FitName(filepath.Base(g.Root()), "team")
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	t := &Team{config: c, repo: repo, runs: newRuns(c.Store), limiter: new(steady.Limiter),
+	t := &Team{config: c, ground: g, runs: newRuns(c.Store), limiter: new(steady.Limiter),
 		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New}
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
@@ -127,20 +132,22 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 
 // furnish makes the rooms.
 func (t *Team) furnish(ctx context.Context) error {
-	c, dir := t.config, home.Dir(t.repo.Root())
+	c, dir := t.config, home.Dir(t.ground.Root())
 	log := journal.New(c.Store.Log())
 	r := &t.rooms
-	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Standing: teammate.NewStanding(), Patient: c.Limits.IdleTimeout < 0}
+	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Patient: c.Limits.IdleTimeout < 0}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
 	r.Talk = c.Conversation.listen(r.Post)
 	r.Requests = protocol.New(c.Store, r.Post, log)
-	lanes, err := worktree.Open(t.repo, durable.New(durable.OS{}), dir, log, c.Store.Log(), worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: "refs/heads/" + t.branch})
-	if err != nil {
+	var err error
+	if r.Lanes, t.lander, err = t.ground.Lay(*r, worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: t.target()}, landing.Options{
+		Target: t.target(), Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
+		Outputs: dir.Outputs(), MergeCommits: c.MergeCommits, BaseState: t.runs.baseState, SetBaseState: t.runs.setBaseState,
+	}); err != nil {
 		return err
 	}
-	r.Lanes = lanes
 	r.Queue = teammate.NewQueue(r.Board)
 	effects.Register(r.Board, r.Post, r.Lanes)
 	revoker := t.lander(nil) // to revoke a landing runs no check
@@ -148,14 +155,8 @@ func (t *Team) furnish(ctx context.Context) error {
 	return nil
 }
 
-// lander needs the launcher, which lives as long as a run.
-func (t *Team) lander(l proc.Launcher) *landing.Lander {
-	return landing.New(t.repo, t.rooms.Lanes, t.rooms.Board, t.rooms.Journal, runner(l), landing.Options{
-		Target: "refs/heads/" + t.branch, Check: landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout},
-		Outputs: t.rooms.Home.Outputs(), MergeCommits: t.config.MergeCommits,
-		BaseState: t.runs.baseState, SetBaseState: t.runs.setBaseState,
-	})
-}
+// target is the ref on which work lands.
+func (t *Team) target() string { return "refs/heads/" + t.branch }
 
 // nudge makes the supervisor look at once.
 func (t *Team) nudge() {

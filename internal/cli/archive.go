@@ -18,6 +18,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/view"
+	"muster/team"
 )
 
 func (a *App) archiveCommand() *cobra.Command {
@@ -58,34 +59,22 @@ type shelf struct {
 	Moving bool              `json:"moving,omitempty"`
 }
 
-// moving names the shelf that is being filled, so that an interrupted archive is found at once.
-const moving = "moving"
-
-// halfArchived is the name of the shelf that an interrupted archive left half full, "" if there is none.
-func (p *place) halfArchived() (string, error) {
-	data, err := os.ReadFile(filepath.Join(p.home.Archive(), moving))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(data)), err
-}
-
-// refuseHalf refuses to work on state of which an interrupted archive has moved a part.
+// refuseHalf refuses to work on state of which an archive moves a part, or has left a part.
 func (p *place) refuseHalf() error {
-	name, err := p.halfArchived()
-	if err != nil || name == "" {
-		return err
-	}
-	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted", name).WithHint("muster archive")
+	// What it asks is on this disk: there is nothing to interrupt.
+	return team.RefuseHalf(context.Background(), string(p.home), p.store.Leases())
 }
 
-// archive puts the team aside. First the lanes, each as a commit; then a note of what is to be moved; then everything is
-// renamed. Interrupted anywhere, it goes on when it is called again.
+// note is the file that names the shelf that is being filled, so that an interrupted archive is found at once.
+func (p *place) note() string { return filepath.Join(p.home.Archive(), team.ArchiveNote) }
+
+// archive puts the team aside. First a note of where to, at which every command stops that would change what is moved;
+// then the lanes, each as a commit; then everything is renamed. Interrupted anywhere, it goes on when it is called again.
 func (p *place) archive(ctx context.Context) (s shelf, err error) {
 	if !hasState(p.home) {
 		return s, nobody
 	}
-	lease, err := p.store.Leases().Acquire(ctx, "archive")
+	lease, err := p.store.Leases().Acquire(ctx, team.ArchiveLease)
 	if errors.Is(err, muster.ErrHeld) {
 		return s, muster.Errorf(muster.Held, "another process is putting the team aside right now").WithHint("muster archive list")
 	}
@@ -93,42 +82,55 @@ func (p *place) archive(ctx context.Context) (s shelf, err error) {
 		return s, err
 	}
 	defer lease.Release()
-	hosts, err := p.theRoster(ctx).Hosts(ctx)
+	if err := p.refuseLiving(ctx); err != nil {
+		return s, err
+	}
+	lead, err := p.store.Leases().Acquire(ctx, team.LeadLease)
+	if errors.Is(err, muster.ErrHeld) {
+		return s, muster.Errorf(muster.Held, "another process is just bringing the team to life").WithHint("muster team stop")
+	}
 	if err != nil {
 		return s, err
 	}
-	if len(hosts) > 0 {
-		return s, muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped", cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).
-			WithHint("muster team stop")
-	}
+	defer lead.Release()
 	files := durable.New(durable.OS{})
-	name, err := p.halfArchived()
+	if s, err = p.theShelf(ctx, files); err != nil {
+		return s, err
+	}
+	err = p.refuseLiving(ctx) // again: who joins from now on sees the note
+	if err == nil {
+		err = p.shelveLanes(ctx, files, &s)
+	}
 	if err != nil {
-		return s, err
+		return s, errors.Join(err, p.undo(files, s))
 	}
-	if name == "" {
-		if s, err = p.newShelf(ctx); err != nil {
-			return s, err
-		}
-		if err := s.save(files, p); err != nil {
-			return s, err
-		}
-		if err := files.Replace(filepath.Join(p.home.Archive(), moving), []byte(s.Name+"\n")); err != nil {
-			return s, err
-		}
-	} else if s, err = p.readShelf(name); err != nil {
-		return s, err
-	}
-	return s, p.fill(ctx, files, s)
+	return p.fill(ctx, files, s)
 }
 
-// newShelf archives the lanes and counts what is to be put aside.
-func (p *place) newShelf(ctx context.Context) (s shelf, err error) {
+// refuseLiving refuses to put a team aside that is alive.
+func (p *place) refuseLiving(ctx context.Context) error {
+	hosts, err := p.theRoster(ctx).Hosts(ctx)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	return muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped", cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).
+		WithHint("muster team stop")
+}
+
+// theShelf is the one that an interrupted archive has left, or a new one, and the note names it.
+func (p *place) theShelf(ctx context.Context, files *durable.Files) (s shelf, err error) {
+	data, err := os.ReadFile(p.note())
+	if err == nil {
+		return p.readShelf(strings.TrimSpace(string(data)))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
 	run, err := p.run(ctx)
 	if err != nil {
 		return s, err
 	}
-	all, err := p.theBoard().List(ctx)
+	tasks, err := p.theBoard().List(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -136,40 +138,57 @@ func (p *place) newShelf(ctx context.Context) (s shelf, err error) {
 	if err != nil {
 		return s, err
 	}
-	if len(all)+len(members)+len(p.theBoard().Corrupt()) == 0 && run.StartedAt == 0 {
+	if len(tasks)+len(members)+len(p.theBoard().Corrupt()) == 0 && run.StartedAt == 0 {
 		return s, muster.Errorf(muster.NotFound, "there is nothing to put aside").WithHint("muster archive list")
 	}
 	now := p.app.Now()
-	s = shelf{Name: p.freeName(now.Local().Format("20060102-150405")), Team: p.team(ctx), Goal: run.Goal, At: muster.Stamp(now), Tasks: len(all),
-		Lanes: map[string]string{}, Moving: true}
-	for _, t := range all {
-		if t.Landed != nil {
-			s.Landed++
-		}
-	}
-	if s.NextID, err = p.nextID(ctx); err != nil {
+	s = shelf{Name: p.freeName(now.Local().Format("20060102-150405")), Team: p.team(ctx), Goal: run.Goal, At: muster.Stamp(now), Moving: true}
+	if err := s.save(files, p); err != nil {
 		return s, err
 	}
+	return s, files.Replace(p.note(), []byte(s.Name+"\n"))
+}
+
+// undo forgets a shelf to which nothing was moved yet.
+func (p *place) undo(files *durable.Files, s shelf) error {
+	dir := filepath.Join(p.home.Archive(), s.Name)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 1 {
+		return err
+	}
+	if err := files.Remove(p.note()); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// shelveLanes archives the lanes.
+func (p *place) shelveLanes(ctx context.Context, files *durable.Files, s *shelf) error {
 	lanes, err := p.theLanes(ctx)
 	if err != nil {
-		return s, err
+		return err
 	}
 	if err := lanes.Recover(ctx); err != nil {
-		return s, err
+		return err
 	}
 	rows, err := lanes.List(ctx)
 	if err != nil {
-		return s, err
+		return err
 	}
 	for _, l := range rows {
 		ref, err := lanes.Archive(ctx, l.Name)
 		if err != nil {
-			return s, muster.Errorf(muster.Invalid, "nothing is put aside: lane %s cannot be archived: %w", l.Name, err).
+			return muster.Errorf(muster.Invalid, "nothing is put aside: lane %s cannot be archived: %w", l.Name, err).
 				WithHint("muster worktree list")
 		}
+		if s.Lanes == nil {
+			s.Lanes = map[string]string{}
+		}
 		s.Lanes[string(l.Name)] = ref
+		if err := s.save(files, p); err != nil {
+			return err
+		}
 	}
-	return s, nil
+	return nil
 }
 
 func (p *place) freeName(name string) string {
@@ -181,28 +200,89 @@ func (p *place) freeName(name string) string {
 	}
 }
 
-// nextID is the id that the next task would have.
-func (p *place) nextID(ctx context.Context) (muster.TaskID, error) {
-	next := muster.TaskID(1)
-	doc, err := p.store.Table(muster.TableTasks).Get(ctx, "meta")
-	if err == nil {
-		var m struct {
-			Next muster.TaskID `json:"next_id"`
+// lockFiles is how many lock files a table of the store has.
+const lockFiles = 16
+
+// lockTasks keeps everybody from writing a task, until unlock: a writer that saw no note may still be at it. It takes each
+// of the locks of the store's table, of which everybody else holds one at most.
+func (p *place) lockTasks(ctx context.Context, files *durable.Files) (unlock func(), err error) {
+	var held []func()
+	unlock = func() {
+		for _, u := range held {
+			u()
 		}
-		if json.Unmarshal(doc.Data, &m) == nil {
-			next = max(next, m.Next)
-		}
-	} else if !errors.Is(err, muster.ErrNotFound) && !errors.Is(err, muster.ErrCorrupt) {
-		return 0, err
 	}
-	names, err := filepath.Glob(filepath.Join(p.home.Tasks(), "task_*.json"))
-	for _, n := range names {
+	for n := range lockFiles {
+		u, err := files.Lock(ctx, filepath.Join(p.home.Locks(), "table", fmt.Sprintf("%s-%02x.lock", muster.TableTasks, n)))
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		held = append(held, u)
+	}
+	return unlock, nil
+}
+
+// shelveTasks moves the board, and begins the next one where its ids end. Who adds a task meanwhile waits, and adds it to
+// the next.
+func (p *place) shelveTasks(ctx context.Context, files *durable.Files, s *shelf) error {
+	unlock, err := p.lockTasks(ctx, files)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	to := filepath.Join(p.home.Archive(), s.Name, "tasks")
+	if err := shelve(files, p.home.Tasks(), to); err != nil {
+		return err
+	}
+	boards, err := filepath.Glob(to + "*") // more than one when it was interrupted
+	if err != nil {
+		return err
+	}
+	s.Tasks, s.Landed = 0, 0
+	for _, dir := range boards {
+		if err := s.count(dir); err != nil {
+			return err
+		}
+	}
+	meta, err := muster.Encode(map[string]any{"next_id": s.NextID})
+	if err != nil {
+		return err
+	}
+	return files.Replace(filepath.Join(p.home.Tasks(), "meta.json"), meta)
+}
+
+// count adds the tasks of a board's directory, and finds the id that the next one would have.
+func (s *shelf) count(dir string) error {
+	s.NextID = max(s.NextID, 1)
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		var m struct { // of meta.json the one, of a task the other
+			Next   muster.TaskID    `json:"next_id"`
+			Landed *json.RawMessage `json:"landed"`
+		}
+		bad := json.Unmarshal(data, &m)
 		var id muster.TaskID
-		if _, err := fmt.Sscanf(filepath.Base(n), "task_%d.json", &id); err == nil {
-			next = max(next, id+1)
+		if _, err := fmt.Sscanf(e.Name(), "task_%d.json", &id); err == nil {
+			s.NextID = max(s.NextID, id+1)
+			if bad == nil {
+				s.Tasks++
+			}
+			if bad == nil && m.Landed != nil {
+				s.Landed++
+			}
+		} else if e.Name() == "meta.json" && bad == nil {
+			s.NextID = max(s.NextID, m.Next)
 		}
 	}
-	return next, err
+	return err
 }
 
 func (s shelf) save(files *durable.Files, p *place) error {
@@ -227,44 +307,40 @@ func (p *place) readShelf(name string) (s shelf, err error) {
 
 // fill moves what is still there. What stays: locks and hosts (leases are counted on), scratch checkouts (they hold
 // nothing that lands) and the archive itself.
-func (p *place) fill(ctx context.Context, files *durable.Files, s shelf) error {
+func (p *place) fill(ctx context.Context, files *durable.Files, s shelf) (shelf, error) {
+	if err := p.shelveTasks(ctx, files, &s); err != nil {
+		return s, err
+	}
 	to := filepath.Join(p.home.Archive(), s.Name)
 	stay := []string{"locks", "hosts", "scratch", "archive"}
 	entries, err := os.ReadDir(p.home.Team())
 	if err != nil {
-		return err
+		return s, err
 	}
 	for _, e := range entries {
 		if e.Name() == "cache" { // of what is put aside; it is made again
 			if err := os.RemoveAll(filepath.Join(p.home.Team(), "cache")); err != nil {
-				return err
+				return s, err
 			}
 			continue
 		}
 		if !slices.Contains(stay, e.Name()) {
 			if err := shelve(files, filepath.Join(p.home.Team(), e.Name()), filepath.Join(to, "team", e.Name())); err != nil {
-				return err
+				return s, err
 			}
 		}
 	}
-	for from, name := range map[string]string{p.home.Transcripts(): "transcripts", p.home.Tasks(): "tasks",
+	for from, name := range map[string]string{p.home.Transcripts(): "transcripts",
 		filepath.Join(p.home.Worktrees(), "events.jsonl"): "lane_events.jsonl"} {
 		if err := shelve(files, from, filepath.Join(to, name)); err != nil {
-			return err
+			return s, err
 		}
-	}
-	meta, err := muster.Encode(map[string]any{"next_id": s.NextID})
-	if err != nil {
-		return err
-	}
-	if err := files.Replace(filepath.Join(p.home.Tasks(), "meta.json"), meta); err != nil {
-		return err
 	}
 	s.Moving = false
 	if err := s.save(files, p); err != nil {
-		return err
+		return s, err
 	}
-	return files.Remove(filepath.Join(p.home.Archive(), moving))
+	return s, files.Remove(p.note())
 }
 
 // shelve moves one thing, beside what an interrupted archive has moved there before.

@@ -353,7 +353,7 @@ func (a *App) conclude(ctx context.Context, p *place, j Job, sum team.Summary) e
 			}
 		}
 		pt, width := a.screen(a.Stdout)
-		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Tally: count, Now: a.Now(), Gone: j.gone}
+		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Unread: sum.Unread, Tally: count, Now: a.Now(), Gone: j.gone}
 		if j.elsewhere {
 			end.Where = "-C " + quoted(j.Dir) + " "
 		}

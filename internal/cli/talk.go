@@ -227,7 +227,7 @@ func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcom
 // landed reports whether the run had any task.
 func (c *conversation) landed() bool {
 	for _, t := range c.sum.Tasks {
-		if t.UpdatedAt >= c.sum.Run.StartedAt {
+		if c.sum.Run.Has(t) {
 			return true
 		}
 	}

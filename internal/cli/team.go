@@ -249,6 +249,16 @@ func (p *place) stop(ctx context.Context, name muster.Name, force bool) stopped 
 			end.Stopped, end.err = err == nil, err
 			return end
 		}
+		switch alive, err := p.theRoster(ctx).Alive(ctx, now.Host); {
+		case err != nil:
+			end.err = err
+			return end
+		case !alive && name == muster.Lead: // its record stays as it is, for resume
+			end.Stopped = true
+			return end
+		case !alive:
+			return p.layOff(ctx, now)
+		}
 		select {
 		case <-changed:
 		case <-time.After(time.Second): // its process may have died

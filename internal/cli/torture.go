@@ -57,19 +57,16 @@ func (a *App) torture(ctx context.Context, t torture.Config) error {
 	t.Row = func(r torture.Row) {
 		fmt.Fprintf(a.Stderr, "%6.1fs %-9s %s, %s, %s\n", a.Now().Sub(began).Seconds(), r.Scenario, view.Count(r.Operations, strings.TrimSuffix(r.What, "s")), view.Count(r.Kills, "kill"), view.Count(r.Stops, "stop"))
 	}
-	rows, err := torture.Run(ctx, t)
-	if err != nil {
-		return err
-	}
+	rows, failed := torture.Run(ctx, t)
 	bad := len(rows) > 0 && rows[len(rows)-1].Bad()
-	if made && !bad {
+	if made && !bad && failed == nil {
 		_ = os.Remove(t.Dir)
 	}
 	if err := a.print(rows, func(w io.Writer, p view.Paint, width int) error { return writeTorture(w, p, width, rows) }); err != nil {
 		return err
 	}
-	if !bad {
-		return nil
+	if failed != nil || !bad {
+		return failed
 	}
 	last := rows[len(rows)-1]
 	explain(a.Stderr, fmt.Sprintf("%s: %s", last.Scenario, strings.Join(last.Violations, "\n")),

@@ -10,12 +10,16 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
-	"muster/internal/worktree"
 )
+
+// Lanes puts a completed task's lane aside: worktree.Lanes.
+type Lanes interface {
+	Finish(ctx context.Context, t muster.Task) (ref string, err error)
+}
 
 // Register makes the board's process one that carries the effects out. Each may run any number of times; a process that
 // has not registered them leaves them to one that has.
-func Register(b *board.Board, post *mailbox.Post, lanes *worktree.Lanes) {
+func Register(b *board.Board, post *mailbox.Post, lanes Lanes) {
 	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return tell(ctx, post, t) })
 	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
 		if t.Worktree == "" || t.Status != muster.Completed {

@@ -22,18 +22,14 @@ func (m *Member) begin(ctx context.Context) (work bool, err error) {
 	if err := m.findHand(ctx); err != nil {
 		return false, err
 	}
+	m.clearDeserted(ctx)
 	mark, err := m.openingMark(ctx)
 	if err != nil {
 		return false, err
 	}
 	said := m.script.Delivered(mark)
 	if m.lead() && !said { // a new run: a new conversation, whatever the last one left open
-		if len(m.script.Messages()) > 0 {
-			if err := m.script.Fresh(ctx); err != nil {
-				return false, err
-			}
-		}
-		return true, m.open(ctx, mark)
+		return true, m.open(ctx, mark, len(m.script.Messages()) > 0)
 	}
 	if err := m.answerLeftovers(ctx); err != nil {
 		return false, err
@@ -41,7 +37,7 @@ func (m *Member) begin(ctx context.Context) (work bool, err error) {
 	messages := m.script.Messages()
 	m.todo.Restore(messages)
 	if len(messages) == 0 || !said { // new, or spawned again: then after all that it knows
-		return true, m.open(ctx, mark)
+		return true, m.open(ctx, mark, false)
 	}
 	m.mu.Lock()
 	over := m.phase.over // what it was at when the process ended has ended the phase
@@ -91,8 +87,9 @@ func (m *Member) openingMark(ctx context.Context) (muster.MessageID, error) {
 	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", crc32.ChecksumIEEE([]byte(m.Record.Prompt)), m.script.LastMark())), nil
 }
 
-// open writes the first words: who it is, what it was spawned with, and its first task if it may take one.
-func (m *Member) open(ctx context.Context, mark muster.MessageID) error {
+// open writes the first words: who it is, what it was spawned with, and its first task if it may take one. afresh: a new
+// conversation starts with them.
+func (m *Member) open(ctx context.Context, mark muster.MessageID, afresh bool) error {
 	words := m.Record.Prompt
 	if !m.lead() { // the lead's are the runtime's own, a teammate's are a model's or a person's
 		words = mailbox.Escape(words)
@@ -108,6 +105,9 @@ func (m *Member) open(ctx context.Context, mark muster.MessageID) error {
 			parts, marks = append(parts, text), append(marks, claim)
 		}
 	}
+	if afresh {
+		return m.write(ctx, m.script.Fresh, marks, parts)
+	}
 	return m.say(ctx, marks, parts...)
 }
 
@@ -115,6 +115,10 @@ func (m *Member) identity() string { return prompt.Identity(m.name(), m.Record.R
 
 // say appends the runtime's words to the conversation; marks make it known that they were said.
 func (m *Member) say(ctx context.Context, marks []muster.MessageID, texts ...string) error {
+	return m.write(ctx, m.script.User, marks, texts)
+}
+
+func (m *Member) write(ctx context.Context, enter func(context.Context, []llm.Part, []muster.MessageID) error, marks []muster.MessageID, texts []string) error {
 	var parts []llm.Part
 	for _, t := range texts {
 		if t != "" {
@@ -125,5 +129,5 @@ func (m *Member) say(ctx context.Context, marks []muster.MessageID, texts ...str
 		return nil
 	}
 	defer fault.Point("teammate.told")
-	return m.script.User(ctx, parts, marks)
+	return enter(ctx, parts, marks)
 }

@@ -9,6 +9,8 @@ import (
 	"muster/internal/board"
 	"muster/internal/fault"
 	"muster/internal/landing"
+	"muster/internal/mailbox"
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -38,13 +40,25 @@ func (m *Member) findHand(ctx context.Context) error {
 	for _, t := range all {
 		if t.Owner == m.name() && (t.Status == muster.InProgress || t.Status == muster.Landing) {
 			m.setHand(&t)
-			if t.Worktree != "" {
-				m.Standing.enter(m.name(), t.Worktree)
-			}
-			return nil
+			return m.standAgain(ctx, t)
 		}
 	}
 	return nil
+}
+
+// standAgain puts the member into the lane of the task in hand, which the dead process that hosted it has left.
+func (m *Member) standAgain(ctx context.Context, t muster.Task) error {
+	if t.Worktree == "" {
+		return nil
+	}
+	err := m.occupy(ctx, t.Worktree)
+	if errors.Is(err, muster.ErrHeld) { // that process died before it had a lane of its own, and an earlier owner's lives on in this one
+		if _, _, err = m.lane(ctx, &t); err == nil {
+			m.setHand(&t)
+		}
+		err = m.lost(ctx, err)
+	}
+	return m.lostOr(err) // of a lane that is gone its tools will tell
 }
 
 // claimMark notes in the transcript that the owner was told of this claim.
@@ -85,6 +99,11 @@ func (m *Member) Take(ctx context.Context, id muster.TaskID) (string, error) {
 		return "", err
 	}
 	t, err := m.Board.Claim(ctx, id, board.Claim{Owner: m.name(), Role: role, Source: muster.SourceManual})
+	if errors.Is(err, muster.ErrHeld) { // by itself: it has lost sight of it
+		if now, e := m.Board.Get(ctx, id); e == nil && now.Owner == m.name() && (now.Status == muster.InProgress || now.Status == muster.Landing) {
+			t, err = now, nil
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -137,14 +156,35 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 	}
 	switch {
 	case v.Task.Status == muster.NeedsAttention:
-		m.handDone()
+		m.handDone(ctx)
 		return llm.Sorry("Task %d came back too often and needs attention now; it is no longer yours. %s", t.ID, v.Text), nil
 	case v.Task.Status == muster.Completed:
-		m.handDone()
+		m.handDone(ctx)
 		return tool.Text(completedText(v.Task)), nil
 	}
 	m.setHand(&v.Task)
 	return llm.Sorry("%s", returned(t, v)), nil
+}
+
+// endLanding goes on with a landing of the task in hand that an error has cut off, perhaps after the target had moved: while
+// its owner rests nobody else would. What came of it is told to the owner.
+func (m *Member) endLanding(ctx context.Context) (bool, error) {
+	t, ok := m.Hand()
+	if !ok {
+		return false, nil
+	}
+	now, err := m.Board.Get(ctx, t.ID)
+	if err != nil || now.Status != muster.Landing || now.Fence != t.Fence {
+		return false, nil
+	}
+	if err := m.wake(ctx); err != nil {
+		return false, err
+	}
+	res, err := m.Complete(ctx, t.ID, "")
+	if err != nil {
+		return false, m.lostOr(err)
+	}
+	return true, m.say(ctx, nil, prompt.Reminder("%s", mailbox.Escape(res.Text())))
 }
 
 // completedText says how a task was completed.
@@ -166,9 +206,15 @@ func returned(t muster.Task, v landing.Verdict) string {
 	return fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID)
 }
 
-// handDone: the task is out of hand; a teammate's phase ends with it, the lead goes on.
-func (m *Member) handDone() {
-	m.Standing.leave(m.name())
+// handDone: the task is out of hand, and with it the lane; a teammate's phase ends with it, the lead goes on.
+func (m *Member) handDone(ctx context.Context) {
+	if t, ok := m.Hand(); ok {
+		m.leaveLane(ctx, t.Worktree)
+	}
+	m.dropHand()
+}
+
+func (m *Member) dropHand() {
 	m.mu.Lock()
 	m.hand = nil
 	m.phase.over = m.phase.over || !m.lead()
@@ -180,22 +226,31 @@ func (m *Member) GiveBack(ctx context.Context, id muster.TaskID, reason string) 
 	if t, ok := m.Hand(); !ok || t.ID != id {
 		return muster.Errorf(muster.Invalid, "task %d is not in your hand", id)
 	}
-	if err := m.letGo(ctx, board.Release{Reason: "cannot", Note: reason, Counts: true, By: m.name()}); err != nil {
-		return err
+	err := m.release(ctx, board.Release{Reason: "cannot", Note: reason, Counts: true, By: m.name()})
+	if err == nil || errors.Is(err, muster.ErrHeld) {
+		m.handDone(ctx)
 	}
-	m.handDone()
-	return nil
+	return err
 }
 
-// letGo releases the task in hand, if there is one; its lane is kept.
+// letGo releases the task in hand, if there is one; its lane is kept. Where its work turns out to have landed, that is as good.
 func (m *Member) letGo(ctx context.Context, r board.Release) error {
+	err := m.release(ctx, r)
+	if errors.Is(err, muster.ErrHeld) {
+		return nil
+	}
+	return err
+}
+
+// release is Held when the work has landed.
+func (m *Member) release(ctx context.Context, r board.Release) error {
 	t, ok := m.Hand()
 	if !ok {
 		return nil
 	}
-	m.jobs.Stop() // the lane is the next owner's
-	defer m.Standing.leave(m.name())
 	defer m.setHand(nil)
+	m.jobs.Stop()
+	m.leaveLane(ctx, t.Worktree) // it is the next owner's
 	if err := m.cancelPlans(ctx, t, "the task was given back"); err != nil {
 		return err
 	}
@@ -204,11 +259,27 @@ func (m *Member) letGo(ctx context.Context, r board.Release) error {
 			return err
 		}
 	}
+	if err := m.unland(ctx, t); err != nil {
+		return err
+	}
 	_, err := m.Board.Release(ctx, t.ID, t.Fence, r)
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
 		return nil // taken from it, or deleted: there is nothing to give back
 	}
 	return err
+}
+
+// unland ends a landing of which nobody knows how far it came, so that it cannot land after the task was given to the next
+// one. Held when it has landed: then it is completed.
+func (m *Member) unland(ctx context.Context, t muster.Task) error {
+	now, err := m.Board.Get(ctx, t.ID)
+	if errors.Is(err, muster.ErrNotFound) || err == nil && (now.Status != muster.Landing || now.Fence != t.Fence) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.Lander.Revoke(ctx, t.ID, t.Fence)
 }
 
 // lost drops a hand that is no longer the member's. What it had running in the lane is stopped, and a lane that is the
@@ -218,14 +289,28 @@ func (m *Member) lost(ctx context.Context, err error) error {
 		return err
 	}
 	t, had := m.Hand()
+	if had {
+		switch mine := m.stillMine(ctx); {
+		case mine == nil && errors.Is(err, muster.ErrFenced): // it may land no more, and whoever took that right back has died
+			if e := m.letGo(ctx, board.Release{Reason: "its right to land was taken back", By: m.name()}); e != nil {
+				return e
+			}
+			m.dropHand()
+			return err
+		case !errors.Is(mine, muster.ErrFenced) && !errors.Is(mine, muster.ErrNotFound):
+			return err // the claim stands: something else is not there, the lane or the target
+		}
+	}
 	m.jobs.Stop()
-	m.handDone()
+	m.dropHand()
 	if !had || t.Worktree == "" {
 		return err
 	}
 	_ = m.cancelPlans(ctx, t, "the task was taken back") // a void plan does no harm
 	if now, e := m.Board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
-		_, _ = m.Lanes.Archive(ctx, t.Worktree) // what cannot be archived is kept
+		m.putAside(ctx, t.Worktree)
+	} else {
+		m.leaveLane(ctx, t.Worktree)
 	}
 	return err
 }
@@ -243,6 +328,8 @@ func (m *Member) stillMine(ctx context.Context) error {
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
 		return muster.Errorf(muster.NotFound, "task %d was deleted: stop working on it", t.ID)
+	case errors.Is(err, muster.ErrCorrupt):
+		return nil // somebody may be in the middle of saving it; what lands asks again
 	case err == nil && (now.Fence != t.Fence || now.Owner != m.name()):
 		return muster.Errorf(muster.Fenced, "task %d was taken from you (it is %s now): stop working on it", t.ID, now.Status)
 	}

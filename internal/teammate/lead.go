@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -158,6 +157,8 @@ func (m *Member) verdict(o Outlook, last string) (end End, over bool) {
 		return End{Code: 3, Text: m.cutOff()}, true
 	case len(o.Open) == 0 && len(o.Talking) > 0: // until they are idle
 		return End{}, false
+	case len(o.Open) == 0 && len(o.Unread) > 0:
+		return End{Code: 3, Text: strings.TrimSpace(last + "\n" + unread(o.Unread[0]) + "; mend it, or put it aside: muster doctor")}, true
 	case len(o.Open) == 0 && len(o.Needy) > 0:
 		return End{Code: 3, Text: last}, true
 	case len(o.Open) == 0:
@@ -191,12 +192,12 @@ func (m *Member) onHold() bool {
 // heard delivers mail if some of it is the user's: whatever else holds, what the user says is heard. In a conversation
 // the lead hears everybody, unless the user stopped it to speak first.
 func (m *Member) heard(ctx context.Context) (bool, error) {
-	msgs, _, _, err := m.Post.Peek(ctx, m.name(), m.inbox, math.MaxInt32)
+	msgs, err := m.Post.Waking(ctx, m.name(), m.inbox)
 	if err != nil {
 		return false, err
 	}
 	everybody := m.inTalk() && !m.onHold()
-	if !slices.ContainsFunc(m.fresh(ctx, msgs), func(msg muster.Message) bool { return (msg.From == muster.User || everybody) && wakes(msg) }) {
+	if !slices.ContainsFunc(m.fresh(ctx, msgs), func(msg muster.Message) bool { return msg.From == muster.User || everybody }) {
 		return false, nil
 	}
 	m.told = false

@@ -2,9 +2,7 @@ package teammate
 
 import (
 	"context"
-	"math"
 	"regexp"
-	"slices"
 	"strings"
 
 	"muster"
@@ -65,23 +63,16 @@ func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
 // mailWakes reports whether mail waits that a resting model should hear. What is void, or lies there a second time, goes
 // on its way, so that nobody takes it for mail that is still to be read.
 func (m *Member) mailWakes(ctx context.Context) (bool, error) {
-	// All of it: what wakes may lie behind a delivery's worth of news.
-	msgs, _, _, err := m.Post.Peek(ctx, m.name(), m.inbox, math.MaxInt32)
+	msgs, err := m.Post.Waking(ctx, m.name(), m.inbox)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
-	fresh := m.fresh(ctx, msgs)
-	if slices.ContainsFunc(fresh, wakes) {
+	if len(m.fresh(ctx, msgs)) > 0 {
 		return true, nil
 	}
-	if slices.ContainsFunc(msgs, wakes) { // all of it stale
-		_, err = m.deliver(ctx, false)
-	}
+	_, err = m.deliver(ctx, false) // all of it stale
 	return false, err
 }
-
-// wakes reports whether a mail wakes a model: all but status news.
-func wakes(msg muster.Message) bool { return !msg.Type.News() }
 
 // fresh are the mails that the conversation does not have and that still say something.
 func (m *Member) fresh(ctx context.Context, msgs []muster.Message) (fresh []muster.Message) {

@@ -23,7 +23,6 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/home"
-	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
 	"muster/internal/protocol"
@@ -31,7 +30,6 @@ import (
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/transcript"
-	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
 )
@@ -46,11 +44,10 @@ type Rooms struct {
 	Post     *mailbox.Post
 	Roster   *roster.Roster
 	Requests *protocol.Requests
-	Lanes    *worktree.Lanes
-	Lander   *landing.Lander
+	Lanes    Lanes
+	Lander   Lander
 	Launcher proc.Launcher
 	Queue    *Queue
-	Standing *Standing
 	Run      func(context.Context) (muster.Run, error)
 	// Patient: idle members are never timed out.
 	Patient bool
@@ -222,7 +219,7 @@ func (m *Member) work(ctx context.Context) (end End, over bool, err error) {
 			break
 		}
 		again, end, err := m.mend(ctx, err)
-		if again {
+		if again && err == nil {
 			continue
 		}
 		return end, err != nil || end != (End{}), err
@@ -240,7 +237,6 @@ func (m *Member) shutDown(ctx context.Context) error {
 	if err := m.letGo(ctx, board.Release{Reason: "shutdown of its owner", By: m.name()}); err != nil {
 		return err
 	}
-	m.Standing.leave(m.name())
 	if err := m.Requests.Leave(ctx, m.name(), "it has shut down"); err != nil {
 		return err
 	}

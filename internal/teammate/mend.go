@@ -98,9 +98,6 @@ func (m *Member) park(ctx context.Context, err error) (bool, End, error) {
 
 // startAfresh meets a full context: a fresh conversation with identity, task, and what the lane holds.
 func (m *Member) startAfresh(ctx context.Context) error {
-	if err := m.script.Fresh(ctx); err != nil {
-		return err
-	}
 	texts := []string{m.identity(), prompt.Reminder("Your conversation had grown too long and starts again here.")}
 	var marks []muster.MessageID
 	if m.lead() {
@@ -122,7 +119,7 @@ func (m *Member) startAfresh(ctx context.Context) error {
 	m.mu.Lock()
 	m.phase.fresh, m.phase.replies = true, 0
 	m.mu.Unlock()
-	return m.say(ctx, marks, texts...)
+	return m.write(ctx, m.script.Fresh, marks, texts)
 }
 
 // boardNow is the open tasks as a lead reads them that has forgotten what it made.

@@ -3,7 +3,6 @@ package teammate
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"muster"
@@ -59,14 +58,12 @@ func (m *Member) needed(ctx context.Context, landings bool) (string, error) {
 
 // newLanding is the news of a landing that waits in the inbox.
 func (m *Member) newLanding(ctx context.Context) (string, error) {
-	msgs, _, _, err := m.Post.Peek(ctx, m.name(), m.inbox, math.MaxInt32)
+	msgs, err := m.Post.Landings(ctx, m.name(), m.inbox)
 	if err != nil {
 		return "", err
 	}
 	for _, msg := range m.fresh(ctx, msgs) {
-		if msg.Type == muster.MailLanded {
-			return msg.Content, nil
-		}
+		return msg.Content, nil
 	}
 	return "", nil
 }

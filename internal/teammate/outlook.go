@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/protocol"
 )
 
@@ -16,11 +16,12 @@ import (
 type Outlook struct {
 	Ever    bool // a task was made in this run, or was open in it
 	Open    []muster.Task
-	Needy   []muster.Task    // that need attention, since this run began
-	Landed  int              // in this run
-	Talking []muster.Name    // teammates at work, or about to be: mail waits for them
-	Untaken []muster.Task    // ready, and no living teammate may take them
-	Asks    []muster.Request // that wait for the lead
+	Needy   []muster.Task      // that need attention, since this run began
+	Landed  int                // in this run
+	Talking []muster.Name      // teammates at work; where there is none and that matters, one that mail will wake
+	Unread  []board.Unreadable // tasks whose record cannot be read: open, for all that is known
+	Untaken []muster.Task      // ready, and no living teammate may take them
+	Asks    []muster.Request   // that wait for the lead
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
 	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them; "" when something can.
@@ -28,75 +29,95 @@ type Outlook struct {
 }
 
 // Done reports that nothing is open and nobody is at work.
-func (o Outlook) Done() bool { return len(o.Open) == 0 && len(o.Talking) == 0 }
+func (o Outlook) Done() bool { return len(o.Open) == 0 && len(o.Unread) == 0 && len(o.Talking) == 0 }
 
-// Look reads the outlook.
+// Look reads the outlook. Into the inboxes of those who are idle it looks only when nobody is at work and all is done or
+// nothing can move: mail that wakes somebody is what could change that, and where there are thousands it costs something.
 func (r Rooms) Look(ctx context.Context) (Outlook, error) {
-	o := Outlook{Patient: r.Patient || r.talking(ctx)}
-	run, err := r.Run(ctx)
-	if err != nil {
-		return o, err
-	}
-	// Members before tasks: who is seen idle has claimed already what it works on.
-	members, err := r.Roster.List(ctx)
-	if err != nil {
+	o, members, err := r.outlook(ctx)
+	if err != nil || len(o.Talking) > 0 || len(o.Open)+len(o.Unread) > 0 && o.Stuck == "" {
 		return o, err
 	}
 	for _, m := range members {
-		busy := m.Status == muster.Working
-		if m.Status == muster.Idle && m.Name != muster.Lead {
-			if busy, err = r.wakes(ctx, m.Name); err != nil {
-				return o, err
-			}
+		if m.Status != muster.Idle || m.Name == muster.Lead {
+			continue
 		}
-		if busy && m.Name != muster.Lead {
+		waits, err := r.wakes(ctx, m.Name)
+		if err != nil {
+			return o, err
+		}
+		if waits {
+			o.Talking, o.Stuck = []muster.Name{m.Name}, ""
+			return o, nil
+		}
+	}
+	// Once more, after the mail: who has taken some has said before that it is at work.
+	o, _, err = r.outlook(ctx)
+	return o, err
+}
+
+// outlook is the outlook without the mail, and the members of whom it is.
+func (r Rooms) outlook(ctx context.Context) (o Outlook, members []muster.Member, err error) {
+	o.Patient = r.Patient || r.talking(ctx)
+	run, err := r.Run(ctx)
+	if err != nil {
+		return o, nil, err
+	}
+	// Members before tasks: who is seen idle has claimed already what it works on.
+	if members, err = r.Roster.List(ctx); err != nil {
+		return o, nil, err
+	}
+	for _, m := range members {
+		if m.Status == muster.Working && m.Name != muster.Lead {
 			o.Talking = append(o.Talking, m.Name)
 		}
 	}
 	tasks, err := r.Board.List(ctx)
 	if err != nil {
-		return o, err
+		return o, nil, err
 	}
 	for _, t := range tasks {
-		mine := t.CreatedAt >= run.StartedAt || t.UpdatedAt >= run.StartedAt
+		mine := run.Has(t)
 		o.Ever = o.Ever || mine || t.Open()
 		switch {
 		case t.Open():
 			o.Open = append(o.Open, t)
-			if t.Claimable(t.ClaimRole) && !takenByAnother(members, muster.Member{}, t) {
+			if t.Claimable(t.ClaimRole) && !takenBy(members, nil, t) {
 				o.Untaken = append(o.Untaken, t)
 			}
 		case t.Status == muster.NeedsAttention && mine:
 			o.Needy = append(o.Needy, t)
-		case t.Landed != nil && t.UpdatedAt >= run.StartedAt:
+		case t.Landed != nil && mine:
 			o.Landed++
 		}
 	}
 	pending, err := r.Requests.Pending(ctx)
 	if err != nil {
-		return o, err
+		return o, nil, err
 	}
 	for _, q := range pending {
 		if q.To == muster.Lead {
 			o.Asks = append(o.Asks, q)
 		}
 	}
-	if len(o.Open) > 0 {
+	for _, u := range r.Board.Corrupt() {
+		if run.HasID(u.ID) {
+			o.Unread = append(o.Unread, u)
+		}
+	}
+	if len(o.Open)+len(o.Unread) > 0 {
 		o.Stuck = stuck(o, members, pending)
 	}
-	return o, nil
+	return o, members, nil
 }
 
 // wakes reports whether mail waits for an idle member that will wake it.
 func (r Rooms) wakes(ctx context.Context, name muster.Name) (bool, error) {
-	msgs, _, _, err := r.Post.Peek(ctx, name, 0, math.MaxInt32)
+	msgs, err := r.Post.Waking(ctx, name, 0)
 	if err != nil {
 		return false, err
 	}
 	for _, msg := range msgs {
-		if !wakes(msg) {
-			continue
-		}
 		if msg.Type == muster.MailShutdown {
 			if q, err := r.Requests.Get(ctx, msg.RequestID); err == nil && protocol.Final(q) {
 				continue
@@ -126,7 +147,14 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 			alive[m.Name] = m
 		}
 	}
+	busy := map[muster.Name]bool{} // who has a task in hand takes no other
+	for _, t := range o.Open {
+		busy[t.Owner] = true
+	}
 	var why []string
+	for _, u := range o.Unread {
+		why = append(why, unread(u))
+	}
 	for _, t := range o.Open {
 		owner, here := alive[t.Owner]
 		switch {
@@ -142,7 +170,7 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 			return "" // it is timed out, or waits for the user; one from outside is ended from there
 		case len(t.BlockedBy) > 0:
 			why = append(why, fmt.Sprintf("task #%d waits for %s", t.ID, ids(t.BlockedBy)))
-		case takenByAnother(members, muster.Member{}, t):
+		case takenBy(members, busy, t):
 			return ""
 		default:
 			why = append(why, untaken(t))
@@ -165,6 +193,11 @@ func answerer(m muster.Member) muster.Name {
 		return name
 	}
 	return ""
+}
+
+// unread says that a task's record cannot be read.
+func unread(u board.Unreadable) string {
+	return fmt.Sprintf("task #%d cannot be read (%s)", u.ID, u.Why)
 }
 
 // untaken says that nobody may take a task.

@@ -48,6 +48,8 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{idle("alice", "coder")}},
 		{name: "an idle owner who is never timed out", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
 			members: []muster.Member{idle("alice", "coder")}, patient: true, want: "in the hand of alice, who is idle"},
+		{name: "an idle owner takes no other task either", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress }), task(2, nil)},
+			members: []muster.Member{idle("alice", "coder")}, patient: true, want: "task #2 is ready and there is no teammate to take it"},
 		{name: "it waits for the lead", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
 			members: []muster.Member{asks("alice", muster.Lead)}, want: "waits for an answer of lead"},
 		{name: "it waits for the user", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
@@ -76,6 +78,20 @@ func TestCouldUnblock(t *testing.T) {
 	if !couldUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("a tester waits for task 1, which is at work")
 	}
+	board[0].Owner = "bob"
+	if couldUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
+	}
+	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
+		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
+	bob := muster.Member{Name: "bob", Role: "coder", Status: muster.Idle}
+	if couldUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("bob rests with task 2 in hand and takes no other")
+	}
+	if bob.Status = muster.Working; !couldUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("bob takes task 1 when he is done")
+	}
+	board[0].Owner = ""
 	if couldUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
 		t.Error("nothing at work could unblock something for a coder")
 	}

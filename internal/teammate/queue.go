@@ -1,7 +1,10 @@
 package teammate
 
 import (
+	"container/list"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +19,7 @@ type Queue struct {
 	look  chan struct{}
 
 	mu      sync.Mutex
-	waiting []*place
+	waiting map[string]*list.List    // places by role, none empty
 	out     map[muster.TaskID]*place // the task a woken member is looking at
 }
 
@@ -24,11 +27,12 @@ type place struct {
 	name muster.Name
 	role string
 	turn chan struct{}
+	at   *list.Element // in waiting; nil: woken
 }
 
 // NewQueue makes a queue at the board; Serve keeps it moving.
 func NewQueue(b *board.Board) *Queue {
-	return &Queue{board: b, look: make(chan struct{}, 1), out: map[muster.TaskID]*place{}}
+	return &Queue{board: b, look: make(chan struct{}, 1), waiting: map[string]*list.List{}, out: map[muster.TaskID]*place{}}
 }
 
 // Enter joins the queue. turn receives when there may be a task; leave must be called when the member has looked, or
@@ -36,7 +40,10 @@ func NewQueue(b *board.Board) *Queue {
 func (q *Queue) Enter(name muster.Name, role string) (turn <-chan struct{}, leave func()) {
 	p := &place{name: name, role: role, turn: make(chan struct{}, 1)}
 	q.mu.Lock()
-	q.waiting = append(q.waiting, p)
+	if q.waiting[role] == nil {
+		q.waiting[role] = list.New()
+	}
+	p.at = q.waiting[role].PushBack(p)
 	q.mu.Unlock()
 	q.nudge()
 	return p.turn, func() { q.leave(p) }
@@ -44,12 +51,7 @@ func (q *Queue) Enter(name muster.Name, role string) (turn <-chan struct{}, leav
 
 func (q *Queue) leave(p *place) {
 	q.mu.Lock()
-	for i, w := range q.waiting {
-		if w == p {
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
-			break
-		}
-	}
+	q.remove(p)
 	woken := false
 	for id, w := range q.out {
 		if w == p {
@@ -60,6 +62,19 @@ func (q *Queue) leave(p *place) {
 	q.mu.Unlock()
 	if woken {
 		q.nudge() // what it did not take goes to the next
+	}
+}
+
+// remove takes a place out of those that wait. The lock is held.
+func (q *Queue) remove(p *place) {
+	if p.at == nil {
+		return
+	}
+	all := q.waiting[p.role]
+	all.Remove(p.at)
+	p.at = nil
+	if all.Len() == 0 {
+		delete(q.waiting, p.role)
 	}
 }
 
@@ -93,12 +108,9 @@ func (q *Queue) Serve(ctx context.Context) {
 func (q *Queue) serve(ctx context.Context) (ok bool) {
 	ok = true
 	q.mu.Lock()
-	roles := map[string]bool{}
-	for _, p := range q.waiting {
-		roles[p.role] = true
-	}
+	roles := slices.Collect(maps.Keys(q.waiting))
 	q.mu.Unlock()
-	for role := range roles {
+	for _, role := range roles {
 		ready, err := q.board.Ready(ctx, role)
 		if err != nil {
 			ok = false
@@ -117,13 +129,13 @@ func (q *Queue) serve(ctx context.Context) (ok bool) {
 
 // wakeOne wakes the first of the role; it reports false when none is left.
 func (q *Queue) wakeOne(role string, id muster.TaskID) bool {
-	for i, p := range q.waiting {
-		if p.role == role {
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
-			q.out[id] = p
-			p.turn <- struct{}{}
-			return true
-		}
+	all := q.waiting[role]
+	if all == nil {
+		return false
 	}
-	return false
+	p := all.Front().Value.(*place)
+	q.remove(p)
+	q.out[id] = p
+	p.turn <- struct{}{}
+	return true
 }

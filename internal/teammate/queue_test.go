@@ -56,6 +56,31 @@ func TestQueueWakesAsManyAsThereAreTasks(t *testing.T) {
 	})
 }
 
+// Who has left is not called, wherever in the queue it stood.
+func TestQueueForgetsWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		b := board.New(store, journal.New(store.Log()))
+		q := NewQueue(b)
+		go q.Serve(t.Context())
+		var places []<-chan struct{}
+		for i := range 3 {
+			p, leave := q.Enter(muster.Name(fmt.Sprintf("m%d", i)), "coder")
+			if places = append(places, p); i != 1 {
+				leave()
+				leave() // again it does nothing
+			}
+		}
+		if _, err := b.Create(t.Context(), board.Draft{Subject: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if turns(places[1:2]) != 1 || turns(places) != 0 {
+			t.Fatal("the task must wake the one that stayed")
+		}
+	})
+}
+
 func TestQueueKeepsRolesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()

@@ -43,7 +43,7 @@ func (m *Member) rest(ctx context.Context) (End, bool, error) {
 	if err := m.goIdle(ctx, why); err != nil {
 		return End{}, false, err
 	}
-	m.script.Release()
+	m.unload()
 	timeout := time.NewTimer(max(m.IdleTimeout, time.Nanosecond))
 	defer timeout.Stop()
 	if m.IdleTimeout <= 0 {
@@ -102,8 +102,16 @@ func (m *Member) rest(ctx context.Context) (End, bool, error) {
 		if err := m.goIdle(ctx, why); err != nil { // what woke it came to nothing
 			return End{}, false, err
 		}
-		m.script.Release()
+		m.unload()
 	}
+}
+
+// unload frees what only a member at work needs: its conversation, and what its model reads of its tools.
+func (m *Member) unload() {
+	m.script.Release()
+	m.mu.Lock()
+	m.phase.specs, m.phase.pending = nil, nil
+	m.mu.Unlock()
 }
 
 // restReason is why the phase ended.
@@ -161,6 +169,9 @@ func (m *Member) findWork(ctx context.Context) (bool, error) {
 	}
 	if err := m.lostOr(m.held(ctx)); err != nil {
 		return false, err
+	}
+	if came, err := m.endLanding(ctx); err != nil || came {
+		return came, err
 	}
 	if m.handKnown() {
 		return false, nil

@@ -49,13 +49,23 @@ func (m *Member) waitsForAnswer(members []muster.Member) bool {
 // couldUnblock reports whether work that is under way could make a task claimable for the member: some task that it
 // may take waits, however indirectly, for one that somebody else works on, and for none that is stuck.
 func couldUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
+	idle := map[muster.Name]bool{}
+	for _, m := range members {
+		idle[m.Name] = m.Status == muster.Idle
+	}
+	// Who rests with a task in hand moves nothing, neither this task nor another: two would wait for each other for ever.
+	rests := map[muster.Name]bool{}
 	byID := map[muster.TaskID]muster.Task{}
 	for _, t := range all {
 		byID[t.ID] = t
+		if t.Open() && idle[t.Owner] {
+			rests[t.Owner] = true
+		}
 	}
+	rests[me.Name] = true
 	for _, t := range all {
 		if t.Status == muster.Pending && len(t.BlockedBy) > 0 && t.RoleMay(me.Role) {
-			if moves, stuck := upstream(byID, members, me, t, map[muster.TaskID]bool{}); moves && !stuck {
+			if moves, stuck := upstream(byID, members, rests, me.Name, t, map[muster.TaskID]bool{}); moves && !stuck {
 				return true
 			}
 		}
@@ -64,7 +74,7 @@ func couldUnblock(all []muster.Task, members []muster.Member, me muster.Member) 
 }
 
 // upstream looks at all that a task waits for: whether something moves there, and whether something is stuck.
-func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, me muster.Member, t muster.Task, seen map[muster.TaskID]bool) (moves, stuck bool) {
+func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, rests map[muster.Name]bool, me muster.Name, t muster.Task, seen map[muster.TaskID]bool) (moves, stuck bool) {
 	for _, id := range t.BlockedBy {
 		if seen[id] {
 			continue
@@ -72,14 +82,14 @@ func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, me mu
 		seen[id] = true
 		b, ok := byID[id]
 		switch {
-		case !ok || b.Status == muster.NeedsAttention || b.Owner == me.Name && b.Open():
+		case !ok || b.Status == muster.NeedsAttention || b.Owner == me && b.Open():
 			stuck = true // what it has in its own hand does not move while it rests
 		case b.Status == muster.InProgress || b.Status == muster.Landing:
-			moves = true
+			moves = moves || !rests[b.Owner]
 		case len(b.BlockedBy) > 0:
-			more, held := upstream(byID, members, me, b, seen)
+			more, held := upstream(byID, members, rests, me, b, seen)
 			moves, stuck = moves || more, stuck || held
-		case takenByAnother(members, me, b):
+		case takenBy(members, rests, b):
 			moves = true
 		default:
 			stuck = true
@@ -88,10 +98,11 @@ func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, me mu
 	return moves, stuck
 }
 
-// takenByAnother reports whether another member that lives may take the task.
-func takenByAnother(members []muster.Member, me muster.Member, t muster.Task) bool {
-	for _, o := range members {
-		if o.Name != me.Name && o.Name != muster.Lead && o.Status != muster.Shutdown && t.RoleMay(o.Role) {
+// takenBy reports whether a member that lives may take the task; the lead and those in except do not count.
+func takenBy(members []muster.Member, except map[muster.Name]bool, t muster.Task) bool {
+	for i := range members {
+		o := &members[i]
+		if o.Name != muster.Lead && o.Status != muster.Shutdown && !except[o.Name] && t.RoleMay(o.Role) {
 			return true
 		}
 	}
@@ -117,5 +128,34 @@ func (m *Member) timeOut(ctx context.Context) (End, bool, error) {
 	if found, err := m.readMail(ctx); err != nil || found { // it came at the last moment
 		return End{}, found, err
 	}
+	lastly, cancel := finally(ctx)
+	defer cancel()
+	if err := m.shutDown(lastly); err != nil {
+		return End{}, false, err
+	}
+	if found, err := m.calledBack(ctx); err != nil || found {
+		return End{}, found, err
+	}
 	return End{Text: "idle timeout"}, false, nil
+}
+
+// calledBack reads mail that came while the member shut down, and goes on with its life. Its sender looked after sending
+// and found it there; a later one sees that it has shut down. A next life, if there is one already, reads it itself.
+func (m *Member) calledBack(ctx context.Context) (bool, error) {
+	if wakes, err := m.mailWakes(ctx); err != nil || !wakes {
+		return false, err
+	}
+	mine := false
+	r, err := m.Roster.Update(ctx, m.name(), func(r *muster.Member) {
+		if mine = r.Status == muster.Shutdown && r.Epoch == m.Record.Epoch; mine {
+			r.Status, r.IdleReason, r.Host = muster.Working, "", m.Record.Host
+		}
+	})
+	if err != nil || !mine {
+		return false, err
+	}
+	m.mu.Lock()
+	m.record = r
+	m.mu.Unlock()
+	return m.readMail(ctx)
 }

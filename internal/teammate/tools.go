@@ -120,15 +120,9 @@ func (m *Member) Spawn(ctx context.Context, s collab.Spawn) (muster.Member, erro
 	if err != nil {
 		return muster.Member{}, err
 	}
-	members, err := m.Roster.List(ctx)
+	n, err := m.Roster.Teammates(ctx)
 	if err != nil {
 		return muster.Member{}, err
-	}
-	n := 0
-	for _, o := range members {
-		if o.Name != muster.Lead && o.Status != muster.Shutdown {
-			n++
-		}
 	}
 	if n >= run.Cap {
 		return muster.Member{}, muster.Errorf(muster.Invalid, "%d teammates live and %d is the most this run may have (--teammates): wait for them, or shut one down first", n, run.Cap)

@@ -12,7 +12,6 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/roster"
-	"muster/internal/worktree"
 	"muster/llm"
 	"muster/tool"
 )
@@ -53,13 +52,24 @@ type Spawn struct {
 	RequirePlan bool
 }
 
+// Lanes are what the lead's tools do with lanes.
+type Lanes interface {
+	Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error)
+	Get(ctx context.Context, name muster.Name) (muster.Lane, error)
+	List(ctx context.Context) ([]muster.Lane, error)
+	Status(ctx context.Context, name muster.Name) (string, error)
+	Enter(ctx context.Context, name muster.Name) (dir string, err error)
+	Keep(ctx context.Context, name muster.Name) error
+	Remove(ctx context.Context, name muster.Name, force bool) error
+}
+
 // Rooms are the planes that the tools work on.
 type Rooms struct {
 	Board    *board.Board
 	Post     *mailbox.Post
 	Roster   *roster.Roster
 	Requests *protocol.Requests
-	Lanes    *worktree.Lanes
+	Lanes    Lanes
 	Run      func(context.Context) (muster.Run, error)
 	Log      muster.Log
 	// Exec runs a command in a lane and returns its output and exit code.

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/protocol"
+	"muster/internal/roster"
+	"muster/journal"
+	"muster/store/file"
+)
+
+// A lead that stops keeps its record as it was, for resume: it has stopped when its process has ended.
+func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
+	w := newWorld(t, "team", "stop", "--force")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal.New(s.Log())
+	r := roster.New(s, j, "team")
+	q := protocol.New(s, mailbox.New(s, j, r.Known), j)
+	h, err := r.Join(ctx, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	changed := q.Watch(ctx)
+	wg.Go(func() {
+		for {
+			pending, _ := q.Pending(ctx)
+			for _, x := range pending {
+				q.Decide(ctx, x.ID, x.To, true, "the team stops; muster resume goes on")
+				h.Release()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait(); h.Release(); s.Close() })
+	w.run(t.Context(), 0)
+	if out := strings.TrimSpace(w.out.String()); out != "lead  stopped" {
+		t.Errorf("%q", out)
+	}
+	if lead, err := r.Get(ctx, muster.Lead); err != nil || lead.Status != muster.Working {
+		t.Errorf("its record says %s, %v", lead.Status, err)
+	}
+}

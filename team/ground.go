@@ -1,0 +1,87 @@
+package team
+
+import (
+	"context"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/home"
+	"muster/internal/landing"
+	"muster/internal/proc"
+	"muster/internal/teammate"
+	"muster/internal/worktree"
+)
+
+// ground is what a team works on: a git repository. Tests of whole teams in simulated time have one without git, a thousand
+// of which take no time. A target is a ref: refs/heads/...
+type ground interface {
+	Root() string
+	// Prepare makes the target ready for a new run; what cannot be used is refused before anything is written. chosen: the
+	// user named it. fresh: one that has diverged is archived and starts again.
+	Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error)
+	// Forget removes what is kept of claims that no board with these tasks can have made.
+	Forget(ctx context.Context, tasks []muster.Task) error
+	// Landable refuses to go on with a target that is gone, or checked out anywhere.
+	Landable(ctx context.Context, target string) error
+	// Tip is the target's commit.
+	Tip(ctx context.Context, target string) (commit string, err error)
+	// Dirty reports changes in the user's checkout that are not committed.
+	Dirty(ctx context.Context) (bool, error)
+	// Lay opens the lanes, and returns how a lander is made that runs checks through a launcher; nil: it runs none.
+	Lay(r teammate.Rooms, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error)
+}
+
+// repository is a git repository.
+type repository struct{ *git.Repo }
+
+func (r repository) Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error) {
+	if err := worktree.Nameable(ctx, r.Repo); err != nil {
+		return "", err
+	}
+	note, err = landing.PrepareTarget(ctx, r.Repo, target, chosen, fresh)
+	if err != nil {
+		return "", err
+	}
+	return note, r.Exclude(ctx, home.Excluded)
+}
+
+func (r repository) Forget(ctx context.Context, tasks []muster.Task) error {
+	return landing.Forget(ctx, r.Repo, tasks)
+}
+
+func (r repository) Landable(ctx context.Context, target string) error {
+	if err := worktree.Nameable(ctx, r.Repo); err != nil {
+		return err
+	}
+	branch := strings.TrimPrefix(target, "refs/heads/")
+	if at, err := r.Ref(ctx, target); err != nil {
+		return err
+	} else if at == "" {
+		return muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
+			WithHint("bring it back: git branch %s COMMIT", branch)
+	}
+	path, err := r.CheckedOut(ctx, target)
+	if err == nil && path != "" {
+		err = muster.Errorf(muster.Held, "%s is checked out at %s, and work cannot land on a branch that somebody has checked out", branch, path).
+			WithHint("git -C %s switch ANOTHER-BRANCH", path)
+	}
+	return err
+}
+
+func (r repository) Tip(ctx context.Context, target string) (string, error) {
+	return r.Resolve(ctx, target)
+}
+
+func (r repository) Dirty(ctx context.Context) (bool, error) { return r.Status(ctx, r.Root()) }
+
+func (r repository) Lay(rooms teammate.Rooms, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
+	lanes, err := worktree.Open(r.Repo, durable.New(durable.OS{}), rooms.Home, rooms.Journal, rooms.Store.Log(), o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return lanes, func(launcher proc.Launcher) teammate.Lander {
+		return landing.New(r.Repo, lanes, rooms.Board, rooms.Journal, runner(launcher), l)
+	}, nil
+}

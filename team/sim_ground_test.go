@@ -1,0 +1,347 @@
+package team_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/proc"
+	"muster/internal/teammate"
+	"muster/internal/worktree"
+)
+
+// meadow is ground without git: lanes are directories, and what landed is a list. It outlives the processes of a simulation, as
+// a repository does, and keeps its promises about lanes, landings and claims that were taken back. Some landings come back
+// with a red check or a conflict.
+type meadow struct {
+	s    *sim
+	root string
+
+	mu      sync.Mutex
+	lanes   map[muster.Name]muster.Lane
+	landing map[string]bool // claims ("TASK-FENCE") that have a landing under way
+	revoked map[string]bool // claims that land no more
+	landed  []landedWork
+	tries   int
+}
+
+type landedWork struct{ claim, subject, commit string }
+
+func newMeadow(s *sim, root string) *meadow {
+	return &meadow{s: s, root: root, lanes: map[muster.Name]muster.Lane{}, landing: map[string]bool{}, revoked: map[string]bool{}}
+}
+
+func (g *meadow) Root() string                                                { return g.root }
+func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
+func (g *meadow) Forget(context.Context, []muster.Task) error                 { return nil }
+func (g *meadow) Landable(context.Context, string) error                      { return nil }
+func (g *meadow) Dirty(context.Context) (bool, error)                         { return false, nil }
+
+func (g *meadow) Tip(context.Context, string) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tip(), nil
+}
+
+func (g *meadow) tip() string { return fmt.Sprintf("%040x", len(g.landed)) }
+
+func (g *meadow) Lay(r teammate.Rooms, _ worktree.Options, _ landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
+	return meadowLanes{g}, func(proc.Launcher) teammate.Lander { return meadowLander{g, r.Board} }, nil
+}
+
+// subjects are those of what landed, in order.
+func (g *meadow) subjects() (all []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.landed {
+		all = append(all, l.subject)
+	}
+	return all
+}
+
+type meadowLanes struct{ *meadow }
+
+func (g meadowLanes) find(name muster.Name) (muster.Lane, error) {
+	l, ok := g.lanes[name]
+	if !ok {
+		return l, muster.Errorf(muster.NotFound, "there is no lane %s", name)
+	}
+	return l, nil
+}
+
+func (g meadowLanes) Create(_ context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.lanes[name]; ok {
+		return muster.Lane{}, muster.Errorf(muster.Held, "there is a lane %s", name)
+	}
+	l := muster.Lane{Name: name, Path: filepath.Join(g.root, ".worktrees", string(name)), Branch: "wt/" + string(name), TaskID: task,
+		Status: muster.LaneActive, Base: base, CreatedAt: muster.Stamp(time.Now())}
+	g.lanes[name] = l
+	return l, os.MkdirAll(l.Path, 0o755)
+}
+
+func (g meadowLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.find(name)
+}
+
+func (g meadowLanes) List(context.Context) ([]muster.Lane, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.lanes)), nil
+}
+
+func (g meadowLanes) Status(context.Context, muster.Name) (string, error) { return "changed\n", nil }
+
+func (g meadowLanes) Enter(_ context.Context, name muster.Name) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, err := g.find(name)
+	if err == nil {
+		l.Status = muster.LaneActive
+		g.lanes[name] = l
+	}
+	return l.Path, err
+}
+
+func (g meadowLanes) Stand(ctx context.Context, name muster.Name) (string, error) {
+	l, err := g.Get(ctx, name)
+	return l.Path, err
+}
+
+func (g meadowLanes) Scratch(_ context.Context, who muster.Name, _ string) (string, error) {
+	dir := filepath.Join(g.root, ".scratch", string(who))
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+func (g meadowLanes) Changed(ctx context.Context, name muster.Name) (bool, error) {
+	l, err := g.Get(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	files, err := os.ReadDir(l.Path)
+	return len(files) > 0, err
+}
+
+func (g meadowLanes) Keep(ctx context.Context, name muster.Name) error { return g.Release(ctx, name) }
+func (g meadowLanes) Release(_ context.Context, name muster.Name) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, err := g.find(name)
+	if err == nil {
+		l.Status = muster.LaneKept
+		g.lanes[name] = l
+	}
+	return err
+}
+
+func (g meadowLanes) Remove(ctx context.Context, name muster.Name, _ bool) error {
+	_, err := g.Archive(ctx, name)
+	return err
+}
+
+func (g meadowLanes) Archive(_ context.Context, name muster.Name) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, err := g.find(name)
+	if err != nil {
+		return "", err
+	}
+	delete(g.lanes, name)
+	return "refs/muster/archive/" + string(name), os.RemoveAll(l.Path)
+}
+
+func (g meadowLanes) Finish(ctx context.Context, t muster.Task) (string, error) {
+	ref, err := g.Archive(ctx, t.Worktree)
+	if errors.Is(err, muster.ErrNotFound) {
+		err = nil
+	}
+	return ref, err
+}
+
+func (g meadowLanes) Occupy(_ context.Context, name muster.Name, was, who worktree.Occupant) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, err := g.find(name)
+	if err == nil {
+		l, err = worktree.Occupied(l, was, who)
+	}
+	if err == nil {
+		g.lanes[name] = l
+	}
+	return err
+}
+
+func (g meadowLanes) Recover(context.Context) error { return nil }
+
+type meadowLander struct {
+	*meadow
+	board *board.Board
+}
+
+func claimOf(id muster.TaskID, fence int) string { return fmt.Sprintf("%d-%d", id, fence) }
+
+func (g meadowLander) Target(ctx context.Context) (string, error) { return g.Tip(ctx, "") }
+
+func (g meadowLander) CheckBase(context.Context) (landing.BaseVerdict, error) {
+	return landing.BaseVerdict{Unset: true}, nil
+}
+
+func (g meadowLander) late(t muster.Task, fence int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.landing, claimOf(t.ID, fence))
+	return muster.Errorf(muster.Fenced, "task %d is no longer yours", t.ID)
+}
+
+// Land has the steps of landing.Lander, in the same order.
+func (g meadowLander) Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (v landing.Verdict, err error) {
+	t, err := g.board.Get(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	v.Task = t
+	claim := claimOf(id, fence)
+	switch {
+	case t.Fence != fence, t.Status != muster.Completed && t.Status != muster.InProgress && t.Status != muster.Landing:
+		return v, g.late(t, fence)
+	case t.Status == muster.Completed:
+		v.Landed, v.NoChange = t.Landed, t.Landed == nil
+		return v, nil
+	}
+	if t.Status == muster.Landing && t.Landing != nil && summary == "" {
+		summary = t.Landing.Summary
+	}
+	if done := g.find(claim); done != nil {
+		return g.completed(ctx, v, done, summary, by)
+	}
+	changed := false
+	if t.Worktree != "" {
+		if changed, err = (meadowLanes{g.meadow}).Changed(ctx, t.Worktree); err != nil {
+			return v, err
+		}
+	}
+	if !changed {
+		return g.completed(ctx, v, nil, summary, by)
+	}
+	g.mu.Lock()
+	revoked := g.revoked[claim]
+	if !revoked {
+		g.landing[claim] = true
+	}
+	g.tries++
+	dice := g.s.dice("landing", g.tries)
+	tip := g.tip()
+	g.mu.Unlock()
+	if revoked {
+		return v, g.late(t, fence)
+	}
+	if t.Status == muster.InProgress {
+		if v.Task, err = g.board.BeginLanding(ctx, id, fence, muster.LandingAttempt{Head: claim, Onto: tip, Summary: summary}); err != nil {
+			if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
+				err = g.late(t, fence)
+			}
+			return v, err
+		}
+	}
+	select { // the check
+	case <-time.After(time.Duration(dice.Int64N(int64(30 * time.Second)))):
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	}
+	if !g.s.calm.Load() && dice.IntN(5) == 0 {
+		return g.comeBack(ctx, v, fence, []string{"check", "conflict"}[dice.IntN(2)])
+	}
+	if t, err = g.board.Get(ctx, id); err != nil {
+		return v, err
+	}
+	if t.Fence != fence || t.Status != muster.Landing {
+		return v, g.late(t, fence)
+	}
+	g.mu.Lock()
+	under := g.landing[claim]
+	if under {
+		delete(g.landing, claim)
+		g.landed = append(g.landed, landedWork{claim: claim, subject: t.Subject, commit: fmt.Sprintf("%040x", len(g.landed)+1)})
+	}
+	g.mu.Unlock()
+	if done := g.find(claim); done != nil {
+		return g.completed(ctx, v, done, summary, by)
+	}
+	return v, g.late(t, fence)
+}
+
+func (g *meadow) find(claim string) *muster.Landed {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.landed {
+		if l.claim == claim {
+			return &muster.Landed{Commit: l.commit, Receipt: muster.ReceiptUnchecked}
+		}
+	}
+	return nil
+}
+
+func (g meadowLander) completed(ctx context.Context, v landing.Verdict, landed *muster.Landed, summary string, by muster.Name) (landing.Verdict, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	t, err := g.board.Complete(ctx, v.Task.ID, v.Task.Fence, board.Outcome{Landed: landed, Result: summary, By: by})
+	if t.ID != 0 {
+		v.Task = t
+	}
+	v.Landed, v.NoChange = t.Landed, t.Landed == nil
+	return v, err
+}
+
+func (g meadowLander) comeBack(ctx context.Context, v landing.Verdict, fence int, why string) (landing.Verdict, error) {
+	claim := claimOf(v.Task.ID, fence)
+	g.mu.Lock()
+	delete(g.landing, claim)
+	revoked := g.revoked[claim]
+	g.mu.Unlock()
+	if revoked {
+		return v, g.late(v.Task, fence)
+	}
+	t, err := g.board.Return(ctx, v.Task.ID, fence, why, board.Details{Text: "simulated"})
+	if errors.Is(err, muster.ErrFenced) {
+		return v, g.late(v.Task, fence)
+	}
+	if t.ID != 0 {
+		v.Task = t
+	}
+	v.Red, v.Text = true, "It came back: "+why+"."
+	return v, err
+}
+
+func (g meadowLander) Revoke(ctx context.Context, id muster.TaskID, fence int) error {
+	claim := claimOf(id, fence)
+	g.mu.Lock()
+	g.revoked[claim] = true
+	delete(g.landing, claim)
+	g.mu.Unlock()
+	t, err := g.board.Get(ctx, id)
+	if errors.Is(err, muster.ErrNotFound) {
+		return nil
+	}
+	done := g.find(claim)
+	if err != nil || t.Fence != fence || t.Status != muster.Landing || done == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if _, err := g.board.Complete(ctx, id, fence, board.Outcome{Landed: done, Result: t.Landing.Summary, By: t.Owner}); err != nil {
+		return err
+	}
+	return muster.Errorf(muster.Held, "task %d has just landed", id)
+}

@@ -1,0 +1,86 @@
+package team_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/team"
+)
+
+// hooked is a store that calls a function after each write of a member's record.
+type hooked struct {
+	muster.Store
+	wrote func(ctx context.Context, m muster.Member)
+}
+
+type hookedTable struct {
+	muster.Table
+	wrote func(ctx context.Context, m muster.Member)
+}
+
+func (h hooked) Table(name string) muster.Table {
+	if name != muster.TableMembers {
+		return h.Store.Table(name)
+	}
+	return hookedTable{h.Store.Table(name), h.wrote}
+}
+
+func (h hookedTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	rev, err := h.Table.Put(ctx, key, data, at)
+	var m muster.Member
+	if err == nil && json.Unmarshal(data, &m) == nil {
+		h.wrote(ctx, m)
+	}
+	return rev, err
+}
+
+// Who is spawned again while its last life is just ending starts as soon as that has ended: the supervisor that saw the new
+// record when the old life still ran looks at it again.
+func TestSpawnedAgainWhileItEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		var again sync.Once
+		r := h.start(`
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Hello.}}]
+    - wait: 10m
+      do: [{task_list: {}}]
+    - say: Done.
+  alice:
+    - say: I am here.
+`, func(c *team.Config) {
+			c.Store = hooked{c.Store, func(ctx context.Context, m muster.Member) {
+				if m.Name != "alice" || m.Status != muster.Shutdown {
+					return
+				}
+				again.Do(func() {
+					if _, err := h.roster.Add(ctx, muster.Member{Name: "alice", Role: "coder", Prompt: "Hello again.", StartedBy: muster.Lead}); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Second) // its goroutine ends, and the hint has long been heard
+				})
+			}}
+		})
+		var spawned float64
+		lives := 0
+		h.until("alice lives again", func(e muster.Event) bool {
+			if e.Member == "alice" && e.Kind == journal.MemberSpawned {
+				if lives++; lives == 2 {
+					spawned = e.At
+				}
+			}
+			return lives == 2 && e.Member == "alice" && e.Kind == journal.TurnEnded && e.At > spawned
+		})
+		if took := time.Since(muster.Time(spawned)); took > 2*time.Second {
+			t.Errorf("it took %v, as if nobody had looked before the next sweep", took)
+		}
+		r.stop(muster.CauseUser)
+		<-r.done
+	})
+}
