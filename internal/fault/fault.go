@@ -52,6 +52,10 @@ func holds(path string) string {
 	dir, base := filepath.Split(filepath.ToSlash(path))
 	dir = filepath.Base(dir)
 	switch {
+	case base == ".tasks" || base == ".transcripts": // a directory, on its way to the archive
+		return base[1:]
+	case strings.Contains(filepath.ToSlash(path), "/.team/archive/"):
+		return "archive"
 	case strings.HasSuffix(base, ".torn"):
 		return "torn"
 	case dir == ".tasks" && base == "claim_events.jsonl":

@@ -10,6 +10,16 @@ type Named struct{ Name, Durable string }
 
 // places are the points of the code, by hand.
 var places = []Named{
+	{"directory.begin", "nothing of a directory of the state that is missing"},
+	{"directory.made", "it is there; its name is not synced"},
+	{"directory.end", "all of it"},
+	{"snapshot.begin", "all that the cache is made of; the cache itself is never synced"},
+	{"snapshot.written", "the same; the new cache lies beside the old one"},
+	{"snapshot.named", "the same; the new cache has the name"},
+	{"objects.packed", "a pack's files, which git has synced; their names are not synced"},
+	{"refs.begin", "all refs of a transaction are where they were"},
+	{"refs.moved", "all of them have moved; their names are not synced"},
+	{"refs.end", "all of it"},
 	{"landing.committed", "the lane's work is a commit on its branch"},
 	{"landing.packed", "that commit is in a synced pack"},
 	{"landing.claimed", "the landing ref is at it"},
@@ -46,8 +56,9 @@ var places = []Named{
 
 // Each step of a document, a stream and a segment of an inbox, and what holds which.
 var (
-	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes"}
+	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive"}
 	streams   = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "rejected", "torn"}
+	moved     = []string{"events", "lane_events", "tasks", "transcripts", "team"}
 
 	ofDocuments = []Named{
 		{"put.begin", "nothing of the new content"},
@@ -55,6 +66,8 @@ var (
 		{"put.compared", "the same; the old one was compared for the second time"},
 		{"put.renamed", "the new content has the name; the directory is not synced"},
 		{"put.end", "all of it"},
+		{"remove.begin", "the document is there, or what a killed process has staged"},
+		{"remove.end", "it is gone"},
 	}
 	ofStreams = []Named{
 		{"append.begin", "nothing of the new lines"},
@@ -72,17 +85,18 @@ var (
 		{"segments.move.begin", "the segment's name says how much of it was delivered before"},
 		{"segments.move.moved", "its name says how much is delivered; the directory is not synced"},
 		{"segments.move.end", "all of it"},
-		{"lanes.remove.begin", "a staged index of a killed process is there"},
-		{"lanes.remove.end", "it is gone"},
-		{"tasks.remove.begin", "the task is there"},
-		{"tasks.remove.end", "the task is gone"},
+	}
+	ofMoved = []Named{ // put aside as a whole: a journal's file that is full, what is archived, what is repaired
+		{"move.begin", "it has its name"},
+		{"move.moved", "it has its new name; the directories are not synced"},
+		{"move.end", "all of it"},
 	}
 )
 
 // Points are all points by name.
 func Points() []Named {
 	all := slices.Concat(places, ofSegments)
-	for what, steps := range map[*[]string][]Named{&documents: ofDocuments, &streams: ofStreams} {
+	for what, steps := range map[*[]string][]Named{&documents: ofDocuments, &streams: ofStreams, &moved: ofMoved} {
 		for _, holder := range *what {
 			for _, s := range steps {
 				all = append(all, Named{holder + "." + s.Name, s.Durable})
@@ -95,11 +109,12 @@ func Points() []Named {
 
 // Lines are the list as docs/reliability.md has it: the steps of documents and streams once for all.
 func Lines() []string {
-	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " + strings.Join(streams, ", ") + "."}
+	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " + strings.Join(streams, ", ") + ".",
+		"MOVED is one of " + strings.Join(moved, ", ") + "."}
 	for _, g := range []struct {
 		before string
 		points []Named
-	}{{"DOCUMENT.", ofDocuments}, {"STREAM.", ofStreams}, {"", ofSegments}, {"", places}} {
+	}{{"DOCUMENT.", ofDocuments}, {"STREAM.", ofStreams}, {"MOVED.", ofMoved}, {"", ofSegments}, {"", places}} {
 		for _, p := range g.points {
 			all = append(all, "| `"+g.before+p.Name+"` | "+p.Durable+" |")
 		}

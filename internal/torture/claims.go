@@ -37,15 +37,15 @@ func claims(ctx context.Context, a *arena) error {
 		}
 		jobs = append(jobs, Job{Kind: "claims", Name: fmt.Sprintf("p%d", i+1), Seed: a.dice.Uint64(), Threads: 3, Count: extra})
 	}
-	revoked := map[string]bool{} // "task fence owner"
-	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), passes: tasks * 60, total: tasks,
+	taken := &revoked{claims: map[string]bool{}}
+	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), together: 3, passes: tasks * 30, total: tasks,
 		step:    func(e entry) bool { return e.words[0] == "done" },
-		stopped: func(ctx context.Context, h *hand) bool { return a.takeAway(ctx, r, h.job.Name, revoked) }})
+		stopped: func(ctx context.Context, h *hand) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
 	if err != nil {
 		return err
 	}
 	a.row.Operations = tasks
-	return a.checkClaims(ctx, r, tasks, revoked)
+	return a.checkClaims(ctx, r, tasks, taken.claims)
 }
 
 // plan writes the board as another program would: each task waits for up to two of the thirty before it.
@@ -153,6 +153,7 @@ func (r *rooms) finish(ctx context.Context, t muster.Task, owner muster.Name, di
 		work = 50*time.Millisecond + time.Duration(dice.Int64N(int64(50*time.Millisecond)))
 	}
 	time.Sleep(work)
+	r.hold(time.Second)
 	claim := []string{strconv.Itoa(int(t.ID)), strconv.Itoa(t.Fence), string(owner)}
 	_, err := r.board.Complete(ctx, t.ID, t.Fence, board.Outcome{Result: "by " + string(owner), By: owner})
 	switch {
@@ -176,9 +177,21 @@ func (r *rooms) allDone(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+// revoked are the claims that were taken back. Several processes are stopped at the same time.
+type revoked struct {
+	mu     sync.Mutex
+	claims map[string]bool // "task fence owner"
+}
+
+func (x *revoked) add(t muster.Task) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.claims[fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.Owner)] = true
+}
+
 // takeAway revokes what a stopped process has claimed, and waits until others have taken it. A process that was stopped
 // while it held a lock is continued: who waits for the lock waits for it.
-func (a *arena) takeAway(ctx context.Context, r *rooms, process string, revoked map[string]bool) bool {
+func (a *arena) takeAway(ctx context.Context, r *rooms, process string, back *revoked) bool {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()
 	var taken []muster.Task
@@ -192,7 +205,7 @@ func (a *arena) takeAway(ctx context.Context, r *rooms, process string, revoked 
 		}
 		now, err := r.board.Revoke(ctx, t.ID, muster.Lead, "its owner is stopped")
 		if err == nil {
-			revoked[fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.Owner)] = true
+			back.add(t)
 			taken = append(taken, now)
 		}
 	}

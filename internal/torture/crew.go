@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"muster"
 	"muster/internal/fault"
 )
 
@@ -22,21 +23,24 @@ type crew struct {
 	chaos chaos
 	lates int // stops under way
 	woken chan wakeup
+	held  string // how the workers wait for the chaos: what the file says that they look at, "" when there is none
 	// counted while it runs
 	points, outside, stops int
-	struck                 int // kills from outside, seen or not
+	struck                 int // kills from outside whose end was not seen yet
 }
 
 // chaos is what is done to a crew.
 type chaos struct {
 	kills int // half of them from outside at any moment, half at named points
 	stops int
+	// together is how many may be stopped at the same time; 0 is one.
+	together int
 	// passes is about how many points the whole crew passes: with it the kills at points are spread over the session.
 	passes int
 	// total is how many operations there are, and step reports whether a line of a ledger is one.
 	total int
 	step  func(entry) bool
-	// arm says what a worker's next life is armed with, instead of kills at random points.
+	// arm says what a worker's next life is armed with; "" are kills at random points.
 	arm func(h *hand) string
 	// stopped is called while a worker is stopped, before it is continued. A stop that had nothing to take away, it says,
 	// does not count.
@@ -54,6 +58,7 @@ type hand struct {
 	reborn  bool // after a kill, and not ready yet
 	armed   string
 	alive   bool
+	struck  bool // killed from outside
 	halted  bool
 	done    bool
 }
@@ -67,26 +72,45 @@ type wakeup struct {
 // patience is how long nothing may go on before the crew counts as stuck.
 const patience = 60 * time.Second
 
-// run lets the workers do their jobs under the chaos. Its error is of the torture itself; what the crew did wrong is in
-// the row.
+// early is how much earlier the kills and stops come than the progress asks for: the last are over while there is work.
+const early = 1.25
+
+// due is how many of so many kills or stops there should be by now: one more than has its share of the progress.
+func due(all int, progress float64) int { return min(int(float64(all)*progress*early)+1, all) }
+
+// run lets the workers do their jobs under the chaos. Its error is of the torture itself, Unavailable when fewer were
+// killed or stopped than should be; what the crew did wrong is in the row.
 func (a *arena) run(ctx context.Context, jobs []Job, x chaos) error {
 	c := &crew{a: a, ended: make(chan *hand, len(jobs)), woken: make(chan wakeup, len(jobs)), chaos: x}
 	for _, j := range jobs {
 		j.Dir, j.Mutant = a.root(), a.Mutant
 		c.hands = append(c.hands, &hand{job: j})
 	}
-	for _, h := range c.hands {
-		if err := c.start(h); err != nil {
-			c.endAll()
-			return err
-		}
+	err := c.hold(x.kills+x.stops > 0, 0)
+	for i := 0; i < len(c.hands) && err == nil; i++ {
+		err = c.start(c.hands[i])
 	}
-	err := c.conduct(ctx)
+	if err == nil {
+		err = c.conduct(ctx)
+	}
 	c.endAll()
 	a.row.Kills += c.points + c.outside
 	a.row.AtPoints += c.points
 	a.row.Stops += c.stops
+	if err == nil && !a.row.Bad() {
+		err = c.fellShort()
+	}
 	return err
+}
+
+// fellShort is the error of a crew that did its work with fewer kills or stops than it was to have.
+func (c *crew) fellShort() error {
+	kills := c.points + c.outside
+	if kills >= c.chaos.kills && c.stops >= c.chaos.stops {
+		return nil
+	}
+	return muster.Errorf(muster.Unavailable, "only %d of %d kills and %d of %d stops came about before the work was done, so nothing is proven",
+		kills, c.chaos.kills, c.stops, c.chaos.stops).WithHint("try again when the machine has less to do")
 }
 
 // conduct goes on until every worker has ended well, nothing has moved for long, or one has failed.
@@ -133,7 +157,9 @@ func (c *crew) conduct(ctx context.Context) error {
 		if c.chaos.tick != nil {
 			c.chaos.tick(ctx, progress)
 		}
-		c.strike(ctx, progress)
+		if err := c.hold(c.strike(ctx, progress), progress); err != nil {
+			return err
+		}
 		c.atPoints(ctx)
 		if time.Since(moved) > patience {
 			c.a.fail(&c.a.row.Stuck, "nothing has moved for %s; %d of %d workers have not ended", patience, left, len(c.hands))
@@ -157,10 +183,11 @@ func (c *crew) start(h *hand) error {
 	}
 	defer out.Close()
 	h.armed = ""
+	if c.chaos.arm != nil {
+		h.armed = c.chaos.arm(h)
+	}
 	switch x := c.chaos; {
-	case x.arm != nil:
-		h.armed = x.arm(h)
-	case x.kills > 0 && x.passes > 0 && c.points <= x.kills/2:
+	case h.armed == "" && x.kills > 0 && x.passes > 0 && c.points < (x.kills+1)/2:
 		h.armed = fmt.Sprintf("random:%d:%g", c.a.dice.Uint32(), float64(x.kills)/2/float64(x.passes))
 	}
 	h.cmd = exec.Command(c.a.Self[0], append(c.a.Self[1:len(c.a.Self):len(c.a.Self)], "torture-worker", string(text))...)
@@ -174,7 +201,7 @@ func (c *crew) start(h *hand) error {
 	if h.armed != "" {
 		h.cmd.Env = append(h.cmd.Env, fault.Variable+"="+h.armed, fault.NoteVariable+"="+c.noteOf(h))
 	}
-	h.started, h.reborn = time.Now(), h.lives > 1
+	h.started, h.reborn, h.struck = time.Now(), h.lives > 1, false
 	if err := h.cmd.Start(); err != nil {
 		return err
 	}
@@ -193,15 +220,17 @@ func (c *crew) noteOf(h *hand) string {
 // over looks how a life ended: again is whether there is to be another.
 func (c *crew) over(h *hand) (again bool, err error) {
 	h.alive = false
+	if h.struck {
+		c.struck-- // from now on it is counted by how it ended
+	}
 	switch state := h.cmd.ProcessState; {
 	case state.Success():
 		h.done = true
 		return false, nil
 	case killed(state):
 		if note, err := os.ReadFile(c.noteOf(h)); err == nil && len(note) > 0 {
-			for name := range strings.FieldsSeq(string(note)) {
-				c.a.row.Points[name]++
-			}
+			names := strings.Fields(string(note)) // it may have stopped at one before
+			c.a.row.Points[names[len(names)-1]]++
 			c.points++
 		} else {
 			c.outside++
@@ -229,22 +258,43 @@ func (c *crew) ready(e entry) {
 	}
 }
 
-// strike kills and stops as many as the progress asks for. What random points have not killed is killed from outside.
-func (c *crew) strike(ctx context.Context, progress float64) {
-	if c.points+c.struck < int(float64(c.chaos.kills)*progress) {
-		if h := c.any(func(h *hand) bool { return h.alive && !h.halted }); h != nil && h.cmd.Process.Kill() == nil {
-			h.alive = false // its end comes by the channel, and counts it
+// strike kills and stops as many as the progress asks for, and reports whether it is behind. What random points have not
+// killed is killed from outside.
+func (c *crew) strike(ctx context.Context, progress float64) (behind bool) {
+	kills := due(c.chaos.kills, progress) - c.points - c.outside - c.struck
+	stops := due(c.chaos.stops, progress) - c.stops
+	fits := func(h *hand) bool { return h.alive && !h.halted }
+	if kills > 0 {
+		if h := c.any(fits); h != nil && h.cmd.Process.Kill() == nil {
+			h.alive, h.struck = false, true // its end comes by the channel, and counts it
 			c.struck++
 		}
 	}
-	if c.lates > 0 || c.stops >= int(float64(c.chaos.stops)*progress*1.2) || c.stops >= c.chaos.stops {
-		return
+	if c.lates < min(stops, max(c.chaos.together, 1)) {
+		if h := c.any(fits); h != nil && halt(h.cmd.Process) == nil {
+			c.late(ctx, h)
+		}
 	}
-	h := c.any(func(h *hand) bool { return h.alive && !h.halted })
-	if h == nil || halt(h.cmd.Process) != nil {
-		return
+	return kills > 0 || stops > 0
+}
+
+// hold lets the workers wait, or go on: a machine that kills slowly must not be outrun by the work. Near the end they wait
+// longer.
+func (c *crew) hold(behind bool, progress float64) error {
+	how := ""
+	if behind {
+		how = waiting
+		if progress > 1/early {
+			how = waitingLong
+		}
 	}
-	c.late(ctx, h)
+	if how == c.held {
+		return nil
+	}
+	if c.held = how; how == "" {
+		return os.Remove(c.a.at(holding))
+	}
+	return os.WriteFile(c.a.at(holding), []byte(how), 0o600)
 }
 
 // longest is how long a worker is stopped at most.

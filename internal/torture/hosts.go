@@ -71,7 +71,7 @@ func (a *arena) giveAway(ctx context.Context, all *roster.Roster, h *hand) (gave
 			gave = gave || err == nil
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // so long the new host has for a first word in each conversation
+	time.Sleep(400 * time.Millisecond) // so long the new host has for a first word in each conversation
 	return gave
 }
 
@@ -149,6 +149,7 @@ func (r *rooms) attend(ctx context.Context, all *roster.Roster, me muster.HostID
 		})
 		return err
 	}
+	r.hold(200 * time.Millisecond)
 	err = h.t.User(ctx, []llm.Part{llm.Text{Text: fmt.Sprintf("turn %d %d", h.epoch, h.had+1)}}, nil)
 	if errors.Is(err, muster.ErrFenced) {
 		r.note("late", string(m.Name), number(h.epoch))

@@ -66,9 +66,10 @@ func landings(ctx context.Context, a *arena) error {
 }
 
 // arms are what the lives of the workers are armed with, one after the other: every point of a landing and of a lane,
-// as often as there are tasks for it, and between them stops just before the target moves.
+// as often as there are tasks for it, and between them stops just before the target moves. Some are armed with what a life
+// does not pass: so each dies after some tasks, whatever it has met.
 func (a *arena) arms(tasks int) (all []string) {
-	want := tasks * 3 / 2 // some are armed with what a life does not pass
+	want := tasks * 3 / 2
 	for len(all) < want {
 		var round []string
 		for _, p := range pointsOf("landing.", "lane.", "lanes.", "tasks.put.") {
@@ -79,6 +80,10 @@ func (a *arena) arms(tasks int) (all []string) {
 		}
 		a.dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
+	}
+	common := pointsOf("landing.m", "landing.c", "landing.packed", "landing.noted", "landing.recorded", "lane.a", "lane.removed")
+	for i := range all {
+		all[i] += fmt.Sprintf(";kill:%s:%d", common[a.dice.IntN(len(common))], 2+a.dice.IntN(3))
 	}
 	return all[:want]
 }

@@ -88,6 +88,7 @@ func sender(ctx context.Context, r *rooms) error {
 		}
 	}
 	for n := last + 1; n <= r.Count; n++ {
+		r.hold(time.Second)
 		id := muster.MessageID(fmt.Sprintf("%s-%d", r.Name, n))
 		if _, err := r.post.Send(ctx, muster.Message{ID: id, From: muster.Name(r.Name), To: muster.Name(r.To), Content: "mail " + number(n)}); err != nil {
 			return err

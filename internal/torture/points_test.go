@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,5 +132,40 @@ func TestPointsAreReached(t *testing.T) {
 		if !passed[p.Name] {
 			t.Errorf("the point %s is never passed", p.Name)
 		}
+	}
+}
+
+// TestCommandsNameTests: each `go test PACKAGE -run NAME` of docs/reliability.md, and each `-run NAME` after it, names a test
+// that is there.
+func TestCommandsNameTests(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, dir := 0, ""
+	for _, m := range regexp.MustCompile("`(?:go test (\\./\\S+)[^`]*?)?-run '?([^'` /]+)[^`]*`").FindAllStringSubmatch(string(text), -1) {
+		if m[1] != "" {
+			dir = m[1]
+		}
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted, found := regexp.MustCompile(m[2]), false
+		for _, f := range files {
+			code, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(code, -1) {
+				found = found || wanted.Match(test[1])
+			}
+		}
+		if named++; !found {
+			t.Errorf("%s has no test %s", dir, m[2])
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d commands found: the test looks for the wrong thing", named)
 	}
 }

@@ -1,17 +1,26 @@
 package torture
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/protocol"
 )
 
 // requests: six processes decide the same requests, each with an answer of its own, and are killed. Every request has
-// one answer, which is what each of them was told, and it is mailed to who asked.
+// one answer, which is what each of them was told, and it is mailed to who asked. The journal is full, and some are
+// killed while they put it aside.
 func requests(ctx context.Context, a *arena) error {
 	r, err := a.rooms()
 	if err != nil {
@@ -29,8 +38,15 @@ func requests(ctx context.Context, a *arena) error {
 	for i := range processes {
 		jobs = append(jobs, Job{Kind: "decide", Name: fmt.Sprintf("d%d", i+1), Seed: a.dice.Uint64(), Count: n})
 	}
+	if err := a.fill(ctx); err != nil {
+		return err
+	}
 	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), passes: n * 20, total: n * processes,
-		step: func(e entry) bool { return e.words[0] == "told" }})
+		step: func(e entry) bool { return e.words[0] == "told" },
+		arm: func(h *hand) string {
+			of := []string{"kill:events.move.begin", "kill:events.move.moved", "kill:events.move.end", ""}
+			return of[(int(h.job.Seed%4)+h.lives)%4]
+		}})
 	if err != nil || a.row.Bad() {
 		return err
 	}
@@ -38,7 +54,76 @@ func requests(ctx context.Context, a *arena) error {
 	if err := q.Settle(ctx); err != nil {
 		return err
 	}
-	return a.checkRequests(ctx, r, q, n)
+	if err := a.checkRequests(ctx, r, q, n); err != nil {
+		return err
+	}
+	return a.checkJournal(1)
+}
+
+// A filling is as many lines of the size that a journal's file is put aside after it.
+const (
+	fillings = 65
+	filling  = 1 << 20
+	filler   = `{"event":"run.note","ts":1,"text":"`
+)
+
+// fill appends to the journal, as another program would that knows the lock, until its file is full.
+func (a *arena) fill(ctx context.Context) error {
+	path := filepath.Join(a.root(), ".team", "events.jsonl")
+	unlock, err := durable.New(durable.OS{}).Lock(ctx, filepath.Join(a.root(), ".team", "locks", "log", "events.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	line := []byte(filler + strings.Repeat("x", filling) + "\"}\n")
+	for i := 0; i < fillings && err == nil; i++ {
+		_, err = f.Write(line)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// checkJournal wants every line of the fillings, once, in files whose numbers are the places of their ends. It reads the files
+// themselves: to read so much as records takes long.
+func (a *arena) checkJournal(filled int) error {
+	dir := filepath.Join(a.root(), ".team")
+	aside, err := filepath.Glob(filepath.Join(dir, "events.*.jsonl"))
+	if err != nil {
+		return err
+	}
+	if len(aside) == 0 {
+		a.fail(nil, "the journal was full %d times, and was never put aside", filled)
+	}
+	number := func(path string) int {
+		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "events."), ".jsonl"))
+		return n
+	}
+	slices.SortFunc(aside, func(x, y string) int { return number(x) - number(y) })
+	had, end := 0, 0
+	for _, path := range append(aside, filepath.Join(dir, "events.jsonl")) {
+		data, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for line := range bytes.Lines(data) {
+			if bytes.HasPrefix(line, []byte(filler)) {
+				had++
+			}
+		}
+		if end += len(data); filepath.Base(path) != "events.jsonl" && number(path) != end {
+			a.fail(&a.row.Lost, "%s ends at %d", filepath.Base(path), end)
+		}
+	}
+	switch want := filled * fillings; {
+	case had < want:
+		a.fail(&a.row.Lost, "%d of %d large lines of the journal are there", had, want)
+	case had > want:
+		a.fail(&a.row.Doubled, "%d lines of %d are in the journal", had, want)
+	}
+	return nil
 }
 
 func requestID(i int) muster.RequestID { return muster.RequestID(fmt.Sprintf("%08x", i+1)) }
@@ -48,6 +133,7 @@ func decider(ctx context.Context, r *rooms) error {
 	q := protocol.New(r.store, r.post, r.journal)
 	dice := rand.New(rand.NewPCG(r.Seed, uint64(r.Life)))
 	for k, i := range dice.Perm(r.Count) {
+		r.hold(time.Second)
 		got, now, err := q.Decide(ctx, requestID(i), muster.Lead, dice.IntN(2) == 0, r.Name)
 		if err != nil {
 			return err

@@ -4,7 +4,7 @@
 //
 // Read in this order: torture.go (a session, its scenarios and its table), crew.go (worker processes, and who is killed
 // when), ledger.go, worker.go (what a worker is); then one file for each scenario with its workers and its checks:
-// claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go.
+// claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go, aside.go.
 package torture
 
 import (
@@ -81,6 +81,7 @@ var scenarios = []scenario{
 	{"landings", "tasks", landings},
 	{"team", "runs", teams},
 	{"recovery", "tasks", recovery},
+	{"aside", "commands", aside},
 }
 
 // Scenarios are the names of all.

@@ -3,6 +3,7 @@ package torture
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,29 @@ func (a *arena) rooms() (*rooms, error) {
 // ready notes that this life has recovered and has done its first step.
 func (r *rooms) ready() {
 	r.note("ready", strconv.Itoa(r.Life), strconv.FormatInt(time.Now().UnixMicro(), 10))
+}
+
+// holding is the file, beside the state, that lets workers wait for the chaos. A step takes its time then, and others can
+// be killed and stopped in the middle of theirs; who is stopped has something to be taken away.
+const (
+	holding     = "hold"
+	waiting     = "wait"
+	waitingLong = "wait ten times as long"
+)
+
+// hold waits in the middle of a step while the workers are to wait, for so long at most: others wait for this one.
+func (r *rooms) hold(most time.Duration) {
+	part := rand.Float64() // they were all let go at the same moment
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		how, err := os.ReadFile(filepath.Join(filepath.Dir(r.Dir), holding))
+		wait := time.Duration(part * float64(most))
+		if string(how) == waitingLong {
+			wait *= 10
+		}
+		if err != nil || time.Since(began) >= wait {
+			return
+		}
+	}
 }
 
 // pointsOf are the points whose names begin so.
