@@ -38,3 +38,9 @@ if [ "${CI:-}" = true ] && ! command -v tmux >/dev/null; then # the conversation
   (apt-get update -qq && apt-get install -y -qq tmux) >/dev/null
 fi
 go test $race -count=1 -timeout 9m ./...
+
+step "simulation"
+# Whole teams in simulated time: 1,000 seeds on a stand-in for git, some on git itself; without the race detector, which had its
+# seeds above.
+go test -count=1 ./team -run 'TestSimulation$' -sim.seeds=1000
+go test -count=1 ./team -run 'TestSimulation$' -sim.seeds=20 -sim.first=2000 -sim.git

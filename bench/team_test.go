@@ -4,7 +4,10 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	root "muster"
+	"muster/internal/roster"
 	"muster/journal"
 )
 
@@ -22,7 +27,7 @@ import (
 func crew(n int) string {
 	var b strings.Builder
 	b.WriteString("speakers:\n  lead:\n")
-	const batch = 100
+	batch := max(100, n/25) // at a turn; it may have 50
 	for i := range n {
 		if i%batch == 0 {
 			b.WriteString("    - do:\n")
@@ -42,12 +47,15 @@ type team struct {
 	server *server
 	cmd    *exec.Cmd
 	log    *os.File
+
+	read   int64                     // how much of the journal is in events
+	events map[string]map[string]int // how many, by kind and member
 }
 
 // hire starts a run with so many teammates and waits until all are idle.
 func (w *world) hire(n int) *team {
 	w.tb.Helper()
-	t := &team{world: w, server: serve(w.tb, crew(n)), log: need(os.CreateTemp(w.tb.TempDir(), ""))(w.tb)}
+	t := &team{world: w, server: serve(w.tb, crew(n)), log: need(os.CreateTemp(w.tb.TempDir(), ""))(w.tb), events: map[string]map[string]int{}}
 	// Somebody outside the team has a task in hand, or there was nothing for the lead to wait for.
 	w.muster("task", "add", "an open end")
 	w.muster("task", "claim", "1", "--as", "visitor")
@@ -66,23 +74,39 @@ func (t *team) stop() {
 	t.log.Close()
 }
 
-// await waits until something is so; five minutes at most.
+// await waits until something is so; ten minutes at most.
 func (t *team) await(what string, is func() bool) {
 	t.tb.Helper()
 	for start := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > 5*time.Minute {
+		if time.Since(start) > 10*time.Minute {
 			text, _ := os.ReadFile(t.log.Name())
 			t.tb.Fatalf("it never came that %s\n%s", what, text[max(0, len(text)-2000):])
 		}
 	}
 }
 
-// count is how many events of a kind there are of members whose name begins so.
+// count is how many events of a kind there are of members whose name begins so. Of the journal, which is long where
+// there are thousands of members, it reads what is new.
 func (t *team) count(kind, member string) (n int) {
-	data, _ := os.ReadFile(filepath.Join(t.root, ".team", "events.jsonl"))
-	for line := range bytes.Lines(data) {
-		if bytes.Contains(line, []byte(`"event":"`+kind+`"`)) && bytes.Contains(line, []byte(`"member":"`+member)) {
-			n++
+	if f, err := os.Open(filepath.Join(t.root, ".team", "events.jsonl")); err == nil {
+		data, _ := io.ReadAll(io.NewSectionReader(f, t.read, math.MaxInt64-t.read))
+		f.Close()
+		data = data[:bytes.LastIndexByte(data, '\n')+1]
+		t.read += int64(len(data))
+		for line := range bytes.Lines(data) {
+			var e struct{ Event, Member string }
+			if json.Unmarshal(line, &e) != nil {
+				continue
+			}
+			if t.events[e.Event] == nil {
+				t.events[e.Event] = map[string]int{}
+			}
+			t.events[e.Event][e.Member]++
+		}
+	}
+	for name, times := range t.events[kind] {
+		if strings.HasPrefix(name, member) {
+			n += times
 		}
 	}
 	return n
@@ -109,12 +133,12 @@ func (t *team) cpu() (seconds float64) {
 func BenchmarkTeammates(b *testing.B) {
 	const n = 1_000
 	one := newWorld(b, 1).hire(1)
-	alone := one.rest()
+	alone := one.rest(10)
 	report(b, "request", figure{what: "first request of a teammate", unit: "KB", ours: float64(one.server.visits("t0")[0].bytes) / 1024, limit: 12})
 	one.stop()
 
 	t := newWorld(b, 1).hire(n)
-	all := t.rest()
+	all := t.rest(10)
 	report(b, "memory", figure{what: "1,000 idle teammates, with the guard process", unit: "MB", ours: all.memory, limit: 100, beside: alone.memory, is: "one"})
 	report(b, "peak", figure{what: "... while they came, at most", unit: "MB", ours: all.peak, beside: alone.peak, is: "one"})
 	report(b, "each", figure{what: "each further teammate", unit: "MB", ours: (all.memory - alone.memory) / (n - 1), limit: 1})
@@ -136,13 +160,12 @@ type rested struct {
 	processes    float64
 }
 
-// rest looks at an idle team for ten seconds, after five in which what its last turns left is collected.
-func (t *team) rest() (r rested) {
-	const seconds = 10
+// rest looks at an idle team for some seconds, after five in which what its last turns left is collected.
+func (t *team) rest(seconds int) (r rested) {
 	time.Sleep(5 * time.Second)
 	before := t.cpu()
-	time.Sleep(seconds * time.Second)
-	r.cpu = 1000 * (t.cpu() - before) / seconds
+	time.Sleep(time.Duration(seconds) * time.Second)
+	r.cpu = 1000 * (t.cpu() - before) / float64(seconds)
 	for i, pid := range t.processes() {
 		if i == 0 {
 			r.memory, r.peak = memory(pid, "VmRSS"), memory(pid, "VmHWM")
@@ -153,6 +176,22 @@ func (t *team) rest() (r rested) {
 		r.processes++
 	}
 	return r
+}
+
+// changes has another process change the status of one idle teammate again and again, and returns how much CPU the team
+// spends on each change, in ms.
+func (t *team) changes() float64 {
+	const times = 20
+	state, j := t.open()
+	crew := roster.New(state, j, "bench")
+	before := t.cpu()
+	for i := range times {
+		need(crew.Update(t.tb.Context(), "t7", func(m *root.Member) {
+			m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
+		}))(t.tb)
+		time.Sleep(500 * time.Millisecond)
+	}
+	return 1000 * (t.cpu() - before) / times
 }
 
 // processes are the team's own process and its children: its guard.
