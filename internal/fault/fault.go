@@ -66,6 +66,8 @@ func holds(path string) string {
 		return "lane_events"
 	case dir == ".worktrees":
 		return "lanes"
+	case dir == "locks" && strings.HasPrefix(base, "check-"): // the note of a check's checkout
+		return "checks"
 	case dir == ".team" && strings.HasPrefix(base, "events."):
 		return "events"
 	case dir == ".team":

@@ -93,7 +93,7 @@ func TestHolds(t *testing.T) {
 		"/r/.team/run.json": "team", "/r/.team/events.jsonl": "events", "/r/.team/members/a.json": "members",
 		"/r/.team/inbox/a.jsonl": "inbox", "/r/.team/inbox/a.segments/00000001-5.jsonl": "segments",
 		"/r/.team/archive/moving": "archive", "/r/.team/archive/20261121-1/archive.json": "archive", "/r/.team/damaged/x.json": "damaged",
-		"/r/.team/events.7.jsonl": "events", "/r/.tasks": "tasks", "/r/.transcripts": "transcripts",
+		"/r/.team/events.7.jsonl": "events", "/r/.tasks": "tasks", "/r/.team/locks/check-3": "checks", "/r/.transcripts": "transcripts",
 		"/r/.transcripts/a/log.jsonl": "transcripts", "/r/.worktrees/index.json": "lanes", "/r/.worktrees/events.jsonl": "lane_events",
 	} {
 		if got := holds(path); got != want {

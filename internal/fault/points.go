@@ -56,7 +56,7 @@ var places = []Named{
 
 // Each step of a document, a stream and a segment of an inbox, and what holds which.
 var (
-	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive"}
+	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks"}
 	streams   = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "rejected", "torn"}
 	moved     = []string{"events", "lane_events", "tasks", "transcripts", "team"}
 

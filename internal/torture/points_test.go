@@ -102,8 +102,9 @@ func TestPointsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestPointsAreReached: a short session of all passes every point of the list, and no others.
-func TestPointsAreReached(t *testing.T) {
+// TestScenarios is the short form of muster torture: nothing is lost, doubled or stuck, and it passes every point of the list and
+// no others.
+func TestScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes most of a minute")
 	}
@@ -115,6 +116,9 @@ func TestPointsAreReached(t *testing.T) {
 	for _, r := range session(t, torture.Config{Seed: 3, List: list}) {
 		for _, v := range r.Violations {
 			t.Error(v)
+		}
+		if r.Bad() {
+			t.Errorf("%s: lost %d, doubled %d, stuck %d", r.Scenario, r.Lost, r.Doubled, r.Stuck)
 		}
 	}
 	data, err := os.ReadFile(list)

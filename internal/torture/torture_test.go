@@ -54,22 +54,6 @@ func session(t *testing.T, c torture.Config) []torture.Row {
 	return rows
 }
 
-// TestScenarios is the short form of muster torture.
-func TestScenarios(t *testing.T) {
-	for _, name := range torture.Scenarios() {
-		t.Run(name, func(t *testing.T) {
-			for _, r := range session(t, torture.Config{Only: []string{name}, Seed: 1}) {
-				for _, v := range r.Violations {
-					t.Error(v)
-				}
-				if r.Bad() {
-					t.Errorf("lost %d, doubled %d, stuck %d", r.Lost, r.Doubled, r.Stuck)
-				}
-			}
-		})
-	}
-}
-
 // TestMutants: each protection that is switched off shows. That nothing is synced shows only where a power loss is
 // simulated (internal/durable/simfs).
 func TestMutants(t *testing.T) {
