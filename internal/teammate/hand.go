@@ -167,10 +167,10 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 }
 
 // endLanding goes on with a landing of the task in hand that an error has cut off, perhaps after the target had moved: while
-// its owner rests nobody else would. What came of it is told to the owner.
+// its owner rests nobody else would. What came of it is told to the owner, once for a claim: it may answer nothing.
 func (m *Member) endLanding(ctx context.Context) (bool, error) {
 	t, ok := m.Hand()
-	if !ok {
+	if !ok || m.landed == claimMark(t) || m.jobs.Running() > 0 {
 		return false, nil
 	}
 	now, err := m.Board.Get(ctx, t.ID)
@@ -181,10 +181,16 @@ func (m *Member) endLanding(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	res, err := m.Complete(ctx, t.ID, "")
-	if err != nil {
-		return false, m.lostOr(err)
+	text := res.Text()
+	var e *muster.Error
+	if errors.As(err, &e) && e.Code != muster.Unavailable {
+		text, err = e.Error(), nil
 	}
-	return true, m.say(ctx, nil, prompt.Reminder("%s", mailbox.Escape(res.Text())))
+	if err != nil {
+		return false, err
+	}
+	m.landed = claimMark(t)
+	return true, m.say(ctx, nil, prompt.Reminder("%s", mailbox.Escape(text)))
 }
 
 // completedText says how a task was completed.

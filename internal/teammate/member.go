@@ -100,6 +100,8 @@ type Member struct {
 	waiting bool                 // the roster says that it is parked for its model
 	inbox   muster.Pos
 	turns   int // of its life, for people
+	// landed is the claim whose landing was gone on with at rest; of the member's own goroutine alone.
+	landed muster.MessageID
 	// answered are the plans whose answer submit_plan has returned.
 	answered map[muster.RequestID]bool
 	// unsaid are calls that the end of this process cut off and that records answer when the member goes on.
