@@ -336,6 +336,8 @@ func (m *Member) stillMine(ctx context.Context) error {
 		return muster.Errorf(muster.NotFound, "task %d was deleted: stop working on it", t.ID)
 	case errors.Is(err, muster.ErrCorrupt):
 		return nil // somebody may be in the middle of saving it; what lands asks again
+	case err == nil && now.Status == muster.Completed:
+		return muster.Errorf(muster.Fenced, "task %d is completed: stop working on it", t.ID) // by another program, perhaps, in the owner's name
 	case err == nil && (now.Fence != t.Fence || now.Owner != m.name()):
 		return muster.Errorf(muster.Fenced, "task %d was taken from you (it is %s now): stop working on it", t.ID, now.Status)
 	}
