@@ -131,7 +131,6 @@ func TestTalkCtrlC(t *testing.T) {
 	s.Keys("C-c")
 	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ $`)
 	s.Cooked()
-	s.Keys("echo exit $?", "Enter") // of stty
 	w.awaits("nothing of it runs", w.alone)
 	w.awaitsEvent("the interruption", func(e muster.Event) bool {
 		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")

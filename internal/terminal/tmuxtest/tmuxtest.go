@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/charmbracelet/x/termios"
 )
 
 // Screen is a terminal with a shell in it, whose prompt is "$ ".
@@ -162,10 +164,25 @@ func (s *Screen) Cursor(column int) {
 	s.t.Fatalf("the cursor is in column %s, not %d:\n%s", got, column, s.Text())
 }
 
-// Cooked makes sure that the shell has its terminal back as it was.
+// Cooked makes sure that the shell has its terminal back as it was: lines, and what is typed is seen.
 func (s *Screen) Cooked() {
 	s.t.Helper()
 	s.Wait(`\$ $`)
-	s.Keys("stty -a | tr ' ' '\\n' | grep -x -e icanon -e echo | tr '\\n' '+'; echo .", "Enter")
-	s.Wait(`icanon\+echo\+\.\n\$ $`)
+	tty, err := os.OpenFile(strings.TrimSpace(s.Tmux("display-message", "-p", "#{pane_tty}")), os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = tty.Close() }()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		modes, err := termios.GetTermios(int(tty.Fd()))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if modes.Lflag&syscall.ICANON != 0 && modes.Lflag&syscall.ECHO != 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the terminal was not put back: local modes %#x:\n%s", modes.Lflag, s.Text())
+		}
+	}
 }
