@@ -66,18 +66,19 @@ func landings(ctx context.Context, a *arena) error {
 }
 
 // arms are what the lives of the workers are armed with, one after the other: every point of a landing and of a lane,
-// as often as there are tasks for it, and between them stops just before the target moves. Some are armed with what a life
-// does not pass: so each dies after some tasks, whatever it has met.
+// as often as there are tasks for it, and between them stops just before the target moves, with which it begins: however few
+// tasks there are, some owners are late. Some are armed with what a life does not pass: so each dies after some tasks, whatever
+// it has met.
 func (a *arena) arms(tasks int) (all []string) {
 	want := tasks * 3 / 2
+	stops := []string{"stop:landing.checked", "stop:landing.moving", "stop:landing.claimed"}
+	all = append(all, stops...)
 	for len(all) < want {
 		var round []string
 		for _, p := range pointsOf("landing.", "lane.", "lanes.", "tasks.put.") {
 			round = append(round, "kill:"+p)
 		}
-		for _, p := range []string{"landing.checked", "landing.moving", "landing.claimed"} {
-			round = append(round, "stop:"+p, "stop:"+p)
-		}
+		round = append(append(round, stops...), stops...)
 		a.dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
 	}
@@ -135,7 +136,7 @@ func lander(ctx context.Context, r *rooms) error {
 		return err
 	}
 	for _, t := range all {
-		if t.Owner == owner && (t.Status == muster.InProgress || t.Status == muster.Landing) {
+		if t.Owner == owner && t.Claimed() {
 			if err := r.land(ctx, g, t, owner); err != nil {
 				return err
 			}
@@ -220,7 +221,7 @@ func (a *arena) giveToAnother(ctx context.Context, r *rooms, g ground, owner mus
 		return false
 	}
 	for _, t := range all {
-		if t.Owner != owner || t.Status != muster.InProgress && t.Status != muster.Landing {
+		if t.Owner != owner || !t.Claimed() {
 			continue
 		}
 		if g.lander.Revoke(ctx, t.ID, t.Fence) != nil {
