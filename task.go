@@ -98,6 +98,9 @@ const (
 // Open reports whether t still asks for work: not completed and not given up.
 func (t Task) Open() bool { return t.Status != Completed && t.Status != NeedsAttention }
 
+// Claimed reports whether t is in somebody's hand: at work on it, or landing it.
+func (t Task) Claimed() bool { return t.Status == InProgress || t.Status == Landing }
+
 // Claimable reports whether a member of the role may claim t now.
 func (t Task) Claimable(role string) bool {
 	return t.Status == Pending && t.Owner == "" && len(t.BlockedBy) == 0 && t.RoleMay(role)

@@ -205,7 +205,7 @@ func (x *index) put(t muster.Task) {
 	x.place(id)
 	x.dirty[id] = true
 	mark(x.effects, id, len(t.Effects) > 0)
-	mark(x.claimed, id, t.Status == muster.InProgress || t.Status == muster.Landing)
+	mark(x.claimed, id, t.Claimed())
 	if t.Status == muster.Pending && e.waiting > 0 && (rewired || was != t.Status) {
 		x.tangled = true
 	}

@@ -64,7 +64,7 @@ func (a *App) complete(root *cobra.Command) {
 		"task show":       tasksThat(func(muster.Task) bool { return true }),
 		"task claim":      tasksThat(func(t muster.Task) bool { return t.Status == muster.Pending && len(t.BlockedBy) == 0 }),
 		"task complete":   open,
-		"task release":    tasksThat(func(t muster.Task) bool { return t.Status == muster.InProgress || t.Status == muster.Landing }),
+		"task release":    tasksThat(muster.Task.Claimed),
 		"task retry":      tasksThat(func(t muster.Task) bool { return t.Status == muster.NeedsAttention }),
 		"task delete":     tasksThat(func(t muster.Task) bool { return t.Status != muster.Landing }),
 		"approve":         questions,

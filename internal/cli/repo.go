@@ -167,7 +167,7 @@ func (p *place) revoke(ctx context.Context, id muster.TaskID, reason string) (mu
 	if err != nil {
 		return t, err
 	}
-	if t.Worktree != "" && (t.Status == muster.InProgress || t.Status == muster.Landing) {
+	if t.Worktree != "" && t.Claimed() {
 		if err := p.revokeLanding(ctx, t); err != nil {
 			return t, err
 		}

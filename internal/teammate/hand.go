@@ -38,7 +38,7 @@ func (m *Member) findHand(ctx context.Context) error {
 		return err
 	}
 	for _, t := range all {
-		if t.Owner == m.name() && (t.Status == muster.InProgress || t.Status == muster.Landing) {
+		if t.Owner == m.name() && t.Claimed() {
 			m.setHand(&t)
 			return m.standAgain(ctx, t)
 		}
@@ -83,6 +83,9 @@ func (m *Member) nextTask(ctx context.Context) (text string, mark muster.Message
 	}
 	fault.Point("teammate.claimed")
 	m.setHand(&t)
+	if err := m.status(ctx, muster.Working, "", ""); err != nil { // before its lane, which may take long
+		return "", "", err
+	}
 	return m.brief(ctx, t)
 }
 
@@ -100,7 +103,7 @@ func (m *Member) Take(ctx context.Context, id muster.TaskID) (string, error) {
 	}
 	t, err := m.Board.Claim(ctx, id, board.Claim{Owner: m.name(), Role: role, Source: muster.SourceManual})
 	if errors.Is(err, muster.ErrHeld) { // by itself: it has lost sight of it
-		if now, e := m.Board.Get(ctx, id); e == nil && now.Owner == m.name() && (now.Status == muster.InProgress || now.Status == muster.Landing) {
+		if now, e := m.Board.Get(ctx, id); e == nil && now.Owner == m.name() && now.Claimed() {
 			t, err = now, nil
 		}
 	}

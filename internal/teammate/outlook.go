@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -162,7 +163,7 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 			why = append(why, fmt.Sprintf("task #%d is in your own hand", t.ID))
 		case here && answerer(owner) != "":
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s", t.ID, owner.Name, answerer(owner)))
-		case here && o.Patient:
+		case here && o.Patient && restsWith(&owner, t):
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name))
 		case gone[t.Owner]:
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, t.Owner))
@@ -177,6 +178,15 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 		}
 	}
 	return strings.Join(why, "; ")
+}
+
+// settling is how long a claim may stand on the board before its owner's record shows it.
+const settling = 10 * time.Second
+
+// restsWith reports whether the owner of a task is idle and leaves it lie. One that claimed it this moment is about to say
+// that it works; of a claim that it lost sight of, in an error perhaps, it never will.
+func restsWith(owner *muster.Member, t muster.Task) bool {
+	return owner.Status == muster.Idle && (owner.Task == t.ID || time.Since(muster.Time(t.ClaimedAt)).Abs() >= settling)
 }
 
 // answerer is whom an idle member waits for, when that is nobody who could answer by itself: everybody is idle, and only

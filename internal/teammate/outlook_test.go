@@ -3,6 +3,7 @@ package teammate
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 )
@@ -48,6 +49,12 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{idle("alice", "coder")}},
 		{name: "an idle owner who is never timed out", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
 			members: []muster.Member{idle("alice", "coder")}, patient: true, want: "in the hand of alice, who is idle"},
+		{name: "one that claimed just now, and has not said yet that it works", open: []muster.Task{task(1, func(t *muster.Task) {
+			t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+		})}, members: []muster.Member{idle("alice", "coder")}, patient: true},
+		{name: "one that claimed it just now, and rests with it already", open: []muster.Task{task(1, func(t *muster.Task) {
+			t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+		})}, members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Idle, Task: 1}}, patient: true, want: "who is idle"},
 		{name: "an idle owner takes no other task either", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress }), task(2, nil)},
 			members: []muster.Member{idle("alice", "coder")}, patient: true, want: "task #2 is ready and there is no teammate to take it"},
 		{name: "it waits for the lead", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
@@ -82,6 +89,11 @@ func TestCouldUnblock(t *testing.T) {
 	if couldUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
 	}
+	board[0].ClaimedAt = muster.Stamp(time.Now())
+	if !couldUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("bob claimed task 1 this moment and is about to say that he works")
+	}
+	board[0].ClaimedAt = 0
 	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
 		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
 	bob := muster.Member{Name: "bob", Role: "coder", Status: muster.Idle}

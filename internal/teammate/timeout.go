@@ -49,16 +49,16 @@ func (m *Member) waitsForAnswer(members []muster.Member) bool {
 // couldUnblock reports whether work that is under way could make a task claimable for the member: some task that it
 // may take waits, however indirectly, for one that somebody else works on, and for none that is stuck.
 func couldUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
-	idle := map[muster.Name]bool{}
-	for _, m := range members {
-		idle[m.Name] = m.Status == muster.Idle
+	owners := map[muster.Name]*muster.Member{}
+	for i := range members {
+		owners[members[i].Name] = &members[i]
 	}
 	// Who rests with a task in hand moves nothing, neither this task nor another: two would wait for each other for ever.
 	rests := map[muster.Name]bool{}
 	byID := map[muster.TaskID]muster.Task{}
 	for _, t := range all {
 		byID[t.ID] = t
-		if t.Open() && idle[t.Owner] {
+		if o := owners[t.Owner]; o != nil && t.Open() && restsWith(o, t) {
 			rests[t.Owner] = true
 		}
 	}
@@ -84,7 +84,7 @@ func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, rests
 		switch {
 		case !ok || b.Status == muster.NeedsAttention || b.Owner == me && b.Open():
 			stuck = true // what it has in its own hand does not move while it rests
-		case b.Status == muster.InProgress || b.Status == muster.Landing:
+		case b.Claimed():
 			moves = moves || !rests[b.Owner]
 		case len(b.BlockedBy) > 0:
 			more, held := upstream(byID, members, rests, me, b, seen)
