@@ -75,7 +75,7 @@ func (h *house) shelving() {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		h.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, team.ArchiveNote), []byte("20200101-000000\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "moving"), []byte("20200101-000000\n"), 0o600); err != nil {
 		h.Fatal(err)
 	}
 }

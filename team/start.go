@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/home"
 	"muster/internal/prompt"
 )
@@ -26,22 +25,22 @@ type Start struct {
 
 // What a start and an archive exclude each other by. A process that brings a team to life, and one that puts a team aside,
 // holds LeadLease: of those that start at one moment only one goes on. The latter holds ArchiveLease too, and while it
-// moves the state, or was killed before all was moved, the file ArchiveNote in .team/archive names where it goes.
+// moves the state, or was killed before all was moved, the file home.Dir.Moving names where it goes.
 const (
 	LeadLease    = "lead"
 	ArchiveLease = "archive"
-	ArchiveNote  = "moving"
 )
 
 // RefuseHalf is the error for work on state of which an archive moves a part, or has moved it and was interrupted; nil
 // where there is none. root is the repository's.
 func RefuseHalf(ctx context.Context, root string, leases muster.Leases) error {
-	data, err := os.ReadFile(filepath.Join(home.Dir(root).Archive(), ArchiveNote))
+	on, path := durable.OS{}, home.Dir(root).Moving()
+	data, _, err := durable.New(on).ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be read: %w", err)
+		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be told: %w", durable.Unreadable(on, path, err))
 	}
 	switch busy, err := leases.Held(ctx, ArchiveLease); {
 	case err != nil:

@@ -65,10 +65,7 @@ func (p *place) refuseHalf() error {
 	return team.RefuseHalf(context.Background(), string(p.home), p.store.Leases())
 }
 
-// note is the file that names the shelf that is being filled, so that an interrupted archive is found at once.
-func (p *place) note() string { return filepath.Join(p.home.Archive(), team.ArchiveNote) }
-
-// archive puts the team aside. First a note of where to, at which every command stops that would change what is moved;
+// archive puts the team aside. First a note of where to (home.Dir.Moving), at which every command stops that would change what is moved;
 // then the lanes, each as a commit; then everything is renamed. Interrupted anywhere, it goes on when it is called again.
 func (p *place) archive(ctx context.Context) (s shelf, err error) {
 	if !hasState(p.home) {
@@ -119,12 +116,12 @@ func (p *place) refuseLiving(ctx context.Context) error {
 
 // theShelf is the one that an interrupted archive has left, or a new one, and the note names it.
 func (p *place) theShelf(ctx context.Context, files *durable.Files) (s shelf, err error) {
-	data, err := os.ReadFile(p.note())
+	data, _, err := files.ReadFile(p.home.Moving())
 	if err == nil {
 		return p.readShelf(strings.TrimSpace(string(data)))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return s, err
+		return s, durable.Unreadable(durable.OS{}, p.home.Moving(), err)
 	}
 	run, err := p.run(ctx)
 	if err != nil {
@@ -146,7 +143,7 @@ func (p *place) theShelf(ctx context.Context, files *durable.Files) (s shelf, er
 	if err := s.save(files, p); err != nil {
 		return s, err
 	}
-	return s, files.Replace(p.note(), []byte(s.Name+"\n"))
+	return s, files.Replace(p.home.Moving(), []byte(s.Name+"\n"))
 }
 
 // undo forgets a shelf to which nothing was moved yet.
@@ -155,7 +152,7 @@ func (p *place) undo(files *durable.Files, s shelf) error {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 1 {
 		return err
 	}
-	if err := files.Remove(p.note()); err != nil {
+	if err := files.Remove(p.home.Moving()); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
@@ -200,33 +197,10 @@ func (p *place) freeName(name string) string {
 	}
 }
 
-// lockFiles is how many lock files a table of the store has.
-const lockFiles = 16
-
-// lockTasks keeps everybody from writing a task, until unlock: a writer that saw no note may still be at it. It takes each
-// of the locks of the store's table, of which everybody else holds one at most.
-func (p *place) lockTasks(ctx context.Context, files *durable.Files) (unlock func(), err error) {
-	var held []func()
-	unlock = func() {
-		for _, u := range held {
-			u()
-		}
-	}
-	for n := range lockFiles {
-		u, err := files.Lock(ctx, filepath.Join(p.home.Locks(), "table", fmt.Sprintf("%s-%02x.lock", muster.TableTasks, n)))
-		if err != nil {
-			unlock()
-			return nil, err
-		}
-		held = append(held, u)
-	}
-	return unlock, nil
-}
-
 // shelveTasks moves the board, and begins the next one where its ids end. Who adds a task meanwhile waits, and adds it to
 // the next.
 func (p *place) shelveTasks(ctx context.Context, files *durable.Files, s *shelf) error {
-	unlock, err := p.lockTasks(ctx, files)
+	unlock, err := p.store.Freeze(ctx, muster.TableTasks) // a writer that saw no note may still be at it
 	if err != nil {
 		return err
 	}
@@ -340,7 +314,7 @@ func (p *place) fill(ctx context.Context, files *durable.Files, s shelf) (shelf,
 	if err := s.save(files, p); err != nil {
 		return s, err
 	}
-	return s, files.Remove(p.note())
+	return s, files.Remove(p.home.Moving())
 }
 
 // shelve moves one thing, beside what an interrupted archive has moved there before.

@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,40 +44,6 @@ func TestATaskOnItsWayIsNotPutAside(t *testing.T) {
 	}
 	if all, err := p.theBoard().List(t.Context()); err != nil || len(all) != 1 || all[0].Subject != "two" {
 		t.Errorf("on the board: %v, %v", all, err)
-	}
-}
-
-// Whoever writes a task has one of the locks that putting the board aside takes.
-func TestTheBoardIsLockedWhileItIsPutAside(t *testing.T) {
-	w := newWorld(t)
-	p, err := w.app.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	locks := func() (all []string) {
-		filepath.WalkDir(p.home.Locks(), func(path string, _ fs.DirEntry, err error) error {
-			if strings.Contains(path, muster.TableTasks) {
-				all = append(all, path)
-			}
-			return err
-		})
-		return all
-	}
-	unlock, err := p.lockTasks(t.Context(), durable.New(durable.OS{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	taken := locks()
-	tasks := p.store.Table(muster.TableTasks)
-	for id := range 100 { // enough for every lock there is
-		if _, err := tasks.Put(t.Context(), fmt.Sprint(id+1), []byte("{}"), muster.None); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all := locks(); len(taken) == 0 || !slices.Equal(taken, all) {
-		t.Errorf("the archive takes\n%v\nand who writes\n%v", taken, all)
 	}
 }
 

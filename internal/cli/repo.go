@@ -30,7 +30,7 @@ import (
 type place struct {
 	app   *App
 	home  home.Dir
-	store muster.Store
+	store *file.Store
 
 	repo     *git.Repo
 	journal  *journal.Journal

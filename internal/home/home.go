@@ -45,6 +45,9 @@ func (d Dir) Scratch() string { return d.at(".team", "scratch") }
 // Archive has the state of teams that were put aside.
 func (d Dir) Archive() string { return d.at(".team", "archive") }
 
+// Moving names the archive that is being filled, while it is, and when that was interrupted.
+func (d Dir) Moving() string { return filepath.Join(d.Archive(), "moving") }
+
 // Index is the lanes' index, a local file.
 func (d Dir) Index() string { return d.at(".worktrees", "index.json") }
 

@@ -192,8 +192,35 @@ func (t *table) changed(key string) {
 func (t *table) lock(ctx context.Context, key string) (func(), error) {
 	h := fnv.New32a()
 	h.Write([]byte(key))
-	slot := h.Sum32() % lockFiles
-	return t.s.lock(ctx, "table", t.name+"-"+hex.EncodeToString([]byte{byte(slot)}))
+	return t.lockSlot(ctx, byte(h.Sum32()%lockFiles))
+}
+
+func (t *table) lockSlot(ctx context.Context, slot byte) (func(), error) {
+	return t.s.lock(ctx, "table", t.name+"-"+hex.EncodeToString([]byte{slot}))
+}
+
+// Freeze keeps everybody who takes our locks from writing a document of the table, until unlock; this process too. Who was
+// writing one has finished when it returns.
+func (s *Store) Freeze(ctx context.Context, name string) (unlock func(), err error) {
+	t := newTable(s, name)
+	if t.wrong != nil {
+		return nil, t.wrong
+	}
+	var held []func()
+	unlock = func() {
+		for _, u := range held {
+			u()
+		}
+	}
+	for slot := range byte(lockFiles) { // of these everybody else holds one at most
+		u, err := t.lockSlot(ctx, slot)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		held = append(held, u)
+	}
+	return unlock, nil
 }
 
 // compare fails with Stale when the document is not at rev at, and with Corrupt when what is there cannot be replaced.
