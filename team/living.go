@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/git"
+	"muster/internal/durable"
 	"muster/internal/mailbox"
 	"muster/internal/protocol"
 	"muster/internal/teammate"
-	"muster/journal"
 	"muster/llm"
 	"muster/llm/steady"
 )
@@ -93,69 +92,20 @@ func (s *supervisor) close() {
 }
 
 func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Member, l *living) {
-	err := s.lives(ctx, name, m)
+	_, err := s.lives(ctx, &m)
 	var stop *teammate.TeamStop
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
 	case errors.As(err, &stop):
 		s.fail(stop)
+	case errors.Is(err, durable.ErrEnded): // nothing of this process is written any more
+		s.fail(err)
 	case errors.Is(err, muster.ErrFenced): // another process goes on with it
 	default:
 		s.lose(ctx, name, err)
 	}
 	s.leave(name, l)
 	s.team.nudge()
-}
-
-// A member that failed for a cause that may pass goes on so many times, after a second, two, four; one that then lived so
-// long has them all again.
-const (
-	maxRevivals = 3
-	revived     = 5 * time.Minute
-)
-
-// passing reports whether what failed was not the member: a file that could not be written, a git that was killed.
-func passing(err error) bool {
-	_, isGit := errors.AsType[*git.ExitError](err)
-	return isGit || errors.Is(err, muster.ErrUnavailable)
-}
-
-// lives is a member's life here. Where it fails for a cause that may pass, it begins again as after a crash: the member goes on
-// with its conversation and its task.
-func (s *supervisor) lives(ctx context.Context, name muster.Name, m *teammate.Member) error {
-	for try := 1; ; try++ {
-		began := time.Now()
-		_, err := m.Live(ctx)
-		if time.Since(began) >= revived {
-			try = 1
-		}
-		if err == nil || ctx.Err() != nil || !passing(err) || try > maxRevivals {
-			return err
-		}
-		s.team.emit(ctx, muster.Event{Kind: journal.RunNote, Member: name, Fields: map[string]any{
-			"text": string(name) + " goes on after an error: " + mailbox.Short(err.Error())}})
-		select {
-		case <-time.After(time.Second << (try - 1)):
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
-				return err // its life has ended: what it has goes back
-			}
-			return context.Cause(ctx)
-		}
-		record, err := s.team.rooms.Roster.TakeOver(ctx, name, s.host, s.host)
-		if err == nil && record.Status == muster.Shutdown {
-			return nil
-		}
-		if err == nil {
-			m, err = s.member(record)
-		}
-		switch {
-		case errors.Is(err, muster.ErrStale): // another process goes on with it
-			return nil
-		case err != nil:
-			return err
-		}
-	}
 }
 
 // lose ends a member that failed: what it had goes back to the board, and the lead is told.

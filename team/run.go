@@ -355,5 +355,9 @@ func interruption(err error) string {
 }
 
 func (t *Team) emit(ctx context.Context, e muster.Event) {
-	_ = t.rooms.Journal.Emit(context.WithoutCancel(ctx), e) // the journal drives nothing
+	e.At = muster.Stamp(time.Now())
+	err := t.rooms.Journal.Emit(context.WithoutCancel(ctx), e)
+	if err != nil && t.config.Emit != nil { // the journal drives nothing
+		t.config.Emit(e.Member, e)
+	}
 }

@@ -57,7 +57,7 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	if err != nil {
 		return teammate.End{Code: 1}, err
 	}
-	end, err := lead.Live(ctx)
+	end, err := s.lives(ctx, &lead)
 	s.close()
 	select {
 	case err = <-s.fatal:

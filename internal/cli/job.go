@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -237,15 +238,14 @@ func (a *App) perform(ctx context.Context, j Job) error {
 		sum team.Summary
 		err error
 	}
-	over := make(chan result, 1)
-	go func() {
-		sum, err := a.Start(ctx, j)
-		over <- result{sum, err}
-	}()
+	out := a.teller(context.WithoutCancel(ctx), p, j)
+	j.Emit = out.Unwritten
 	var r result
 	done := make(chan struct{})
-	go func() { r = <-over; close(done) }()
-	out := a.teller(context.WithoutCancel(ctx), p, j)
+	go func() {
+		defer close(done)
+		r.sum, r.err = a.Start(ctx, j)
+	}()
 	a.watch(ctx, p, from, done, out)
 	switch {
 	case errors.Is(r.err, muster.CauseUser):
@@ -261,14 +261,14 @@ func (a *App) perform(ctx context.Context, j Job) error {
 	case r.err != nil:
 		return r.err
 	}
-	if told, ok := out.(*view.Progress); ok && told.Told() {
+	if told, ok := out.listener.(*view.Progress); ok && told.Told() {
 		fmt.Fprintln(a.Stderr) // the summary stands by itself
 	}
 	return a.conclude(context.WithoutCancel(ctx), p, j, r.sum)
 }
 
 // watch tells the events from the place on until done, and those that came before it was seen.
-func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan struct{}, out listener) {
+func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan struct{}, out *teller) {
 	ctx = context.WithoutCancel(ctx) // what happens after Ctrl-C is told too
 	defer out.Close()
 	following, stop := context.WithCancel(ctx)
@@ -318,9 +318,34 @@ type listener interface {
 	Close()
 }
 
-func (a *App) teller(ctx context.Context, p *place, j Job) listener {
+// teller tells one listener what several goroutines have seen.
+type teller struct {
+	mu sync.Mutex
+	listener
+}
+
+func (t *teller) Event(e muster.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listener.Event(e)
+}
+
+func (t *teller) Tick(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listener.Tick(now)
+}
+
+// Unwritten takes what a team emits, and tells the events that its journal could not take.
+func (t *teller) Unwritten(_ muster.Name, v any) {
+	if e, ok := v.(muster.Event); ok {
+		t.Event(e)
+	}
+}
+
+func (a *App) teller(ctx context.Context, p *place, j Job) *teller {
 	if a.json {
-		return jsonLines{a.Stdout}
+		return &teller{listener: jsonLines{a.Stdout}}
 	}
 	pt, width := a.screen(a.Stderr)
 	opening := "makes the team ready"
@@ -328,8 +353,8 @@ func (a *App) teller(ctx context.Context, p *place, j Job) listener {
 		opening = "finds what the team has left: tasks, lanes, conversations"
 	}
 	run, _ := p.run(ctx) // without it a check is named a little later
-	return view.NewProgress(view.Options{Out: a.Stderr, Paint: pt, Width: width, Start: a.Now(), Check: run.Check, Opening: opening,
-		Task: func(id muster.TaskID) (muster.Task, error) { return p.theBoard().Get(ctx, id) }})
+	return &teller{listener: view.NewProgress(view.Options{Out: a.Stderr, Paint: pt, Width: width, Start: a.Now(), Check: run.Check, Opening: opening,
+		Task: func(id muster.TaskID) (muster.Task, error) { return p.theBoard().Get(ctx, id) }})}
 }
 
 // jsonLines prints one event a line.

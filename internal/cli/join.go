@@ -52,6 +52,8 @@ func (a *App) join(ctx context.Context, w *team.Workers, flags map[string]string
 	if err := goOn(run, flags, &j.Settings); err != nil {
 		return err
 	}
+	out := a.teller(context.WithoutCancel(ctx), p, j)
+	j.Emit = out.Unwritten
 	t, err := a.openTeam(ctx, j)
 	if err != nil {
 		return err
@@ -66,7 +68,7 @@ func (a *App) join(ctx context.Context, w *team.Workers, flags map[string]string
 		defer close(done)
 		why, err = t.Join(ctx, w)
 	}()
-	a.watch(ctx, p, from, done, a.teller(context.WithoutCancel(ctx), p, j))
+	a.watch(ctx, p, from, done, out)
 	switch {
 	case errors.Is(err, muster.CauseUser):
 		explain(a.Stderr, "left; the team's other processes take "+strings.Join(words(w.Names), ", ")+" over", "")

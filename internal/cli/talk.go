@@ -145,7 +145,13 @@ func (c *conversation) begin(ctx context.Context, stopped bool, words string) <-
 		return over
 	}
 	speech := &talk.Speech{Face: c.face}
-	j.Conversation, j.Emit = c.talk, speech.Emit
+	j.Conversation, j.Emit = c.talk, func(member muster.Name, v any) {
+		if e, ok := v.(muster.Event); ok {
+			c.shown.Event(e) // the journal could not take it
+		} else {
+			speech.Emit(member, v)
+		}
+	}
 	go func() {
 		defer close(over)
 		c.sum, c.err = c.app.Start(ctx, j)

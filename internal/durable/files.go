@@ -13,6 +13,9 @@ import (
 	"muster/internal/fault"
 )
 
+// ErrEnded is in the error of every write after a failed sync.
+var ErrEnded = errors.New("writing has ended")
+
 // Files writes the state files of one process. After a failed sync every later write fails with Unavailable: what the
 // kernel dropped then is not known, so a second sync that succeeds would prove nothing.
 type Files struct {
@@ -44,7 +47,7 @@ func (f *Files) synced(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := muster.Errorf(muster.Unavailable, "writing has ended: %s could not be made durable (%w)", path, reason(err)).
+	e := muster.Errorf(muster.Unavailable, "%w: %s could not be made durable (%w)", ErrEnded, path, reason(err)).
 		WithHint("what was written last may be lost; check the disk, then start again with: muster resume")
 	f.ended.CompareAndSwap(nil, e)
 	return f.ended.Load()
