@@ -1,6 +1,7 @@
 package team_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/proc"
 	"muster/journal"
+	"muster/llm"
 	"muster/team"
 )
 
@@ -327,5 +330,35 @@ func TestOneAfterTheOther(t *testing.T) {
 		if len(sum.Tasks) != 5 || h.turns("alice") != 10 {
 			t.Errorf("%d tasks in %d turns", len(sum.Tasks), h.turns("alice"))
 		}
+	})
+}
+
+// To make a task's lane takes long: its owner is at work meanwhile, and a lead that looks is not told that it rests.
+func TestAnOwnerWhoseLaneIsBeingMadeWorks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		s := &sim{T: h.T, root: h.w.root, base: h.store}
+		s.calm.Store(true)
+		s.meadow = newMeadow(s, s.root)
+		s.meadow.making = 5 * time.Minute
+		c := s.config(h.store.Handle())
+		m := h.scripted(`
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - do: [{task_create: {subject: one}}]
+    - do: [{wait: {}}]
+    - say: Done.
+` + writes[1:])
+		c.Limits.IdleTimeout, c.Model = -1, func(string) (llm.Model, error) { return m, nil }
+		tm, err := s.open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tm.Launch(func(context.Context) (proc.Launcher, error) { return &shell{}, nil })
+		h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(0, time.Hour)
+		h.heard("lead", "who is idle", 0)
 	})
 }

@@ -281,3 +281,31 @@ scenes:
 		}
 	})
 }
+
+// Another program leaves a document that is no task: whether that task is done nobody knows, so the run is not, and says so.
+func TestATaskThatCannotBeReadIsNotDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t) // no bubble: its clock would not move while the board waits, as it does, for such a document to be whole
+	sum := w.run(`
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: one, claim_role: other}
+        - task_create: {subject: two}
+        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
+    - do: [{wait: {}}]
+      until: All done|Nothing can wake you
+    - say: Done.
+scenes:
+  - cue: 'Task #2: two'
+    turns:
+      - do: [{bash: {command: "echo '[\"not a task\"]' > `+w.root+`/.tasks/task_1.json"}}]
+      - do: [{complete_task: {task_id: 2, summary: two}}]
+`, 3, nil)
+	if sum.Unread[1] == "" || len(sum.Unread) != 1 || !strings.Contains(sum.Text, "task #1 cannot be read") {
+		t.Errorf("%q, unread are %v", sum.Text, sum.Unread)
+	}
+	if said := w.said("lead"); strings.Contains(said, "All done") || !strings.Contains(said, "Nothing can wake you: task #1 cannot be read") {
+		t.Error(said)
+	}
+}

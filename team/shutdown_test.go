@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
@@ -259,5 +260,60 @@ func TestShutdownOfADeadLead(t *testing.T) {
 		if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestApproved {
 			t.Errorf("the request is %s", q.Status)
 		}
+	})
+}
+
+// A task in the name of a member that has shut down since, which it could not be seen to have then, goes back on the board
+// and somebody else does it. What somebody claims in that name afterwards is theirs.
+func TestOrphansOfWhoHasShutDown(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: one, claim_role: tester}
+        - task_create: {subject: two, claim_role: tester}
+        - spawn_teammate: {name: bob, role: slow, prompt: Think.}
+        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+  bob:
+    - wait: 4m
+      do: [{glob: {pattern: "*"}}]
+    - say: Bye.
+`+writes[1:], nil)
+		inHerName := func(id muster.TaskID) muster.Task {
+			got, err := h.board.Claim(t.Context(), id, board.Claim{Owner: "alice", Role: "tester"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		h.until("idle", is(journal.MemberIdle, "alice"))
+		inHerName(1)
+		h.ask(t, "alice", func(q *muster.Request) { q.Force = true })
+		synctest.Wait()
+		if m, got := h.member("alice"), h.task(1); m.Status != muster.Shutdown || got.Owner != "alice" {
+			t.Fatalf("alice is %s, and the task is %q's", m.Status, got.Owner)
+		}
+		time.Sleep(time.Second)
+		later := inHerName(2)
+		if _, err := h.roster.Add(t.Context(), muster.Member{Name: "tess", Role: "tester", Prompt: "Test.", StartedBy: muster.User}); err != nil {
+			t.Fatal(err)
+		}
+		h.until("one is done", completed(1))
+		time.Sleep(time.Minute)
+		if got := h.task(1); got.Owner != "tess" {
+			t.Errorf("one is %q's", got.Owner)
+		}
+		if got := h.task(2); got.Owner != "alice" || got.Fence != later.Fence {
+			t.Errorf("two was taken from whoever works in alice's name: %+v", got)
+		}
+		if _, err := h.board.Complete(t.Context(), 2, later.Fence, board.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(0, time.Hour)
 	})
 }

@@ -23,8 +23,9 @@ import (
 // a repository does, and keeps its promises about lanes, landings and claims that were taken back. Some landings come back
 // with a red check or a conflict.
 type meadow struct {
-	s    *sim
-	root string
+	s      *sim
+	root   string
+	making time.Duration // of a lane
 
 	mu      sync.Mutex
 	lanes   map[muster.Name]muster.Lane
@@ -78,7 +79,14 @@ func (g meadowLanes) find(name muster.Name) (muster.Lane, error) {
 	return l, nil
 }
 
-func (g meadowLanes) Create(_ context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
+func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
+	if g.making > 0 {
+		select {
+		case <-time.After(g.making):
+		case <-ctx.Done():
+			return muster.Lane{}, context.Cause(ctx)
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, ok := g.lanes[name]; ok {

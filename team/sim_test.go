@@ -265,6 +265,12 @@ func (s *sim) broken(f string, a ...any) {
 	}
 }
 
+func (s *sim) isBroken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.wrong) > 0
+}
+
 // errKilled is the end of a process that nobody asked.
 var errKilled = errors.New("killed")
 
@@ -299,7 +305,7 @@ func (s *sim) all() {
 			s.still.Store(true)
 			s.tidyUp()
 		}
-		if s.process(s.lives) || len(s.wrong) > 0 {
+		if s.process(s.lives) || s.isBroken() {
 			return
 		}
 		time.Sleep(time.Duration(s.dice("gap", s.lives).IntN(100)) * time.Second)

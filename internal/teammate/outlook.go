@@ -163,7 +163,7 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 			why = append(why, fmt.Sprintf("task #%d is in your own hand", t.ID))
 		case here && answerer(owner) != "":
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s", t.ID, owner.Name, answerer(owner)))
-		case here && o.Patient && restsWith(&owner, t):
+		case here && o.Patient && restsWith(&owner, t) && !askedOf(owner)[muster.User]:
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name))
 		case gone[t.Owner]:
 			why = append(why, fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, t.Owner))

@@ -61,6 +61,8 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{asks("alice", muster.Lead)}, want: "waits for an answer of lead"},
 		{name: "it waits for the user", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
 			members: []muster.Member{asks("alice", muster.Lead, muster.User)}},
+		{name: "it waits for the user, and is never timed out", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
+			members: []muster.Member{asks("alice", muster.User)}, patient: true},
 		{name: "its owner has shut down", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "alice", muster.InProgress })},
 			members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Shutdown}}, want: "who has shut down"},
 		{name: "claimed from outside", open: []muster.Task{task(1, func(t *muster.Task) { t.Owner, t.Status = "script", muster.InProgress })}},

@@ -148,8 +148,12 @@ func (m *Member) closingWords(ctx context.Context) error {
 	return err
 }
 
-// goIdle shows that the member is idle, and tells the lead if that is news.
+// goIdle shows that the member is idle, and tells the lead if that is news. One with a task in hand whose background job
+// runs is at work on it: the job's end wakes it.
 func (m *Member) goIdle(ctx context.Context, why muster.IdleReason) error {
+	if _, busy := m.Hand(); busy && m.jobs.Running()+m.jobs.Unannounced() > 0 {
+		return m.status(ctx, muster.Working, "", "waits for its background job")
+	}
 	was := m.Me().Status
 	if err := m.status(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
 		return err
