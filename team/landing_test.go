@@ -47,18 +47,23 @@ func (b beforeTask) Put(ctx context.Context, key string, data []byte, at muster.
 // after it, turn by turn, a minute each, and after that she has nothing more to say.
 type cutOff struct {
 	*running
-	out string // where somebody has the target checked out, if that is how
+	heal func() // what was in the landing's way is so no more
 }
 
 // The ways in which a landing is cut off.
 const (
-	unrecorded = "after the target had moved"            // the board cannot be written
-	checkedOut = "before the target had moved, and held" // somebody has it checked out
+	unrecorded = "after the target had moved"  // the board cannot be written
+	targetless = "before the target had moved" // somebody has deleted it
 )
 
 func (h *house) cutOff(how string, patient bool, then ...func() (llm.Reply, error)) cutOff {
 	h.Helper()
-	c := cutOff{out: filepath.Join(h.TempDir(), "gate")}
+	gate := filepath.Join(h.TempDir(), "gate")
+	c := cutOff{heal: func() {
+		if how == targetless {
+			h.w.git("branch", "muster/demo", "main")
+		}
+	}}
 	var down atomic.Bool
 	down.Store(how == unrecorded)
 	m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
@@ -95,8 +100,8 @@ speakers:
 			}
 			return nil
 		}}
-		if how == checkedOut {
-			o.Check = fmt.Sprintf("if test -e one.txt && mkdir %s; then git -C %s worktree add -q %s/at muster/demo; fi", c.out, h.w.root, c.out)
+		if how == targetless {
+			o.Check = fmt.Sprintf("if test -e one.txt && mkdir %s; then git -C %s branch -q -D muster/demo; fi", gate, h.w.root)
 		}
 		if patient {
 			o.Limits.IdleTimeout = -1
@@ -116,7 +121,7 @@ speakers:
 // landings is how many commits have landed.
 func (h *house) landings() (n int) {
 	h.Helper()
-	return len(strings.Fields(h.w.git("rev-list", "main..muster/demo")))
+	return len(strings.Fields(h.w.git("rev-list", "--branches=muster/dem[o]", "--not", "main")))
 }
 
 // An owner whose landing an error has cut off rests: it is gone on with, and what comes of it is told once. Nobody is ever
@@ -130,7 +135,7 @@ func TestALandingThatWasCutOffIsGoneOnWith(t *testing.T) {
 		status         muster.TaskStatus
 	}{
 		unrecorded: {0, 1, "Task #1 landed as", 1, muster.Completed},
-		checkedOut: {3, 0, "is checked out at", 2, muster.Pending}, // the first is the answer to her call
+		targetless: {3, 0, "the target branch muster/demo is gone", 2, muster.Landing}, // the first is the answer to her call; how far it came nobody can say
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -164,15 +169,13 @@ func TestGivenBackWhileItLands(t *testing.T) {
 	}{
 		"it has landed":                        {unrecorded, false, "task 1 has just landed as", "README\none.txt", 1},
 		"it has landed, and a forced shutdown": {unrecorded, true, "", "README\none.txt", 1},
-		"it has not landed":                    {checkedOut, false, "Task 1 is back on the board.", "README\none.txt\ntwo.txt", 2},
+		"it has not landed":                    {targetless, false, "Task 1 is back on the board.", "README\none.txt\ntwo.txt", 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(h *house) {
 				r := h.cutOff(c.how, false, again...)
-				if c.how == checkedOut {
-					h.w.git("worktree", "remove", "--force", r.out+"/at")
-				}
+				r.heal()
 				if c.shut {
 					time.Sleep(30 * time.Second) // she has gone on, and thinks
 					h.ask(t, "alice", func(q *muster.Request) { q.Force = true })

@@ -15,6 +15,10 @@ import (
 
 // during lands a task with a check that does something else first.
 func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
+	return w.duringIn(w.ctx(), t, f)
+}
+
+func (w *world) duringIn(ctx context.Context, t muster.Task, f func()) (landing.Verdict, error) {
 	run := func(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
 		f()
 		f = func() {}
@@ -22,7 +26,7 @@ func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
 	}
 	l := landing.New(w.repo, w.lanes, w.board, w.journal, run, landing.Options{Target: target,
 		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
-	return l.Land(w.ctx(), t.ID, t.Fence, "late work", t.Owner)
+	return l.Land(ctx, t.ID, t.Fence, "late work", t.Owner)
 }
 
 func (w *world) must(err error) {

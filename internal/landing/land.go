@@ -26,10 +26,17 @@ type attempt struct {
 // was. summary is the commit's body and the task's result; "" takes the one of the attempt that a crash ended.
 //
 // Errors: Fenced when the claim is another's now or the task was deleted (the work is kept under refs/muster/archive/), Invalid when the lane cannot
-// be committed as it is, Held when the target is checked out somewhere, Unavailable (also after trying again).
+// be committed as it is, Unavailable (also after trying again). While somebody has the target checked out it waits.
 func (l *Lander) Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (Verdict, error) {
 	for pause := firstPause; ; pause *= 4 {
 		v, err := l.land(ctx, id, fence, summary, by)
+		if taken, ok := errors.AsType[*checkedOut](err); ok {
+			if err := l.waitFor(ctx, id, fence, taken); err != nil {
+				return v, err
+			}
+			pause = firstPause / 4
+			continue
+		}
 		_, isGit := errors.AsType[*git.ExitError](err)
 		if !isGit && !errors.Is(err, muster.ErrUnavailable) || pause > lastPause {
 			return v, err
@@ -84,7 +91,7 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 			return v, err
 		}
 	}
-	if err := notCheckedOut(ctx, l.repo, l.o.Target); err != nil {
+	if err := l.free(ctx); err != nil {
 		return Verdict{Task: t}, err
 	}
 	changed := false
@@ -184,7 +191,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 		return fail(err)
 	}
 	fault.Point("landing.made")
-	if err := notCheckedOut(ctx, l.repo, l.o.Target); err != nil {
+	if err := l.free(ctx); err != nil {
 		return fail(err)
 	}
 	if err := l.stillOurs(ctx, a); err != nil {

@@ -235,18 +235,6 @@ func TestParallelLandings(t *testing.T) {
 	w.git("fsck", "--strict")
 }
 
-// A target that somebody has checked out is not moved under them.
-func TestTheTargetIsCheckedOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
-	_, err := w.try(task)
-	wants(t, err, muster.ErrHeld, "checked out at "+w.root+"-look")
-	w.git("worktree", "remove", w.root+"-look")
-	w.lands(task)
-}
-
 // A lane, or a target, that was moved to another history is told to the owner, who goes on.
 func TestUnrelatedHistories(t *testing.T) {
 	t.Parallel()

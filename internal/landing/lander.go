@@ -3,7 +3,7 @@
 //
 // Read the files in this order: lander.go (what there is), land.go (one landing from its call to its verdict), fence.go
 // (the refs that make it one landing), message.go (the commit, and how a landing is recognised after a crash),
-// check.go and checkout.go (the project's check on the merged tree), base.go (a target that was red before), verdict.go (what the
+// taken.go (a target that somebody looks at), check.go and checkout.go (the project's check on the merged tree), base.go (a target that was red before), verdict.go (what the
 // owner reads), target.go (the target branch at the start).
 //
 // The user's checkout is never touched: merging happens on trees, checking in a directory outside the repository, and
@@ -67,6 +67,7 @@ type Lander struct {
 	mu    sync.Mutex
 	known string                          // the base's state, when nobody else keeps it
 	tasks map[muster.TaskID]chan struct{} // one call for a task at a time in this process
+	taken string                          // where the target is checked out, as was said last
 }
 
 // New makes a Lander.
@@ -141,15 +142,4 @@ func take(ctx context.Context, c chan struct{}) (leave func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// notCheckedOut refuses to move a branch under somebody's checkout: their files would seem to undo what has landed.
-func notCheckedOut(ctx context.Context, repo *git.Repo, ref string) error {
-	path, err := repo.CheckedOut(ctx, ref)
-	if err != nil || path == "" {
-		return err
-	}
-	branch := strings.TrimPrefix(ref, "refs/heads/")
-	return muster.Errorf(muster.Held, "%s is checked out at %s, and work cannot land on a branch that somebody has checked out", branch, path).
-		WithHint("git -C %s switch ANOTHER-BRANCH", path)
 }
