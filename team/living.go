@@ -101,6 +101,8 @@ func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Mem
 	case errors.Is(err, durable.ErrEnded): // nothing of this process is written any more
 		s.fail(err)
 	case errors.Is(err, muster.ErrFenced): // another process goes on with it
+	case errors.Is(context.Cause(ctx), muster.CauseShutdown): // between two lives: nobody else gives back what it has
+		s.bury(ctx, name, "shutdown of its owner", "")
 	default:
 		s.lose(ctx, name, err)
 	}
@@ -110,9 +112,13 @@ func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Mem
 
 // lose ends a member that failed: what it had goes back to the board, and the lead is told.
 func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
+	s.bury(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
+}
+
+func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	_ = s.team.bury(ctx, name, s.host, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
+	_ = s.team.bury(ctx, name, s.host, why, words) // what cannot be written now, a sweep or the next start does
 }
 
 // end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task

@@ -117,6 +117,21 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 	}
 }
 
+// Who waits for room may be shut down: what it had goes back, and nobody calls it lost.
+func TestShutDownWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.failing("alice", noRoom, nil)
+		h.until("alice waits", is(journal.RunNote, "alice"))
+		h.ask(t, "alice", func(q *muster.Request) { q.Force = true })
+		r.ends(3, time.Hour)
+		h.heard("lead", "is lost", 0)
+		if got := h.task(1); got.Status != muster.Pending || got.Owner != "" || h.member("alice").Status != muster.Shutdown {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A lead goes on, too, after what passes.
 func TestALeadGoesOnAfterWhatPasses(t *testing.T) {
 	t.Parallel()
