@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"iter"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -284,6 +285,48 @@ func TestLongJournals(t *testing.T) {
 					t.Fatalf("task %d, from %d: it ends after %d", task, from, at)
 				}
 			}
+		}
+	}
+}
+
+// Entries that are read stay as they are, whatever is read after them.
+func TestEntriesStay(t *testing.T) {
+	const n = 3_000
+	s := mem.New()
+	j := journal.New(s.Log())
+	var lines [][]byte
+	for i := range n {
+		line := fmt.Appendf(nil, `{"event":"tool.ended","ts":%d,"task_id":%d,"tool":"t%d"`, i, 1+i%3, i/10)
+		if i%7 == 0 {
+			line = fmt.Appendf(line, `,"error":"a \"%d\""`, i) // not read the quick way
+		}
+		if i%5 == 0 {
+			line = append(line, `,"seldom":true`...)
+		}
+		lines = append(lines, append(line, '}'))
+	}
+	if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, lines...); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range []muster.TaskID{0, 2} {
+		var kept []journal.Entry
+		for e, err := range j.ReadTask(t.Context(), task, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, e)
+		}
+		for _, e := range kept {
+			var want muster.Event
+			if err := want.UnmarshalJSON(lines[e.Pos-1]); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(e.Event, want) {
+				t.Fatalf("line %d is read as %v, not %v", e.Pos, e, want)
+			}
+		}
+		if len(kept) < n/3 {
+			t.Errorf("task %d: %d entries are read", task, len(kept))
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []muster.Task
+	out := make([]muster.Task, 0, b.ix.ready.size(role))
 	for id := range b.ix.ready.forRole(role) {
 		out = append(out, b.ix.view(id))
 	}

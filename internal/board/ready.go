@@ -34,6 +34,15 @@ func (q queues) add(role string, s slot) {
 
 func (q queues) remove(role string, s slot) { q[gate(role)].remove(s) }
 
+// size is how many tasks a member of the role may claim.
+func (q queues) size(role string) (n int) {
+	n = q[""].size()
+	if role != "" {
+		n += q[gate(role)].size()
+	}
+	return n
+}
+
 // forRole yields what a member of the role may claim, in order.
 func (q queues) forRole(role string) iter.Seq[muster.TaskID] {
 	return func(yield func(muster.TaskID) bool) {
@@ -112,6 +121,16 @@ func (q *queue) remove(s slot) {
 	if len(q.blocks[i]) == 0 {
 		q.blocks = slices.Delete(q.blocks, i, i+1)
 	}
+}
+
+func (q *queue) size() (n int) {
+	if q == nil {
+		return 0
+	}
+	for _, b := range q.blocks {
+		n += len(b)
+	}
+	return n
 }
 
 func (q *queue) all() iter.Seq[slot] {

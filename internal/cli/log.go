@@ -170,7 +170,10 @@ type logger struct {
 	paint    view.Paint
 	subjects func(muster.TaskID) string
 	check    string
-	line     []byte // what is written, one after the other
+
+	// What is written, one after the other.
+	lines []view.Line
+	line  []byte
 
 	// When the last one was: many events are of the same second.
 	second     int64
@@ -199,8 +202,9 @@ func (l *logger) write(e muster.Event) error {
 			}
 		}
 	}
-	for _, x := range view.Lines(e, view.Facts{Subject: l.subjects, Check: l.check}) {
-		l.line = append(append(l.line[:0], x.Format(l.paint, l.clock, 8, 0)...), '\n')
+	l.lines = view.AppendLines(l.lines[:0], e, view.Facts{Subject: l.subjects, Check: l.check})
+	for _, x := range l.lines {
+		l.line = append(x.Append(l.line[:0], l.paint, l.clock, 8, 0), '\n')
 		if _, err := l.w.Write(l.line); err != nil {
 			return err
 		}

@@ -1,20 +1,35 @@
 package view
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Format is the line as it is printed, without the last newline: what stands before it (the time), who in that many
 // columns, the verb, and the text. At a width the text is made to fit, and text that is wrapped goes on below itself; at
 // width 0 nothing is cut.
 func (l Line) Format(p Paint, before string, names, width int) string {
-	verb := l.Verb
-	if l.Text != "" {
-		verb = Pad(verb, 6)
+	return string(l.Append(nil, p, before, names, width))
+}
+
+// Append appends to some text what Format returns.
+func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
+	text, verbs := l.Text, 0
+	if text != "" {
+		verbs = 6
 	}
-	text, indent := l.Text, columns(before)+names+len(" verb12 ")
 	if width > 0 {
+		indent := columns(before) + names + len(" verb12 ")
 		text = strings.Join(l.fit(max(width-indent, 20)), "\n"+strings.Repeat(" ", indent))
 	}
-	return strings.TrimRight(before+p.Who(l.Who, Pad(l.Who, names))+" "+p.In(l.Tone, verb)+" "+text, " ")
+	start, who := len(to), ""
+	if p {
+		who = whose(l.Who)
+	}
+	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
+	to = append(p.pad(to, l.Tone.code(), l.Verb, verbs), ' ')
+	to = append(to, text...)
+	return to[:start+len(bytes.TrimRight(to[start:], " "))]
 }
 
 // fit makes the line's text fit into room columns: its command gives way first, then the task's name, so that what came

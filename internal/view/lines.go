@@ -33,8 +33,11 @@ type Facts struct {
 }
 
 // Lines says an event in words: one line, two for a landing whose check failed.
-func Lines(e muster.Event, f Facts) []Line {
-	t := teller{e, f}
+func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
+
+// AppendLines appends what Lines says to some lines.
+func AppendLines(to []Line, e muster.Event, f Facts) []Line {
+	t := teller{e, f, to}
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check":
 		return t.run()
@@ -51,6 +54,7 @@ func Lines(e muster.Event, f Facts) []Line {
 type teller struct {
 	muster.Event
 	Facts
+	lines []Line // before what it says
 }
 
 // str is a field as one line of at most n columns; 0: all of it.
@@ -120,7 +124,7 @@ func (t teller) run() []Line {
 	case journal.RunNote:
 		l.Who, l.Verb, l.Text = "muster", "note", t.str("text", 0)
 	case journal.CheckStarted:
-		return []Line{running("the base", t.str("command", 60))}
+		return append(t.lines, running("the base", t.str("command", 60)))
 	case journal.CheckBase:
 		l.Who, l.Verb = "landing", "check"
 		l.name, l.command = "the base", t.str("command", 60)
@@ -136,7 +140,7 @@ func (t teller) run() []Line {
 	default:
 		return t.other()
 	}
-	return []Line{l}
+	return append(t.lines, l)
 }
 
 // running is a check that has begun.
@@ -191,7 +195,7 @@ func (t teller) member() []Line {
 	default:
 		return t.other()
 	}
-	return []Line{l}
+	return append(t.lines, l)
 }
 
 func (t teller) task() []Line {
@@ -225,7 +229,7 @@ func (t teller) task() []Line {
 	case journal.TaskReturned:
 		return t.returned()
 	case journal.TaskCompleted:
-		return []Line{t.completed(l)}
+		return append(t.lines, t.completed(l))
 	case journal.TaskAttention:
 		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
 		l.Text = t.and(t.str("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
@@ -238,7 +242,7 @@ func (t teller) task() []Line {
 	default:
 		return t.other()
 	}
-	return []Line{l}
+	return append(t.lines, l)
 }
 
 func (t teller) returned() []Line {
@@ -246,7 +250,7 @@ func (t teller) returned() []Line {
 	to := t.name() + " to " + t.who("its owner") + ": "
 	if t.Text("reason") != "check" {
 		back.Text = to + "conflict in " + t.str("text", 100)
-		return []Line{back}
+		return append(t.lines, back)
 	}
 	proof, command := "FAIL "+seconds(t.Number("seconds")), Cut(OneLine(t.Check), 60)
 	if command != "" {
@@ -254,7 +258,7 @@ func (t teller) returned() []Line {
 	}
 	check := Line{Who: "landing", Verb: "check", Tone: Bad, Show: true, Text: t.and(proof), command: command, name: t.name()}
 	back.Text = to + Cut(failure(t.Text("text")), 90) + " on the merged tree"
-	return []Line{check, back}
+	return append(t.lines, check, back)
 }
 
 // failing finds what test programs and compilers say: FAIL, error:, panic, and file.go:3:5: ...
@@ -340,7 +344,7 @@ func (t teller) mail() []Line {
 	default:
 		return t.other()
 	}
-	return []Line{l}
+	return append(t.lines, l)
 }
 
 // question is what a request asks, in two or three words.
@@ -379,7 +383,7 @@ func (t teller) lane() []Line {
 	default:
 		return t.other()
 	}
-	return []Line{l}
+	return append(t.lines, l)
 }
 
 // other is an event of a kind that this program does not know: a newer one wrote it.
@@ -388,5 +392,5 @@ func (t teller) other() []Line {
 	if err != nil || len(t.Fields) == 0 {
 		data = nil
 	}
-	return []Line{{Who: t.who("?"), Verb: "event", Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))}}
+	return append(t.lines, Line{Who: t.who("?"), Verb: "event", Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))})
 }

@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -24,39 +23,61 @@ const (
 // Paint colours text, or leaves it as it is.
 type Paint bool
 
-// In colours s as the tone says.
-func (p Paint) In(t Tone, s string) string {
-	code := ""
+// code is the tone's colour, as terminals number them; "": none.
+func (t Tone) code() string {
 	switch t {
 	case Good:
-		code = "32"
+		return "32"
 	case Bad:
-		code = "31"
+		return "31"
 	case Faint:
-		code = "2"
+		return "2"
 	}
-	return p.code(code, s)
+	return ""
 }
 
-// Who colours a name: the same name always in the same colour, and none that means something.
-func (p Paint) Who(name, s string) string {
+// whose is a name's colour: the same name has always the same one, and none that means something.
+func whose(name string) string {
 	switch name {
 	case "", "landing", "board", "muster", "state":
-		return s
+		return ""
 	case "lead":
-		return p.code("1", s)
+		return "1"
 	}
-	palette := []int{36, 33, 35, 34, 96, 93, 95, 94}
+	palette := [...]string{"36", "33", "35", "34", "96", "93", "95", "94"}
 	h := fnv.New32a()
 	io.WriteString(h, name)
-	return p.code(strconv.Itoa(palette[h.Sum32()%uint32(len(palette))]), s)
+	return palette[h.Sum32()%uint32(len(palette))]
 }
+
+// In colours s as the tone says.
+func (p Paint) In(t Tone, s string) string { return p.code(t.code(), s) }
+
+// Who colours s as the name's.
+func (p Paint) Who(name, s string) string { return p.code(whose(name), s) }
 
 func (p Paint) code(code, s string) string {
 	if !p || code == "" || s == "" {
 		return s
 	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
+	return string(p.pad(nil, code, s, 0))
+}
+
+// pad appends s to some text, in a colour, filled with spaces to the width n.
+func (p Paint) pad(to []byte, code, s string, n int) []byte {
+	fill := max(n-columns(s), 0)
+	painted := bool(p) && code != "" && len(s)+fill > 0
+	if painted {
+		to = append(append(append(to, "\x1b["...), code...), 'm')
+	}
+	to = append(to, s...)
+	for range fill {
+		to = append(to, ' ')
+	}
+	if painted {
+		to = append(to, "\x1b[0m"...)
+	}
+	return to
 }
 
 // OneLine is text as one line that cannot steer a terminal: models and foreign programs wrote it.

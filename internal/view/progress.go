@@ -144,7 +144,7 @@ func (p *Progress) checking(e muster.Event) {
 	case e.Kind == journal.CheckStarted:
 		p.checks = append(p.checks, checking{at, 0, running("the base", Cut(OneLine(p.check), 60))})
 	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil: // on a terminal its owner's row says it
-		l := running(teller{e, Facts{p.subject, p.check}}.name(), Cut(OneLine(p.check), 60))
+		l := running(teller{Event: e, Facts: Facts{p.subject, p.check}}.name(), Cut(OneLine(p.check), 60))
 		l.Verb, l.Text = "lands?", strings.TrimSuffix(l.Text, "running")+"under way" // it may still wait for another landing
 		p.checks = append(p.checks, checking{at, e.Task, l})
 	}

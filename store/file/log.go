@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -192,9 +191,9 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 // readFile yields the records of one file, which begins at the place from, between two places. It reports whether to go on
 // with the next file.
 func (l logs) readFile(ctx context.Context, f durable.File, path string, from, after, to int64, yield func(muster.Record, error) bool) bool {
-	r := bufio.NewReaderSize(io.NewSectionReader(f, after-from, to-after), 64<<10)
+	r := lineReader{f: f, at: after - from, end: to - from}
 	for pos := after; ; {
-		line, err := r.ReadBytes('\n')
+		line, err := r.next()
 		if err == io.EOF {
 			return true // with what has no newline yet
 		}
@@ -221,6 +220,40 @@ func (l logs) readFile(ctx context.Context, f durable.File, path string, from, a
 		if !yield(muster.Record{Pos: muster.Pos(pos), Data: rec}, bad) {
 			return false
 		}
+	}
+}
+
+// lineReader reads the lines of a part of a file, many at a time.
+type lineReader struct {
+	f       io.ReaderAt
+	at, end int64  // what is not yet read
+	left    []byte // what is read and not yet returned
+	err     error  // comes after that
+}
+
+// lineBlock is how much it reads at a time, in bytes.
+const lineBlock = 64 << 10
+
+// next is the next line with its newline, which is the caller's. io.EOF: there is no other whole one.
+func (r *lineReader) next() ([]byte, error) {
+	for {
+		if size := bytes.IndexByte(r.left, '\n') + 1; size > 0 {
+			line := r.left[:size:size]
+			r.left = r.left[size:]
+			return line, nil
+		}
+		if r.err == nil && r.at >= r.end {
+			r.err = io.EOF
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		// A new block: what was returned of the last one is its receiver's. A line that is longer than one doubles it.
+		more := min(int64(max(lineBlock, len(r.left))), r.end-r.at)
+		block := make([]byte, len(r.left)+int(more))
+		copy(block, r.left)
+		n, err := r.f.ReadAt(block[len(r.left):], r.at)
+		r.left, r.at, r.err = block[:len(r.left)+n], r.at+int64(n), err
 	}
 }
 
