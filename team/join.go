@@ -88,7 +88,7 @@ func (t *Team) disband(ctx context.Context, host muster.HostID) error {
 	}
 	for _, m := range all {
 		if m.Host == host && m.Status != muster.Shutdown {
-			if err := t.bury(ctx, m.Name, host, "the run is over", ""); err != nil {
+			if err := t.bury(ctx, m.Name, host, "the run is over", muster.Message{}); err != nil {
 				return err
 			}
 		}

@@ -15,34 +15,6 @@ import (
 	"muster/team"
 )
 
-// beforeTasks is a store that calls a function before each write of a task; what it refuses is not written.
-type beforeTasks struct {
-	muster.Store
-	write func(muster.Task) error
-}
-
-type beforeTask struct {
-	muster.Table
-	write func(muster.Task) error
-}
-
-func (b beforeTasks) Table(name string) muster.Table {
-	if name != muster.TableTasks {
-		return b.Store.Table(name)
-	}
-	return beforeTask{b.Store.Table(name), b.write}
-}
-
-func (b beforeTask) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	var t muster.Task
-	if jsonInto(data, &t) == nil && t.ID != 0 {
-		if err := b.write(t); err != nil {
-			return muster.None, err
-		}
-	}
-	return b.Table.Put(ctx, key, data, at)
-}
-
 // cutOff is a team whose alice has written one.txt and has her landing cut off, in one of two ways; then is what she does
 // after it, turn by turn, a minute each, and after that she has nothing more to say.
 type cutOff struct {
@@ -91,8 +63,10 @@ speakers:
 			return says("What now?")
 		}}}
 	tm := h.open(m, func(o *team.Config) {
-		o.Store = beforeTasks{o.Store, func(t muster.Task) error {
+		o.Store = refusing{o.Store, muster.TableTasks, func(data []byte) error {
+			var t muster.Task
 			switch {
+			case jsonInto(data, &t) != nil || t.ID == 0:
 			case t.Status == muster.Completed && down.Load():
 				return muster.Errorf(muster.Unavailable, "the disk is full")
 			case t.Status == muster.Pending && t.Fence == 1 && h.w.git("for-each-ref", "refs/muster/landing/1-1") != "":

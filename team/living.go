@@ -115,10 +115,16 @@ func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
 	s.bury(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
 }
 
+// bury ends a member that lived here, and tries again for a while. words are for the lead.
 func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	_ = s.team.bury(ctx, name, s.host, why, words) // what cannot be written now, a sweep or the next start does
+	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead, Content: words}
+	for pause := grace / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
+		if err := s.team.bury(ctx, name, s.host, why, news); err == nil || !passing(err) || !wait(ctx, pause) {
+			return
+		}
+	}
 }
 
 // end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task
@@ -132,7 +138,7 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 			select {
 			case <-l.done:
 			case <-late.C:
-				_ = s.team.bury(context.WithoutCancel(ctx), name, s.host, "its owner did not end",
+				s.bury(ctx, name, "its owner did not end",
 					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
 			}
 		}()

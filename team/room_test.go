@@ -38,6 +38,32 @@ func (d deafLog) Append(ctx context.Context, stream string, at muster.Pos, recs 
 	return d.Log.Append(ctx, stream, at, recs...)
 }
 
+// refusing is a store that calls a function before each write of a table's document; what it refuses is not written.
+type refusing struct {
+	muster.Store
+	table  string
+	refuse func(data []byte) error
+}
+
+type refusingTable struct {
+	muster.Table
+	refuse func(data []byte) error
+}
+
+func (r refusing) Table(name string) muster.Table {
+	if name != r.table {
+		return r.Store.Table(name)
+	}
+	return refusingTable{r.Store.Table(name), r.refuse}
+}
+
+func (r refusingTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	if err := r.refuse(data); err != nil {
+		return muster.None, err
+	}
+	return r.Table.Put(ctx, key, data, at)
+}
+
 func noRoom() error {
 	return muster.Errorf(muster.Unavailable, "the disk of .team is full (%w)", syscall.ENOSPC)
 }
@@ -130,6 +156,35 @@ func TestShutDownWhileTheDiskIsFull(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// That a member has shut down is written in the end, also where the first tries fail: no member of a run that is over seems to
+// live, and the lead is told once.
+func TestAnEndIsWrittenInTheEnd(t *testing.T) {
+	t.Parallel()
+	for what, broken := range map[string]error{"at the end of the run": nil, "when it is lost": errors.New("it is broken")} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				var tries atomic.Int32
+				code := map[bool]int{true: 0, false: 3}[broken == nil]
+				h.failing("alice", func() error { return broken }, func(c *team.Config) {
+					c.Store = refusing{c.Store, muster.TableMembers, func(data []byte) error {
+						var m muster.Member
+						if jsonInto(data, &m) == nil && m.Name == "alice" && m.Status == muster.Shutdown && tries.Add(1) <= 3 {
+							return muster.Errorf(muster.Unavailable, "not now")
+						}
+						return nil
+					}}
+				}).ends(code, time.Hour)
+				if got := h.member("alice"); got.Status != muster.Shutdown || tries.Load() != 4 {
+					t.Errorf("after %d tries: %+v", tries.Load(), got)
+				}
+				if broken != nil {
+					h.heard("lead", "Teammate alice is lost: it is broken", 1)
+				}
+			})
+		})
+	}
 }
 
 // A lead goes on, too, after what passes.

@@ -208,16 +208,17 @@ func (t *Team) dismiss(ctx context.Context) error {
 		} else if alive {
 			continue
 		}
-		if err := t.bury(ctx, m.Name, m.Host, "its process died", ""); err != nil {
+		if err := t.bury(ctx, m.Name, m.Host, "its process died", muster.Message{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bury ends a member that can do nothing any more: what it had claimed goes back on the board, then words are mailed to the
-// lead if there are any, then its record says so. One that is another process's by now is left alone.
-func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, why, words string) error {
+// bury ends a member that can do nothing any more: what it had claimed goes back on the board, then the lead is sent the news
+// if there is any, then the member's record says so. One that is another process's by now is left alone. It may be called again
+// after an error.
+func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, why string, news muster.Message) error {
 	m, err := t.rooms.Roster.Get(ctx, name)
 	lost := errors.Is(err, muster.ErrCorrupt) // nobody can say so in its record; the rest is done
 	if !lost && (err != nil || m.Host != host) {
@@ -226,8 +227,8 @@ func (t *Team) bury(ctx context.Context, name muster.Name, host muster.HostID, w
 	if err := t.takeBack(ctx, name, why); err != nil {
 		return err
 	}
-	if words != "" {
-		if _, err := t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: words}); err != nil {
+	if news.Content != "" {
+		if _, err := t.rooms.Post.Send(ctx, news); err != nil {
 			return err
 		}
 	}
