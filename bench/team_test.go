@@ -188,6 +188,7 @@ func (t *team) changes() float64 {
 	for i := range times {
 		need(crew.Update(t.tb.Context(), "t7", func(m *root.Member) {
 			m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
+			m.Doing = fmt.Sprint("change ", i) // two changes within a second are not none
 		}))(t.tb)
 		time.Sleep(500 * time.Millisecond)
 	}

@@ -267,7 +267,7 @@ func (t *Team) takeOrphans(ctx context.Context) error {
 		return err
 	}
 	for _, task := range tasks {
-		m, err := t.rooms.Roster.Get(ctx, task.Owner)
+		m, err := t.rooms.Roster.Find(ctx, task.Owner)
 		if err != nil || m.Status != muster.Shutdown || m.Since < task.ClaimedAt {
 			continue // nobody of the team, or nobody who can be read now
 		}

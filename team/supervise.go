@@ -181,7 +181,7 @@ func (s *supervisor) news(ctx context.Context, all bool) ([]muster.Member, error
 	}
 	s.seen = mark
 	for _, name := range left {
-		m, err := roster.Get(ctx, name)
+		m, err := roster.Find(ctx, name)
 		if err != nil {
 			continue // gone, or not to be read now: the next sweep looks again
 		}

@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,11 @@ type shown struct {
 }
 
 var shownFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
+
+// show is what config.json is to say of m.
+func show(m *muster.Member) shown {
+	return shown{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}
+}
 
 // document is config.json as it lies there.
 type document struct {
@@ -69,19 +73,6 @@ func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name
 	return r.index.others(ctx, slices.Values(listed[folded(name)]))
 }
 
-// readConfig reads config.json; where there is none, the document is empty with Rev None.
-func (r *Roster) readConfig(ctx context.Context) (document, muster.Doc, error) {
-	d, err := r.config.Get(ctx, configKey)
-	if errors.Is(err, muster.ErrNotFound) {
-		return document{}, muster.Doc{}, nil
-	}
-	if err != nil {
-		return document{}, d, err
-	}
-	f, err := parse(d.Data)
-	return f, d, err
-}
-
 func parse(data []byte) (f document, err error) {
 	var members []json.RawMessage
 	if err = json.Unmarshal(data, &f.rest); err == nil && f.rest["members"] != nil {
@@ -108,80 +99,17 @@ func parse(data []byte) (f document, err error) {
 // then the teammates by the time they joined. The lead is not one of them. Nothing is written when nothing changed.
 // Errors: Corrupt when the file that is there cannot be read; it is left alone, and that is said once.
 func (r *Roster) Project(ctx context.Context) error {
-	err := r.project(ctx)
-	if errors.Is(err, muster.ErrCorrupt) {
-		_, _ = r.listed.all(ctx) // says so
-	}
+	_, err := r.project(ctx)
 	return err
 }
 
-func (r *Roster) project(ctx context.Context) error {
-	for {
-		// The file before the members: what is newer than they are changes the file's revision.
-		f, there, err := r.readConfig(ctx)
-		if err != nil {
-			return err
-		}
-		all, err := r.List(ctx)
-		if err != nil {
-			return err
-		}
-		data, err := project(r.team, f, all)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(there.Data, data) {
-			return nil
-		}
-		if _, err = r.config.Put(ctx, configKey, data, there.Rev); !errors.Is(err, muster.ErrStale) {
-			return err
-		}
+// project is Project, and returns the size of the file in bytes.
+func (r *Roster) project(ctx context.Context) (size int, err error) {
+	size, err = r.page.project(ctx)
+	if errors.Is(err, muster.ErrCorrupt) {
+		_, _ = r.listed.all(ctx) // says so
 	}
-}
-
-// project is config.json for the members.
-func project(team muster.Name, f document, all []muster.Member) ([]byte, error) {
-	members := []json.RawMessage{}
-	ours := map[muster.Name]json.RawMessage{}
-	for _, m := range all {
-		ours[m.Name] = nil
-	}
-	for _, e := range f.members {
-		if _, is := ours[e.name]; is {
-			ours[e.name] = e.raw
-		} else {
-			members = append(members, e.raw)
-		}
-	}
-	for _, m := range all {
-		if m.Name == muster.Lead {
-			continue
-		}
-		raw, err := muster.Line(shown{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt})
-		if err != nil {
-			return nil, err
-		}
-		if raw, err = withRest(raw, ours[m.Name], shownFields); err != nil {
-			return nil, err
-		}
-		members = append(members, raw)
-	}
-	head, err := muster.Line(struct {
-		Team    muster.Name       `json:"team_name"`
-		Members []json.RawMessage `json:"members"`
-	}{team, members})
-	if err != nil {
-		return nil, err
-	}
-	rest, err := muster.Line(f.rest)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := withRest(head, rest, []string{"team_name", "members"})
-	if err != nil {
-		return nil, err
-	}
-	return muster.Encode(json.RawMessage(whole))
+	return size, err
 }
 
 // withRest is the object, with the fields that old has beside the known ones, in the order of their names.
@@ -201,25 +129,24 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
 }
 
-// rarely is how many times as long as a projection took nothing is projected: it costs as much as there are members,
-// however few of them have changed.
+// rarely is how many times as long as a projection took nothing is projected, however fast the disk is not.
 const rarely = 20
 
+// calm is how many bytes of config.json are written in a second, on average: however few members have changed, all of it is.
+const calm = 1 << 20
+
 // Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most once a
-// second, and with thousands of members for no more than a small part of the time.
+// second, and with thousands of members, whose file is large, at most a megabyte a second.
 func (r *Roster) Projector(ctx context.Context) {
 	changed := r.members.Watch(ctx)
-	write := func(ctx context.Context) (done bool) {
-		return r.Project(ctx) == nil
-	}
 	for ctx.Err() == nil {
 		began := time.Now()
-		done := write(ctx)
+		size, err := r.project(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(time.Second, rarely*time.Since(began))):
+		case <-time.After(max(time.Second, rarely*time.Since(began), time.Duration(size)*time.Second/calm)):
 		}
-		if !done {
+		if err != nil {
 			continue // what could not be written is tried again without a change
 		}
 		select {
@@ -229,5 +156,5 @@ func (r *Roster) Projector(ctx context.Context) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	write(last)
+	_, _ = r.project(last)
 }

@@ -231,6 +231,36 @@ func TestTheProjectorWritesAtMostOnceASecond(t *testing.T) {
 	})
 }
 
+// All of the file is written however little has changed: one of two megabytes every two seconds.
+func TestALargeFileIsWrittenLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var count writes
+		s := counting{mem.New(), &count}
+		r := process(s)
+		write(t, s.Store, `{"other":"`+strings.Repeat("x", 2*calm)+`"}`)
+		add(t, r, muster.Member{Name: "alice", Role: "coder"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var g sync.WaitGroup
+		g.Go(func() { r.Projector(ctx) })
+		for i := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			_, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Doing = fmt.Sprint(i) })
+			must(t, err)
+		}
+		cancel()
+		g.Wait()
+		at := count.all()
+		for i, last := range at[:len(at)-1] { // the very last one waits for nothing
+			if d := at[i+1].Sub(last); i+2 < len(at) && d < 2*time.Second {
+				t.Fatalf("two writes within %s", d)
+			}
+		}
+		if len(at) < 5 || !strings.Contains(config(t, s), `"doing": "99"`) {
+			t.Fatalf("%d writes in 10 s, and the last change may not be shown", len(at))
+		}
+	})
+}
+
 // slow is a store in which something happens right after the members were listed.
 type slow struct {
 	muster.Store

@@ -30,8 +30,19 @@ type index struct {
 
 // all are the members in the order in which they joined. The list is never written to again.
 func (x *index) all(ctx context.Context) ([]muster.Member, error) {
+	var list []muster.Member
+	err := x.visit(ctx, func(all []muster.Member) {
+		x.lent = true
+		list = all[:len(all):len(all)]
+	})
+	return list, err
+}
+
+// visit gives f the members in the order in which they joined. They are not copied for it: f is brief, keeps none of the
+// list, and asks nothing of the index.
+func (x *index) visit(ctx context.Context, f func([]muster.Member)) error {
 	if err := x.refresh(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -42,8 +53,8 @@ func (x *index) all(ctx context.Context) ([]muster.Member, error) {
 		}
 		slices.SortFunc(x.ordered, joined)
 	}
-	x.lent = true
-	return x.ordered[:len(x.ordered):len(x.ordered)], nil
+	f(x.ordered)
+	return nil
 }
 
 // teammates is how many members other than the lead have not shut down.

@@ -29,14 +29,16 @@ type Roster struct {
 	teller  *damage.Teller
 	index   *index
 	listed  *listed
+	page    *page
 }
 
 // New is the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	members, hosts, config := s.Table(muster.TableMembers), s.Table(muster.TableHosts), s.Table(muster.TableTeam)
 	t := damage.New(s.Log(), s.Inbox(), j)
+	x := &index{table: members, teller: t, damage: damage.Watch{Name: muster.TableMembers, Table: members}}
 	return &Roster{team: team, members: members, hosts: hosts, config: config, kept: s.Table(damage.Table), leases: s.Leases(), journal: j, teller: t,
-		index:  &index{table: members, teller: t, damage: damage.Watch{Name: muster.TableMembers, Table: members}},
+		index: x, page: newPage(team, config, x),
 		listed: &listed{table: config, teller: t, damage: damage.Watch{Name: muster.TableTeam, Table: config}}}
 }
 
@@ -116,9 +118,15 @@ func again(old, m muster.Member) muster.Member {
 	return add
 }
 
-// Get returns one member, the lead too. Errors: NotFound, with names like it.
-func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, error) {
+// Find returns one member, the lead too, at the same cost however many there are. Errors: NotFound.
+func (r *Roster) Find(ctx context.Context, name muster.Name) (muster.Member, error) {
 	m, _, err := r.read(ctx, name)
+	return m, err
+}
+
+// Get is Find for names that a person or a model wrote. Errors: NotFound, with names like it.
+func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, error) {
+	m, err := r.Find(ctx, name)
 	if !errors.Is(err, muster.ErrNotFound) {
 		return m, err
 	}

@@ -68,8 +68,8 @@ func (r Rooms) outlook(ctx context.Context) (o Outlook, members []muster.Member,
 	if members, err = r.Roster.List(ctx); err != nil {
 		return o, nil, err
 	}
-	for _, m := range members {
-		if m.Status == muster.Working && m.Name != muster.Lead {
+	for i := range members {
+		if m := &members[i]; m.Status == muster.Working && m.Name != muster.Lead {
 			o.Talking = append(o.Talking, m.Name)
 		}
 	}
@@ -139,18 +139,22 @@ func stuck(o Outlook, members []muster.Member, pending []muster.Request) string 
 			return ""
 		}
 	}
-	alive := map[muster.Name]muster.Member{}
-	gone := map[muster.Name]bool{}
-	for _, m := range members {
-		if m.Status == muster.Shutdown {
-			gone[m.Name] = true
-		} else if m.Name != muster.Lead {
-			alive[m.Name] = m
-		}
-	}
 	busy := map[muster.Name]bool{} // who has a task in hand takes no other
 	for _, t := range o.Open {
 		busy[t.Owner] = true
+	}
+	alive := map[muster.Name]muster.Member{} // of those; there may be thousands of others
+	gone := map[muster.Name]bool{}
+	for i := range members {
+		m := &members[i]
+		if !busy[m.Name] {
+			continue
+		}
+		if m.Status == muster.Shutdown {
+			gone[m.Name] = true
+		} else if m.Name != muster.Lead {
+			alive[m.Name] = *m
+		}
 	}
 	var why []string
 	for _, u := range o.Unread {

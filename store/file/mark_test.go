@@ -1,8 +1,12 @@
 package file_test
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"muster"
@@ -49,5 +53,32 @@ func TestByteOrderMark(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != text {
 		t.Errorf("%q %v", data, err)
+	}
+}
+
+// A large document is looked at byte by byte once only: another content of it is looked at again.
+func TestLargeDocument(t *testing.T) {
+	root := t.TempDir()
+	s, err := file.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	team := s.Table(muster.TableTeam)
+	text := []byte(`{"a":"` + strings.Repeat("long ", 50_000) + `"}`)
+	if _, err := team.Put(t.Context(), "config", text, muster.None); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, ".team", "config.json")
+	for i, content := range [][]byte{text, text[:len(text)-1], text, append(slices.Clone(text), '\xff'), text} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			doc, err := team.Get(t.Context(), "config")
+			if whole := len(content) == len(text); whole != (err == nil) || !whole && !errors.Is(err, muster.ErrCorrupt) || !bytes.Equal(doc.Data, content) {
+				t.Errorf("content %d: %v, %d bytes", i, err, len(doc.Data))
+			}
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -38,7 +39,11 @@ type table struct {
 	file  func(key string) string
 	key   func(file string) (string, bool)
 	cache cache
+	whole sync.Map // key to Rev: of large documents, the content that was last seen to be JSON
 }
+
+// large is from where on it pays to know of a content that it is JSON: to look costs several times what reading does.
+const large = 64 << 10
 
 // reserved are the directories in .team that are no tables.
 var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive", "cache"}
@@ -154,11 +159,20 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if errors.Is(err, muster.ErrStale) {
 		err = t.stale(key)
 	}
+	rev := revOf(data)
+	t.known(key, rev, len(data))
 	t.changed(key)
 	if err != nil {
 		return muster.None, err
 	}
-	return revOf(data), nil
+	return rev, nil
+}
+
+// known notes that a content is JSON.
+func (t *table) known(key string, rev muster.Rev, size int) {
+	if size >= large {
+		t.whole.Store(key, rev)
+	}
 }
 
 // Delete removes the document if it is still at rev at.
@@ -225,7 +239,7 @@ func (s *Store) Freeze(ctx context.Context, name string) (unlock func(), err err
 
 // compare fails with Stale when the document is not at rev at, and with Corrupt when what is there cannot be replaced.
 func (t *table) compare(key string, at muster.Rev) error {
-	now := t.load(key)
+	now := t.fetch(key)
 	switch {
 	case now.err != nil:
 		return now.err
@@ -258,14 +272,26 @@ type found struct {
 	err    error // nothing of this table can be read
 }
 
-// load reads a document.
+// load reads a document and looks whether it is whole.
 func (t *table) load(key string) found {
+	now := t.fetch(key)
+	if whole, ok := t.whole.Load(key); now.data == nil || ok && whole == now.rev {
+		return now
+	}
+	if now.bad = t.broken(key, now.data); now.bad == nil {
+		t.known(key, now.rev, len(now.data))
+	}
+	return now
+}
+
+// fetch reads a document as it lies there. Only of one that is closed to us it says that it is corrupt.
+func (t *table) fetch(key string) found {
 	path := t.path(key)
 	data, fi, err := t.s.files.ReadFile(path)
 	switch {
 	case err == nil:
 		text := muster.Unmarked(data)
-		return found{file: stampOf(fi), data: text, rev: revOf(data), bad: t.broken(key, text)}
+		return found{file: stampOf(fi), data: text, rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
 		return found{}
 	}

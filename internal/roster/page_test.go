@@ -1,0 +1,173 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/store/mem"
+)
+
+// fine is must in a test of rapid, which looks for less of what failed.
+func fine(t *rapid.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plain is config.json made of nothing but the file and the members.
+func plain(t *rapid.T, f document, all []muster.Member) string {
+	t.Helper()
+	members := []json.RawMessage{}
+	ours := map[muster.Name]json.RawMessage{}
+	for _, m := range all {
+		ours[m.Name] = nil
+	}
+	for _, e := range f.members {
+		if _, is := ours[e.name]; is {
+			ours[e.name] = e.raw
+		} else {
+			members = append(members, e.raw)
+		}
+	}
+	for _, m := range all {
+		if m.Name == muster.Lead {
+			continue
+		}
+		raw, err := muster.Line(show(&m))
+		fine(t, err)
+		raw, err = withRest(raw, ours[m.Name], shownFields)
+		fine(t, err)
+		members = append(members, raw)
+	}
+	head, err := muster.Line(struct {
+		Team    muster.Name       `json:"team_name"`
+		Members []json.RawMessage `json:"members"`
+	}{"api-v2", members})
+	fine(t, err)
+	rest, err := muster.Line(f.rest)
+	fine(t, err)
+	whole, err := withRest(head, rest, []string{"team_name", "members"})
+	fine(t, err)
+	data, err := muster.Encode(json.RawMessage(whole))
+	fine(t, err)
+	return string(data)
+}
+
+// Whatever changed, in the members or in the file, and whoever changed it: what a process writes that keeps its rows is what
+// one writes that makes all of it anew.
+func TestThePageFollows(t *testing.T) {
+	names := []string{"a", "b", "c", "lead", "zed"}
+	rapid.Check(t, func(rt *rapid.T) {
+		s := mem.New()
+		r, other := process(s), process(s.Handle())
+		file := other.config
+		read := func() (f document, rev muster.Rev) {
+			d, err := file.Get(t.Context(), configKey)
+			if errors.Is(err, muster.ErrNotFound) {
+				return f, muster.None
+			}
+			fine(rt, err)
+			f, err = parse(d.Data)
+			fine(rt, err)
+			return f, d.Rev
+		}
+		name := rapid.SampledFrom(names)
+		entry := rapid.OneOf(rapid.SampledFrom([]string{`"odd"`, `7`, `null`, `{ }`, `{"name":3}`, `{"name":"zed" ,"tools":[ {"x<":[]},{} ,1.50]}`}),
+			rapid.Custom(func(rt *rapid.T) string {
+				return fmt.Sprintf(`{"pane":"%%%d", "name":%q,"status":"idle","a":{"b" : [1e2]}}`, rapid.IntRange(1, 2).Draw(rt, "pane"), name.Draw(rt, "name"))
+			}))
+		rt.Repeat(map[string]func(*rapid.T){
+			"member": func(rt *rapid.T) {
+				m := muster.Member{Name: muster.Name(name.Draw(rt, "name")), Role: "coder", Doing: rapid.SampledFrom([]string{"", `<"é">`}).Draw(rt, "doing"),
+					Status:   rapid.SampledFrom([]muster.MemberStatus{muster.Working, muster.Idle}).Draw(rt, "status"),
+					JoinedAt: float64(rapid.IntRange(1, 3).Draw(rt, "joined"))}
+				_, rev, _ := other.read(t.Context(), m.Name)
+				fine(rt, other.put(t.Context(), m, rev))
+			},
+			"gone": func(rt *rapid.T) {
+				n := muster.Name(name.Draw(rt, "name"))
+				_, rev, _ := other.read(t.Context(), n)
+				fine(rt, other.members.Delete(t.Context(), string(n), rev))
+			},
+			"file": func(rt *rapid.T) {
+				text := `{"z":1,"team_name":"x"`
+				if list := rapid.SliceOfN(entry, 0, 4).Draw(rt, "entries"); len(list) > 0 {
+					text += `,"members":[` + list[0]
+					for _, e := range list[1:] {
+						text += "," + e
+					}
+					text += "]"
+				}
+				_, rev := read()
+				_, err := file.Put(t.Context(), configKey, []byte(text+rapid.SampledFrom([]string{"}", `,"\"members\": []":{"team_name":[]}}`}).Draw(rt, "end")), rev)
+				fine(rt, err)
+			},
+			"no file": func(rt *rapid.T) {
+				_, rev := read()
+				fine(rt, file.Delete(t.Context(), configKey, rev))
+			},
+			"other process": func(rt *rapid.T) { fine(rt, other.Project(t.Context())) },
+			"": func(rt *rapid.T) {
+				f, _ := read()
+				all, err := process(s.Handle()).List(t.Context())
+				fine(rt, err)
+				fine(rt, r.Project(t.Context()))
+				if d := cmp.Diff(plain(rt, f, all), config(t, s)); d != "" {
+					rt.Fatal(d)
+				}
+			},
+		})
+	})
+}
+
+// reading is a store that counts how often config.json is read.
+type reading struct {
+	muster.Store
+	times *int
+}
+
+type readingTable struct {
+	muster.Table
+	times *int
+}
+
+func (s reading) Table(name string) muster.Table {
+	if name != muster.TableTeam {
+		return s.Store.Table(name)
+	}
+	return readingTable{s.Store.Table(name), s.times}
+}
+
+func (s readingTable) Get(ctx context.Context, key string) (muster.Doc, error) {
+	*s.times++
+	return s.Table.Get(ctx, key)
+}
+
+// With thousands of members the file is large: what this process wrote itself it does not read to write the next.
+func TestWhatWasWrittenIsNotReadAgain(t *testing.T) {
+	s, times := mem.New(), 0
+	r := process(reading{s, &times})
+	add(t, r, muster.Member{Name: "alice", Role: "coder"})
+	must(t, r.Project(t.Context()))
+	for i, status := range []muster.MemberStatus{muster.Idle, muster.Working} {
+		set(t, r, "alice", status, "")
+		must(t, r.Project(t.Context()))
+		if times != 1 {
+			t.Fatalf("change %d: read %d times", i+1, times)
+		}
+	}
+	write(t, s, `{"members":[{"name":"zed"}]}`)
+	set(t, r, "alice", muster.Idle, "")
+	must(t, r.Project(t.Context()))
+	if times != 2 {
+		t.Fatalf("another program wrote it, and it was read %d times", times)
+	}
+}
