@@ -36,7 +36,7 @@ type Table interface {
 	// Get returns the document. Errors: ErrNotFound, ErrCorrupt.
 	Get(ctx context.Context, key string) (Doc, error)
 	// Put writes the document if it is still at rev at; None: if it does not exist.
-	// On nil it is durable. Errors: ErrStale.
+	// On nil it is durable. It keeps nothing of data. Errors: ErrStale.
 	Put(ctx context.Context, key string, data []byte, at Rev) (Rev, error)
 	// Delete removes it if it is still at rev at. Errors: ErrStale.
 	Delete(ctx context.Context, key string, at Rev) error

@@ -39,6 +39,13 @@ var tableTests = []test{
 			t.Fatal("a document that exists has the rev None")
 		}
 	}},
+	{"what was put is not the caller's slice", func(t *testing.T, open func() muster.Store) {
+		a := open().Table(muster.TableMembers)
+		data := doc(1)
+		put(t, a, "alice", data, muster.None)
+		copy(data, "overwritten")
+		equal(t, "data", string(get(t, a, "alice").Data), string(doc(1)))
+	}},
 	{"a missing document is not found", func(t *testing.T, open func() muster.Store) {
 		_, err := open().Table(muster.TableMembers).Get(t.Context(), "nobody")
 		wants(t, err, muster.ErrNotFound)
