@@ -23,8 +23,11 @@ type living struct {
 	done   chan struct{}
 }
 
-// grace is how long a cancelled member has for its last writes.
-const grace = 10 * time.Second
+// grace is how long a cancelled member has for its last writes; its burial, which may have to follow them, has a part of it.
+const (
+	grace  = 10 * time.Second
+	burial = 4 * time.Second
+)
 
 // adopt takes a member that no living process hosts and starts it here.
 func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
@@ -117,10 +120,10 @@ func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
 
 // bury ends a member that lived here, and tries again for a while. words are for the lead.
 func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), burial)
 	defer cancel()
 	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead, Content: words}
-	for pause := grace / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
+	for pause := burial / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
 		if err := s.team.bury(ctx, name, s.host, why, news); err == nil || !passing(err) || !wait(ctx, pause) {
 			return
 		}
