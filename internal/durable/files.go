@@ -146,7 +146,7 @@ func failed(path string, err error) error {
 			WithHint("move it away")
 	case errors.Is(err, syscall.ENOSPC):
 		return muster.Errorf(muster.Unavailable, "the disk of %s is full (%w)", dir, why).
-			WithHint("free some space, then go on with: muster resume")
+			WithHint("free some space; a team that has stopped goes on with: muster resume")
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 		return muster.Errorf(muster.Unavailable, "too many files are open to open %s (%w)", path, why).
 			WithHint("raise the limit (ulimit -n) or run fewer teammates")
