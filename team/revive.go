@@ -44,31 +44,36 @@ func noRoom(err error) bool {
 // lives is a member's life here. Where it fails for a cause that may pass, it begins again as after a crash: the member goes on
 // with its conversation and its task. m is then the new one.
 func (s *supervisor) lives(ctx context.Context, m **teammate.Member) (end teammate.End, err error) {
-	name, full := (*m).Record.Name, false
-	for try := 1; ; try++ {
+	name := (*m).Record.Name
+	for tries, pause, full := 0, time.Second, false; ; {
 		began := time.Now()
 		if end, err = (*m).Live(ctx); time.Since(began) >= revived {
-			try, full = 1, false
+			tries, pause, full = 0, time.Second, false
 		}
-		for ; ; try++ {
-			waits := noRoom(err)
-			if err == nil || ctx.Err() != nil || !passing(err) || try > maxRevivals && !waits {
+		for again := false; !again; {
+			if err == nil || ctx.Err() != nil || !passing(err) {
 				return end, err
+			}
+			waits := noRoom(err)
+			if !waits {
+				if tries++; tries > maxRevivals {
+					return end, err
+				}
 			}
 			if !waits || !full { // a full disk is said once
 				s.team.emit(ctx, muster.Event{Kind: journal.RunNote, Member: name, Fields: map[string]any{"text": passes(name, err)}})
 			}
-			full = waits
-			if pause := time.Second << min(try-1, 10); !wait(ctx, min(pause, roomAgain)) {
+			full = full || waits
+			if !wait(ctx, pause) {
 				if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
 					return end, err // its life has ended: what it has goes back
 				}
 				return end, context.Cause(ctx)
 			}
-			var again *teammate.Member
-			if again, err = s.again(ctx, name); err == nil {
-				*m = again
-				break
+			pause = min(2*pause, roomAgain)
+			var next *teammate.Member
+			if next, err = s.again(ctx, name); err == nil {
+				*m, again = next, true
 			}
 		}
 	}
