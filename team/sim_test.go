@@ -332,12 +332,20 @@ func (s *sim) process(n int) (over bool) {
 		return true
 	}
 	t.Launch(func(context.Context) (proc.Launcher, error) { return &shell{}, nil })
-	limit := time.AfterFunc(simLong, func() {
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for waits := true; waits; waits = s.tidyUp() { // for somebody outside it may wait for ever
+			select {
+			case <-ended:
+				return
+			case <-time.After(simLong):
+			}
+		}
 		s.broken("process %d goes on after %v", n, simLong)
 		shaky.die()
 		end(errKilled)
-	})
-	defer limit.Stop()
+	}()
 	if !s.calm.Load() && r.IntN(3) > 0 {
 		kill := time.AfterFunc(time.Duration(r.Int64N(int64(4*time.Minute))), func() {
 			if r.IntN(4) == 0 {

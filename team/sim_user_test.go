@@ -154,8 +154,8 @@ func (s *sim) edit(ctx context.Context, table, key string, f func(doc args) bool
 	}
 }
 
-// tidyUp ends what people and programs outside have begun, so that the team can end.
-func (s *sim) tidyUp() {
+// tidyUp ends what people and programs outside have begun, so that the team can end, and reports whether there was something.
+func (s *sim) tidyUp() (some bool) {
 	ctx := s.Context()
 	tasks, err := s.o.board.List(ctx)
 	if err != nil {
@@ -165,6 +165,8 @@ func (s *sim) tidyUp() {
 		if t.Owner == "outsider" && t.Open() {
 			_, err := s.o.board.Revoke(ctx, t.ID, muster.User, "over")
 			s.say("outsider gives %d back: %v", t.ID, err)
+			some = true
 		}
 	}
+	return some
 }
