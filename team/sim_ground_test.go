@@ -170,6 +170,9 @@ func (g meadowLanes) Archive(_ context.Context, name muster.Name) (string, error
 	return "refs/muster/archive/" + string(name), os.RemoveAll(l.Path)
 }
 
+// Ignored is nothing: a meadow has no .gitignore.
+func (g meadowLanes) Ignored(context.Context, muster.Name) ([]string, error) { return nil, nil }
+
 func (g meadowLanes) Finish(ctx context.Context, t muster.Task) (string, error) {
 	ref, err := g.Archive(ctx, t.Worktree)
 	if errors.Is(err, muster.ErrNotFound) {

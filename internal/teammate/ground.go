@@ -16,6 +16,7 @@ type Lanes interface {
 	Stand(ctx context.Context, name muster.Name) (dir string, err error)
 	Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error)
 	Changed(ctx context.Context, name muster.Name) (bool, error)
+	Ignored(ctx context.Context, name muster.Name) ([]string, error)
 	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error
 	Release(ctx context.Context, name muster.Name) error
 	Archive(ctx context.Context, name muster.Name) (ref string, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"muster"
 	"muster/internal/board"
@@ -152,6 +153,9 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 	if n := m.jobs.Running(); n > 0 {
 		return llm.Sorry("%d of your background jobs still run: wait for them or stop them (check_background, stop_background) before you complete.", n), nil
 	}
+	if text := m.onlyIgnored(ctx, t); text != "" {
+		return llm.Sorry("%s", text), nil
+	}
 	defer m.doing(ctx, fmt.Sprintf("lands %d %s", t.ID, t.Subject))()
 	v, err := m.Lander.Land(ctx, t.ID, t.Fence, summary, m.name())
 	if err != nil {
@@ -167,6 +171,31 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 	}
 	m.setHand(&v.Task)
 	return llm.Sorry("%s", returned(t, v)), nil
+}
+
+// maxNamed is how many ignored files are named.
+const maxNamed = 5
+
+// onlyIgnored says, once for a claim, that the lane has nothing but what git ignores: its owner may think that it lands.
+func (m *Member) onlyIgnored(ctx context.Context, t muster.Task) string {
+	if t.Worktree == "" || m.ignored == claimMark(t) {
+		return ""
+	}
+	changed, err := m.Lanes.Changed(ctx, t.Worktree)
+	if err != nil || changed {
+		return "" // what is wrong with the lane its landing tells
+	}
+	files, err := m.Lanes.Ignored(ctx, t.Worktree)
+	if err != nil || len(files) == 0 {
+		return ""
+	}
+	m.ignored = claimMark(t)
+	named := strings.Join(files[:min(len(files), maxNamed)], ", ")
+	if n := len(files) - maxNamed; n > 0 {
+		named += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("Nothing of task #%d would land: your lane has no change but what git ignores (%s), and that goes with the lane. "+
+		"git add -f what belongs into the repository; or complete the task again if nothing does.", t.ID, named)
 }
 
 // endLanding goes on with a landing of the task in hand that an error has cut off, perhaps after the target had moved: while

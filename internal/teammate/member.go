@@ -102,6 +102,8 @@ type Member struct {
 	turns   int // of its life, for people
 	// landed is the claim whose landing was gone on with at rest; of the member's own goroutine alone.
 	landed muster.MessageID
+	// ignored is the claim of which it was told that its lane has ignored files only; of the member's own goroutine alone.
+	ignored muster.MessageID
 	// answered are the plans whose answer submit_plan has returned.
 	answered map[muster.RequestID]bool
 	// unsaid are calls that the end of this process cut off and that records answer when the member goes on.
