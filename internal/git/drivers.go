@@ -41,9 +41,10 @@ var always = []setting{
 // driver would take "ours" silently.)
 const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B"
 
-// harmless are the commands that neither convert file contents, nor merge, nor show differences.
+// harmless are the commands that neither convert file contents, nor merge, nor show differences. write-tree is none of them: it
+// cleans files once more whose times do not tell whether they are as they were staged.
 var harmless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref", "for-each-ref",
-	"show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "write-tree", "mktree", "pack-objects",
+	"show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree", "pack-objects",
 	"merge-file", "check-ref-format", "check-ignore"}
 
 func runsDrivers(args []string) bool {
