@@ -1,12 +1,14 @@
 package team_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"muster"
+	"muster/internal/proc"
 	"muster/journal"
 	"muster/team"
 )
@@ -127,4 +129,74 @@ speakers:
 `, func(c *team.Config) { c.Check = `head -c 300000 /dev/urandom; exit 1` }).ends(0, time.Hour)
 		h.heard("lead", "The check fails on the base already", 1)
 	})
+}
+
+// unready is a launcher that starts nothing while fails says why.
+type unready struct {
+	shell
+	fails func() error
+}
+
+func (u *unready) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	if err := u.fails(); err != nil {
+		return nil, err
+	}
+	return u.shell.Start(ctx, s)
+}
+
+// A check on the base that fails for a cause that may pass is tried again as a member is; while the disk is full, however
+// long that takes, and that is said once.
+func TestTheBaseCheckGoesOnAfterWhatPasses(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	for name, c := range map[string]struct {
+		fails func(time.Duration) error // so long after the start
+		ends  bool
+		says  int // how often it is said
+	}{
+		"a full disk": {func(after time.Duration) error {
+			if after < 3*time.Minute {
+				return noRoom()
+			}
+			return nil
+		}, true, 1},
+		"a few times": {func(time.Duration) error {
+			if tries++; tries <= 3 {
+				return errors.New("a process was killed")
+			}
+			return nil
+		}, true, 3},
+		"always": {func(time.Duration) error { return errors.New("a process was killed") }, false, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				began := time.Now()
+				tm := h.open(h.scripted(`
+speakers:
+  lead:
+    - wait: 4m
+      do: [{read_file: {path: README}}]
+    - say: Done.
+`), func(o *team.Config) { o.Check = "true" })
+				tm.Launch(func(context.Context) (proc.Launcher, error) {
+					return &unready{fails: func() error { return c.fails(time.Since(began)) }}, nil
+				})
+				r := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) })
+				if c.ends {
+					r.ends(0, time.Hour)
+				} else if err := r.fails(); !errors.Is(err, muster.ErrUnavailable) {
+					t.Errorf("%v", err)
+				}
+				said := func(e muster.Event) bool {
+					return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "the check on the base goes on")
+				}
+				if n := h.count(said); n != c.says {
+					t.Errorf("it was said %d times\n%s", n, h.tail())
+				}
+				if n := h.count(func(e muster.Event) bool { return e.Kind == journal.CheckBase && e.Text("result") == "ok" }); n == 1 != c.ends {
+					t.Errorf("%d answers\n%s", n, h.tail())
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"muster"
 	"muster/internal/landing"
@@ -26,8 +27,11 @@ func (t *Team) checkBase(ctx context.Context) error {
 		return err
 	}
 	t.emit(ctx, muster.Event{Kind: journal.CheckStarted, Fields: map[string]any{"command": run.Check}})
-	v, err := t.rooms.Lander.CheckBase(ctx)
-	if err != nil {
+	var v landing.BaseVerdict
+	if err := t.patiently(ctx, func() (err error) {
+		v, err = t.rooms.Lander.CheckBase(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	result := baseGreen
@@ -44,6 +48,30 @@ func (t *Team) checkBase(ctx context.Context) error {
 	_, err = t.rooms.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead, Content: fmt.Sprintf(
 		"The check fails on the base already, before any work: %s\nUntil a landing turns it green, landings whose check is red are accepted and marked \"still red\"; after that a red check is refused. Its last lines:\n%s", run.Check, mailbox.Short(v.Output))})
 	return err
+}
+
+// patiently does again what the check on the base failed to do for a cause that may pass, as often as a member goes on, and
+// where the disk is full until there is room: that is no reason to stop a team.
+func (t *Team) patiently(ctx context.Context, do func() error) error {
+	for tries, pause, full := 0, time.Second, false; ; pause = min(2*pause, roomAgain) {
+		err := do()
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		waits, when := noRoom(err), "after an error"
+		if waits {
+			when = "when there is room"
+		} else if tries++; tries > maxRevivals {
+			return err
+		}
+		if !waits || !full { // a full disk is said once
+			t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": "the check on the base goes on " + when + ": " + mailbox.Short(err.Error())}})
+		}
+		full = full || waits
+		if !wait(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // runner runs checks through the launcher, so that nothing of them outlives a stop.

@@ -2,6 +2,8 @@ package team
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"muster"
@@ -27,6 +29,9 @@ type ground interface {
 	Landable(ctx context.Context, target string) error
 	// Tip is the target's commit.
 	Tip(ctx context.Context, target string) (commit string, err error)
+	// Lost are those of the commits that are neither on the target, which may be gone, nor in HEAD; heads of them are the ones
+	// from which all of them can be reached.
+	Lost(ctx context.Context, target string, commits []string) (lost, heads []string, err error)
 	// Dirty reports changes in the user's checkout that are not committed.
 	Dirty(ctx context.Context) (bool, error)
 	// Lay opens the lanes, and returns how a lander is made that runs checks through a launcher; nil: it runs none.
@@ -44,7 +49,26 @@ func (r repository) Prepare(ctx context.Context, target string, chosen, fresh bo
 	if err != nil {
 		return "", err
 	}
+	if aside := r.aside(ctx, target, chosen); aside != "" {
+		note = strings.TrimSuffix(aside+"; "+note, "; ")
+	}
 	return note, r.Exclude(ctx, home.Excluded)
+}
+
+// aside tells a user who stands in a linked worktree, at another commit, that a run begins at the main one's HEAD; "" too where it
+// begins at a branch of their choice, or where git cannot tell: it is only a note.
+func (r repository) aside(ctx context.Context, target string, chosen bool) string {
+	dir := r.Linked()
+	if dir == "" {
+		return ""
+	}
+	here, err1 := r.ResolveIn(ctx, dir, "HEAD")
+	head, err2 := r.Head(ctx)
+	base, err3 := r.Ref(ctx, target)
+	if errors.Join(err1, err2, err3) != nil || here == head || chosen && base != head {
+		return ""
+	}
+	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
 }
 
 func (r repository) Forget(ctx context.Context, tasks []muster.Task) error {
@@ -72,6 +96,42 @@ func (r repository) Landable(ctx context.Context, target string) error {
 
 func (r repository) Tip(ctx context.Context, target string) (string, error) {
 	return r.Resolve(ctx, target)
+}
+
+func (r repository) Lost(ctx context.Context, target string, commits []string) (lost, heads []string, err error) {
+	in := strings.Join(commits, "\n") + "\n"
+	at, err := r.Ref(ctx, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if at != "" {
+		in += "^" + at + "\n"
+	}
+	if head, err := r.Head(ctx); err == nil { // what the user has taken is not lost
+		in += "^" + head + "\n"
+	}
+	// One git for all of them: what it lists can be reached from the commits only.
+	out, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Stdin: in, Args: []string{"rev-list", "--parents", "--stdin"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	listed, parent := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(out) {
+		ids := strings.Fields(line)
+		listed[ids[0]] = true
+		for _, p := range ids[1:] {
+			parent[p] = true
+		}
+	}
+	for _, c := range commits {
+		if listed[c] {
+			lost = append(lost, c)
+			if !parent[c] {
+				heads = append(heads, c)
+			}
+		}
+	}
+	return lost, heads, nil
 }
 
 func (r repository) Dirty(ctx context.Context) (bool, error) { return r.Status(ctx, r.Root()) }

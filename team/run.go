@@ -23,7 +23,7 @@ type Summary struct {
 	Run muster.Run
 	// Code: 0 all done, 1 an error, 3 stopped with work left.
 	Code int
-	// Text is the lead's last words, or why the run stopped.
+	// Text is the lead's last words, or why the run stopped; where Off is not empty its first line says that, and what to do.
 	Text string
 	// Verified is false when no check is set.
 	Verified bool
@@ -33,6 +33,8 @@ type Summary struct {
 	Tasks []muster.Task
 	// Unread says, by id, why the record of a task of this run cannot be read: whether it is open is not known.
 	Unread map[muster.TaskID]string
+	// Off are the tasks that landed in this run and are no longer on its target: somebody has moved or removed it.
+	Off []muster.TaskID
 }
 
 // Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
@@ -120,7 +122,7 @@ func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
 	if err := t.adopt(ctx, run); err != nil {
 		return Summary{Code: 1}, err
 	}
-	if err := t.ground.Landable(ctx, t.target()); err != nil {
+	if err := t.landable(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.live(ctx, func(ctx context.Context, host muster.HostID) error {
@@ -331,6 +333,7 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	if o, err := t.rooms.Look(ctx); err == nil && sum.Red && sum.Code == 0 && o.Ever {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}
+	t.account(ctx, &sum)
 	t.emit(ctx, muster.Event{Kind: journal.RunEnded, Member: muster.Lead, Fields: map[string]any{"text": sum.Text, "code": sum.Code}})
 	return sum, nil
 }

@@ -53,6 +53,17 @@ func (g *meadow) Tip(context.Context, string) (string, error) {
 	return g.tip(), nil
 }
 
+func (g *meadow) Lost(_ context.Context, _ string, commits []string) (lost, heads []string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range commits {
+		if !slices.ContainsFunc(g.landed, func(l landedWork) bool { return l.commit == c }) {
+			lost, heads = append(lost, c), append(heads, c)
+		}
+	}
+	return lost, heads, nil
+}
+
 func (g *meadow) tip() string { return fmt.Sprintf("%040x", len(g.landed)) }
 
 func (g *meadow) Lay(r teammate.Rooms, _ worktree.Options, _ landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {

@@ -7,6 +7,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -58,20 +59,38 @@ func Main() int {
 	return a.Run(ctx)
 }
 
-// interruptible ends ctx with muster.CauseUser at the first Ctrl-C (or TERM). The second one kills.
+// interruptible ends ctx with muster.CauseUser at the first Ctrl-C (or TERM, or HUP). The second one kills, but for HUP: a
+// terminal that closes sends it from several sides.
 func interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
+	signals, hangups := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
 	go func() {
 		select {
 		case <-signals:
-			signal.Stop(signals)
-			cancel(muster.CauseUser)
+		case <-hangups:
 		case <-ctx.Done():
+			return
 		}
+		signal.Stop(signals)
+		cancel(muster.CauseUser)
 	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
+	return ctx, func() { signal.Stop(signals); signal.Stop(hangups); cancel(nil) }
+}
+
+// unattended keeps the program alive, from here to its end, when nobody reads any more what it prints: a team works on without
+// an audience, while a short command dies quietly. SIGPIPE is caught, not ignored: what a process starts would inherit that.
+func unattended() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// unread is the error of a write, nil when all it says is that nobody reads.
+func unread(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 // Run runs the command and returns its exit code.

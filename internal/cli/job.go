@@ -224,6 +224,7 @@ func goOn(run muster.Run, flags map[string]string, s *config.Settings) error {
 
 // perform does the job, tells what happens, and prints how it ended.
 func (a *App) perform(ctx context.Context, j Job) error {
+	unattended()
 	p, err := a.openAt(ctx, j.Dir)
 	if err != nil {
 		return err
@@ -378,11 +379,11 @@ func (a *App) conclude(ctx context.Context, p *place, j Job, sum team.Summary) e
 			}
 		}
 		pt, width := a.screen(a.Stdout)
-		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Unread: sum.Unread, Tally: count, Now: a.Now(), Gone: j.gone}
+		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Unread: sum.Unread, Off: sum.Off, Tally: count, Now: a.Now(), Gone: j.gone}
 		if j.elsewhere {
 			end.Where = "-C " + quoted(j.Dir) + " "
 		}
-		if err := view.Summarise(end).Write(a.Stdout, pt, width); err != nil {
+		if err := unread(view.Summarise(end).Write(a.Stdout, pt, width)); err != nil {
 			return err
 		}
 	}

@@ -62,6 +62,7 @@ func (a *App) join(ctx context.Context, w *team.Workers, flags map[string]string
 	if err != nil {
 		return err
 	}
+	unattended()
 	var why team.Ending
 	done := make(chan struct{})
 	go func() {
@@ -77,7 +78,7 @@ func (a *App) join(ctx context.Context, w *team.Workers, flags map[string]string
 		return err
 	}
 	_, err = fmt.Fprintf(a.Stdout, "%s left: %s\n", view.Count(len(w.Names), "worker"), why)
-	return err
+	return unread(err)
 }
 
 func words(names []muster.Name) (all []string) {

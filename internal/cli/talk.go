@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/talk"
 	"muster/internal/terminal"
 	"muster/internal/view"
@@ -49,6 +50,7 @@ type conversation struct {
 	face     talk.Face
 	shown    *shown
 	from     muster.Pos // where the events begin that concern it
+	bare     bool       // what goes on here is a run that stopped with no task open
 	talk     *team.Conversation
 	stop     context.CancelCauseFunc
 	job      Job
@@ -68,6 +70,14 @@ func (c *conversation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	run, err := p.run(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := c.app.terminalIn(); err == nil { // a pipe's words begin a run of their own there, as muster run's do
+		c.bare = !stopped && run.StartedAt > 0 && run.EndedAt == 0
+		stopped = stopped || c.bare
+	}
 	if c.from, err = p.journal.Tail(ctx, 0); err != nil {
 		return err
 	}
@@ -76,7 +86,7 @@ func (c *conversation) run(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, c.stop = context.WithCancelCause(ctx)
+	ctx, c.stop = context.WithCancelCause(git.With(ctx, p.repo)) // as the user stands in it
 	defer c.stop(nil)
 	if err := c.open(ctx); err != nil {
 		return err
@@ -87,7 +97,7 @@ func (c *conversation) run(ctx context.Context) error {
 	s := &talk.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, Typed: c.typed(),
 		OneByOne: c.terminal == nil, Stopped: stopped, Remote: elsewhere, Begun: elsewhere, Now: c.app.Now}
 	if elsewhere {
-		remote := talk.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { alive, err := p.leadLives(ctx); return alive || err != nil })
+		remote := talk.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { return !p.over(ctx) })
 		defer remote.Detach()
 		s.Lead, s.Over, s.OneByOne = remote, remote.Over(), false
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, and it goes on when you leave")
@@ -96,7 +106,7 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = local{c}
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			c.face.Print(talk.Welcome(leftLines(open, stopped)))
+			c.face.Print(talk.Welcome(leftLines(run, open, stopped)))
 		}
 	}
 	how, err := s.Run(ctx)
@@ -137,8 +147,12 @@ func (c *conversation) open(ctx context.Context) error {
 
 // begin starts the run, or goes on with the one that stopped. The channel is closed when it is over.
 func (c *conversation) begin(ctx context.Context, stopped bool, words string) <-chan struct{} {
+	unattended()
 	over := make(chan struct{})
 	j, err := c.prepare(ctx, stopped, words)
+	if err == nil && j.Resume && words != "" {
+		_, err = c.place.thePost(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: words})
+	}
 	if err != nil {
 		c.err = err
 		close(over)
@@ -163,7 +177,7 @@ func (c *conversation) begin(ctx context.Context, stopped bool, words string) <-
 // prepare is the job that the first words make.
 func (c *conversation) prepare(ctx context.Context, stopped bool, words string) (Job, error) {
 	a, p := c.app, c.place
-	j := Job{Dir: string(p.home), Store: p.store, Goal: words, Resume: stopped && words == "", How: team.Start{Add: stopped}}
+	j := Job{Dir: string(p.home), Store: p.store, Goal: words, Resume: stopped && (words == "" || c.bare), How: team.Start{Add: stopped}}
 	var err error
 	if j.Settings, err = a.settings(j.Dir, c.flags); err != nil {
 		return j, err
@@ -206,8 +220,7 @@ func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcom
 	case how == talk.Nobody:
 		return nil
 	case s.Remote && how == talk.Over:
-		explain(a.Stderr, "the team has ended", "see: muster status   go on: muster")
-		return nil
+		return c.gone(late)
 	case s.Remote:
 		explain(a.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
 		return nil
@@ -223,11 +236,33 @@ func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcom
 	if err != nil {
 		return err
 	}
-	explain(a.Stderr, "the state is kept; "+view.Count(len(open), "task")+" "+map[bool]string{true: "is", false: "are"}[len(open) == 1]+" open", "go on: muster")
+	explain(a.Stderr, "the state is kept; "+areOpen(open), "go on: muster")
 	if how == talk.Interrupted || err != nil {
 		return status(exitInterrupted)
 	}
 	return status(exitLeft)
+}
+
+// gone says what has become of a team in another process when that process is gone.
+func (c *conversation) gone(ctx context.Context) error {
+	run, err := c.place.run(ctx)
+	if err != nil {
+		return err
+	}
+	if run.EndedAt != 0 {
+		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
+		return nil
+	}
+	open, _, err := c.place.left(ctx)
+	if err != nil {
+		return err
+	}
+	explain(c.app.Stderr, "the team's process has died or was stopped; "+areOpen(open), "go on: muster   or: muster resume")
+	return status(exitLeft)
+}
+
+func areOpen(tasks []muster.Task) string {
+	return view.Count(len(tasks), "task") + map[bool]string{true: " is open", false: " are open"}[len(tasks) == 1]
 }
 
 // landed reports whether the run had any task.
@@ -258,6 +293,16 @@ func (p *place) leadLives(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// over reports whether the lead of another process is gone, and the process has said all that it had to say: how a run ended
+// is written after its lead has shut down, while the lease is still held.
+func (p *place) over(ctx context.Context) bool {
+	if alive, err := p.leadLives(ctx); alive || err != nil {
+		return false
+	}
+	held, err := p.store.Leases().Held(ctx, team.LeadLease)
+	return !held && err == nil
 }
 
 // left are the open tasks, and whether they are those of a run that stopped.

@@ -142,10 +142,13 @@ func (p *place) pending(ctx context.Context) (ids []string) {
 	return ids
 }
 
-// leftLines are a stopped team's open tasks.
-func leftLines(open []muster.Task, stopped bool) (lines []string) {
+// leftLines are a stopped team's open tasks; its goal where there are none.
+func leftLines(run muster.Run, open []muster.Task, stopped bool) (lines []string) {
 	if !stopped {
 		return nil
+	}
+	if len(open) == 0 {
+		return []string{"      goal: " + view.Cut(view.OneLine(run.Goal), 60) + "   no task is open"}
 	}
 	for _, t := range open {
 		lines = append(lines, fmt.Sprintf("%4d  %-40s %s", t.ID, view.Cut(view.OneLine(t.Subject), 40), strings.ReplaceAll(string(t.Status), "_", " ")))

@@ -17,6 +17,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -35,6 +36,7 @@ const minMajor, minMinor = 2, 39
 // Repo is a repository with a working tree and at least one commit. Its methods are safe for concurrent use.
 type Repo struct {
 	root   string   // the main worktree's top level
+	linked string   // the linked worktree that it was opened from; "" for the main one
 	common string   // the git directory that all worktrees share
 	base   []string // the environment of every call
 	name   string   // the identity that the runtime commits as
@@ -44,6 +46,9 @@ type Repo struct {
 
 // Root is the top level of the main worktree: absolute, symbolic links resolved.
 func (r *Repo) Root() string { return r.root }
+
+// Linked is the top level of the linked worktree that the repository was opened from, "" when it was not.
+func (r *Repo) Linked() string { return r.linked }
 
 // CommonDir is the git directory that all worktrees share, absolute.
 func (r *Repo) CommonDir() string { return r.common }
@@ -76,10 +81,28 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		if !errors.Is(err, muster.ErrNotFound) {
 			return nil, err
 		}
-		return nil, muster.Errorf(muster.Invalid, "this repository has no commit yet, so there is nothing to build lanes on").
-			WithHint(`git commit --allow-empty -m "start"`)
+		return nil, r.noCommit(ctx)
 	}
 	return r, r.readIdentity(ctx)
+}
+
+// noCommit is the error for a HEAD that is no commit. Where other branches have some, one more root would only part the history.
+func (r *Repo) noCommit(ctx context.Context) error {
+	all, err := r.Refs(ctx, "refs/heads", "refs/remotes")
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return muster.Errorf(muster.Invalid, "this repository has no commit yet, so there is nothing to build lanes on").
+			WithHint(`git commit --allow-empty -m "start"`)
+	}
+	at := ""
+	if r.linked != "" {
+		at = "-C " + r.root + " "
+	}
+	branch, _ := r.CurrentBranch(ctx)
+	return muster.Errorf(muster.Invalid, "there is no commit at HEAD (%s), so there is nothing to build lanes on; other branches have commits",
+		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).WithHint("git %sswitch BRANCH", at)
 }
 
 // With is a ctx in which Open gives r for its own root: a command that has just found its repository asks git only once.
@@ -147,6 +170,9 @@ func (r *Repo) find(ctx context.Context, dir string) error {
 	if !bare && inside && gitDir == r.common && len(line) == 5 {
 		r.root = line[4]
 	} else if !bare {
+		if inside && len(line) == 5 {
+			r.linked = line[4]
+		}
 		r.root, err = r.mainRoot(ctx, dir)
 	}
 	if err != nil {

@@ -45,6 +45,10 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	gittest.Git(t, dir, "init", "-q", "--bare", "bare")
 	gittest.Git(t, dir, "init", "-q", "empty")
 	gittest.Git(t, dir, "init", "-q", "broken")
+	gittest.Git(t, dir, "init", "-q", "-b", "main", "unborn")
+	gittest.Git(t, dir+"/unborn", "commit", "-q", "--allow-empty", "-m", "start")
+	gittest.Git(t, dir+"/unborn", "worktree", "add", "-q", "-b", "feature", "../linked")
+	gittest.Git(t, dir+"/unborn", "switch", "-q", "--orphan", "new")
 	if err := os.WriteFile(dir+"/broken/.git/config", []byte("[core"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +61,8 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	}{
 		{"bare", "is a bare repository", "git clone", muster.ErrInvalid},
 		{"empty", "no commit yet", `git commit --allow-empty -m "start"`, muster.ErrInvalid},
+		{"unborn", "no commit at HEAD (new)", "git switch BRANCH", muster.ErrInvalid},
+		{"linked", "no commit at HEAD (new)", "unborn switch BRANCH", muster.ErrInvalid},
 		{"plain", "is not in a git repository", "git init", muster.ErrNotFound},
 		{"broken", "git cannot read the repository", "", muster.ErrUnavailable},
 		{"missing", "there is no directory", "", muster.ErrNotFound},

@@ -20,7 +20,7 @@ type BaseVerdict struct {
 	Unset     bool   // no check is set
 	How       string // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
 	Output    string // the last lines
-	Log       string // the path of the whole output
+	Log       string // the path of the check's log
 	Seconds   float64
 	Commit    string // what was checked
 }

@@ -1,14 +1,10 @@
 package landing
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"muster"
@@ -21,15 +17,9 @@ type result struct {
 	how     string // "exit 1", "no end within 10m0s"
 	command string
 	seconds float64
-	log     string   // the path of the whole output
+	log     string   // the path of what it printed
 	tail    []string // its last lines
 }
-
-// maxTail is how many lines of a log the owner reads, and maxLine how long each.
-const (
-	maxTail = 100
-	maxLine = 500
-)
 
 var errTimeout = errors.New("the check took too long")
 
@@ -45,12 +35,9 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res result, er
 		return res, err
 	}
 	defer func() {
-		res.log = log.Name()
-		if cerr := log.Close(); err == nil && cerr != nil {
-			err = muster.Errorf(muster.Unavailable, "the check's log cannot be written: %w", cerr)
-		}
-		if err == nil {
-			res.tail, err = tailOf(res.log)
+		res.log, res.tail = log.file.Name(), log.lines()
+		if cerr := log.close(); err == nil {
+			err = cerr
 		}
 	}()
 	if l.o.Check.Setup != "" {
@@ -93,55 +80,6 @@ func (l *Lander) one(ctx context.Context, c *checkout, command string, log io.Wr
 	}
 	fmt.Fprintf(log, "[%s after %.1f s]\n", res.how, res.seconds)
 	return res, nil
-}
-
-// newLog makes the next file of that name: NAME-1.log, NAME-2.log, ...
-func (l *Lander) newLog(name string) (*os.File, error) {
-	dir := filepath.Join(l.o.Outputs, "landing")
-	err := os.MkdirAll(dir, 0o700)
-	for k := 1; err == nil; k++ {
-		var f *os.File
-		f, err = os.OpenFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err == nil {
-			return f, nil
-		}
-		if errors.Is(err, os.ErrExist) {
-			err = nil
-		}
-	}
-	return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be made: %w", err)
-}
-
-// tailOf is the last lines of a file.
-func tailOf(path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be read: %w", err)
-	}
-	defer f.Close()
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be read: %w", err)
-	}
-	const most = 256 << 10
-	at := max(0, end-most)
-	data := make([]byte, end-at)
-	if _, err := f.ReadAt(data, at); err != nil && err != io.EOF {
-		return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be read: %w", err)
-	}
-	if at > 0 {
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			data = data[i+1:]
-		}
-	}
-	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(data), "?"), "\n"), "\n")
-	lines = lines[max(0, len(lines)-maxTail):]
-	for i, s := range lines {
-		if len(s) > maxLine {
-			lines[i] = strings.ToValidUTF8(s[:maxLine], "") + " ..."
-		}
-	}
-	return lines, nil
 }
 
 // prove checks what would land and says what its receipt is; "" when it may not land.

@@ -81,7 +81,22 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 			return err
 		}
 	}
-	_, err = l.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules")
+	if _, err = l.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
+		if full := probe(filepath.Join(meta, "room")); full != nil {
+			return fmt.Errorf("%w (%w)", err, full)
+		}
+	}
+	return err
+}
+
+// probe writes a small file, removes it, and says why it could not: git does not say why it cannot write a file, and that
+// there is no room is waited out.
+func probe(path string) error {
+	err := os.WriteFile(path, make([]byte, 64<<10), 0o600)
+	_ = os.Remove(path)
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
 	return err
 }
 

@@ -3,7 +3,7 @@
 //
 // Read the files in this order: lander.go (what there is), land.go (one landing from its call to its verdict), fence.go
 // (the refs that make it one landing), message.go (the commit, and how a landing is recognised after a crash),
-// taken.go (a target that somebody looks at), check.go and checkout.go (the project's check on the merged tree), base.go (a target that was red before), verdict.go (what the
+// taken.go (a target that somebody looks at), check.go, log.go and checkout.go (the project's check on the merged tree), base.go (a target that was red before), verdict.go (what the
 // owner reads), target.go (the target branch at the start).
 //
 // The user's checkout is never touched: merging happens on trees, checking in a directory outside the repository, and
@@ -40,7 +40,7 @@ const defaultTimeout = 10 * time.Minute
 type Options struct {
 	Target  string // refs/heads/...
 	Check   Check
-	Outputs string // the whole logs of checks go to its directory landing
+	Outputs string // the logs of checks go to its directory landing
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// BaseState and SetBaseState keep what is known of the target's check ("", "ok", "red") where all processes of the team
@@ -103,7 +103,7 @@ type Verdict struct {
 	Conflict []string    // it came back: these files conflict, merged in the lane
 	Red      bool        // it came back: the check failed on the merged tree
 	Text     string      // for the owner's model: what happened, what to do, the log's last lines
-	Log      string      // the path of the whole log
+	Log      string      // the path of the check's log
 	Seconds  float64     // how long the check took
 	Task     muster.Task // as it is now
 }

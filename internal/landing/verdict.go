@@ -45,7 +45,7 @@ func redText(branch string, res result, merged bool) string {
 	if merged {
 		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail there.\n", branch)
 	}
-	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. The whole log: %s\n", res.log)
+	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.log)
 	fmt.Fprintf(&b, "Its last lines:\n%s", lastLines(res.tail, maxTail))
 	return b.String()
 }

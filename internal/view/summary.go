@@ -20,16 +20,19 @@ type Ending struct {
 	Tasks []muster.Task
 	// Unread are the tasks whose records cannot be read, and why.
 	Unread map[muster.TaskID]string
-	Tally  *Tally
-	Now    time.Time
-	Where  string // what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
-	Gone   bool   // the repository is not kept
+	// Off are the tasks that landed and are no longer on the target.
+	Off   []muster.TaskID
+	Tally *Tally
+	Now   time.Time
+	Where string // what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
+	Gone  bool   // the repository is not kept
 }
 
 // Summary is the tasks of a run, sorted by how they ended.
 type Summary struct {
 	Ending
 	landed, same, left []muster.Task
+	off                []muster.Task // landed, and no longer on the target
 	foreign            []muster.Task // another program completed them: what their lanes hold has not landed
 }
 
@@ -47,6 +50,8 @@ func Summarise(e Ending) Summary {
 			s.foreign = append(s.foreign, t)
 		case t.Landed == nil:
 			s.same = append(s.same, t)
+		case slices.Contains(e.Off, t.ID):
+			s.off = append(s.off, t)
 		default:
 			s.landed = append(s.landed, t)
 		}
@@ -55,7 +60,7 @@ func Summarise(e Ending) Summary {
 }
 
 func (s Summary) all() int {
-	return len(s.landed) + len(s.same) + len(s.foreign) + len(s.left) + len(s.Unread)
+	return len(s.landed) + len(s.off) + len(s.same) + len(s.foreign) + len(s.left) + len(s.Unread)
 }
 
 // Write prints the end of a run.
@@ -73,7 +78,14 @@ func (s Summary) Write(w io.Writer, p Paint, width int) error {
 	for _, id := range slices.Sorted(maps.Keys(s.Unread)) {
 		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unread[id]), 160))
 	}
-	if len(s.landed)+len(s.same)+len(s.foreign) > 0 {
+	off, why := s.reasons()
+	if why, _, _ = strings.Cut(why, "\n"); s.Code == 0 || s.Red || off != "" || len(s.left)+len(s.Unread) > 0 {
+		why = "" // there is none, or the headline says it
+	}
+	if off+why != "" {
+		fmt.Fprintln(w, OneLine(off+why))
+	}
+	if len(s.landed)+len(s.off)+len(s.same)+len(s.foreign) > 0 {
 		fmt.Fprintln(w)
 		if err := s.table(w, p, width); err != nil {
 			return err
@@ -89,6 +101,9 @@ func (s Summary) headline() string {
 		h = Count(s.all(), "task") + " done without a change"
 	} else if n := len(s.same); n > 0 {
 		h += fmt.Sprintf(", %d done without a change", n)
+	}
+	if n := len(s.off); n > 0 {
+		h += fmt.Sprintf(", %d landed and no longer on it", n)
 	}
 	if n := len(s.foreign); n > 0 {
 		h += fmt.Sprintf(", %d completed by another program and not landed", n)
@@ -116,11 +131,21 @@ func (s Summary) headline() string {
 	}
 	if n := len(s.left) + len(s.Unread); n > 0 {
 		h += fmt.Sprintf("; %d %s left", n, map[bool]string{true: "is", false: "are"}[n == 1])
-		if s.Text != "" && s.Code != 0 {
-			h += ": " + Cut(OneLine(s.Text), 160)
+		if _, why := s.reasons(); why != "" && s.Code != 0 {
+			h += ": " + Cut(OneLine(why), 160)
 		}
 	}
 	return h
+}
+
+// reasons are why the run ended as it did: off is the text's first line, when it says what is no longer on the target; it has
+// what to type and is never cut.
+func (s Summary) reasons() (off, why string) {
+	if len(s.off) > 0 {
+		off, why, _ = strings.Cut(s.Text, "\n")
+		return off, why
+	}
+	return "", s.Text
 }
 
 func (s Summary) took() time.Duration {

@@ -91,6 +91,27 @@ func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
 	same(t, first, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`)
 }
 
+// Work that was taken off the target is not counted as landed there, and what is done about it is told whole.
+func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
+	why := "Task 1 landed and is no longer on muster/demo, which somebody has moved or removed; to have it back: " + strings.Repeat("git ", 30) + "merge"
+	e := Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: why + "\nThe lead's last words.", Off: []muster.TaskID{1}, Tasks: []muster.Task{
+		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}}
+	for _, e.Red = range []bool{false, true} {
+		got := strings.Split(summaryOf(t, e), "\n")
+		if !strings.HasPrefix(got[0], "1 of 2 tasks landed on muster/demo, 1 landed and no longer on it in 14.2 s, ") || got[1] != why || got[2] != "" {
+			t.Errorf("%q", got)
+		}
+	}
+	e.Tasks = append(e.Tasks, muster.Task{ID: 3, Subject: "docs", Status: muster.Pending})
+	if got := summaryOf(t, e); !strings.Contains(got, "; 1 is left: The lead's last words.\n") || !strings.Contains(got, "\n"+why+"\n") {
+		t.Error(got)
+	}
+	e = Ending{Code: 3, Text: "the budget is spent", Tasks: e.Tasks[1:2]}
+	if got := summaryOf(t, e); !strings.Contains(got, "\nthe budget is spent\n\n") {
+		t.Error(got)
+	}
+}
+
 func TestWorkLeftOverSaysWhy(t *testing.T) {
 	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention", Tasks: []muster.Task{
 		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),

@@ -1,0 +1,19 @@
+package landing
+
+import (
+	"io"
+	"os"
+)
+
+// WriteLog writes the chunks to a log of its own limits, as a check does, and returns its last lines.
+func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
+	l := &checkLog{file: f, most: head, last: tail}
+	for _, c := range chunks {
+		if _, err := io.Writer(l).Write(c); err != nil {
+			return nil, err
+		}
+	}
+	return l.lines(), l.close()
+}
+
+var Probe = probe

@@ -1,0 +1,122 @@
+package landing_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"muster"
+	"muster/internal/landing"
+)
+
+// A check that prints without end takes a bounded part of the disk, and what it says last is read.
+func TestTheLogOfACheckIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `echo first; yes 'a line of a test that loops' | head -c 30000000; echo; seq 1 150; exit 1`, map[string]string{"a.txt": "a\n"})
+	v, err := w.land.CheckBase(w.ctx())
+	if err != nil || v.Green {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	lines := strings.Split(v.Output, "\n")
+	if n := len(lines); n != 100 || lines[0] != "52" || lines[n-2] != "150" || !strings.HasPrefix(lines[n-1], "[exit 1 after") {
+		t.Errorf("the last lines are %q", lines)
+	}
+	log, err := os.ReadFile(v.Log)
+	if err != nil || len(log) > 17<<20 {
+		t.Fatalf("the log has %d bytes, %v", len(log), err)
+	}
+	said := regexp.MustCompile(`\n\[\.\.\. \d+ bytes are left out here`)
+	if !bytes.HasPrefix(log, []byte("$ echo first")) || !said.Match(log) || !bytes.HasSuffix(log, []byte(strings.Join(lines[1:], "\n")+"\n")) {
+		t.Errorf("the log begins with %.100q and ends with %q", log, log[len(log)-100:])
+	}
+}
+
+// The log is what was printed, or its beginning and its end with the number of bytes between them.
+func TestALogKeepsHeadAndTail(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	left := regexp.MustCompile(`\n\[\.\.\. (\d+) bytes are left out here: of (\d+) this log has the first (\d+) and the last (\d+) \.\.\.\]\n`)
+	rapid.Check(t, func(r *rapid.T) {
+		head, tail := rapid.IntRange(0, 60).Draw(r, "head"), rapid.IntRange(1, 60).Draw(r, "tail")
+		chunks := rapid.SliceOf(rapid.SliceOf(rapid.SampledFrom([]byte("abc\n")))).Draw(r, "chunks")
+		f, err := os.Create(filepath.Join(dir, "log"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		lines, err := landing.WriteLog(f, head, tail, chunks...)
+		got, rerr := os.ReadFile(f.Name())
+		if err != nil || rerr != nil {
+			r.Fatal(err, rerr)
+		}
+		all := slices.Concat(chunks...)
+		if !strings.HasSuffix(strings.TrimRight("\n"+string(all), "\n"), strings.TrimRight(strings.Join(lines, "\n"), "\n")) {
+			r.Errorf("lines %q of %q", lines, all)
+		}
+		at := left.FindSubmatchIndex(got)
+		if at == nil {
+			if !bytes.Equal(got, all) {
+				r.Errorf("%q for %q", got, all)
+			}
+			return
+		}
+		var n, size, first, last int
+		fmt.Sscan(string(bytes.Join(left.FindSubmatch(got)[1:], []byte(" "))), &n, &size, &first, &last)
+		if size != len(all) || first != head || last > tail || n != size-first-last || n <= 0 ||
+			!bytes.Equal(got[:at[0]], all[:first]) || !bytes.Equal(got[at[1]:], all[size-last:]) {
+			r.Errorf("%q for %q", got, all)
+		}
+	})
+}
+
+// A log for which there is no room is an error that can be told as that, and takes no room any more.
+func TestALogForWhichThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := landing.WriteLog(f, 10, 10, []byte("one\ntwo\n"))
+	if !errors.Is(err, muster.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) || !slices.Equal(lines, []string{"one", "two"}) {
+		t.Errorf("%q, %v", lines, err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestAProbeFindsAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := landing.Probe(filepath.Join(dir, "room")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	path := filepath.Join(dir, "full")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := landing.Probe(path); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
