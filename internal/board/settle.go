@@ -343,7 +343,10 @@ func (b *Board) settleTask(ctx context.Context, t muster.Task) (_ muster.Task, o
 	if settled == nil {
 		return t, owed, err
 	}
-	now, e := b.change(ctx, t.ID, func(t *muster.Task) error {
+	// What is done is noted, also when ctx has just ended: nobody else may come by before the next start.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	now, e := b.change(late, t.ID, func(t *muster.Task) error {
 		left := slices.DeleteFunc(slices.Clone(t.Effects), func(e muster.Effect) bool { return slices.Contains(settled, e) })
 		if len(left) == len(t.Effects) {
 			return errSame

@@ -46,3 +46,22 @@ func TestAFailedEffectEndsNothing(t *testing.T) {
 		}
 	})
 }
+
+// An effect that was done is noted, also when its process is told to stop just then.
+func TestADoneEffectIsNotedAfterTheCancel(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b := w.board()
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		b.OnEffect(muster.EffectArchive, func(context.Context, muster.Task) error { cancel(); return nil })
+		b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { return nil })
+		w.add(b, "x")
+		c := w.take(b, 1, "alice")
+		_, err := b.SetLane(w.ctx, 1, c.Fence, "lane", "base")
+		must(w, 0, err)
+		_, _ = b.Complete(ctx, 1, c.Fence, Outcome{})
+		if left := w.get(b, 1).Effects; ctx.Err() == nil || len(left) != 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}

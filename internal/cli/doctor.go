@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/home"
@@ -49,6 +50,7 @@ type doctor struct {
 	findings []finding
 	mend     bool
 	broken   bool
+	first    map[muster.Name]string // what to do of a lane before anything can repair it
 }
 
 func (d *doctor) say(what, health, text, fix string) {
@@ -197,9 +199,9 @@ func (d *doctor) team(ctx context.Context) {
 		d.err("team", err)
 		return
 	}
+	d.lanes(ctx, p, len(hosts) > 0)
 	d.graph(ctx, p, len(hosts) > 0)
 	d.orphans(ctx, p, len(hosts) > 0)
-	d.lanes(ctx, p, len(hosts) > 0)
 	d.aside(p.home)
 	d.leftovers(p.home)
 	for _, h := range hosts {

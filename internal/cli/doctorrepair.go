@@ -146,7 +146,7 @@ func (d *doctor) mendBoard(ctx context.Context, p *place) {
 		d.err("repair", err)
 		return
 	} else if err != nil {
-		d.say("repair", "note", err.Error(), "")
+		d.say("repair", "note", err.Error(), hintOf(err))
 	}
 	if damaged && readable(meta, as[metaFile]) == nil {
 		d.say("repair", "mended", ".tasks/meta.json written anew from the tasks and the events; what it was is in .team/"+damage.Table, "")
@@ -185,7 +185,7 @@ func (d *doctor) mendLanes(ctx context.Context, p *place, hosts []roster.Process
 	}
 	if len(hosts) > 0 {
 		for _, t := range before {
-			if !t.Busy {
+			if !t.Busy && t.Fix == "" {
 				d.lives("lane "+string(t.Lane), t.Text, hosts)
 			}
 		}

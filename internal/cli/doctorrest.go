@@ -21,6 +21,14 @@ import (
 
 const repairIt = "muster doctor --repair"
 
+// thenRepair is what only the user can do, and then the repair.
+func thenRepair(fix string) string {
+	if strings.Contains(fix, repairIt) {
+		return fix
+	}
+	return fix + ", then: " + repairIt
+}
+
 // lanes compares the index with git.
 func (d *doctor) lanes(ctx context.Context, p *place, living bool) {
 	lanes, err := p.theLanes(ctx)
@@ -39,7 +47,13 @@ func (d *doctor) lanes(ctx context.Context, p *place, living bool) {
 			continue
 		}
 		bad++
-		if t.Lane == "" {
+		if t.Fix != "" {
+			if d.first == nil {
+				d.first = map[muster.Name]string{}
+			}
+			d.first[t.Lane] = t.Fix
+			d.say("lanes", "broken", fmt.Sprintf("%s: %s", t.Lane, t.Text), thenRepair(t.Fix))
+		} else if t.Lane == "" {
 			d.say("lanes", "broken", t.Text+"; the lanes themselves are git's and whole", repairIt+"  (finds them again from git)")
 		} else {
 			d.say("lanes", "broken", fmt.Sprintf("%s: %s", t.Lane, t.Text), repairIt)
@@ -54,6 +68,7 @@ func (d *doctor) lanes(ctx context.Context, p *place, living bool) {
 type tangle struct {
 	id   muster.TaskID
 	text string
+	lane muster.Name // that the rest is about; "": none
 }
 
 // tangles compares each task with the graph, and finds effects that are still to settle.
@@ -71,10 +86,10 @@ func tangles(ctx context.Context, p *place) (all []tangle, err error) {
 			return nil, err
 		}
 		if !sameIDs(stored.BlockedBy, t.BlockedBy) {
-			all = append(all, tangle{t.ID, fmt.Sprintf("blockedBy says %v, by dependsOn it is %v", ids(stored.BlockedBy), ids(t.BlockedBy))})
+			all = append(all, tangle{t.ID, fmt.Sprintf("blockedBy says %v, by dependsOn it is %v", ids(stored.BlockedBy), ids(t.BlockedBy)), ""})
 		}
 		if len(stored.Effects) > 0 {
-			all = append(all, tangle{t.ID, fmt.Sprintf("what follows its completion was not done: %v", stored.Effects)})
+			all = append(all, tangle{t.ID, fmt.Sprintf("what follows its completion was not done: %v", stored.Effects), stored.Worktree})
 		}
 	}
 	return all, nil
@@ -98,7 +113,11 @@ func (d *doctor) graph(ctx context.Context, p *place, living bool) {
 		d.err("board", err)
 	}
 	for _, t := range all {
-		d.say("board", "broken", fmt.Sprintf("task %d: %s", t.id, t.text), repairIt)
+		fix := repairIt
+		if first := d.first[t.lane]; first != "" {
+			fix = thenRepair(first)
+		}
+		d.say("board", "broken", fmt.Sprintf("task %d: %s", t.id, t.text), fix)
 	}
 }
 

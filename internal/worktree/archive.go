@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ const archiveRefs = "refs/muster/archive/"
 
 // Archive keeps all that the lane holds, untracked files too (ignored ones not), as a commit under
 // refs/muster/archive/NAME-N, then removes the lane. The ref is "" when there was nothing beyond the base.
-// Whatever is unclear is an error, and everything stays.
+// Whatever is unclear is an error, and everything stays. Several may do it at once, in several processes: one archive,
+// one removal; who comes after it has ended gets NotFound.
 func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err error) {
 	lane, err := l.Get(ctx, name)
 	if err != nil {
@@ -43,6 +45,9 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 		err = l.markRemoval(ctx, &lane, ref)
 	}
 	fault.Point("lane.removing")
+	if err != nil && l.removed(ctx, name) {
+		return "", absent(name) // somebody else was faster: that is why it failed
+	}
 	if err == nil {
 		err = l.finishRemoval(ctx, lane, ref)
 	}
@@ -123,21 +128,12 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 
 // finishRemoval does what the row's mark promises: what it removes is archived. Two may do it at once.
 func (l *Lanes) finishRemoval(ctx context.Context, lane muster.Lane, ref string) error {
-	err := l.repo.RemoveWorktree(ctx, lane.Path)
-	if err != nil && ctx.Err() == nil && !gone(lane.Path) && gone(filepath.Join(lane.Path, ".git")) {
-		err = l.repo.ClearWorktree(ctx, lane.Path) // a removal that was killed in the middle
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
+	if err := l.dismantle(ctx, lane, ref); err != nil {
+		if l.removed(ctx, lane.Name) {
+			return nil // somebody else has finished it
 		}
-		return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w", lane.Name, err)
-	}
-	fault.Point("lane.removed")
-	if err := l.removeBranch(ctx, lane, ref); err != nil {
 		return err
 	}
-	fault.Point("lane.branchless")
 	late, cancel := grace(ctx)
 	defer cancel()
 	was, err := l.drop(late, lane.Name)
@@ -151,6 +147,33 @@ func (l *Lanes) finishRemoval(ctx context.Context, lane muster.Lane, ref string)
 		}
 	}
 	return l.tell(ctx, journal.LaneRemoved, "worktree.remove.after", lane, "", nil)
+}
+
+// removed reports that the lane has no row any more.
+func (l *Lanes) removed(ctx context.Context, name muster.Name) bool {
+	_, err := l.Get(ctx, name)
+	return errors.Is(err, muster.ErrNotFound)
+}
+
+// dismantle removes the lane's worktree and its branch.
+func (l *Lanes) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
+	err := l.repo.RemoveWorktree(ctx, lane.Path)
+	if err != nil && ctx.Err() == nil && !gone(lane.Path) && gone(filepath.Join(lane.Path, ".git")) {
+		err = l.repo.ClearWorktree(ctx, lane.Path) // a removal that was killed in the middle
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		held := muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w", lane.Name, err)
+		return held.WithHint("%s", l.unlockIt(ctx, lane))
+	}
+	fault.Point("lane.removed")
+	if err := l.removeBranch(ctx, lane, ref); err != nil {
+		return err
+	}
+	fault.Point("lane.branchless")
+	return nil
 }
 
 // removeBranch deletes the lane's branch. What it holds beyond the archive is archived first: it moved in the last
@@ -179,13 +202,21 @@ func (l *Lanes) removeBranch(ctx context.Context, lane muster.Lane, ref string) 
 	}
 }
 
-// preserve makes the commit and its ref.
+// preserve makes the commit and its ref. Where somebody else is removing the lane by now, it is their ref: files that
+// vanish under the snapshot are an error of it, or missing in it.
 func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
 	commit, fresh, err := l.snapshot(ctx, lane)
+	if ctx.Err() != nil {
+		return "", cmp.Or(err, context.Cause(ctx))
+	}
+	now, gerr := l.Get(ctx, lane.Name)
+	if gerr != nil {
+		return "", gerr
+	}
+	if r := (removal{}); field(now, fieldRemoving, &r) {
+		return r.Ref, nil
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", err
-		}
 		return "", muster.Errorf(muster.Invalid, "cannot verify what the lane %s holds, so it is kept: %w", lane.Name, err)
 	}
 	if commit == "" || commit == lane.Base {

@@ -77,7 +77,7 @@ func (l *Lanes) look(ctx context.Context, lane muster.Lane) (head string, err er
 		why = err.Error()
 	}
 	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", lane.Path, lane.Name, why).
-		WithHint("see what is there; git worktree repair may help. Nothing in it is touched")
+		WithHint("%s", l.reconnect(ctx, lane))
 }
 
 func samePath(a, b string) bool {

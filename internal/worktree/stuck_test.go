@@ -1,0 +1,189 @@
+package worktree_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git/gittest"
+	"muster/internal/home"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// meanwhile is a log in which, as a removal is announced, somebody else does something, once.
+type meanwhile struct {
+	muster.Log
+	do func()
+}
+
+func (m *meanwhile) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
+	if do := m.do; do != nil && bytes.Contains(recs[0], []byte("worktree.remove.before")) {
+		m.do = nil
+		do()
+	}
+	return m.Log.Append(ctx, stream, at, recs...)
+}
+
+// Another process archives the same lane and is faster: what it has done is no failure, and what it was killed in the
+// middle of is finished.
+func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	log := &meanwhile{Log: w.log}
+	late, err := worktree.Open(w.repo, durable.New(durable.OS{}), home.Dir(w.root), journal.New(log), log, worktree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, is := range map[muster.Name]struct {
+		gone bool
+		left func(muster.Lane) error
+	}{
+		"gone":  {gone: true},
+		"files": {left: func(l muster.Lane) error { return os.Remove(l.Path + "/b") }},
+		"link":  {left: func(l muster.Lane) error { return os.Remove(l.Path + "/.git") }},
+		"path":  {left: func(l muster.Lane) error { return os.RemoveAll(l.Path) }},
+	} {
+		lane := w.create(name)
+		gittest.Write(t, lane.Path, map[string]string{"b": "b\n", "c": "c\n"})
+		log.do = func() {
+			if is.gone {
+				if _, err := w.Archive(ctx, name); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			ref, err := w.Preserve(ctx, name)
+			if err != nil {
+				t.Error(err)
+			}
+			marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+ref+`"}`, 1)
+			gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
+			if err := is.left(lane); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := late.Finish(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/muster/archive/"+string(name)+"-*"); got != string(name)+"-1" {
+			t.Errorf("%s: archives %q", name, got)
+		}
+		if got := w.git(w.root, "show", "refs/muster/archive/"+string(name)+"-1:b"); got != "b" {
+			t.Errorf("%s: archived %q", name, got)
+		}
+	}
+	w.tidy()
+	if w.notes("worktree.remove.after") != 4 || w.notes("worktree.remove.failed") != 0 {
+		t.Errorf("events %v", w.events())
+	}
+}
+
+// A tool has locked the lane's worktree: no repair helps, and what does is named.
+func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ctx := w.ctx()
+	lane := w.create("one")
+	w.git(lane.Path, "worktree", "lock", ".")
+	_, err := w.Archive(ctx, "one")
+	wants(t, err, muster.ErrHeld, "cannot be removed")
+	unlock := "git worktree unlock " + lane.Path
+	if e, ok := errors.AsType[*muster.Error](err); !ok || e.Hint != unlock {
+		t.Errorf("hint of %#v", err)
+	}
+	for range 2 { // the repair changes nothing
+		if got := w.troubles(); len(got) != 1 || got[0].Fix != unlock || !strings.Contains(got[0].Text, "locked") {
+			t.Errorf("found %+v", got)
+		}
+		if err := w.Recover(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.git(w.root, strings.Fields(unlock)[1:]...)
+	if got := w.troubles(); len(got) != 1 || got[0].Fix != "" {
+		t.Errorf("unlocked: %+v", got)
+	}
+	if err := w.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.tidy()
+}
+
+// A tool has deleted or replaced what ties the lane to the repository: it is found, and what is named helps.
+func TestALostLaneIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	ctx := w.ctx()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(fix string) {
+		t.Helper()
+		if got := w.troubles(); len(got) != 1 || !strings.Contains(got[0].Fix, fix) || !strings.Contains(got[0].Text, "not the lane one any more") {
+			t.Errorf("found %+v", got)
+		}
+		_, err := w.Archive(ctx, "one")
+		wants(t, err, muster.ErrInvalid, "cannot verify")
+	}
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	if got := w.troubles(); len(got) != 0 {
+		t.Errorf("whole: %+v", got)
+	}
+	link := lane.Path + "/.git"
+
+	must(os.Remove(link))
+	found("git worktree repair")
+	w.git(w.root, "worktree", "repair")
+	if got := w.troubles(); len(got) != 0 {
+		t.Errorf("repaired: %+v", got)
+	}
+
+	must(os.Remove(link))
+	w.git(lane.Path, "init", "-q")
+	found("mv " + link + " " + link + ".other")
+	must(os.Rename(link, link+".other"))
+	w.git(w.root, "worktree", "repair")
+	if got := w.troubles(); len(got) != 0 {
+		t.Errorf("repaired: %+v", got)
+	}
+
+	w.git(w.root, "update-ref", "-d", "refs/heads/wt/one")
+	found("git branch wt/one " + lane.Base)
+	w.git(w.root, "branch", "wt/one", lane.Base)
+	if got := w.troubles(); len(got) != 0 {
+		t.Errorf("with its branch: %+v", got)
+	}
+
+	must(os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
+	found("mv " + lane.Path + " " + lane.Path + ".lost")
+	must(os.Rename(lane.Path, lane.Path+".lost"))
+	must(w.Recover(ctx))
+	if got := w.troubles(); len(got) != 0 {
+		t.Errorf("moved away: %+v", got)
+	}
+	_, err := w.Archive(ctx, "one")
+	must(err)
+	if got := gittest.Read(t, lane.Path+".lost", "b"); got != "b\n" {
+		t.Errorf("its file has %q", got)
+	}
+}
+
+func (w *world) troubles() []worktree.Trouble {
+	w.t.Helper()
+	all, err := w.Inspect(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
