@@ -22,8 +22,8 @@ func TestMailBetweenTeammates(t *testing.T) {
 speakers:
   lead:
     - do:
-        - spawn_teammate: {name: alice, role: coder, prompt: Greet bob.}
         - spawn_teammate: {name: bob, role: tester, prompt: Wait for mail.}
+        - spawn_teammate: {name: alice, role: coder, prompt: Greet bob.}
         - broadcast: {content: "status update: phase 1 complete"}
     - do: [{wait: {}}]
     - do: [{read_inbox: {}}]
