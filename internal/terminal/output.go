@@ -40,10 +40,11 @@ type output struct {
 	file    *os.File
 	started func() // called after the first frame: nothing may be inserted before it
 
-	mu     sync.Mutex
-	held   []byte
-	first  func(inserted bool) string // asked at each frame for what must go before it
-	frames int
+	mu       sync.Mutex
+	held     []byte
+	inserted bool                       // since the last frame; it may have gone out alone
+	first    func(inserted bool) string // asked at each frame for what must go before it
+	frames   int
 }
 
 func newOutput(f *os.File, started func()) *output { return &output{file: f, started: started} }
@@ -61,6 +62,7 @@ func (o *output) Write(p []byte) (int, error) {
 			time.AfterFunc(heldAtMost, o.flush)
 		}
 		o.held = append(o.held, bytes.Replace(p, []byte(mark), nil, 1)...)
+		o.inserted = true
 		return len(p), nil
 	}
 	frame := notOurs.Replace(string(p))
@@ -69,10 +71,10 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	var before string
 	if o.first != nil {
-		before = o.first(len(o.held) > 0)
+		before = o.first(o.inserted)
 	}
 	err := o.emit(before + string(o.held) + frame)
-	o.held = nil
+	o.held, o.inserted = nil, false
 	if o.frames++; o.frames == 1 && o.started != nil {
 		o.started()
 	}
