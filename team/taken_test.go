@@ -298,7 +298,7 @@ scenes:
 		given := false
 		r = h.resume(words, func(c *team.Config) {
 			c.Store = wakes{h.store.Handle(), func(stream string) {
-				if given || stream != muster.StreamTranscripts+"alice" {
+				if stream != muster.StreamTranscripts+"alice" || given { // given is hers alone
 					return
 				}
 				given = true
