@@ -3,8 +3,8 @@
 //
 // Read the files in this order: lander.go (what there is), land.go (one landing from its call to its verdict), fence.go
 // (the refs that make it one landing), message.go (the commit, and how a landing is recognised after a crash),
-// taken.go (a target that somebody looks at), check.go, log.go and checkout.go (the project's check on the merged tree), base.go (a target that was red before), verdict.go (what the
-// owner reads), target.go (the target branch at the start).
+// taken.go (a target that somebody looks at), check.go, log.go and checkout.go (the project's check on the merged tree), base.go
+// (a target that was red before), verdict.go (what the owner reads), target.go (the target branch at the start).
 //
 // The user's checkout is never touched: merging happens on trees, checking in a directory outside the repository, and
 // landing moves one ref. Nothing is fetched. Landings of one process queue; between processes the target's ref decides,
