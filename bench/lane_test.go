@@ -11,7 +11,7 @@ import (
 	root "muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/worktree"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkLane(b *testing.B) {
 		b.Setenv(kv[0], kv[1])
 	}
 	s, j := w.open()
-	lanes := need(worktree.Open(need(git.Open(ctx, w.root))(b), durable.New(durable.OS{}), home.Dir(w.root), j, s.Log(), worktree.Options{}))(b)
+	lanes := need(worktree.Open(need(git.Open(ctx, w.root))(b), durable.New(durable.OS{}), paths.Dir(w.root), j, s.Log(), worktree.Options{}))(b)
 	workers := []int{0, 2, 4}
 	var ours samples
 	plain := map[int]*samples{}

@@ -18,7 +18,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -44,7 +44,7 @@ type other struct {
 	board    *board.Board
 	roster   *roster.Roster
 	post     *mailbox.Post
-	requests *protocol.Requests
+	requests *requests.Requests
 }
 
 func elsewhere(s muster.Store) other {
@@ -52,7 +52,7 @@ func elsewhere(s muster.Store) other {
 	o.board = board.New(s, o.journal)
 	o.roster = roster.New(s, o.journal, "demo")
 	o.post = mailbox.New(s, o.journal, o.roster.Known)
-	o.requests = protocol.New(s, o.post, o.journal)
+	o.requests = requests.New(s, o.post, o.journal)
 	return o
 }
 

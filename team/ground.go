@@ -9,8 +9,8 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/home"
 	"muster/internal/landing"
+	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/teammate"
 	"muster/internal/worktree"
@@ -52,7 +52,7 @@ func (r repository) Prepare(ctx context.Context, target string, chosen, fresh bo
 	if aside := r.aside(ctx, target, chosen); aside != "" {
 		note = strings.TrimSuffix(aside+"; "+note, "; ")
 	}
-	return note, r.Exclude(ctx, home.Excluded)
+	return note, r.Exclude(ctx, paths.Excluded)
 }
 
 // aside tells a user who stands in a linked worktree, at another commit, that a run begins at the main one's HEAD; "" too where it

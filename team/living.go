@@ -10,10 +10,10 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/teammate"
 	"muster/llm"
-	"muster/llm/steady"
+	"muster/llm/retry"
 )
 
 // living is a member that lives here.
@@ -38,12 +38,12 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 		}
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
-	requests, err := s.team.rooms.Requests.List(ctx)
+	list, err := s.team.rooms.Requests.List(ctx)
 	if err != nil {
 		return // the next sweep tries again
 	}
-	for _, r := range requests {
-		if r.To == m.Name && protocol.Final(r) {
+	for _, r := range list {
+		if r.To == m.Name && requests.Final(r) {
 			s.carried[r.ID] = true
 		}
 	}
@@ -197,7 +197,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			return steady.Wrap(model, steady.Options{Limiter: t.limiter, OnWait: onWait}), nil
+			return retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
 		},
 		Emit: func(v any) {
 			if t.config.Emit != nil {

@@ -6,18 +6,18 @@ import (
 	"errors"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
 // runs is the run's record: .team/run.json.
 type runs struct {
 	table  muster.Table
-	teller *damage.Teller
+	teller *corruption.Teller
 }
 
 func newRuns(s muster.Store) runs {
-	return runs{s.Table(muster.TableTeam), damage.New(s.Log(), s.Inbox(), journal.New(s.Log()))}
+	return runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), journal.New(s.Log()))}
 }
 
 const runKey = "run"
@@ -47,7 +47,7 @@ func (r runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err err
 	if err != nil {
 		var told error
 		if r.teller != nil {
-			told = r.teller.Tell(ctx, damage.Record{Table: muster.TableTeam, Key: runKey, Rev: doc.Rev,
+			told = r.teller.Tell(ctx, corruption.Record{Table: muster.TableTeam, Key: runKey, Rev: doc.Rev,
 				Text: "the run's record (run.json) cannot be read: " + err.Error()})
 		}
 		return run, rev, errors.Join(muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %w", err).

@@ -11,7 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/prompt"
 )
 
@@ -34,7 +34,7 @@ const (
 // RefuseHalf is the error for work on state of which an archive moves a part, or has moved it and was interrupted; nil
 // where there is none. root is the repository's.
 func RefuseHalf(ctx context.Context, root string, leases muster.Leases) error {
-	on, path := durable.OS{}, home.Dir(root).Moving()
+	on, path := durable.OS{}, paths.Dir(root).Moving()
 	data, _, err := durable.New(on).ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -17,19 +17,19 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/effects"
 	"muster/internal/git"
-	"muster/internal/home"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
+	"muster/internal/outbox"
+	"muster/internal/paths"
 	"muster/internal/proc"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/teammate"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
-	"muster/llm/steady"
+	"muster/llm/retry"
 )
 
 // Config says what a team is made of. Dir, Store and Model must be set; the rest has defaults.
@@ -94,7 +94,7 @@ type Team struct {
 	ground  ground
 	rooms   teammate.Rooms
 	runs    runs
-	limiter *steady.Limiter
+	limiter *retry.Limiter
 	branch  string // the target, without refs/heads/
 	look    chan struct{}
 	launch  func(context.Context) (proc.Launcher, error) // what starts tools and checks
@@ -123,7 +123,7 @@ func open(ctx context.Context, c Config, g ground) (*Team, error) {
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	t := &Team{config: c, ground: g, runs: newRuns(c.Store), limiter: new(steady.Limiter),
+	t := &Team{config: c, ground: g, runs: newRuns(c.Store), limiter: new(retry.Limiter),
 		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New}
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
@@ -133,7 +133,7 @@ func open(ctx context.Context, c Config, g ground) (*Team, error) {
 
 // furnish makes the rooms.
 func (t *Team) furnish(ctx context.Context) error {
-	c, dir := t.config, home.Dir(t.ground.Root())
+	c, dir := t.config, paths.Dir(t.ground.Root())
 	log := journal.New(c.Store.Log())
 	r := &t.rooms
 	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Patient: c.Limits.IdleTimeout < 0}
@@ -141,7 +141,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
 	r.Talk = c.Conversation.listen(r.Post)
-	r.Requests = protocol.New(c.Store, r.Post, log)
+	r.Requests = requests.New(c.Store, r.Post, log)
 	var err error
 	if r.Lanes, t.lander, err = t.ground.Lay(*r, worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: t.target()}, landing.Options{
 		Target: t.target(), Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
@@ -150,7 +150,7 @@ func (t *Team) furnish(ctx context.Context) error {
 		return err
 	}
 	r.Queue = teammate.NewQueue(r.Board)
-	effects.Register(r.Board, r.Post, r.Lanes)
+	outbox.Register(r.Board, r.Post, r.Lanes)
 	revoker := t.lander(nil) // to revoke a landing runs no check
 	r.Board.OnRevoke(func(ctx context.Context, task muster.Task) error { return revoker.Revoke(ctx, task.ID, task.Fence) })
 	return nil

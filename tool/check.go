@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster/internal/near"
+	"muster/internal/editdist"
 )
 
 // check compares input with s and returns what a model must know to mend it, or nothing.
@@ -190,7 +190,7 @@ func expected(s *shape) string {
 // nearest guesses which field was meant: the only missing one, or one that is written nearly so.
 func nearest(given string, missing, all []string) string {
 	for _, field := range all {
-		if abbreviates(given, field) || abbreviates(field, given) || near.Distance(given, field) <= min(2, len(field)/3) {
+		if abbreviates(given, field) || abbreviates(field, given) || editdist.Distance(given, field) <= min(2, len(field)/3) {
 			return field
 		}
 	}

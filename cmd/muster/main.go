@@ -6,13 +6,13 @@ import (
 	"os"
 
 	"muster/internal/cli"
-	"muster/internal/fault"
 	"muster/internal/proc"
+	"muster/internal/testing/failpoint"
 )
 
 func main() {
 	proc.GuardMain()
-	if err := fault.Arm(); err != nil {
+	if err := failpoint.Arm(); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(2)
 	}

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
@@ -28,7 +28,7 @@ import (
 const grace = 5 * time.Second
 
 // halfWritten is how long a document that cannot be read is waited for: other programs write without our lock.
-const halfWritten = damage.HalfWritten
+const halfWritten = corruption.HalfWritten
 
 // Board is the tasks of a team. Several values, in several processes, may work on one state.
 type Board struct {
@@ -36,7 +36,7 @@ type Board struct {
 	kept    muster.Table // what of the board was damaged and replaced
 	log     muster.Log
 	journal *journal.Journal
-	teller  *damage.Teller
+	teller  *corruption.Teller
 
 	mu     sync.Mutex // guards ix
 	ix     *index
@@ -57,7 +57,7 @@ type settling struct {
 // New is the board in s. Its events go to j.
 func New(s muster.Store, j *journal.Journal) *Board {
 	return &Board{
-		tasks: s.Table(muster.TableTasks), kept: s.Table(damage.Table), log: s.Log(), journal: j, teller: damage.New(s.Log(), s.Inbox(), j),
+		tasks: s.Table(muster.TableTasks), kept: s.Table(corruption.Table), log: s.Log(), journal: j, teller: corruption.New(s.Log(), s.Inbox(), j),
 		ix: newIndex(), settle: make(chan struct{}, 1),
 		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[settling]bool{},
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
@@ -158,8 +158,8 @@ func TestAnUnreadableMetaIsMadeAnew(t *testing.T) {
 			t.Errorf("said: %+v", e)
 		}
 		kept := 0
-		for c, err := range w.store.Table(damage.Table).Changes(w.ctx, 0) {
-			var k damage.Kept
+		for c, err := range w.store.Table(corruption.Table).Changes(w.ctx, 0) {
+			var k corruption.Kept
 			if must(w, 0, err); json.Unmarshal(c.Data, &k) != nil || !strings.Contains(k.Text, `"seven"`) {
 				t.Errorf("kept: %s", c.Data)
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 )
 
 // remakeMeta replaces a meta document that cannot be read: what it was is kept, and the next id is found from the tasks
@@ -26,7 +26,7 @@ func (b *Board) remakeMeta(ctx context.Context, bad muster.Rev) error {
 	if err != nil {
 		return err
 	}
-	kept, err := damage.Keep(ctx, b.kept, muster.TableTasks, doc, why)
+	kept, err := corruption.Keep(ctx, b.kept, muster.TableTasks, doc, why)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (b *Board) remakeMeta(ctx context.Context, bad muster.Rev) error {
 	}
 	delete(m.all, "adding")
 	// Told first: when it has been replaced nobody sees any more that it was damaged.
-	if err := b.teller.Tell(ctx, damage.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(),
-		Done: fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", damage.Table, kept, m.NextID)}); err != nil {
+	if err := b.teller.Tell(ctx, corruption.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(),
+		Done: fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", corruption.Table, kept, m.NextID)}); err != nil {
 		return err
 	}
 	if err := b.putMeta(ctx, m); !errors.Is(err, muster.ErrStale) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
@@ -56,9 +56,9 @@ func attention(t muster.Task, who muster.Name) muster.Event {
 
 // sayCorrupt reports documents that cannot be read, each once.
 func (b *Board) sayCorrupt(ctx context.Context, bad []unreadable) error {
-	var all []damage.Record
+	var all []corruption.Record
 	for _, u := range bad {
-		all = append(all, damage.Record{Table: muster.TableTasks, Key: u.key, Rev: u.rev, Task: u.id, Text: u.why})
+		all = append(all, corruption.Record{Table: muster.TableTasks, Key: u.key, Rev: u.rev, Task: u.id, Text: u.why})
 	}
 	return b.teller.Tell(ctx, all...)
 }

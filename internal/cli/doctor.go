@@ -16,7 +16,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/view"
 )
@@ -86,7 +86,7 @@ func writeFindings(w io.Writer, p view.Paint, all []finding) error {
 func (d *doctor) all(ctx context.Context) {
 	repo := d.repository(ctx)
 	if repo != nil {
-		dir := home.Dir(repo.Root())
+		dir := paths.Dir(repo.Root())
 		d.directories(dir, repo.CommonDir())
 		if d.mend {
 			d.repair(ctx, dir)
@@ -129,7 +129,7 @@ func (d *doctor) repository(ctx context.Context) *git.Repo {
 }
 
 // directories tries whether locks work and the state can be written, where it lies.
-func (d *doctor) directories(dir home.Dir, common string) {
+func (d *doctor) directories(dir paths.Dir, common string) {
 	locks := dir.Locks()
 	if !isDir(locks) { // tried beside them, so that looking makes no state
 		temp, err := os.MkdirTemp(common, "muster-doctor-")

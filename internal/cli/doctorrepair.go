@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"muster/internal/board"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/internal/durable"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/roster"
 	"muster/internal/view"
 	"muster/internal/worktree"
 )
 
 // repair restores what can be, and says what it did. What it replaces it keeps. The findings after it say what is left.
-func (d *doctor) repair(ctx context.Context, dir home.Dir) {
+func (d *doctor) repair(ctx context.Context, dir paths.Dir) {
 	if !hasState(dir) {
 		d.say("repair", "ok", "there is no team here, and nothing to repair", "")
 		return
@@ -57,7 +57,7 @@ func (d *doctor) lives(what, why string, hosts []roster.Process) {
 		"stop it (Ctrl-C where it runs), then: "+repairIt)
 }
 
-func (d *doctor) sweep(dir home.Dir) {
+func (d *doctor) sweep(dir paths.Dir) {
 	files := durable.New(durable.OS{})
 	n := 0
 	for _, path := range temporaries(dir) {
@@ -75,7 +75,7 @@ func (d *doctor) sweep(dir home.Dir) {
 func (d *doctor) mendHosts(ctx context.Context, p *place) {
 	slots, err := p.theRoster(ctx).MendHosts(ctx)
 	for _, s := range slots {
-		d.say("repair", "mended", ".team/hosts/"+s+".json written anew; what it was is in .team/"+damage.Table, "")
+		d.say("repair", "mended", ".team/hosts/"+s+".json written anew; what it was is in .team/"+corruption.Table, "")
 	}
 	if err != nil {
 		d.err("repair", err)
@@ -114,8 +114,8 @@ func (d *doctor) mendConfig(ctx context.Context, p *place, hosts []roster.Proces
 }
 
 // keptBefore is where a file went that was replaced last; "": none was.
-func keptBefore(dir home.Dir, path string) string {
-	all, err := filepath.Glob(filepath.Join(dir.Team(), damage.Table, filepath.Base(path)+".*"))
+func keptBefore(dir paths.Dir, path string) string {
+	all, err := filepath.Glob(filepath.Join(dir.Team(), corruption.Table, filepath.Base(path)+".*"))
 	if err != nil || len(all) == 0 {
 		return ""
 	}
@@ -123,8 +123,8 @@ func keptBefore(dir home.Dir, path string) string {
 }
 
 // keptAs is where a file goes that is replaced.
-func keptAs(dir home.Dir, path string) string {
-	return filepath.Join(dir.Team(), damage.Table, filepath.Base(path)+"."+time.Now().UTC().Format("20060102T150405.000000000Z"))
+func keptAs(dir paths.Dir, path string) string {
+	return filepath.Join(dir.Team(), corruption.Table, filepath.Base(path)+"."+time.Now().UTC().Format("20060102T150405.000000000Z"))
 }
 
 // mendBoard lets the board make itself whole.
@@ -149,7 +149,7 @@ func (d *doctor) mendBoard(ctx context.Context, p *place) {
 		d.say("repair", "note", err.Error(), hintOf(err))
 	}
 	if damaged && readable(meta, as[metaFile]) == nil {
-		d.say("repair", "mended", ".tasks/meta.json written anew from the tasks and the events; what it was is in .team/"+damage.Table, "")
+		d.say("repair", "mended", ".tasks/meta.json written anew from the tasks and the events; what it was is in .team/"+corruption.Table, "")
 	}
 	after, err := tangles(ctx, p)
 	if err != nil {
@@ -203,7 +203,7 @@ func (d *doctor) mendLanes(ctx context.Context, p *place, hosts []roster.Process
 		switch {
 		case slices.Contains(after, t):
 		case t.Lane == "":
-			d.say("repair", "mended", "the lanes' index written anew from git; what it was is in .team/"+damage.Table, "")
+			d.say("repair", "mended", "the lanes' index written anew from git; what it was is in .team/"+corruption.Table, "")
 		default:
 			d.say("repair", "mended", fmt.Sprintf("lane %s, where %s: %s", t.Lane, t.Text, d.became(ctx, lanes, t)), "")
 		}

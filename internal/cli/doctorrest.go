@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/internal/durable"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/view"
 )
 
@@ -148,7 +148,7 @@ func (d *doctor) orphans(ctx context.Context, p *place, living bool) {
 }
 
 // aside lists what was set aside, with its place.
-func (d *doctor) aside(dir home.Dir) {
+func (d *doctor) aside(dir paths.Dir) {
 	for _, pattern := range []string{filepath.Join(dir.Inbox(), "*.rejected.jsonl"), filepath.Join(dir.Inbox(), "*.torn"),
 		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"), filepath.Join(dir.Worktrees(), "*.torn"), filepath.Join(dir.Transcripts(), "*", "*.torn")} {
 		files, _ := filepath.Glob(pattern) // the patterns are ours
@@ -163,9 +163,9 @@ func (d *doctor) aside(dir home.Dir) {
 			}
 		}
 	}
-	kept, err := os.ReadDir(filepath.Join(dir.Team(), damage.Table))
+	kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table))
 	if err == nil && len(kept) > 0 {
-		d.say("aside", "note", view.Count(len(kept), "damaged file")+" that muster replaced lie in .team/"+damage.Table, "")
+		d.say("aside", "note", view.Count(len(kept), "damaged file")+" that muster replaced lie in .team/"+corruption.Table, "")
 	}
 }
 
@@ -173,7 +173,7 @@ func (d *doctor) aside(dir home.Dir) {
 const young = time.Minute
 
 // temporaries are the files that killed processes left half written.
-func temporaries(dir home.Dir) (all []string) {
+func temporaries(dir paths.Dir) (all []string) {
 	for _, root := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
 		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			switch {
@@ -193,7 +193,7 @@ func temporaries(dir home.Dir) (all []string) {
 }
 
 // leftovers says how many of them there are.
-func (d *doctor) leftovers(dir home.Dir) {
+func (d *doctor) leftovers(dir paths.Dir) {
 	all := temporaries(dir)
 	if len(all) == 0 {
 		return

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/internal/durable"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/internal/roster"
 	"muster/internal/view"
 )
@@ -45,7 +45,7 @@ func as[T any](data []byte) error {
 }
 
 // state reads every document, and names each one that cannot be read.
-func (d *doctor) state(ctx context.Context, dir home.Dir) {
+func (d *doctor) state(ctx context.Context, dir paths.Dir) {
 	read, bad := 0, 0
 	for _, k := range []document{
 		{filepath.Join(dir.Tasks(), "task_*.json"), as[muster.Task], "the task is lost then"},
@@ -90,7 +90,7 @@ func (d *doctor) state(ctx context.Context, dir home.Dir) {
 func readable(path string, read func([]byte) error) error {
 	err := readOnce(path, read)
 	if err != nil {
-		time.Sleep(damage.HalfWritten)
+		time.Sleep(corruption.HalfWritten)
 		err = readOnce(path, read)
 	}
 	return err
@@ -144,7 +144,7 @@ func (d *doctor) journal(ctx context.Context) (bad int) {
 }
 
 // shortened is a path as it is typed from the repository's root.
-func shortened(dir home.Dir, path string) string {
+func shortened(dir paths.Dir, path string) string {
 	if rel, err := filepath.Rel(string(dir), path); err == nil {
 		return rel
 	}

@@ -12,12 +12,12 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
-	"muster/internal/effects"
 	"muster/internal/git"
-	"muster/internal/home"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/outbox"
+	"muster/internal/paths"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/view"
 	"muster/internal/worktree"
@@ -29,7 +29,7 @@ import (
 // nothing that it does not need.
 type place struct {
 	app   *App
-	home  home.Dir
+	home  paths.Dir
 	store *file.Store
 
 	repo     *git.Repo
@@ -37,7 +37,7 @@ type place struct {
 	board    *board.Board
 	roster   *roster.Roster
 	post     *mailbox.Post
-	requests *protocol.Requests
+	requests *requests.Requests
 	lanes    *worktree.Lanes
 }
 
@@ -67,7 +67,7 @@ func (a *App) openAt(ctx context.Context, root string) (*place, error) {
 
 // at opens the state at the root.
 func (p *place) at(ctx context.Context, root string) (*place, error) {
-	p.home = home.Dir(root)
+	p.home = paths.Dir(root)
 	s, err := file.Open(root)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func rootAbove(dir string) (root string, ok bool) {
 	for ; ; dir = filepath.Dir(dir) {
 		st, err := os.Lstat(filepath.Join(dir, ".git"))
 		if err == nil {
-			return dir, st.IsDir() && hasState(home.Dir(dir)) && isFile(filepath.Join(dir, ".git", "HEAD"))
+			return dir, st.IsDir() && hasState(paths.Dir(dir)) && isFile(filepath.Join(dir, ".git", "HEAD"))
 		}
 		if filepath.Dir(dir) == dir {
 			return "", false
@@ -102,7 +102,7 @@ func rootAbove(dir string) (root string, ok bool) {
 }
 
 // hasState reports whether a team or a board is here.
-func hasState(d home.Dir) bool {
+func hasState(d paths.Dir) bool {
 	for _, dir := range []string{d.Team(), d.Tasks()} {
 		if _, err := os.Stat(dir); err == nil {
 			return true
@@ -193,7 +193,7 @@ func (p *place) revokeLanding(ctx context.Context, t muster.Task) error {
 func (p *place) exclude(ctx context.Context) error {
 	data, _ := os.ReadFile(filepath.Join(string(p.home), ".git", "info", "exclude"))
 	missing := false
-	for _, pattern := range home.Excluded {
+	for _, pattern := range paths.Excluded {
 		missing = missing || !strings.Contains("\n"+string(data)+"\n", "\n"+pattern+"\n")
 	}
 	if !missing {
@@ -203,7 +203,7 @@ func (p *place) exclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return repo.Exclude(ctx, home.Excluded)
+	return repo.Exclude(ctx, paths.Excluded)
 }
 
 // gitRepo is the repository as git has it.
@@ -262,9 +262,9 @@ func (p *place) thePost(ctx context.Context) *mailbox.Post {
 	return p.post
 }
 
-func (p *place) theRequests(ctx context.Context) *protocol.Requests {
+func (p *place) theRequests(ctx context.Context) *requests.Requests {
 	if p.requests == nil {
-		p.requests = protocol.New(p.store, p.thePost(ctx), p.journal)
+		p.requests = requests.New(p.store, p.thePost(ctx), p.journal)
 	}
 	return p.requests
 }
@@ -306,6 +306,6 @@ func (p *place) settling(ctx context.Context) (*board.Board, error) {
 		return nil, err
 	}
 	b := p.theBoard()
-	effects.Register(b, p.thePost(ctx), lanes)
+	outbox.Register(b, p.thePost(ctx), lanes)
 	return b, nil
 }

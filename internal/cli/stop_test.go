@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/journal"
 	"muster/store/file"
@@ -24,7 +24,7 @@ func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
 	}
 	j := journal.New(s.Log())
 	r := roster.New(s, j, "team")
-	q := protocol.New(s, mailbox.New(s, j, r.Known), j)
+	q := requests.New(s, mailbox.New(s, j, r.Known), j)
 	h, err := r.Join(ctx, "the test")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 
 	"muster"
+	"muster/internal/chat"
 	"muster/internal/git"
-	"muster/internal/talk"
 	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/team"
@@ -47,7 +47,7 @@ type conversation struct {
 	flags map[string]string
 
 	terminal *terminal.Terminal // nil: a pipe
-	face     talk.Face
+	face     chat.Face
 	shown    *shown
 	from     muster.Pos // where the events begin that concern it
 	bare     bool       // what goes on here is a run that stopped with no task open
@@ -94,10 +94,10 @@ func (c *conversation) run(ctx context.Context) error {
 	if c.terminal == nil && stopped && !elsewhere {
 		return team.RefuseStopped(open)
 	}
-	s := &talk.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, Typed: c.typed(),
+	s := &chat.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, Typed: c.typed(),
 		OneByOne: c.terminal == nil, Stopped: stopped, Remote: elsewhere, Begun: elsewhere, Now: c.app.Now}
 	if elsewhere {
-		remote := talk.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { return !p.over(ctx) })
+		remote := chat.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { return !p.over(ctx) })
 		defer remote.Detach()
 		s.Lead, s.Over, s.OneByOne = remote, remote.Over(), false
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, and it goes on when you leave")
@@ -106,7 +106,7 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = local{c}
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			c.face.Print(talk.Welcome(leftLines(run, open, stopped)))
+			c.face.Print(chat.Welcome(leftLines(run, open, stopped)))
 		}
 	}
 	how, err := s.Run(ctx)
@@ -127,7 +127,7 @@ func (c *conversation) open(ctx context.Context) error {
 	pt, _ := a.screen(a.Stdout)
 	in, noIn := a.terminalIn()
 	if out, ok := a.Stdout.(*os.File); ok && noIn == nil {
-		names := talk.Names{Members: func() []string { return c.place.names(ctx) }, Requests: func() []string { return c.place.pending(ctx) }}
+		names := chat.Names{Members: func() []string { return c.place.names(ctx) }, Requests: func() []string { return c.place.pending(ctx) }}
 		c.shown = newShown(c, pt) // before its rows are asked for
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ", History: c.history().Lines(),
@@ -141,7 +141,7 @@ func (c *conversation) open(ctx context.Context) error {
 		}
 	}
 	pt, _ = a.screen(a.Stderr)
-	c.face, c.shown = talk.NewPipe(c.piped, a.Stdout, a.Stderr), newShown(c, pt)
+	c.face, c.shown = chat.NewPipe(c.piped, a.Stdout, a.Stderr), newShown(c, pt)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (c *conversation) begin(ctx context.Context, stopped bool, words string) <-
 		close(over)
 		return over
 	}
-	speech := &talk.Speech{Face: c.face}
+	speech := &chat.Speech{Face: c.face}
 	j.Conversation, j.Emit = c.talk, func(member muster.Name, v any) {
 		if e, ok := v.(muster.Event); ok {
 			c.shown.Event(e) // the journal could not take it
@@ -196,12 +196,12 @@ func (c *conversation) prepare(ctx context.Context, stopped bool, words string) 
 }
 
 // end ends what goes on, leaves the terminal, and says what is left.
-func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcome, err error) error {
+func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	a := c.app
-	if how == talk.Left || how == talk.Interrupted {
+	if how == chat.Left || how == chat.Interrupted {
 		if _, done := s.Lead.Resting(); done { // nothing is open: it is over
 			s.Lead.Close()
-			how = talk.Over
+			how = chat.Over
 		} else {
 			c.stop(muster.CauseUser)
 		}
@@ -217,16 +217,16 @@ func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcom
 	switch {
 	case err != nil && !errors.Is(err, muster.CauseUser):
 		return err
-	case how == talk.Nobody:
+	case how == chat.Nobody:
 		return nil
-	case s.Remote && how == talk.Over:
+	case s.Remote && how == chat.Over:
 		return c.gone(late)
 	case s.Remote:
 		explain(a.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
 		return nil
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
-	case how == talk.Over && c.err == nil:
+	case how == chat.Over && c.err == nil:
 		if !c.landed() { // all was said already
 			return status(c.sum.Code)
 		}
@@ -237,7 +237,7 @@ func (c *conversation) end(ctx context.Context, s *talk.Session, how talk.Outcom
 		return err
 	}
 	explain(a.Stderr, "the state is kept; "+areOpen(open), "go on: muster")
-	if how == talk.Interrupted || err != nil {
+	if how == chat.Interrupted || err != nil {
 		return status(exitInterrupted)
 	}
 	return status(exitLeft)

@@ -16,7 +16,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roster"
-	"muster/internal/terminal/tmuxtest"
+	"muster/internal/testing/tmuxtest"
 	"muster/journal"
 	"muster/store/file"
 	"muster/team"

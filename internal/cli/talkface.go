@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/chat"
 	"muster/internal/durable"
-	"muster/internal/talk"
 	"muster/internal/view"
 	"muster/journal"
 )
@@ -157,9 +157,9 @@ func leftLines(run muster.Run, open []muster.Task, stopped bool) (lines []string
 }
 
 // history is what the user typed here before.
-func (c *conversation) history() *talk.History {
+func (c *conversation) history() *chat.History {
 	h := c.place.home
-	return talk.OpenHistory(filepath.Join(h.Team(), "typed.jsonl"), filepath.Join(h.Locks(), "typed.lock"), durable.New(durable.OS{}))
+	return chat.OpenHistory(filepath.Join(h.Team(), "typed.jsonl"), filepath.Join(h.Locks(), "typed.lock"), durable.New(durable.OS{}))
 }
 
 // typed remembers lines, once there is a team to remember them with.

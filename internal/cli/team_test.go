@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/journal"
 	"muster/store/file"
@@ -25,7 +25,7 @@ func (w *world) lives(answers map[muster.Name]bool) {
 	}
 	j := journal.New(s.Log())
 	r := roster.New(s, j, "team")
-	q := protocol.New(s, mailbox.New(s, j, r.Known), j)
+	q := requests.New(s, mailbox.New(s, j, r.Known), j)
 	h, err := r.Join(ctx, "the test")
 	if err != nil {
 		w.Fatal(err)

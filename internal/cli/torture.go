@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
-	"muster/internal/torture"
+	"muster/internal/testing/torture"
 	"muster/internal/view"
 	"muster/store/file"
 )

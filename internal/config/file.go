@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"muster"
-	"muster/internal/near"
+	"muster/internal/editdist"
 )
 
 // file takes over the settings in a file; one that does not exist has none. name is what errors call it; may says what
@@ -144,7 +144,7 @@ func invalid(data []byte) int {
 func like(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {
-		if d := near.Distance(word, w); d < at {
+		if d := editdist.Distance(word, w); d < at {
 			best, at = w, d
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/fault"
+	"muster/internal/testing/failpoint"
 )
 
 // gate is where goroutines of this process wait for one lock file, so that they do not spin on it.
@@ -25,7 +25,7 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if fault.Broken(fault.NoLock) {
+	if failpoint.Broken(failpoint.NoLock) {
 		return func() {}, nil
 	}
 	f.mu.Lock()

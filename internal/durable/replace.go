@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/fault"
+	"muster/internal/testing/failpoint"
 )
 
 // Replace makes data the content of path: a reader sees the old or the new, also after a power loss.
@@ -48,7 +48,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
 	}
-	fault.File(path, "put.begin")
+	failpoint.File(path, "put.begin")
 	dir, base := filepath.Split(path)
 	temp := filepath.Join(dir, "."+base+"."+strings.ToLower(rand.Text()[:12])+".tmp")
 	const flag = os.O_WRONLY | os.O_CREATE | os.O_EXCL
@@ -81,7 +81,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 		f.fs.Remove(temp)
 		return nil, failed(path, err)
 	}
-	fault.File(path, "put.staged")
+	failpoint.File(path, "put.staged")
 	return &Staged{f: f, temp: temp, path: path}, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Staged) Replace() error {
 		s.Discard()
 		return err
 	}
-	fault.File(s.path, "put.compared")
+	failpoint.File(s.path, "put.compared")
 	if err := s.f.fs.Rename(s.temp, s.path); err != nil {
 		s.Discard()
 		return failed(s.path, err)
@@ -105,7 +105,7 @@ func (s *Staged) Create() error {
 	if err := s.f.Ended(); err != nil {
 		return err
 	}
-	fault.File(s.path, "put.compared")
+	failpoint.File(s.path, "put.compared")
 	err := s.f.fs.Link(s.temp, s.path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		// A file system without hard links. Between the look and the rename only a program that does not take our
@@ -127,8 +127,8 @@ func (s *Staged) Create() error {
 
 // named makes the path's new name durable.
 func (s *Staged) named() error {
-	fault.File(s.path, "put.renamed")
-	defer fault.File(s.path, "put.end")
+	failpoint.File(s.path, "put.renamed")
+	defer failpoint.File(s.path, "put.end")
 	return s.f.syncDir(filepath.Dir(s.path))
 }
 
@@ -140,8 +140,8 @@ func (f *Files) Remove(path string) error {
 	if err := f.Ended(); err != nil {
 		return err
 	}
-	fault.File(path, "remove.begin")
-	defer fault.File(path, "remove.end")
+	failpoint.File(path, "remove.begin")
+	defer failpoint.File(path, "remove.end")
 	err := f.fs.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -163,10 +163,10 @@ func (f *Files) Rename(from, to string) error {
 			return err
 		}
 	}
-	fault.File(from, "move.begin")
-	defer fault.File(from, "move.end")
+	failpoint.File(from, "move.begin")
+	defer failpoint.File(from, "move.end")
 	err := f.fs.Rename(from, to)
-	fault.File(from, "move.moved")
+	failpoint.File(from, "move.moved")
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", from, fs.ErrNotExist)
 	}
@@ -189,8 +189,8 @@ func (f *Files) Truncate(path string, size int64) error {
 		return failed(path, err)
 	}
 	defer file.Close()
-	fault.File(path, "cut.begin")
-	defer fault.File(path, "cut.end")
+	failpoint.File(path, "cut.begin")
+	defer failpoint.File(path, "cut.end")
 	if err := f.fs.Truncate(path, size); err != nil {
 		return failed(path, err)
 	}

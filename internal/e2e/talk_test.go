@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/terminal/tmuxtest"
+	"muster/internal/testing/tmuxtest"
 	"muster/journal"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 func open(t *testing.T, dir string) *git.Repo {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"muster/internal/git"
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 // plant leaves a lock as a git does that died so long ago.

@@ -3,7 +3,7 @@ package git_test
 import (
 	"testing"
 
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 func TestMain(m *testing.M) { gittest.Main(m) }

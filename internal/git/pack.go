@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/fault"
+	"muster/internal/testing/failpoint"
 )
 
 // Pack makes the commits in want, and all they need beyond the commits in have, durable: objects that are still loose
@@ -27,7 +27,7 @@ func (r *Repo) Pack(ctx context.Context, want, have []string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
 	}
-	fault.Point("objects.packed")
+	failpoint.Point("objects.packed")
 	if err := syncDir(packs); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", packs, err)
 	}

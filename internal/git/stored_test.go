@@ -9,7 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 // next is a new commit on top of HEAD, on no branch.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 // Everything in a repository that can make git start a program, each leaving a trace: nothing of it may run.

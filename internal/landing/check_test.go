@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/git/gittest"
 	"muster/internal/landing"
+	"muster/internal/testing/gittest"
 )
 
 // Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere.

@@ -10,8 +10,8 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
 	"muster/internal/landing"
+	"muster/internal/testing/gittest"
 )
 
 // revoking wires the board's deletions to the lander, as a run does.

@@ -9,8 +9,8 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
 	"muster/internal/landing"
+	"muster/internal/testing/gittest"
 )
 
 // during lands a task with a check that does something else first.

@@ -7,8 +7,8 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
 	"muster/internal/landing"
+	"muster/internal/testing/gittest"
 )
 
 func TestForget(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/git/gittest"
 	"muster/internal/landing"
+	"muster/internal/testing/gittest"
 )
 
 func TestLand(t *testing.T) {

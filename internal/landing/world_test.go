@@ -15,9 +15,9 @@ import (
 	"muster/internal/board"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
-	"muster/internal/home"
 	"muster/internal/landing"
+	"muster/internal/paths"
+	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	root := gittest.Repo(t, files)
 	w := &world{t: t, root: root, store: mem.New()}
 	w.process(check, change...)
-	if err := w.repo.Exclude(w.ctx(), home.Excluded); err != nil {
+	if err := w.repo.Exclude(w.ctx(), paths.Excluded); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false); err != nil {
@@ -83,10 +83,10 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 	}
 	w.journal = journal.New(w.store.Log())
 	w.board = board.New(w.store, w.journal)
-	if w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), home.Dir(w.root), w.journal, w.store.Log(), worktree.Options{}); err != nil {
+	if w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), w.journal, w.store.Log(), worktree.Options{}); err != nil {
 		w.t.Fatal(err)
 	}
-	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: home.Dir(w.root).Outputs(),
+	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
 		BaseState: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.state },
 		SetBaseState: func(_ context.Context, s string) error {
 			w.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 )
 
 // Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as long as the
@@ -157,8 +157,8 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 
 // doubt says which slots cannot be read, after a second look.
 func (r *Roster) doubt(ctx context.Context, slots []string) error {
-	var bad []damage.Record
-	err := damage.Again(ctx, r.hosts, slots, func(d muster.Doc, err error) {
+	var bad []corruption.Record
+	err := corruption.Again(ctx, r.hosts, slots, func(d muster.Doc, err error) {
 		if err == nil && d.Rev != muster.None {
 			err = json.Unmarshal(d.Data, &Process{})
 		}
@@ -213,7 +213,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	if errors.Is(err, muster.ErrUnavailable) {
 		return false, err
 	}
-	if _, err := damage.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {
+	if _, err := corruption.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {
 		return false, err
 	}
 	now := time.Now()
@@ -249,8 +249,8 @@ func readProcess(ctx context.Context, hosts muster.Table, slot string) (Process,
 	return p, d.Rev, nil
 }
 
-func damaged(slot string, rev muster.Rev, why error) damage.Record {
-	return damage.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
+func damaged(slot string, rev muster.Rev, why error) corruption.Record {
+	return corruption.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
 		Done: "nobody can live in that slot until muster doctor --repair"}
 }
 

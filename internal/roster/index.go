@@ -11,14 +11,14 @@ import (
 	"unicode"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 )
 
 // index is the members in memory, kept warm by the table's changes.
 type index struct {
 	table  muster.Table
-	damage damage.Watch
-	teller *damage.Teller
+	damage corruption.Watch
+	teller *corruption.Teller
 
 	mu      sync.Mutex
 	mark    muster.Mark
@@ -186,8 +186,8 @@ func (x *index) place(was, is *muster.Member) {
 // other document beside it can be read.
 type listed struct {
 	table  muster.Table
-	damage damage.Watch
-	teller *damage.Teller
+	damage corruption.Watch
+	teller *corruption.Teller
 
 	mu    sync.Mutex
 	mark  muster.Mark

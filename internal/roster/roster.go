@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
@@ -26,7 +26,7 @@ type Roster struct {
 	kept    muster.Table // what was damaged and replaced
 	leases  muster.Leases
 	journal *journal.Journal
-	teller  *damage.Teller
+	teller  *corruption.Teller
 	index   *index
 	listed  *listed
 	page    *page
@@ -35,11 +35,11 @@ type Roster struct {
 // New is the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	members, hosts, config := s.Table(muster.TableMembers), s.Table(muster.TableHosts), s.Table(muster.TableTeam)
-	t := damage.New(s.Log(), s.Inbox(), j)
-	x := &index{table: members, teller: t, damage: damage.Watch{Name: muster.TableMembers, Table: members}}
-	return &Roster{team: team, members: members, hosts: hosts, config: config, kept: s.Table(damage.Table), leases: s.Leases(), journal: j, teller: t,
+	t := corruption.New(s.Log(), s.Inbox(), j)
+	x := &index{table: members, teller: t, damage: corruption.Watch{Name: muster.TableMembers, Table: members}}
+	return &Roster{team: team, members: members, hosts: hosts, config: config, kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
 		index: x, page: newPage(team, config, x),
-		listed: &listed{table: config, teller: t, damage: damage.Watch{Name: muster.TableTeam, Table: config}}}
+		listed: &listed{table: config, teller: t, damage: corruption.Watch{Name: muster.TableTeam, Table: config}}}
 }
 
 // Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has died

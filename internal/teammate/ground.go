@@ -5,14 +5,14 @@ import (
 
 	"muster"
 	"muster/internal/landing"
-	"muster/internal/tool/collab"
+	"muster/internal/tool/teamtools"
 	"muster/internal/worktree"
 )
 
 // Lanes are where members work: worktree.Lanes, whose methods say what each does. Tests of whole teams in simulated time
 // have some without git.
 type Lanes interface {
-	collab.Lanes
+	teamtools.Lanes
 	Stand(ctx context.Context, name muster.Name) (dir string, err error)
 	Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error)
 	Changed(ctx context.Context, name muster.Name) (bool, error)

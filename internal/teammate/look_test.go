@@ -8,7 +8,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/journal"
 	"muster/store/mem"
@@ -41,7 +41,7 @@ func TestLookIntoTheInboxes(t *testing.T) {
 	j := journal.New(s.Log())
 	r := Rooms{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j), Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
 	r.Post = mailbox.New(s, j, r.Roster.Known)
-	r.Requests = protocol.New(s, r.Post, j)
+	r.Requests = requests.New(s, r.Post, j)
 	be := func(name muster.Name, is muster.MemberStatus) {
 		t.Helper()
 		if _, err := r.Roster.Update(ctx, name, func(m *muster.Member) { m.Status = is }); err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/fault"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/requests"
+	"muster/internal/testing/failpoint"
 	"muster/internal/tool/code"
 	"muster/journal"
 )
@@ -44,11 +44,11 @@ func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
 		m.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		m.heardUser(fresh)
 	}
-	fault.Point("teammate.delivered")
+	failpoint.Point("teammate.delivered")
 	if err := m.Post.Drop(ctx, m.name(), end); err != nil {
 		return false, err
 	}
-	fault.Point("teammate.dropped")
+	failpoint.Point("teammate.dropped")
 	m.mu.Lock()
 	m.inbox = end
 	for _, msg := range fresh {
@@ -92,7 +92,7 @@ func (m *Member) settled(ctx context.Context, msg muster.Message) bool {
 	switch msg.Type {
 	case muster.MailShutdown, muster.MailPlan:
 		r, err := m.Requests.Get(ctx, msg.RequestID)
-		return err == nil && protocol.Final(r)
+		return err == nil && requests.Final(r)
 	case muster.MailPlanAnswer:
 		m.mu.Lock()
 		defer m.mu.Unlock()

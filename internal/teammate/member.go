@@ -22,10 +22,10 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/home"
 	"muster/internal/mailbox"
+	"muster/internal/paths"
 	"muster/internal/proc"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
@@ -37,13 +37,13 @@ import (
 // Rooms are the planes of one team that its members share.
 type Rooms struct {
 	Team     muster.Name
-	Home     home.Dir
+	Home     paths.Dir
 	Store    muster.Store
 	Journal  *journal.Journal
 	Board    *board.Board
 	Post     *mailbox.Post
 	Roster   *roster.Roster
-	Requests *protocol.Requests
+	Requests *requests.Requests
 	Lanes    Lanes
 	Lander   Lander
 	Launcher proc.Launcher

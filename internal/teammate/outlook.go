@@ -10,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 )
 
 // Outlook is how things stand for a lead that would sleep: facts of the board, the roster, the requests and the mail.
@@ -120,7 +120,7 @@ func (r Rooms) wakes(ctx context.Context, name muster.Name) (bool, error) {
 	}
 	for _, msg := range msgs {
 		if msg.Type == muster.MailShutdown {
-			if q, err := r.Requests.Get(ctx, msg.RequestID); err == nil && protocol.Final(q) {
+			if q, err := r.Requests.Get(ctx, msg.RequestID); err == nil && requests.Final(q) {
 				continue
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"muster"
-	"muster/internal/protocol"
+	"muster/internal/requests"
 	"muster/internal/tool/agent"
 	"muster/llm"
 	"muster/tool"
@@ -81,11 +81,11 @@ func (m *Member) planRequest(ctx context.Context, t muster.Task, plan string) (m
 			last = r
 		}
 	}
-	if last.PlanHash == protocol.PlanHash(plan) && (last.Status == muster.RequestPending || last.Status == muster.RequestApproved) {
+	if last.PlanHash == requests.PlanHash(plan) && (last.Status == muster.RequestPending || last.Status == muster.RequestApproved) {
 		return last, nil
 	}
 	return m.Requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: m.name(), To: muster.Lead, Plan: plan,
-		PlanHash: protocol.PlanHash(plan), TaskID: t.ID, Fence: t.Fence})
+		PlanHash: requests.PlanHash(plan), TaskID: t.ID, Fence: t.Fence})
 }
 
 // cancelPlans takes back the plans of a claim that is over: nobody need decide them any more.
@@ -120,7 +120,7 @@ func (m *Member) mayChange(ctx context.Context, c llm.Call) (llm.Result, bool, e
 	if err != nil {
 		return llm.Result{}, false, err
 	}
-	if protocol.Approved(all, t.ID, t.Fence) {
+	if requests.Approved(all, t.ID, t.Fence) {
 		return llm.Result{}, true, nil
 	}
 	return llm.Sorry("Task #%d needs an approved plan before %s may run: read what you need, then call submit_plan.", t.ID, c.Name), false, nil

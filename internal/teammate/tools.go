@@ -15,7 +15,7 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
-	"muster/internal/tool/collab"
+	"muster/internal/tool/teamtools"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -39,12 +39,12 @@ func (m *Member) tools(model llm.Model) []llm.Tool {
 			return m.wrap(own, false)
 		},
 	}))
-	rooms := collab.Rooms{Board: m.Board, Post: m.Post, Roster: m.Roster, Requests: m.Requests, Lanes: m.Lanes,
+	rooms := teamtools.Rooms{Board: m.Board, Post: m.Post, Roster: m.Roster, Requests: m.Requests, Lanes: m.Lanes,
 		Run: m.Run, Log: m.Store.Log(), Exec: m.exec}
 	if m.lead() {
-		list = append(list, collab.ForLead(m, rooms)...)
+		list = append(list, teamtools.ForLead(m, rooms)...)
 	} else {
-		list = append(list, collab.ForTeammate(m, rooms)...)
+		list = append(list, teamtools.ForTeammate(m, rooms)...)
 	}
 	list = m.wrap(append(list, m.Extra...), true)
 	specs := make([]llm.Spec, len(list))
@@ -115,7 +115,7 @@ func (m *Member) exec(ctx context.Context, dir, command string, timeout time.Dur
 }
 
 // Spawn records a new teammate; the supervisor that sees the record starts it.
-func (m *Member) Spawn(ctx context.Context, s collab.Spawn) (muster.Member, error) {
+func (m *Member) Spawn(ctx context.Context, s teamtools.Spawn) (muster.Member, error) {
 	run, err := m.Run(ctx)
 	if err != nil {
 		return muster.Member{}, err

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"muster/internal/terminal/tmuxtest"
+	"muster/internal/testing/tmuxtest"
 )
 
 // tmux is a terminal in which the command talk starts the program.

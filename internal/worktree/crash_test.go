@@ -17,8 +17,8 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
-	"muster/internal/home"
+	"muster/internal/paths"
+	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -39,7 +39,7 @@ func busy(root string) {
 		panic(err)
 	}
 	log := mem.New().Log()
-	l, err := worktree.Open(repo, durable.New(durable.OS{}), home.Dir(root), journal.New(log), log, worktree.Options{})
+	l, err := worktree.Open(repo, durable.New(durable.OS{}), paths.Dir(root), journal.New(log), log, worktree.Options{})
 	if err != nil {
 		panic(err)
 	}

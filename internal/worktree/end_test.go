@@ -11,7 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 // What a release kept aside and what its owner committed afterwards have one content and two ids: the lane goes anyway.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 )
 
 // index is .worktrees/index.json: {"worktrees":{"NAME":{...}}}. Rows stay as they were read until one is changed, so
@@ -101,7 +101,7 @@ func (l *Lanes) load(ctx context.Context) (*index, []byte, error) {
 		if !again {
 			return nil, data, muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", l.dir.Index(), err)
 		}
-		if err := wait(ctx, damage.HalfWritten); err != nil {
+		if err := wait(ctx, corruption.HalfWritten); err != nil {
 			return nil, nil, err
 		}
 	}

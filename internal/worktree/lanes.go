@@ -19,10 +19,10 @@ import (
 	"sync"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/home"
+	"muster/internal/paths"
 	"muster/journal"
 )
 
@@ -38,10 +38,10 @@ type Options struct {
 type Lanes struct {
 	repo    *git.Repo
 	files   *durable.Files
-	dir     home.Dir
+	dir     paths.Dir
 	journal *journal.Journal
 	log     muster.Log
-	teller  *damage.Teller
+	teller  *corruption.Teller
 	place   string // where lanes are made
 	base    string
 
@@ -50,8 +50,8 @@ type Lanes struct {
 }
 
 // Open returns the lanes of repo, whose state lies at dir. It writes nothing.
-func Open(repo *git.Repo, files *durable.Files, dir home.Dir, j *journal.Journal, log muster.Log, o Options) (*Lanes, error) {
-	l := &Lanes{repo: repo, files: files, dir: dir, journal: j, log: log, teller: damage.New(log, o.Inbox, j), place: o.Dir, base: o.Base, scratch: map[muster.Name]*sync.Mutex{}}
+func Open(repo *git.Repo, files *durable.Files, dir paths.Dir, j *journal.Journal, log muster.Log, o Options) (*Lanes, error) {
+	l := &Lanes{repo: repo, files: files, dir: dir, journal: j, log: log, teller: corruption.New(log, o.Inbox, j), place: o.Dir, base: o.Base, scratch: map[muster.Name]*sync.Mutex{}}
 	if l.place == "" {
 		l.place = dir.Worktrees()
 	}

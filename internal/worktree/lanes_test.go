@@ -15,8 +15,8 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/git/gittest"
-	"muster/internal/home"
+	"muster/internal/paths"
+	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -42,11 +42,11 @@ func openWorld(t *testing.T, root string, o worktree.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := repo.Exclude(t.Context(), home.Excluded); err != nil {
+	if err := repo.Exclude(t.Context(), paths.Excluded); err != nil {
 		t.Fatal(err)
 	}
 	log := mem.New().Log()
-	l, err := worktree.Open(repo, durable.New(durable.OS{}), home.Dir(root), journal.New(log), log, o)
+	l, err := worktree.Open(repo, durable.New(durable.OS{}), paths.Dir(root), journal.New(log), log, o)
 	if err != nil {
 		t.Fatal(err)
 	}

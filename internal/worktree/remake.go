@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/damage"
+	"muster/internal/corruption"
 	"muster/journal"
 )
 
@@ -44,7 +44,7 @@ func (l *Lanes) remake(ctx context.Context, bad []byte) error {
 	}
 	sum := sha256.Sum256(data)
 	rev := hex.EncodeToString(sum[:16])
-	kept := filepath.Join(l.dir.Team(), damage.Table, "index.json."+rev[:8])
+	kept := filepath.Join(l.dir.Team(), corruption.Table, "index.json."+rev[:8])
 	if err := l.files.Create(kept, data); err != nil && !errors.Is(err, muster.ErrStale) {
 		return err
 	}
@@ -53,8 +53,8 @@ func (l *Lanes) remake(ctx context.Context, bad []byte) error {
 		return muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
 	}
 	// Told first: when it has been replaced nobody sees any more that it was damaged.
-	if err := l.teller.Tell(ctx, damage.Record{Table: damage.Lanes, Key: "index", Rev: muster.Rev(rev), Text: why.Error(),
-		Done: fmt.Sprintf("it is kept as %s/%s, and its %d lanes were found again from git", damage.Table, filepath.Base(kept), len(x.rows))}); err != nil {
+	if err := l.teller.Tell(ctx, corruption.Record{Table: corruption.Lanes, Key: "index", Rev: muster.Rev(rev), Text: why.Error(),
+		Done: fmt.Sprintf("it is kept as %s/%s, and its %d lanes were found again from git", corruption.Table, filepath.Base(kept), len(x.rows))}); err != nil {
 		return err
 	}
 	return l.files.Replace(l.dir.Index(), next)

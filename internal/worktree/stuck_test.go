@@ -10,8 +10,8 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/git/gittest"
-	"muster/internal/home"
+	"muster/internal/paths"
+	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -37,7 +37,7 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
 	log := &meanwhile{Log: w.log}
-	late, err := worktree.Open(w.repo, durable.New(durable.OS{}), home.Dir(w.root), journal.New(log), log, worktree.Options{})
+	late, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/git/gittest"
+	"muster/internal/testing/gittest"
 )
 
 func TestCommit(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"muster/llm/anthropic"
 	"muster/llm/llmtest"
 	"muster/llm/openai"
-	"muster/llm/steady"
+	"muster/llm/retry"
 )
 
 type modelFunc func(context.Context, llm.Request) (llm.Reply, error)
@@ -136,7 +136,7 @@ func TestStalledServer(t *testing.T) {
 	for name, m := range adapters(s.URL) {
 		var why error
 		shown := ""
-		m = steady.Wrap(m, steady.Options{IdleTimeout: 50 * time.Millisecond, Min: time.Millisecond, OnWait: func(_ time.Time, err error) { why = err }})
+		m = retry.Wrap(m, retry.Options{IdleTimeout: 50 * time.Millisecond, Min: time.Millisecond, OnWait: func(_ time.Time, err error) { why = err }})
 		r, err := m.Reply(t.Context(), hello, func(d llm.Delta) {
 			if d.Again {
 				shown += "|"

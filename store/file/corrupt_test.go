@@ -15,8 +15,8 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/durable/simfs"
-	"muster/internal/home"
+	"muster/internal/paths"
+	"muster/internal/testing/simfs"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -113,7 +113,7 @@ func flips(data []byte, from, to int, f func(at int, damaged []byte)) {
 // Each byte of a record is flipped, in every stream: no other content is ever taken for the record, its neighbours are
 // there, and the stream goes on. A flipped newline makes one of two lines, so the next record is then part of the damage.
 func TestFlippedBytesOfRecords(t *testing.T) {
-	d := home.Dir(simRoot)
+	d := paths.Dir(simRoot)
 	for stream, file := range map[string]string{
 		muster.StreamEvents: d.Team() + "/events.jsonl", muster.StreamClaims: d.Tasks() + "/claim_events.jsonl",
 		muster.StreamLanes: d.Worktrees() + "/events.jsonl", transcript.Stream("alice"): d.Transcripts() + "/alice/log.jsonl",
@@ -163,7 +163,7 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 // neighbours are delivered once, and mail goes on.
 func TestFlippedBytesOfMail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		file := home.Dir(simRoot).Inbox() + "/alice.jsonl"
+		file := paths.Dir(simRoot).Inbox() + "/alice.jsonl"
 		c := sim(t, nil)
 		if err := send(c, "a1", "b1", "a2", "b2"); err != nil {
 			t.Fatal(err)
@@ -202,7 +202,7 @@ func TestFlippedBytesOfMail(t *testing.T) {
 			if count(kinds(t, c), journal.MailRejected) == 0 {
 				t.Fatalf("byte %d: nobody was told", at)
 			}
-			if aside := contents(t, c.store.h.sim)[home.Dir(simRoot).Inbox()+"/alice.rejected.jsonl"]; len(aside) == 0 {
+			if aside := contents(t, c.store.h.sim)[paths.Dir(simRoot).Inbox()+"/alice.rejected.jsonl"]; len(aside) == 0 {
 				t.Fatalf("byte %d: nothing was set aside", at)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"muster"
-	"muster/internal/durable/simfs"
+	"muster/internal/testing/simfs"
 	"muster/store/file"
 )
 

@@ -13,11 +13,11 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
-	"muster/internal/durable/simfs"
-	"muster/internal/home"
 	"muster/internal/mailbox"
-	"muster/internal/protocol"
+	"muster/internal/paths"
+	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/testing/simfs"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -33,7 +33,7 @@ type crew struct {
 	journal *journal.Journal
 	roster  *roster.Roster
 	post    *mailbox.Post
-	reqs    *protocol.Requests
+	reqs    *requests.Requests
 
 	acked map[string]int // what a scene was told, and when, in calls
 	now   int            // the moment of the crash; acks after it are not known
@@ -53,7 +53,7 @@ func enter(ctx context.Context, disk durable.FS, h *history) (*crew, error) {
 	c.Board = board.New(c.store, c.journal)
 	c.roster = roster.New(c.store, c.journal, "t")
 	c.post = mailbox.New(c.store, c.journal, func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil })
-	c.reqs = protocol.New(c.store, c.post, c.journal)
+	c.reqs = requests.New(c.store, c.post, c.journal)
 	c.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
 		_, err := c.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("done-%d", t.ID)), From: muster.System, To: muster.Lead, Content: "done"})
 		return err
@@ -107,7 +107,7 @@ var scenes = []scene{
 	{name: "log", run: logRun, after: logAfter},
 	{name: "torn tail", before: func(c *crew) error {
 		return errors.Join(did(c.store.Log().Append(c.ctx, "events", 0, []byte(`{"event":"a"}`))),
-			appendRaw(c, home.Dir(simRoot).Team()+"/events.jsonl", `{"event":"torn, of a dead program","te`))
+			appendRaw(c, paths.Dir(simRoot).Team()+"/events.jsonl", `{"event":"torn, of a dead program","te`))
 	}, run: func(c *crew) error {
 		return steps(
 			func() error {
@@ -577,10 +577,10 @@ func requestsAfter(c, was *crew) error {
 		if err != nil {
 			return err
 		}
-		if !protocol.Final(r) && !box(muster.Lead)[muster.MessageID("ask-"+id)] {
+		if !requests.Final(r) && !box(muster.Lead)[muster.MessageID("ask-"+id)] {
 			return fmt.Errorf("request %s waits and nobody was asked", id)
 		}
-		decided := protocol.Final(r)
+		decided := requests.Final(r)
 		if was.knows("decided ", id) && !decided {
 			return fmt.Errorf("request %s waits again", id)
 		}
@@ -713,7 +713,7 @@ func runRun(c *crew) error {
 // indexRun does with the lanes' index and a file beside it what rooms do that have no table: Create, Replace, Truncate,
 // Rename, Remove.
 func indexRun(c *crew) error {
-	d := home.Dir(simRoot)
+	d := paths.Dir(simRoot)
 	replace := func(n int) func() error {
 		return func() error {
 			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))), "index ", n)
@@ -731,7 +731,7 @@ func indexRun(c *crew) error {
 }
 
 func indexAfter(c, was *crew) error {
-	d := home.Dir(simRoot)
+	d := paths.Dir(simRoot)
 	read := func(path string) string {
 		f, err := c.files.FS().OpenFile(path, os.O_RDONLY, 0)
 		if err != nil {

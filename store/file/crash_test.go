@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"muster/internal/durable"
-	"muster/internal/durable/simfs"
+	"muster/internal/testing/simfs"
 )
 
 // played is a scene that was played to its end on a disk through a file system over it.

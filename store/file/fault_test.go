@@ -10,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/durable/simfs"
+	"muster/internal/testing/simfs"
 )
 
 // fault fails one call, and counts what is asked for after it.

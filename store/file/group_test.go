@@ -12,7 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/durable/simfs"
+	"muster/internal/testing/simfs"
 )
 
 // disk is a simulated disk with a repository, on which syncs are counted.

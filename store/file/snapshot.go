@@ -19,7 +19,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/fault"
+	"muster/internal/testing/failpoint"
 )
 
 // A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then reads
@@ -244,20 +244,20 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 	}
 	slices.SortFunc(docs, byKey)
 	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:12])+".tmp")
-	fault.Point("snapshot.begin")
+	failpoint.Point("snapshot.begin")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
 	err = errors.Join(c.writeSnapshot(f, docs, old, fresh), f.Close())
-	fault.Point("snapshot.written")
+	failpoint.Point("snapshot.written")
 	if err == nil {
 		err = on.Rename(temp, path)
 	}
 	if err != nil {
 		on.Remove(temp)
 	}
-	fault.Point("snapshot.named")
+	failpoint.Point("snapshot.named")
 }
 
 // beingWritten reports whether another process is at it. It removes what dead ones left.

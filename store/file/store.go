@@ -14,7 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/home"
+	"muster/internal/paths"
 )
 
 // Store is the state of one repository, as one process has it. It implements muster.Store.
@@ -25,7 +25,7 @@ type Store struct {
 
 	files  *durable.Files
 	fs     durable.FS
-	dir    home.Dir
+	dir    paths.Dir
 	watch  *watcher
 	boxes  boxes
 	groups groups
@@ -55,7 +55,7 @@ func OpenOn(files *durable.Files, root string) (*Store, error) {
 	s := &Store{
 		files:  files,
 		fs:     files.FS(),
-		dir:    home.Dir(root),
+		dir:    paths.Dir(root),
 		tables: map[string]*table{},
 		held:   map[*lease]bool{},
 

@@ -10,7 +10,7 @@ import (
 	"sort"
 	"strings"
 
-	"muster/internal/near"
+	"muster/internal/editdist"
 	"muster/tool"
 )
 
@@ -166,7 +166,7 @@ func (s confinedPath) near() (names []string) {
 	var found []candidate
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
-		far := near.Distance(want, name)
+		far := editdist.Distance(want, name)
 		if stem := strings.TrimSuffix(want, filepath.Ext(want)); len(stem) > 2 && strings.Contains(name, stem) {
 			far = min(far, 2)
 		}

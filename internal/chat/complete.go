@@ -1,0 +1,42 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+)
+
+// Names is what Tab can put in: the members, and the requests that wait.
+type Names struct {
+	Members  func() []string
+	Requests func() []string
+}
+
+// Complete offers what may stand at the cursor, a place in bytes: the commands, the ids of requests behind approve and
+// reject, the names of members anywhere. from is where the word begins.
+func (n Names) Complete(text string, cursor int) (from int, candidates []string) {
+	before := text[:min(cursor, len(text))]
+	from = strings.LastIndexAny(before, " \n") + 1
+	word, head := before[from:], strings.TrimSpace(before[:from])
+	var all []string
+	switch {
+	case head == "" && strings.HasPrefix(word, "/"):
+		for _, c := range commands {
+			all = append(all, "/"+c.name)
+		}
+	case head == "/approve" || head == "/reject":
+		all = n.Requests()
+	case head == "/inbox":
+		all = append(n.Members(), "user")
+	case strings.HasPrefix(head, "/"), word == "":
+		return from, nil
+	default:
+		all = n.Members()
+	}
+	for _, c := range all {
+		if strings.HasPrefix(c, word) && c != word {
+			candidates = append(candidates, c+" ")
+		}
+	}
+	slices.Sort(candidates)
+	return from, slices.Compact(candidates)
+}

@@ -1,0 +1,272 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/internal/terminal"
+	"muster/journal"
+	"muster/llm"
+)
+
+// paper is a face that keeps what is printed, and lead a lead that keeps what it hears.
+type paper struct {
+	events chan terminal.Event
+	mu     sync.Mutex
+	text   strings.Builder
+}
+
+func (p *paper) Events() <-chan terminal.Event { return p.events }
+func (p *paper) Print(s string)                { p.write(s + "\n") }
+func (p *paper) Stream(s string)               { p.write(s) }
+func (p *paper) Flush()                        { p.write("|") }
+func (*paper) Refresh()                        {}
+
+func (p *paper) write(s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.WriteString(s)
+}
+
+func (p *paper) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+type lead struct {
+	mu      sync.Mutex
+	heard   []string
+	turn    bool // it has one
+	resting bool
+	closed  bool
+	changed chan struct{}
+}
+
+func (l *lead) Say(_ context.Context, text string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = append(l.heard, text)
+	if len(text) > 100 {
+		return muster.Errorf(muster.Invalid, "too long").WithHint("say less")
+	}
+	return nil
+}
+
+func (l *lead) Interrupt() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.turn }
+func (l *lead) Close()          { l.mu.Lock(); defer l.mu.Unlock(); l.closed = true }
+
+func (l *lead) Resting() (resting, done bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.resting, false
+}
+
+func (l *lead) Changed() <-chan struct{} { return l.changed }
+
+func (l *lead) has(turn bool) { l.mu.Lock(); defer l.mu.Unlock(); l.turn = turn }
+
+func (l *lead) rests() {
+	l.mu.Lock()
+	l.resting = true
+	l.mu.Unlock()
+	l.changed <- struct{}{}
+}
+
+// teller keeps the kinds of events.
+type teller struct{ kinds []string }
+
+func (t *teller) Event(e muster.Event) { t.kinds = append(t.kinds, e.Kind) }
+func (*teller) Tick(time.Time)         {}
+
+type bench struct {
+	*paper
+	*lead
+	session *Session
+	begun   []string
+	over    chan struct{}
+	ran     [][]string
+	outcome Outcome
+	ended   chan struct{}
+}
+
+// start runs a session in a bubble.
+func start(t *testing.T, change func(*Session)) *bench {
+	b := &bench{paper: &paper{events: make(chan terminal.Event)}, lead: &lead{changed: make(chan struct{}, 1)}, over: make(chan struct{}), ended: make(chan struct{})}
+	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, Typed: func(string) {},
+		Events: func(context.Context) <-chan journal.Entry { return nil }, Mail: func(context.Context) []string { return nil },
+		Command: func(_ context.Context, args ...string) string { b.ran = append(b.ran, args); return "done\n" },
+		Begin:   func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
+	if change != nil {
+		change(b.session)
+	}
+	go func() {
+		defer close(b.ended)
+		b.outcome, _ = b.session.Run(t.Context())
+	}()
+	return b
+}
+
+func (b *bench) types(lines ...string) {
+	for _, l := range lines {
+		b.events <- terminal.Line{Text: l}
+		synctest.Wait()
+	}
+}
+
+func TestFirstWordsAreTheGoal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, nil)
+		b.types("/tasks", "make it", "and fast", " /not a command", "/reject 7f2c91aa not now", "/quit")
+		<-b.ended
+		if !slices.Equal(b.begun, []string{"make it"}) || !slices.Equal(b.heard, []string{"and fast", " /not a command"}) || b.outcome != Left {
+			t.Errorf("begun %q, heard %q, ended %d", b.begun, b.heard, b.outcome)
+		}
+		if len(b.ran) != 2 || strings.Join(b.ran[0], " ") != "task list" || strings.Join(b.ran[1], "|") != "reject|7f2c91aa|--|not now" {
+			t.Errorf("ran %q", b.ran)
+		}
+	})
+}
+
+func TestAStoppedTeamGoesOnWithoutWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(s *Session) { s.Stopped = true })
+		b.types("/resume", "/resume", "/archive")
+		close(b.over)
+		<-b.ended
+		if !slices.Equal(b.begun, []string{""}) || b.outcome != Over || len(b.ran) != 0 {
+			t.Errorf("begun %q, ended %d, ran %q\n%s", b.begun, b.outcome, b.ran, b.paper)
+		}
+	})
+}
+
+func TestCtrlCTwiceLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, nil)
+		b.types("go")
+		b.lead.has(true)
+		b.events <- terminal.Interrupt{}
+		time.Sleep(time.Minute) // too late to be the second of two
+		b.lead.has(false)
+		b.events <- terminal.Interrupt{}
+		b.events <- terminal.Interrupt{}
+		<-b.ended
+		if b.outcome != Interrupted {
+			t.Errorf("ended %d", b.outcome)
+		}
+		for _, want := range []string{"stopped: the lead waits", "nothing to stop"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q is not said:\n%s", want, b.paper)
+			}
+		}
+	})
+}
+
+func TestOneByOneWaitsForTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(s *Session) { s.OneByOne = true })
+		b.types("first")
+		sent := make(chan struct{})
+		go func() {
+			b.events <- terminal.Line{Text: "second"}
+			close(b.events)
+			close(sent)
+		}()
+		synctest.Wait()
+		if len(b.heard) > 0 {
+			t.Fatal("the lead was not waited for")
+		}
+		b.rests()
+		<-sent
+		synctest.Wait()
+		if !slices.Equal(b.heard, []string{"second"}) || !b.closed {
+			t.Errorf("heard %q, closed %v", b.heard, b.closed)
+		}
+		close(b.over) // the end of the input is not the end of the run
+		<-b.ended
+		if b.outcome != Over {
+			t.Errorf("ended %d", b.outcome)
+		}
+	})
+}
+
+func TestARefusalIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, nil)
+		b.types("go", strings.Repeat("x", 200), "/quit")
+		<-b.ended
+		if !strings.Contains(b.String(), "too long\n  say less") {
+			t.Errorf("what is shown:\n%s", b.paper)
+		}
+	})
+}
+
+func TestComplete(t *testing.T) {
+	n := Names{Members: func() []string { return []string{"lead", "alice", "alan"} }, Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} }}
+	for _, c := range []struct {
+		text string
+		from int
+		want string
+	}{
+		{"/ap", 0, "/approve "},
+		{"/approve 7f", 9, "7f2c91aa "},
+		{"/reject 7", 8, "70aa11bb 7f2c91aa "},
+		{"/inbox a", 7, "alan alice "},
+		{"/inbox u", 7, "user "},
+		{"ask al", 4, "alan alice "},
+		{"日本 ali", 7, "alice "},
+		{"ask ", 4, ""},
+		{"/tasks a", 7, ""},
+	} {
+		from, got := n.Complete(c.text, len(c.text))
+		if from != c.from || strings.Join(got, "") != c.want {
+			t.Errorf("%q: from %d %q, want %d %q", c.text, from, got, c.from, c.want)
+		}
+	}
+}
+
+func TestSpeech(t *testing.T) {
+	p := &paper{}
+	s := &Speech{Face: p}
+	reply := llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "Hello."}}}}
+	s.Emit("alice", llm.Delta{Text: "not the lead"})
+	s.Emit(muster.Lead, llm.Delta{Text: "Hel"})
+	s.Emit(muster.Lead, llm.Delta{Text: "lo."})
+	s.Emit(muster.Lead, reply)
+	s.Emit(muster.Lead, reply) // a model that does not stream
+	s.Emit(muster.Lead, llm.Delta{Text: "Hal"})
+	s.Emit(muster.Lead, llm.Delta{Again: true})
+	s.Emit(muster.Lead, llm.Delta{Part: 0, Text: "one"})
+	s.Emit(muster.Lead, llm.Delta{Part: 2, Text: "two"})
+	s.Emit(muster.Lead, llm.Reply{})
+	s.Emit(muster.Lead, llm.Reply{}) // only calls
+	if got, want := p.String(), "Hello.|Hello.|Hal ...|one\ntwo|"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestPipe(t *testing.T) {
+	var out, beside strings.Builder
+	p := NewPipe(strings.NewReader("one\r\n\ntwo"), &out, &beside)
+	var got []string
+	for e := range p.Events() {
+		got = append(got, e.(terminal.Line).Text)
+	}
+	if !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("%q", got)
+	}
+	p.Stream("Hel")
+	p.Stream("lo")
+	p.Flush()
+	p.Flush()
+	p.Print("news")
+	if out.String() != "Hello\n" || beside.String() != "news\n" {
+		t.Errorf("%q beside %q", out.String(), beside.String())
+	}
+}

@@ -1,0 +1,56 @@
+// Package home says where a team's state lies.
+package paths
+
+import "path/filepath"
+
+// Dir is where a team's state lies: the root of a repository's main worktree.
+type Dir string
+
+// Excluded are the patterns for .git/info/exclude that keep the state out of the user's commits.
+var Excluded = []string{"/.tasks/", "/.team/", "/.transcripts/", "/.worktrees/"}
+
+// Tasks is the board: task_N.json, meta.json, claim_events.jsonl.
+func (d Dir) Tasks() string { return d.at(".tasks") }
+
+// Team is the team: its members, mail, requests, run and events.
+func (d Dir) Team() string { return d.at(".team") }
+
+// Worktrees is where lanes lie, and their index.
+func (d Dir) Worktrees() string { return d.at(".worktrees") }
+
+// Transcripts has one directory of session logs for each agent.
+func (d Dir) Transcripts() string { return d.at(".transcripts") }
+
+// Members has one document for each member.
+func (d Dir) Members() string { return d.at(".team", "members") }
+
+// Requests has one document for each request.
+func (d Dir) Requests() string { return d.at(".team", "requests") }
+
+// Hosts has one document for each process's lease.
+func (d Dir) Hosts() string { return d.at(".team", "hosts") }
+
+// Inbox has the pending mail.
+func (d Dir) Inbox() string { return d.at(".team", "inbox") }
+
+// Locks has the lock files; they are never deleted.
+func (d Dir) Locks() string { return d.at(".team", "locks") }
+
+// Outputs has the whole of outputs that were too long for a tool result, a directory for each member.
+func (d Dir) Outputs() string { return d.at(".team", "outputs") }
+
+// Scratch has a checkout for each member without a task.
+func (d Dir) Scratch() string { return d.at(".team", "scratch") }
+
+// Archive has the state of teams that were put aside.
+func (d Dir) Archive() string { return d.at(".team", "archive") }
+
+// Moving names the archive that is being filled, while it is, and when that was interrupted.
+func (d Dir) Moving() string { return filepath.Join(d.Archive(), "moving") }
+
+// Index is the lanes' index, a local file.
+func (d Dir) Index() string { return d.at(".worktrees", "index.json") }
+
+func (d Dir) at(parts ...string) string {
+	return filepath.Join(append([]string{string(d)}, parts...)...)
+}

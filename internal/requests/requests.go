@@ -1,0 +1,324 @@
+// Package protocol is how one member asks another and gets an answer: shutdown, plans, permissions, and whatever comes
+// next, with one state machine. The record comes first and is the truth; mail tells of it, and mail sent twice has the
+// same id, so it is read once. Who decides is taken from the runtime, never from a text.
+package requests
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"muster"
+	"muster/internal/corruption"
+	"muster/internal/mailbox"
+	"muster/journal"
+)
+
+// Requests are the requests of a team.
+type Requests struct {
+	table   muster.Table
+	post    *mailbox.Post
+	journal *journal.Journal
+	index   *index
+}
+
+// New is the requests of the team in s.
+func New(s muster.Store, p *mailbox.Post, j *journal.Journal) *Requests {
+	t := s.Table(muster.TableRequests)
+	return &Requests{table: t, post: p, journal: j, index: &index{table: t, teller: corruption.New(s.Log(), s.Inbox(), j),
+		damage: corruption.Watch{Name: muster.TableRequests, Table: t}}}
+}
+
+func newID() muster.RequestID {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return muster.RequestID(hex.EncodeToString(b[:]))
+}
+
+// Ask records the request, then mails it to whom it is for. It gets an id if it has none, and its kind's deadline if
+// that has one. Asking again with the same id mails it again if it still waits, and returns it as it stands.
+// Errors: Invalid; NotFound when nobody has the addressee's name.
+func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, error) {
+	now := time.Now()
+	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
+	r.CreatedAt = muster.Stamp(now)
+	r.UpdatedAt = r.CreatedAt
+	if r.Deadline == 0 {
+		r.Deadline = deadline(r.Kind, now)
+	}
+	switch r.Kind {
+	case muster.AskShutdown, muster.AskPermission:
+	case muster.AskPlan:
+		if r.Plan == "" {
+			return muster.Request{}, muster.Errorf(muster.Invalid, "the plan is empty")
+		}
+		if r.PlanHash = PlanHash(r.Plan); r.TaskID == 0 {
+			return muster.Request{}, muster.Errorf(muster.Invalid, "a plan is for a task, and none is named")
+		}
+		if err := q.asNewest(ctx, &r); err != nil {
+			return muster.Request{}, err
+		}
+	default:
+		return muster.Request{}, muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
+	}
+	if err := q.post.Check(ctx, question(r)); err != nil { // before there is a record that nobody hears of
+		return muster.Request{}, err
+	}
+	owe(&r, true)
+	minted := r.ID == ""
+	for {
+		if minted {
+			r.ID = newID()
+		} else if !idRule.MatchString(string(r.ID)) {
+			return muster.Request{}, muster.Errorf(muster.Invalid, "%q cannot be a request's id: it is eight hex digits", string(r.ID))
+		}
+		rev, err := q.put(ctx, r, muster.None)
+		switch {
+		case err == nil:
+			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": about(r)})
+			return q.tell(ctx, r, rev)
+		case !errors.Is(err, muster.ErrStale):
+			return muster.Request{}, err
+		case minted:
+			continue
+		}
+		there, rev, err := q.read(ctx, r.ID)
+		switch {
+		case err != nil:
+			return muster.Request{}, err
+		case there.Kind != r.Kind || there.From != r.From || there.To != r.To:
+			return muster.Request{}, muster.Errorf(muster.Held, "the id %s belongs to another request: %s", r.ID, title(there))
+		case !Final(there):
+			owe(&there, true)
+		}
+		return q.tell(ctx, there, rev)
+	}
+}
+
+// asNewest makes a plan later than those before it for the same claim, whatever the clock says: the newest counts.
+func (q *Requests) asNewest(ctx context.Context, r *muster.Request) error {
+	all, err := q.List(ctx)
+	for _, o := range all {
+		if o.Kind == r.Kind && o.TaskID == r.TaskID && o.Fence == r.Fence && o.ID != r.ID {
+			r.CreatedAt = max(r.CreatedAt, o.CreatedAt+1e-6)
+		}
+	}
+	r.UpdatedAt = r.CreatedAt
+	return err
+}
+
+// Decide answers a request for by, who must be its addressee, or the user where that is the lead. The answer is mailed to
+// who asked. A request that is final already keeps its first answer: it is returned, and now is false; so it is when its
+// deadline has passed, which ends it here.
+// Errors: NotFound, with the requests that wait; Invalid when by may not decide it.
+func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string) (r muster.Request, now bool, err error) {
+	for {
+		r, rev, err := q.read(ctx, id)
+		if err != nil {
+			return muster.Request{}, false, err
+		}
+		if by != r.To && (r.To != muster.Lead || by != muster.User) {
+			return r, false, muster.Errorf(muster.Invalid, "request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
+		}
+		if Final(r) {
+			r, err = q.tell(ctx, r, rev)
+			return r, false, err
+		}
+		v := reject
+		if yes {
+			v = approve
+		}
+		over := q.overdue(r, time.Now())
+		if over {
+			r, err = q.move(ctx, r, rev, late(r.Kind), muster.System, tooLate)
+		} else {
+			r, err = q.move(ctx, r, rev, v, by, response)
+		}
+		if errors.Is(err, muster.ErrStale) {
+			continue
+		}
+		return r, err == nil && !over, err
+	}
+}
+
+const tooLate = "nobody answered in time"
+
+// Cancel takes a request back; why is for people. One that is final stays as it is. Errors: NotFound.
+func (q *Requests) Cancel(ctx context.Context, id muster.RequestID, by muster.Name, why string) (muster.Request, error) {
+	return q.settle(ctx, id, cancel, by, why)
+}
+
+// Leave ends what concerns a member that has shut down: requests that it should do so are granted by the fact, and what
+// it has asked itself need not be decided any more. Why is for people.
+func (q *Requests) Leave(ctx context.Context, name muster.Name, why string) error {
+	pending, err := q.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range pending {
+		switch {
+		case r.Kind == muster.AskShutdown && r.To == name:
+			_, err = q.settle(ctx, r.ID, approve, name, why)
+		case r.From == name:
+			_, err = q.settle(ctx, r.ID, cancel, name, why)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Expire ends what is past its deadline at now, and returns what it ended: a shutdown is expired (whoever hosts the
+// member kills it), a permission rejected.
+func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request, error) {
+	pending, err := q.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ended []muster.Request
+	for _, r := range pending {
+		if !q.overdue(r, now) {
+			continue
+		}
+		was := r.UpdatedAt
+		r, err := q.settle(ctx, r.ID, late(r.Kind), muster.System, tooLate)
+		if err != nil {
+			return ended, err
+		}
+		if r.ResolvedBy == muster.System && r.UpdatedAt != was {
+			ended = append(ended, r)
+		}
+	}
+	return ended, nil
+}
+
+// settle moves a pending request on by the verb, and leaves a final one alone.
+func (q *Requests) settle(ctx context.Context, id muster.RequestID, v verb, by muster.Name, why string) (muster.Request, error) {
+	for {
+		r, rev, err := q.read(ctx, id)
+		if err != nil || Final(r) {
+			return r, err
+		}
+		r, err = q.move(ctx, r, rev, v, by, why)
+		if !errors.Is(err, muster.ErrStale) {
+			return r, err
+		}
+	}
+}
+
+// move writes what a verb makes of a pending request, and mails the answer if it is one. Errors: Stale.
+func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v verb, by muster.Name, response string) (muster.Request, error) {
+	to, err := next(r.Status, v)
+	if err != nil {
+		return r, err
+	}
+	r.Status, r.ResolvedBy, r.Response = to, by, response
+	r.ResolvedAt = muster.Stamp(time.Now())
+	r.UpdatedAt = r.ResolvedAt
+	m, answered := answer(r)
+	if answered { // an answer that cannot be mailed is none; that nobody is there to read it is another matter
+		if err := q.post.Check(ctx, m); errors.Is(err, muster.ErrInvalid) {
+			return r, err
+		}
+	}
+	owe(&r, answered)
+	if rev, err = q.put(ctx, r, rev); err != nil {
+		return r, err
+	}
+	q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": by, "text": response})
+	return q.tell(ctx, r, rev)
+}
+
+// Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned as its cause.
+func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := q.table.Watch(watch) // before the first look: nothing is missed between them
+	for {
+		r, _, err := q.read(ctx, id)
+		if cause := context.Cause(ctx); cause != nil {
+			return r, cause
+		}
+		if err != nil || Final(r) {
+			return r, err
+		}
+		if q.overdue(r, time.Now()) {
+			if r, err = q.settle(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
+				return r, err
+			}
+		}
+		var due <-chan time.Time
+		if r.Deadline != 0 {
+			due = time.After(q.Left(r, time.Now()))
+		}
+		select {
+		case <-changed:
+		case <-due:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Watch receives after requests changed, until ctx ends.
+func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.table.Watch(ctx) }
+
+func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
+	if !idRule.MatchString(string(id)) {
+		return muster.Request{}, muster.None, q.missing(ctx, id)
+	}
+	d, err := q.table.Get(ctx, string(id))
+	if errors.Is(err, muster.ErrNotFound) {
+		return muster.Request{}, muster.None, q.missing(ctx, id)
+	}
+	if err != nil {
+		return muster.Request{}, muster.None, err
+	}
+	r, err := decode(id, d.Data)
+	if err != nil {
+		return r, d.Rev, err
+	}
+	q.index.learn(r)
+	return r, d.Rev, nil
+}
+
+func (q *Requests) put(ctx context.Context, r muster.Request, at muster.Rev) (muster.Rev, error) {
+	data, err := muster.Encode(r)
+	if err != nil {
+		return muster.None, muster.Errorf(muster.Invalid, "the request %s cannot be written: %w", r.ID, err)
+	}
+	return q.table.Put(ctx, string(r.ID), data, at)
+}
+
+// emit tells of what has been recorded: that the event could not be written does not undo the record.
+func (q *Requests) emit(ctx context.Context, kind string, r muster.Request, fields map[string]any) {
+	fields["request_id"], fields["kind"] = r.ID, r.Kind
+	_ = q.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: r.From, Task: r.TaskID, Fields: fields})
+}
+
+// title names a request in a sentence: plan of carol for 9.
+func title(r muster.Request) string {
+	kind := string(r.Kind)
+	if r.Kind == muster.AskPlan {
+		kind = "plan"
+	}
+	s := fmt.Sprintf("%s of %s", kind, r.From)
+	if r.Kind == muster.AskShutdown {
+		s = fmt.Sprintf("shutdown of %s", r.To)
+	}
+	if r.TaskID != 0 {
+		s += fmt.Sprintf(" for %d", r.TaskID)
+	}
+	return s
+}
+
+// about is what the events say of a new request.
+func about(r muster.Request) string {
+	if r.Kind == muster.AskPlan {
+		return r.Plan
+	}
+	return r.Reason
+}

@@ -1,0 +1,82 @@
+package requests
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"muster"
+)
+
+// verb is what can happen to a request.
+type verb string
+
+const (
+	approve verb = "approve"
+	reject  verb = "reject"
+	expire  verb = "expire"
+	cancel  verb = "cancel"
+)
+
+// next is the state machine of every request: a pending one becomes what the verb says, and that is final.
+func next(s muster.RequestStatus, v verb) (muster.RequestStatus, error) {
+	if s != muster.RequestPending {
+		return s, muster.Errorf(muster.Held, "the request is %s already", s)
+	}
+	switch v {
+	case approve:
+		return muster.RequestApproved, nil
+	case reject:
+		return muster.RequestRejected, nil
+	case expire:
+		return muster.RequestExpired, nil
+	case cancel:
+		return muster.RequestCancelled, nil
+	}
+	return s, muster.Errorf(muster.Invalid, "nothing is called %q that could happen to a request", string(v))
+}
+
+// Final reports whether nothing can happen to r any more.
+func Final(r muster.Request) bool { return r.Status != muster.RequestPending }
+
+// How long a request of a kind waits. A plan waits as long as it takes.
+const (
+	ShutdownWait   = 30 * time.Second
+	PermissionWait = 10 * time.Minute
+)
+
+func deadline(k muster.RequestKind, now time.Time) float64 {
+	switch k {
+	case muster.AskShutdown:
+		return muster.Stamp(now.Add(ShutdownWait))
+	case muster.AskPermission:
+		return muster.Stamp(now.Add(PermissionWait))
+	}
+	return 0
+}
+
+// late is what happens to a request of the kind at its deadline: a permission that nobody gave is not given.
+func late(k muster.RequestKind) verb {
+	if k == muster.AskPermission {
+		return reject
+	}
+	return expire
+}
+
+// PlanHash is the identity of a plan's text.
+func PlanHash(plan string) string {
+	sum := sha256.Sum256([]byte(plan))
+	return hex.EncodeToString(sum[:])
+}
+
+// Approved reports whether the task may be worked on under this claim: the newest plan for it that was not cancelled is
+// approved, and its text is the one that was approved. A newer plan replaces an older one, whatever became of that.
+func Approved(reqs []muster.Request, task muster.TaskID, fence int) bool {
+	var last muster.Request
+	for _, r := range reqs {
+		if r.Kind == muster.AskPlan && r.TaskID == task && r.Fence == fence && r.Status != muster.RequestCancelled && r.CreatedAt >= last.CreatedAt {
+			last = r
+		}
+	}
+	return last.Status == muster.RequestApproved && last.PlanHash == PlanHash(last.Plan)
+}

@@ -1,0 +1,143 @@
+package failpoint
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// passes, when it is in the environment, are points that this test binary passes instead of testing.
+const passes = "MUSTER_FAULT_TEST"
+
+func TestMain(m *testing.M) {
+	if names := os.Getenv(passes); names != "" {
+		if err := Arm(); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(2)
+		}
+		for name := range strings.FieldsSeq(names) {
+			Point(name)
+		}
+		if os.Getenv(Variable) != "" {
+			os.Exit(3) // a child would be armed too
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// run passes the points in a process of its own, and returns how it ended and what it noted.
+func run(t *testing.T, arm, points string) (state *os.ProcessState, note, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "note")
+	var errs strings.Builder
+	cmd := exec.Command(self)
+	cmd.Stderr = &errs
+	cmd.Env = append(os.Environ(), passes+"="+points, Variable+"="+arm, NoteVariable+"="+file)
+	_ = cmd.Run()
+	data, _ := os.ReadFile(file)
+	return cmd.ProcessState, string(data), errs.String()
+}
+
+func TestKill(t *testing.T) {
+	const path = "lane.creating lane.branch lane.added lane.branch lane.active"
+	for _, c := range []struct{ arm, note string }{
+		{"kill:lane.branch", "lane.branch\n"},
+		{"kill:lane.branch:2", "lane.branch\n"},
+		{"kill:lane.branch:3", ""},
+		{"kill:lane.dropped", ""},
+		{"random:1:1", "lane.creating\n"},
+		{"random:1:0", ""},
+	} {
+		state, note, stderr := run(t, c.arm, path)
+		if killed := state.ExitCode() == -1; killed != (c.note != "") || note != c.note || !killed && !state.Success() {
+			t.Errorf("%s: %v, noted %q, want %q; %s", c.arm, state, note, c.note, stderr)
+		}
+	}
+}
+
+func TestRandomIsSeeded(t *testing.T) {
+	path := strings.Repeat("lane.creating lane.branch lane.added ", 100)
+	_, first, _ := run(t, "random:7:0.01", path)
+	_, again, _ := run(t, "random:7:0.01", path)
+	if first == "" || first != again {
+		t.Errorf("the same seed dies at %q, then at %q", first, again)
+	}
+}
+
+func TestList(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list")
+	run(t, "list:"+file, "lane.creating lane.branch lane.creating")
+	if data, _ := os.ReadFile(file); string(data) != "lane.creating\nlane.branch\n" {
+		t.Errorf("listed %q", data)
+	}
+}
+
+func TestArmRefuses(t *testing.T) {
+	for _, arm := range []string{"kill", "kill:no.such", "kill:lane.branch:0", "stop:lane.branch:x", "random:x:1", "random:1:2", "list:", "die:lane.branch"} {
+		if state, _, stderr := run(t, arm, "lane.branch"); state.ExitCode() != 2 || !strings.Contains(stderr, arm) {
+			t.Errorf("%s: %v %q", arm, state, stderr)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	for path, want := range map[string]string{
+		"/r/.tasks/task_7.json": "tasks", "/r/.tasks/meta.json": "tasks", "/r/.tasks/claim_events.jsonl": "claim_events",
+		"/r/.team/run.json": "team", "/r/.team/events.jsonl": "events", "/r/.team/members/a.json": "members",
+		"/r/.team/inbox/a.jsonl": "inbox", "/r/.team/inbox/a.segments/00000001-5.jsonl": "segments",
+		"/r/.team/archive/moving": "archive", "/r/.team/archive/20261121-1/archive.json": "archive", "/r/.team/damaged/x.json": "damaged",
+		"/r/.team/events.7.jsonl": "events", "/r/.tasks": "tasks", "/r/.team/locks/check-3": "checks", "/r/.transcripts": "transcripts",
+		"/r/.transcripts/a/log.jsonl": "transcripts", "/r/.worktrees/index.json": "lanes", "/r/.worktrees/events.jsonl": "lane_events",
+	} {
+		if got := holds(path); got != want {
+			t.Errorf("%s holds %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestMutants(t *testing.T) {
+	t.Cleanup(Mend)
+	for m, name := range names {
+		got, err := ParseMutant(name)
+		if err != nil || got != m {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+		Break(m)
+		for other := range names {
+			if Broken(other) != (other == m) {
+				t.Errorf("with %s broken, %s is %v", m, other, Broken(other))
+			}
+		}
+		Mend()
+	}
+	if _, err := ParseMutant("no-nothing"); err == nil {
+		t.Error("an unknown mutant was taken")
+	}
+}
+
+func BenchmarkPoint(b *testing.B) {
+	for b.Loop() {
+		Point("lane.branch")
+	}
+}
+
+func BenchmarkFile(b *testing.B) {
+	for b.Loop() {
+		File("/r/.tasks/task_7.json", "put.begin")
+	}
+}
+
+func BenchmarkBroken(b *testing.B) {
+	for b.Loop() {
+		if Broken(NoFence) {
+			b.Fatal("broken")
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/testing/failpoint"
+	"muster/internal/transcript"
+	"muster/journal"
+)
+
+// words are what the team of this scenario says. What a kill cuts off is never run again by the runtime, so each file is
+// written twice, and the lead decides again what it is told waits for it.
+const words = `
+speakers:
+  lead:
+    - do: [{wait: {}}]
+      until: All done
+    - say: All three have landed.
+scenes:
+  - cue: '(?s)"from": "(?P<who>\w+)".{1,80}plan_approval_request'
+    who: [lead]
+    turns:
+      - do: [{review_plan: {request_id: "${request:${who}}", approve: true}}]
+  - cue: 'Request (?P<asked>[0-9a-f]+) of \w+ \(plan_approval'
+    who: [lead]
+    turns:
+      - do: [{review_plan: {request_id: "${asked}", approve: true}}]
+  - cue: 'Task #(?P<id>\d+): one\n'
+    who: [coder]
+    turns:
+      - do: [{submit_plan: {plan: Write one.}}]
+  - cue: 'Task #(?P<id>\d+): (?P<word>one|two|three)\n'
+    who: [coder]
+    turns:
+      - do:
+          - write_file: {path: "${word}.txt", content: "${word}\n"}
+          - bash: {command: "test ${word} != two || echo bad > bad"}
+      - do:
+          - write_file: {path: "${word}.txt", content: "${word}\n"}
+          - send_message: {to: lead, content: "${word} is half done"}
+      - do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
+      - cue: check failed|came back|nterrupted|unknown
+        do: [{bash: {command: "rm -f bad; echo mended"}}]
+      - cue: mended|nterrupted|unknown
+        do: [{bash: {command: "rm -f bad; echo mended"}}]
+      - cue: mended|nterrupted|unknown
+        do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
+`
+
+// check is the team's check: task two fails it at first.
+const check = "test ! -e bad"
+
+// Points of a recovery, which a team only comes by when it was killed before: after the first kill, where the second is.
+var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "lane.branch", "lanes.remove.begin": "lanes.put.staged",
+	"lanes.remove.end": "lanes.put.staged"}
+
+// teams: a lead and two teammates with three tasks, killed at every point that they pass, and resumed to the end.
+func teams(ctx context.Context, a *arena) error {
+	list := a.at("points")
+	w, err := a.world(ctx, "plain")
+	if err != nil {
+		return err
+	}
+	if code, said := w.muster(ctx, "list:"+list, w.run()...); code != 0 {
+		a.fail(nil, "the team does not come to its end unharmed: exit %d: %s", code, said)
+		return nil
+	}
+	if err := w.check(ctx); err != nil || a.row.Bad() {
+		return err
+	}
+	data, err := os.ReadFile(list)
+	if err != nil {
+		return err
+	}
+	points := strings.Fields(string(data))
+	a.dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	points = points[:min(a.amount(len(points), 3), len(points))]
+	points = append(points, slices.Sorted(maps.Keys(twice))...)
+	for i, p := range points {
+		if err := a.killTeam(ctx, fmt.Sprintf("%d-%s", i+1, p), p); err != nil {
+			return err
+		}
+		if a.row.Bad() {
+			return nil
+		}
+		a.row.Operations++
+	}
+	return nil
+}
+
+// killTeam runs a team, kills it at a point, and lets it go on.
+func (a *arena) killTeam(ctx context.Context, name, point string) error {
+	w, err := a.world(ctx, name)
+	if err != nil {
+		return err
+	}
+	before := len(a.row.Violations)
+	arms := []string{point}
+	if first := twice[point]; first != "" {
+		arms = []string{first, point}
+	}
+	for _, at := range arms {
+		arm := fmt.Sprintf("kill:%s:%d", at, 1+a.dice.IntN(2))
+		code, said := w.muster(ctx, arm, w.next()...)
+		switch {
+		case code == -1:
+			a.row.Kills++
+			a.row.AtPoints++
+			a.row.Points[at]++
+		case code != 0:
+			a.fail(nil, "armed with %s, the team ended with exit %d: %s", arm, code, said)
+		}
+	}
+	for try := 0; !w.over() && len(a.row.Violations) == before; try++ {
+		began := time.Now()
+		if code, said := w.muster(ctx, "", w.next()...); code != 0 {
+			a.fail(&a.row.Stuck, "killed at %s, it does not go on: exit %d: %s", point, code, said)
+		} else if at, ok := w.resumed(began); ok {
+			a.times = append(a.times, at)
+		}
+		if try > 2 {
+			a.fail(&a.row.Stuck, "killed at %s, it does not come to its end", point)
+		}
+	}
+	if len(a.row.Violations) == before {
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+	}
+	if len(a.row.Violations) > before {
+		a.row.Violations = append(a.row.Violations, "killed at "+point+", in "+w.dir)
+		return nil
+	}
+	return os.RemoveAll(w.dir)
+}
+
+// world is a repository with a team in it.
+type world struct {
+	*arena        // with the world's own directory
+	of     *arena // the scenario's, whose row counts
+	dir    string
+}
+
+// world makes a repository with a board of three tasks and two teammates who are to be started.
+func (a *arena) world(ctx context.Context, name string) (*world, error) {
+	b := *a
+	b.dir = a.at(name)
+	w := &world{&b, a, b.dir}
+	if err := os.MkdirAll(b.root(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := b.repository(); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(b.at("words.yaml"), []byte(words), 0o600); err != nil {
+		return nil, err
+	}
+	if err := b.write(
+		muster.Task{ID: 1, Subject: "one", Status: muster.Pending, RequirePlan: true},
+		muster.Task{ID: 2, Subject: "two", Status: muster.Pending},
+		muster.Task{ID: 3, Subject: "three", Status: muster.Pending, DependsOn: []muster.TaskID{1, 2}, BlockedBy: []muster.TaskID{1, 2}},
+	); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"team", "spawn", "alice", "--role", "coder"}, {"team", "spawn", "bob", "--role", "coder"},
+	} {
+		if code, said := w.muster(ctx, "", args...); code != 0 {
+			return nil, muster.Errorf(muster.Unavailable, "muster %s: exit %d: %s", strings.Join(args, " "), code, said)
+		}
+	}
+	return w, nil
+}
+
+func (w *world) run() []string {
+	return []string{"run", "land three files", "--model", "script/" + w.at("words.yaml"), "--team", "x", "--check", check}
+}
+
+// next is what a user would type: a run that has begun is resumed.
+func (w *world) next() []string {
+	if r, err := w.record(); err != nil || r.StartedAt == 0 {
+		return w.run()
+	}
+	return []string{"resume"}
+}
+
+func (w *world) record() (r muster.Run, err error) {
+	data, err := os.ReadFile(filepath.Join(w.root(), ".team", "run.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
+
+func (w *world) over() bool {
+	r, err := w.record()
+	return err == nil && r.EndedAt != 0
+}
+
+// muster runs the program to its end; -1 is the code of one that killed itself.
+func (w *world) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Self[0], append(w.Self[1:len(w.Self):len(w.Self)], args...)...)
+	cmd.Dir = w.root()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Env = append(w.Env[:len(w.Env):len(w.Env)], "MUSTER_MODEL=")
+	if list := w.List; list != "" {
+		arm = strings.TrimPrefix(arm+";list:"+list, ";")
+	}
+	if arm != "" {
+		cmd.Env = append(cmd.Env, failpoint.Variable+"="+arm)
+	}
+	err := cmd.Run()
+	text := out.String()
+	text = text[max(0, len(text)-1500):]
+	if err == nil || cmd.ProcessState == nil {
+		if err != nil {
+			return 1, err.Error()
+		}
+		return 0, text
+	}
+	if killed(cmd.ProcessState) && ctx.Err() == nil {
+		return -1, text
+	}
+	return max(cmd.ProcessState.ExitCode(), 1), text
+}
+
+// resumed is how long it took from a start until the team was alive again.
+func (w *world) resumed(began time.Time) (time.Duration, bool) {
+	for e := range w.events() {
+		if at := muster.Time(e.At); e.Kind == journal.RunResumed && at.After(began) {
+			return at.Sub(began), true
+		}
+	}
+	return 0, false
+}
+
+func (w *world) events() func(yield func(muster.Event) bool) {
+	return func(yield func(muster.Event) bool) {
+		data, _ := os.ReadFile(filepath.Join(w.root(), ".team", "events.jsonl"))
+		for line := range bytes.Lines(data) {
+			var e muster.Event
+			if json.Unmarshal(line, &e) == nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// check compares what is there in the end with what should be: three landed tasks, nothing half-made, every mail once.
+func (w *world) check(ctx context.Context) error {
+	a := w.arena
+	r, err := a.rooms()
+	if err != nil {
+		return err
+	}
+	defer r.store.Close()
+	all, err := r.board.List(ctx)
+	if err != nil {
+		return err
+	}
+	a.row = Row{}
+	if err := a.checkGit(all, "muster/x", 3); err != nil {
+		return err
+	}
+	w.checkPost(ctx, r)
+	to := &w.of.row
+	to.Lost, to.Doubled, to.Stuck = to.Lost+a.row.Lost, to.Doubled+a.row.Doubled, to.Stuck+a.row.Stuck
+	to.Violations = append(to.Violations, a.row.Violations...)
+	return nil
+}
+
+// checkPost wants every mail that was sent to be in its reader's transcript once, or still in the inbox. Requests that
+// were decided before their mail was read need not be read.
+func (w *world) checkPost(ctx context.Context, r *rooms) {
+	a := w.arena
+	had := map[string]int{}
+	for _, name := range []muster.Name{muster.Lead, "alice", "bob"} {
+		for e, err := range transcript.Read(ctx, r.store.Log(), name, 0) {
+			if err != nil {
+				a.fail(&a.row.Lost, "the transcript of %s: %v", name, err)
+				continue
+			}
+			for _, id := range e.Mail {
+				if had[string(name)+" "+string(id)]++; had[string(name)+" "+string(id)] == 2 {
+					a.fail(&a.row.Doubled, "mail %s was delivered to %s twice", id, name)
+				}
+			}
+		}
+		waiting, _, _, err := r.post.Peek(ctx, name, 0, 1<<30)
+		if err != nil && !errors.Is(err, muster.ErrNotFound) {
+			a.fail(nil, "%v", err)
+		}
+		for _, m := range waiting {
+			had[string(name)+" "+string(m.ID)]++
+		}
+	}
+	for e := range w.events() {
+		kind := muster.MessageType(e.Text("type"))
+		if e.Kind != journal.MailSent || kind == muster.MailShutdown || kind == muster.MailPlan || kind == muster.MailPlanAnswer || e.Text("to") == string(muster.User) {
+			continue
+		}
+		if had[e.Text("to")+" "+e.Text("id")] == 0 {
+			a.fail(&a.row.Lost, "mail %s (%s) from %s to %s is nowhere", e.Text("id"), kind, e.Member, e.Text("to"))
+		}
+	}
+}

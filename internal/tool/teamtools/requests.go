@@ -1,0 +1,95 @@
+package teamtools
+
+import (
+	"context"
+	"fmt"
+
+	"muster"
+	"muster/llm"
+	"muster/tool"
+)
+
+func (k toolset) submitPlan() llm.Tool {
+	type in struct {
+		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
+	}
+	return tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
+		func(ctx context.Context, in in) (llm.Result, error) {
+			r, err := k.caller.Plan(ctx, in.Plan)
+			return told(r, err)
+		})
+}
+
+func (k toolset) reviewPlan() llm.Tool {
+	type in struct {
+		RequestID muster.RequestID `json:"request_id"`
+		Approve   bool             `json:"approve"`
+		Feedback  string           `json:"feedback,omitempty"`
+	}
+	return tool.Func("review_plan", "Approve or reject a plan that waits for you; with a rejection, say what to do instead.",
+		func(ctx context.Context, in in) (string, error) {
+			r, err := k.Requests.Get(ctx, in.RequestID)
+			if err == nil && r.Kind != muster.AskPlan {
+				err = muster.Errorf(muster.Invalid, "request %s is no plan but a %s request", r.ID, r.Kind)
+			}
+			if err != nil {
+				return "", tell(err)
+			}
+			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.caller.Me().Name, in.Approve, in.Feedback)
+			return decided(r, now), tell(err)
+		})
+}
+
+func (k toolset) requestShutdown() llm.Tool {
+	type in struct {
+		Teammate muster.Name `json:"teammate"`
+		Reason   string      `json:"reason,omitempty"`
+		Force    bool        `json:"force,omitempty" jsonschema:"do not ask"`
+	}
+	return tool.Func("request_shutdown", "Ask a teammate to shut down. An idle one stops at once; a working one may refuse with a reason, which is mailed to you. At the end of a run nobody needs it.",
+		func(ctx context.Context, in in) (string, error) {
+			m, err := k.Roster.Get(ctx, in.Teammate)
+			if err != nil {
+				return "", tell(err)
+			}
+			if m.Name == muster.Lead {
+				return "", fmt.Errorf("lead is not shut down this way: end your turn with nothing open")
+			}
+			if m.Status == muster.Shutdown {
+				return fmt.Sprintf("%s is shut down already.", m.Name), nil
+			}
+			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name, Reason: in.Reason, Force: in.Force})
+			if err != nil {
+				return "", tell(err)
+			}
+			return fmt.Sprintf("Shutdown request %s sent to %s.", r.ID, m.Name), nil
+		})
+}
+
+func (k toolset) respondShutdown() llm.Tool {
+	type in struct {
+		RequestID muster.RequestID `json:"request_id"`
+		Approve   bool             `json:"approve"`
+		Reason    string           `json:"reason,omitempty" jsonschema:"why not now"`
+	}
+	return tool.Func("respond_shutdown", "Answer a shutdown request. Refuse only with work in hand that would be lost or is nearly done.",
+		func(ctx context.Context, in in) (string, error) {
+			if !in.Approve && in.Reason == "" {
+				return "", fmt.Errorf("say why not: reason is empty")
+			}
+			if err := k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
+				return "", tell(err)
+			}
+			if in.Approve {
+				return "You shut down after this.", nil
+			}
+			return "Refused; go on.", nil
+		})
+}
+
+func decided(r muster.Request, now bool) string {
+	if !now {
+		return fmt.Sprintf("Request %s was %s by %s before: that stands.", r.ID, r.Status, r.ResolvedBy)
+	}
+	return fmt.Sprintf("Request %s of %s is %s.", r.ID, r.From, r.Status)
+}

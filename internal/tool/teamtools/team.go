@@ -1,0 +1,82 @@
+package teamtools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/llm"
+	"muster/tool"
+)
+
+func (k toolset) spawn() llm.Tool {
+	type in struct {
+		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
+		Role        string      `json:"role" jsonschema:"one word, such as coder or tester"`
+		Prompt      string      `json:"prompt" jsonschema:"what it should know; tasks come from the board"`
+		Model       string      `json:"model,omitempty"`
+		RequirePlan bool        `json:"require_plan,omitempty"`
+	}
+	return tool.Func("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by itself.",
+		func(ctx context.Context, in in) (string, error) {
+			m, err := k.caller.Spawn(ctx, Spawn(in))
+			if err != nil {
+				return "", tell(err)
+			}
+			return fmt.Sprintf("Spawned %s (%s).", m.Name, m.Role), nil
+		})
+}
+
+func (k toolset) listTeammates() llm.Tool {
+	type in struct{}
+	return tool.Func("list_teammates", "Who is there: name, role, status, what each does.",
+		func(ctx context.Context, _ in) (string, error) {
+			all, err := k.Roster.List(ctx)
+			if err != nil {
+				return "", tell(err)
+			}
+			var lines []string
+			for _, m := range all {
+				if m.Name == muster.Lead {
+					continue
+				}
+				s := fmt.Sprintf("%s (%s) %s", m.Name, m.Role, m.Status)
+				if m.Doing != "" {
+					s += ": " + m.Doing
+				} else if m.IdleReason != "" && m.Status == muster.Idle {
+					s += ": " + string(m.IdleReason)
+				}
+				lines = append(lines, s)
+			}
+			if lines == nil {
+				return "There are no teammates yet.", nil
+			}
+			return strings.Join(lines, "\n"), nil
+		}, tool.ReadOnly())
+}
+
+func (k toolset) wait() llm.Tool {
+	type in struct {
+		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
+	}
+	return tool.New("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all done.",
+		func(ctx context.Context, in in) (llm.Result, error) {
+			if in.For != "" && in.For != "landing" {
+				return llm.Sorry("for can only be landing, or left out."), nil
+			}
+			r, err := k.caller.Wait(ctx, in.For == "landing")
+			return told(r, err)
+		})
+}
+
+func (k toolset) idle() llm.Tool {
+	type in struct {
+		Reason string `json:"reason,omitempty"`
+	}
+	return tool.Func("idle", "You have nothing to do now: sleep until mail or a task comes.",
+		func(ctx context.Context, in in) (string, error) {
+			k.caller.Idle(in.Reason)
+			return "Going idle.", nil
+		})
+}

@@ -1,0 +1,296 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"muster/llm"
+	"muster/llm/retry"
+)
+
+// model is a model that is a function of the try's number, from 1.
+type model struct {
+	mu    sync.Mutex
+	n     int
+	at    []time.Time
+	reply func(ctx context.Context, n int, emit func(llm.Delta)) error
+}
+
+func (m *model) Reply(ctx context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	m.mu.Lock()
+	m.n++
+	n := m.n
+	m.at = append(m.at, time.Now())
+	m.mu.Unlock()
+	if err := m.reply(ctx, n, emit); err != nil {
+		return llm.Reply{}, err
+	}
+	return llm.Reply{Stop: llm.StopEnd}, nil
+}
+
+func failing(times int, err error) *model {
+	return &model{reply: func(_ context.Context, n int, _ func(llm.Delta)) error {
+		if n <= times {
+			return err
+		}
+		return nil
+	}}
+}
+
+func of(kind llm.Kind, after time.Duration) error {
+	return &llm.Error{Kind: kind, After: after, Err: errors.New("as told")}
+}
+
+func ask(m llm.Model) (ds []llm.Delta, err error) {
+	_, err = m.Reply(context.Background(), llm.Request{}, func(d llm.Delta) { ds = append(ds, d) })
+	return ds, err
+}
+
+func TestAgainUntilItWorks(t *testing.T) {
+	for _, kind := range []llm.Kind{llm.Overloaded, llm.Incomplete} {
+		synctest.Test(t, func(t *testing.T) {
+			m := failing(7, of(kind, 0))
+			waits := 0
+			_, err := ask(retry.Wrap(m, retry.Options{OnWait: func(until time.Time, err error) {
+				waits++
+				if llm.KindOf(err) != kind || until.Before(time.Now()) {
+					t.Errorf("waits until %v for %v", until, err)
+				}
+			}}))
+			if err != nil || m.n != 8 || waits != 7 {
+				t.Errorf("%d tries, %d waits, %v", m.n, waits, err)
+			}
+		})
+	}
+}
+
+func TestTriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := of(llm.Overloaded, 0)
+		m := failing(100, want)
+		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); err != want || m.n != 3 {
+			t.Errorf("%d tries, %v", m.n, err)
+		}
+		m = failing(1000, of(llm.Limited, time.Second))
+		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); llm.KindOf(err) != llm.Limited || m.n != 12 {
+			t.Errorf("%d tries at the limit, %v", m.n, err)
+		}
+	})
+}
+
+// The wait before try n+1 is anything up to Min doubled n times, never above Max.
+func TestBackoff(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		low := time.Duration(between(r, "min", 1, 5000)) * time.Millisecond
+		high := low * time.Duration(between(r, "max", 1, 100))
+		tries := between(r, "tries", 2, 70)
+		synctest.Test(t, func(*testing.T) {
+			m := failing(1000, of(llm.Incomplete, 0))
+			if _, err := ask(retry.Wrap(m, retry.Options{Tries: tries, Min: low, Max: high})); err == nil {
+				r.Fatal("it gave no error")
+			}
+			bound := low
+			for i := 1; i < len(m.at); i++ {
+				if d := m.at[i].Sub(m.at[i-1]); d < 0 || d > bound {
+					r.Fatalf("wait %d is %v, more than %v", i, d, bound)
+				}
+				bound = min(2*bound, high)
+			}
+		})
+	})
+}
+
+func between(t *rapid.T, label string, low, high int) int {
+	return rapid.IntRange(low, high).Draw(t, label)
+}
+
+func TestWaitsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			m := failing(1, of(llm.Overloaded, 0))
+			if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
+				t.Fatal(err)
+			}
+			seen[m.at[1].Sub(m.at[0])] = true
+		}
+		if len(seen) < 40 {
+			t.Errorf("only %d different waits of 50", len(seen))
+		}
+	})
+}
+
+func TestOverloadedAfterIsObeyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := failing(1, of(llm.Overloaded, 3*time.Minute))
+		if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if d := m.at[1].Sub(m.at[0]); d < 3*time.Minute {
+			t.Errorf("came back after %v", d)
+		}
+	})
+}
+
+func TestReturnedAtOnce(t *testing.T) {
+	foreign := errors.New("foreign")
+	for _, want := range []error{
+		of(llm.ContextFull, 0), of(llm.BadRequest, 0), of(llm.Denied, 0), of(llm.Spent, 0), of(llm.Limited, 0), foreign,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := failing(1, want)
+			begin := time.Now()
+			if _, err := ask(retry.Wrap(m, retry.Options{OnWait: func(time.Time, error) { t.Error("it waits") }})); err != want || m.n != 1 || !time.Now().Equal(begin) {
+				t.Errorf("%v after %d tries: %v", want, m.n, err)
+			}
+		})
+	}
+}
+
+// One is limited: all who share the limiter wait, and do not come back at one instant.
+func TestLimitIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l retry.Limiter
+		first := failing(1, of(llm.Limited, time.Minute))
+		begin := time.Now()
+		var g sync.WaitGroup
+		g.Go(func() {
+			if _, err := ask(retry.Wrap(first, retry.Options{Limiter: &l})); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if until, err := l.Until(); !until.Equal(begin.Add(time.Minute)) || llm.KindOf(err) != llm.Limited {
+			t.Errorf("until %v for %v", until, err)
+		}
+		var mu sync.Mutex
+		at := map[time.Time]bool{first.at[0]: true}
+		for range 20 {
+			g.Go(func() {
+				m := failing(0, nil)
+				told := time.Time{}
+				if _, err := ask(retry.Wrap(m, retry.Options{Limiter: &l, OnWait: func(u time.Time, err error) { told = u }})); err != nil {
+					t.Error(err)
+				}
+				if d := m.at[0].Sub(begin); d < time.Minute || d > time.Minute+10*time.Second || !told.Equal(m.at[0]) {
+					t.Errorf("asked after %v, told %v", d, told)
+				}
+				mu.Lock()
+				at[m.at[0]] = true
+				mu.Unlock()
+			})
+		}
+		g.Wait()
+		if d := first.at[1].Sub(begin); d < time.Minute {
+			t.Errorf("the limited one came back after %v", d)
+		}
+		if len(at) < 15 {
+			t.Errorf("21 came back at %d instants", len(at))
+		}
+		if until, err := l.Until(); !until.IsZero() || err != nil {
+			t.Errorf("it still holds: %v %v", until, err)
+		}
+	})
+}
+
+// A limit that is moved while one sleeps is slept through to its new end.
+func TestLimitMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := retry.Options{Limiter: new(retry.Limiter)}
+		begin := time.Now()
+		inFlight := &model{reply: func(_ context.Context, n int, _ func(llm.Delta)) error {
+			if n > 1 {
+				return nil
+			}
+			time.Sleep(40 * time.Second)
+			return of(llm.Limited, time.Hour)
+		}}
+		var g sync.WaitGroup
+		earlier := &model{reply: func(_ context.Context, n int, _ func(llm.Delta)) error {
+			if n > 1 {
+				return nil
+			}
+			time.Sleep(50 * time.Second)
+			return of(llm.Limited, time.Second) // takes nothing away from the hour
+		}}
+		g.Go(func() { ask(retry.Wrap(inFlight, o)) })
+		g.Go(func() { ask(retry.Wrap(earlier, o)) })
+		synctest.Wait()
+		g.Go(func() { ask(retry.Wrap(failing(1, of(llm.Limited, time.Minute)), o)) })
+		late := failing(0, nil)
+		g.Go(func() {
+			time.Sleep(30 * time.Second)
+			ask(retry.Wrap(late, o))
+		})
+		g.Wait()
+		if d := late.at[0].Sub(begin); d < time.Hour+40*time.Second {
+			t.Errorf("asked after %v", d)
+		}
+	})
+}
+
+// What was shown of a reply that failed is called void, once, before it is asked again.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &model{reply: func(_ context.Context, n int, emit func(llm.Delta)) error {
+			emit(llm.Delta{})
+			emit(llm.Delta{Part: 2})
+			switch n {
+			case 1:
+				emit(llm.Delta{Part: 1, Text: "half"})
+				return of(llm.Incomplete, 0)
+			case 2: // shows nothing
+				return of(llm.Overloaded, 0)
+			}
+			emit(llm.Delta{Part: 1, Text: "whole"})
+			return nil
+		}}
+		ds, err := ask(retry.Wrap(m, retry.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []llm.Delta{{Part: 1, Text: "half"}, {Again: true}, {Part: 1, Text: "whole"}}
+		if d := cmp.Diff(want, ds); d != "" {
+			t.Error(d)
+		}
+		m = failing(1, of(llm.Incomplete, 0))
+		if _, err := retry.Wrap(m, retry.Options{}).Reply(t.Context(), llm.Request{}, nil); err != nil {
+			t.Errorf("nobody listens: %v", err)
+		}
+	})
+}
+
+// A limit is held by the clock that nobody sets. A bubble's times have no such reading, so this one runs in none.
+func TestLimitWhenTheClockIsSet(t *testing.T) {
+	var l retry.Limiter
+	ctx, cancel := context.WithCancel(t.Context())
+	o := retry.Options{Limiter: &l, OnWait: func(time.Time, error) { cancel() }}
+	if _, err := retry.Wrap(failing(1, of(llm.Limited, time.Hour)), o).Reply(ctx, llm.Request{}, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if until, _ := l.Until(); until.IsZero() || until == until.Round(0) {
+		t.Errorf("it holds until %v by the wall clock", until)
+	}
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	cause := errors.New("shutdown")
+	for name, err := range map[string]error{"backoff": of(llm.Overloaded, time.Hour), "limit": of(llm.Limited, time.Hour)} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(time.Minute, func() { cancel(cause) })
+			begin := time.Now()
+			_, got := retry.Wrap(failing(9, err), retry.Options{}).Reply(ctx, llm.Request{}, nil)
+			if got != cause || time.Since(begin) != time.Minute {
+				t.Errorf("%s: %v after %v", name, got, time.Since(begin))
+			}
+		})
+	}
+}
