@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // This file is what may become of one task: pure functions that change it or say why not. Nothing here reads or writes.
@@ -40,7 +40,7 @@ func claim(t *muster.Task, c Claim, at float64) error {
 
 // owned says whether the holder of the fence may act on t now.
 func owned(t muster.Task, fence int) error {
-	if t.Fence != fence && !failpoint.Broken(failpoint.NoFence) || t.Status != muster.InProgress && t.Status != muster.Landing {
+	if t.Fence != fence && !failpoint.Disabled(failpoint.Fence) || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return lost(t)
 	}
 	return nil

@@ -131,7 +131,7 @@ func (a *App) root() *cobra.Command {
 		{"main", "The team", a.runCommands()},
 		{"look", "What goes on", []*cobra.Command{a.statusCommand(), a.logCommand(), a.requestsCommand(), a.approveCommand(), a.rejectCommand()}},
 		{"planes", "Board, members, mail, lanes", []*cobra.Command{a.taskCommand(), a.teamCommand(), a.mailCommand(), a.worktreeCommand()}},
-		{"place", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(), a.completionCommand(), a.tortureCommand(), a.tortureWorker(), a.versionCommand()}},
+		{"place", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(), a.completionCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

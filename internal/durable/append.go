@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // Append adds one line to a file of lines and returns the end of the file after it. The caller holds the file's lock.
@@ -79,7 +79,7 @@ func (t *Tail) look() error {
 	}
 	t.size, t.torn = fi.Size(), nil
 	at, err := LineStart(t.file, t.size)
-	if err != nil || at == t.size || failpoint.Broken(failpoint.NoTail) {
+	if err != nil || at == t.size || failpoint.Disabled(failpoint.TailRepair) {
 		return err
 	}
 	t.torn = make([]byte, t.size-at)
@@ -151,7 +151,7 @@ func (t *Tail) Append(data []byte) (end int64, err error) {
 	if end, err = t.write(data); err != nil {
 		return 0, err
 	}
-	defer failpoint.File(t.path, "append.end")
+	defer failpoint.HitFile(t.path, "append.end")
 	if err := t.f.synced(t.path, t.file.Sync()); err != nil {
 		return 0, err
 	}
@@ -169,9 +169,9 @@ func (t *Tail) write(data []byte) (end int64, err error) {
 	if len(t.torn) > 0 {
 		data = append([]byte{'\n'}, data...)
 	}
-	failpoint.File(t.path, "append.begin")
+	failpoint.HitFile(t.path, "append.begin")
 	n, err := t.file.Write(data)
-	failpoint.File(t.path, "append.written")
+	failpoint.HitFile(t.path, "append.written")
 	if err != nil || n < len(data) {
 		return 0, t.undo(n, err)
 	}

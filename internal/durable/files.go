@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // ErrEnded is in the error of every write after a failed sync.
@@ -69,7 +69,7 @@ func (f *Files) MakeDir(dir string) error {
 
 func (f *Files) makeDir(dir string) error {
 	up := filepath.Dir(dir)
-	failpoint.Point("directory.begin")
+	failpoint.Hit("directory.begin")
 	err := f.fs.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && up != dir {
 		if err := f.makeDir(up); err != nil {
@@ -87,8 +87,8 @@ func (f *Files) makeDir(dir string) error {
 	if err != nil {
 		return failed(up, err)
 	}
-	failpoint.Point("directory.made")
-	defer failpoint.Point("directory.end")
+	failpoint.Hit("directory.made")
+	defer failpoint.Hit("directory.end")
 	if err := f.syncDir(up); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // Replace makes data the content of path: a reader sees the old or the new, also after a power loss.
@@ -48,7 +48,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
 	}
-	failpoint.File(path, "put.begin")
+	failpoint.HitFile(path, "put.begin")
 	dir, base := filepath.Split(path)
 	temp := filepath.Join(dir, "."+base+"."+strings.ToLower(rand.Text()[:12])+".tmp")
 	const flag = os.O_WRONLY | os.O_CREATE | os.O_EXCL
@@ -81,7 +81,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 		f.fs.Remove(temp)
 		return nil, failed(path, err)
 	}
-	failpoint.File(path, "put.staged")
+	failpoint.HitFile(path, "put.staged")
 	return &Staged{f: f, temp: temp, path: path}, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Staged) Replace() error {
 		s.Discard()
 		return err
 	}
-	failpoint.File(s.path, "put.compared")
+	failpoint.HitFile(s.path, "put.compared")
 	if err := s.f.fs.Rename(s.temp, s.path); err != nil {
 		s.Discard()
 		return failed(s.path, err)
@@ -105,7 +105,7 @@ func (s *Staged) Create() error {
 	if err := s.f.Ended(); err != nil {
 		return err
 	}
-	failpoint.File(s.path, "put.compared")
+	failpoint.HitFile(s.path, "put.compared")
 	err := s.f.fs.Link(s.temp, s.path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		// A file system without hard links. Between the look and the rename only a program that does not take our
@@ -127,8 +127,8 @@ func (s *Staged) Create() error {
 
 // named makes the path's new name durable.
 func (s *Staged) named() error {
-	failpoint.File(s.path, "put.renamed")
-	defer failpoint.File(s.path, "put.end")
+	failpoint.HitFile(s.path, "put.renamed")
+	defer failpoint.HitFile(s.path, "put.end")
 	return s.f.syncDir(filepath.Dir(s.path))
 }
 
@@ -140,8 +140,8 @@ func (f *Files) Remove(path string) error {
 	if err := f.Ended(); err != nil {
 		return err
 	}
-	failpoint.File(path, "remove.begin")
-	defer failpoint.File(path, "remove.end")
+	failpoint.HitFile(path, "remove.begin")
+	defer failpoint.HitFile(path, "remove.end")
 	err := f.fs.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -163,10 +163,10 @@ func (f *Files) Rename(from, to string) error {
 			return err
 		}
 	}
-	failpoint.File(from, "move.begin")
-	defer failpoint.File(from, "move.end")
+	failpoint.HitFile(from, "move.begin")
+	defer failpoint.HitFile(from, "move.end")
 	err := f.fs.Rename(from, to)
-	failpoint.File(from, "move.moved")
+	failpoint.HitFile(from, "move.moved")
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", from, fs.ErrNotExist)
 	}
@@ -189,8 +189,8 @@ func (f *Files) Truncate(path string, size int64) error {
 		return failed(path, err)
 	}
 	defer file.Close()
-	failpoint.File(path, "cut.begin")
-	defer failpoint.File(path, "cut.end")
+	failpoint.HitFile(path, "cut.begin")
+	defer failpoint.HitFile(path, "cut.end")
 	if err := f.fs.Truncate(path, size); err != nil {
 		return failed(path, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // Pack makes the commits in want, and all they need beyond the commits in have, durable: objects that are still loose
@@ -27,7 +27,7 @@ func (r *Repo) Pack(ctx context.Context, want, have []string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
 	}
-	failpoint.Point("objects.packed")
+	failpoint.Hit("objects.packed")
 	if err := syncDir(packs); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", packs, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // Resolve is the commit that rev names. Errors: NotFound, Invalid.
@@ -116,11 +116,11 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	began := time.Now()
 	locks := watchLocks(r.locksOf(updates))
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
-		failpoint.Point("refs.begin")
+		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Whole: true, Args: []string{"update-ref", "-m", "muster", "--stdin"}})
 		if err == nil {
-			failpoint.Point("refs.moved")
-			defer failpoint.Point("refs.end")
+			failpoint.Hit("refs.moved")
+			defer failpoint.Hit("refs.end")
 			return r.syncRefs(updates)
 		}
 		if _, isExit := errors.AsType[*ExitError](err); !isExit {

@@ -13,7 +13,7 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/testing/failpoint", "internal/flat", "internal/testing/tmuxtest"},
+	{"internal/editdist", "internal/failpoint", "internal/flat", "internal/testing/faultinject", "internal/testing/tmuxtest"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/testing/simfs"},
@@ -28,28 +28,31 @@ var floors = [][]string{
 	{"team"},
 	{"internal/chat", "internal/demo", "internal/testing/torture"},
 	{"internal/cli"},
-	{"cmd/muster"},
+	{"cmd/muster", "cmd/muster-torture"},
 	{"internal/e2e", "internal/docs", "bench", "bench/bare"}, // they test or measure the program from outside
 }
 
 // peers are imports within one floor, or otherwise out of the ordinary, with the reason.
-var peers = map[string]string{}
+var peers = map[string]string{
+	"internal/failpoint -> internal/testing/faultinject": "with the build tag failpoint only",
+}
 
 // standardOnly may import nothing but the standard library (and, for llm, nothing of ours).
 var standardOnly = []string{"", "llm"}
 
 // chooses a store or a model: only these may import an engine or a wire adapter.
 var engines = []string{"store/file", "store/mem", "llm/anthropic", "llm/openai", "llm/script"}
-var choosers = []string{"internal/cli", "internal/demo"}
+var choosers = []string{"internal/cli", "internal/demo", "cmd/muster-torture"}
 
 type pkg struct {
 	ImportPath string
 	Imports    []string
 }
 
+// packages lists all packages as they are with failpoints: without the build tag some imports are missing.
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "muster/...")
+	cmd := exec.Command("go", "list", "-tags=failpoint", "-json=ImportPath,Imports", "muster/...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -105,6 +108,26 @@ func TestArrowsPointDown(t *testing.T) {
 			if contains(engines, to) && !contains(choosers, from) {
 				t.Errorf("%s imports %s: only %s choose a store or a model", name(from), name(to), strings.Join(choosers, ", "))
 			}
+		}
+	}
+}
+
+// TestInstalledProgramHasNoTestSupport checks that nothing of internal/testing is linked into the program that people
+// install. The same program with failpoints must have some of it, or the test looks for the wrong thing.
+func TestInstalledProgramHasNoTestSupport(t *testing.T) {
+	for _, tags := range []string{"", "failpoint"} {
+		out, err := exec.Command("go", "list", "-deps", "-tags="+tags, "muster/cmd/muster").Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		var found []string
+		for path := range strings.FieldsSeq(string(out)) {
+			if strings.HasPrefix(path, "muster/internal/testing/") {
+				found = append(found, path)
+			}
+		}
+		if hasSome := len(found) > 0; hasSome != (tags == "failpoint") {
+			t.Errorf("with the build tags %q cmd/muster links %v", tags, found)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/testing/failpoint"
 	"muster/internal/worktree"
 )
 
@@ -33,7 +33,7 @@ func (l *Lander) enter(ctx context.Context, a *attempt) error {
 	if err := l.repo.Pack(ctx, []string{a.head}, []string{tip}); err != nil {
 		return err
 	}
-	failpoint.Point("landing.packed")
+	failpoint.Hit("landing.packed")
 	ref, revoked := landingRef(a.task.ID, a.fence), revokedRef(a.task.ID, a.fence)
 	for {
 		now, err := l.repo.Refs(ctx, ref, revoked)
@@ -51,7 +51,7 @@ func (l *Lander) enter(ctx context.Context, a *attempt) error {
 			return err
 		}
 	}
-	failpoint.Point("landing.claimed")
+	failpoint.Hit("landing.claimed")
 	// A landing that is under way keeps the tip it was first noted with: whatever has landed since then is found from there.
 	onto := tip
 	if was := a.task.Landing; a.task.Status == muster.Landing && was != nil && was.Onto != "" {
@@ -61,7 +61,7 @@ func (l *Lander) enter(ctx context.Context, a *attempt) error {
 		}
 	}
 	t, err := l.board.BeginLanding(ctx, a.task.ID, a.fence, muster.LandingAttempt{Head: a.head, Onto: onto, Summary: a.summary})
-	failpoint.Point("landing.noted")
+	failpoint.Hit("landing.noted")
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
 		return l.late(ctx, a.task, a.fence)
 	}
@@ -141,7 +141,7 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, fence int) error 
 			return err
 		}
 	}
-	failpoint.Point("landing.revoked")
+	failpoint.Hit("landing.revoked")
 	t, err := l.board.Get(ctx, id)
 	if errors.Is(err, muster.ErrNotFound) {
 		return nil // deleted: there is nothing to complete
@@ -228,6 +228,6 @@ func (l *Lander) keepAside(ctx context.Context, t muster.Task, fence int) (refs 
 			refs = append(refs, kept)
 		}
 	}
-	failpoint.Point("landing.kept")
+	failpoint.Hit("landing.kept")
 	return refs, nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/testing/failpoint"
 )
 
 // attempt is one landing under way.
@@ -98,7 +98,7 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 	if a.head, changed, err = l.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
 		return Verdict{Task: t}, err
 	}
-	failpoint.Point("landing.committed")
+	failpoint.Hit("landing.committed")
 	if !changed && t.Status == muster.InProgress {
 		return l.noChange(ctx, a)
 	}
@@ -175,7 +175,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 		v, err := l.backWithRed(ctx, a, tip, res)
 		return v, true, err
 	}
-	failpoint.Point("landing.checked")
+	failpoint.Hit("landing.checked")
 	landed := muster.Landed{Receipt: receipt, Seconds: res.seconds}
 	if receipt != muster.ReceiptUnchecked {
 		landed.Check = l.o.Check.Command
@@ -190,14 +190,14 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 	if err := l.repo.Pack(ctx, []string{landed.Commit}, []string{tip}); err != nil {
 		return fail(err)
 	}
-	failpoint.Point("landing.made")
+	failpoint.Hit("landing.made")
 	if err := l.free(ctx); err != nil {
 		return fail(err)
 	}
 	if err := l.stillOurs(ctx, a); err != nil {
 		return fail(err)
 	}
-	failpoint.Point("landing.moving")
+	failpoint.Hit("landing.moving")
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{
 		{Ref: l.o.Target, New: landed.Commit, Old: tip},
 		{Ref: landingRef(a.task.ID, a.fence), Old: a.head},
@@ -208,7 +208,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 	if err != nil {
 		return fail(err)
 	}
-	failpoint.Point("landing.moved")
+	failpoint.Hit("landing.moved")
 	v, err = l.completed(ctx, a, landed)
 	v.Log = res.log
 	return v, true, err
@@ -305,11 +305,11 @@ func (l *Lander) comeBack(ctx context.Context, a *attempt, v *Verdict, why, text
 	if err := l.withdraw(ctx, a); err != nil {
 		return err
 	}
-	failpoint.Point("landing.withdrawn")
+	failpoint.Hit("landing.withdrawn")
 	late, cancel := grace(ctx)
 	defer cancel()
 	t, err := l.board.Return(late, a.task.ID, a.fence, why, d)
-	failpoint.Point("landing.returned")
+	failpoint.Hit("landing.returned")
 	if errors.Is(err, muster.ErrFenced) {
 		return l.late(ctx, a.task, a.fence)
 	}
@@ -349,14 +349,14 @@ func (l *Lander) completed(ctx context.Context, a *attempt, landed muster.Landed
 	if err := l.lift(late, a); err != nil {
 		return v, err
 	}
-	failpoint.Point("landing.lifted")
+	failpoint.Hit("landing.lifted")
 	if landed.Receipt == muster.ReceiptGreen {
 		if err := l.turnedGreen(late); err != nil {
 			return v, err
 		}
 	}
 	t, err := l.board.Complete(late, a.task.ID, a.fence, board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
-	failpoint.Point("landing.recorded")
+	failpoint.Hit("landing.recorded")
 	if t.ID != 0 {
 		v.Task = t
 	}

@@ -7,9 +7,9 @@ import (
 	"hash/crc32"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
-	"muster/internal/testing/failpoint"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -128,6 +128,6 @@ func (m *Member) write(ctx context.Context, enter func(context.Context, []llm.Pa
 	if len(parts) == 0 {
 		return nil
 	}
-	defer failpoint.Point("teammate.told")
+	defer failpoint.Hit("teammate.told")
 	return enter(ctx, parts, marks)
 }

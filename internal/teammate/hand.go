@@ -8,10 +8,10 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/failpoint"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
-	"muster/internal/testing/failpoint"
 	"muster/llm"
 	"muster/tool"
 )
@@ -82,7 +82,7 @@ func (m *Member) nextTask(ctx context.Context) (text string, mark muster.Message
 	if err != nil || !ok {
 		return "", "", err
 	}
-	failpoint.Point("teammate.claimed")
+	failpoint.Hit("teammate.claimed")
 	m.setHand(&t)
 	if err := m.status(ctx, muster.Working, "", ""); err != nil { // before its lane, which may take long
 		return "", "", err

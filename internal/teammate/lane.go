@@ -7,9 +7,9 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
-	"muster/internal/testing/failpoint"
 	"muster/internal/worktree"
 )
 
@@ -70,7 +70,7 @@ func (m *Member) lane(ctx context.Context, t *muster.Task) (lane muster.Lane, ha
 		m.leaveLane(ctx, lane.Name)
 		return lane, "", err
 	}
-	failpoint.Point("teammate.laned")
+	failpoint.Hit("teammate.laned")
 	*t = claimed
 	if old != "" && old != lane.Name {
 		m.putAside(ctx, old)

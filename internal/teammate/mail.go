@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
-	"muster/internal/testing/failpoint"
 	"muster/internal/tool/code"
 	"muster/journal"
 )
@@ -44,11 +44,11 @@ func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
 		m.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		m.heardUser(fresh)
 	}
-	failpoint.Point("teammate.delivered")
+	failpoint.Hit("teammate.delivered")
 	if err := m.Post.Drop(ctx, m.name(), end); err != nil {
 		return false, err
 	}
-	failpoint.Point("teammate.dropped")
+	failpoint.Hit("teammate.dropped")
 	m.mu.Lock()
 	m.inbox = end
 	for _, msg := range fresh {

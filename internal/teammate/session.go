@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/prompt"
-	"muster/internal/testing/failpoint"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
@@ -35,7 +35,7 @@ func (m *Member) Append(ctx context.Context, r llm.Reply) error {
 	if err := m.script.Reply(ctx, r); err != nil {
 		return err
 	}
-	failpoint.Point("teammate.replied")
+	failpoint.Hit("teammate.replied")
 	m.mu.Lock()
 	m.phase.stop = r.Stop
 	m.phase.words = words(r.Message)
@@ -74,7 +74,7 @@ func (m *Member) Answer(ctx context.Context, r llm.Result) error {
 	if open {
 		return nil
 	}
-	defer failpoint.Point("teammate.answered")
+	defer failpoint.Hit("teammate.answered")
 	return m.script.Result(ctx, r)
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/testing/failpoint"
 	"muster/journal"
 )
 
@@ -40,11 +40,11 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 		return "", err
 	}
 	ref, err = l.preserve(ctx, lane)
-	failpoint.Point("lane.archived")
+	failpoint.Hit("lane.archived")
 	if err == nil {
 		err = l.markRemoval(ctx, &lane, ref)
 	}
-	failpoint.Point("lane.removing")
+	failpoint.Hit("lane.removing")
 	if err != nil && l.removed(ctx, name) {
 		return "", absent(name) // somebody else was faster: that is why it failed
 	}
@@ -137,7 +137,7 @@ func (l *Lanes) finishRemoval(ctx context.Context, lane muster.Lane, ref string)
 	late, cancel := grace(ctx)
 	defer cancel()
 	was, err := l.drop(late, lane.Name)
-	failpoint.Point("lane.dropped")
+	failpoint.Hit("lane.dropped")
 	if err != nil || !was {
 		return err
 	}
@@ -168,11 +168,11 @@ func (l *Lanes) dismantle(ctx context.Context, lane muster.Lane, ref string) err
 		held := muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w", lane.Name, err)
 		return held.WithHint("%s", l.unlockIt(ctx, lane))
 	}
-	failpoint.Point("lane.removed")
+	failpoint.Hit("lane.removed")
 	if err := l.removeBranch(ctx, lane, ref); err != nil {
 		return err
 	}
-	failpoint.Point("lane.branchless")
+	failpoint.Hit("lane.branchless")
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/testing/failpoint"
 	"muster/journal"
 )
 
@@ -53,7 +53,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	}); err != nil {
 		return muster.Lane{}, err
 	}
-	failpoint.Point("lane.creating")
+	failpoint.Hit("lane.creating")
 	err = l.tell(ctx, "", "worktree.create.before", lane, "", nil)
 	if err == nil {
 		err = l.make(ctx, lane)
@@ -61,7 +61,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, l.giveUp(ctx, lane, err)
 	}
-	failpoint.Point("lane.added")
+	failpoint.Hit("lane.added")
 	// What is made is noted, also when ctx has just ended.
 	late, cancel := grace(ctx)
 	defer cancel()
@@ -73,7 +73,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	failpoint.Point("lane.active")
+	failpoint.Hit("lane.active")
 	return lane, l.tell(ctx, journal.LaneCreated, "worktree.create.after", lane, "", nil)
 }
 
@@ -123,7 +123,7 @@ func (l *Lanes) make(ctx context.Context, lane muster.Lane) error {
 	if err != nil {
 		return &notOurs{err}
 	}
-	failpoint.Point("lane.branch")
+	failpoint.Hit("lane.branch")
 	if err := os.MkdirAll(l.place, 0o700); err != nil {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/testing/failpoint"
 	"muster/journal"
 )
 
@@ -211,7 +211,7 @@ func (l *Lanes) undoOf(ctx context.Context, name muster.Name, maker string) erro
 // is not as it was made is kept, and the row says failed.
 func (l *Lanes) undo(ctx context.Context, lane muster.Lane) error {
 	err := l.repo.UndoWorktree(ctx, lane.Path)
-	failpoint.Point("lane.undone")
+	failpoint.Hit("lane.undone")
 	if err == nil && lane.Base != "" {
 		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
 		if errors.Is(err, muster.ErrStale) {
@@ -222,7 +222,7 @@ func (l *Lanes) undo(ctx context.Context, lane muster.Lane) error {
 		}
 	}
 	if err == nil {
-		failpoint.Point("lane.unbranched")
+		failpoint.Hit("lane.unbranched")
 		_, err = l.drop(ctx, lane.Name)
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 // A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then reads
@@ -244,20 +244,20 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 	}
 	slices.SortFunc(docs, byKey)
 	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:12])+".tmp")
-	failpoint.Point("snapshot.begin")
+	failpoint.Hit("snapshot.begin")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
 	err = errors.Join(c.writeSnapshot(f, docs, old, fresh), f.Close())
-	failpoint.Point("snapshot.written")
+	failpoint.Hit("snapshot.written")
 	if err == nil {
 		err = on.Rename(temp, path)
 	}
 	if err != nil {
 		on.Remove(temp)
 	}
-	failpoint.Point("snapshot.named")
+	failpoint.Hit("snapshot.named")
 }
 
 // beingWritten reports whether another process is at it. It removes what dead ones left.

@@ -18,7 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/testing/failpoint"
+	"muster/internal/failpoint"
 )
 
 const (
@@ -145,7 +145,7 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if err != nil {
 		return muster.None, err
 	}
-	if !failpoint.Broken(failpoint.NoRecompare) { // again: not every program takes our lock
+	if !failpoint.Disabled(failpoint.SecondCompare) { // again: not every program takes our lock
 		if err := t.compare(key, at); err != nil {
 			staged.Discard()
 			return muster.None, err

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/testing/faultinject"
 )
 
 // crew is the worker processes of a scenario: each is started again whenever it was killed, until it has done its job.
@@ -190,7 +191,7 @@ func (c *crew) start(h *hand) error {
 	case h.armed == "" && x.kills > 0 && x.passes > 0 && c.points < (x.kills+1)/2:
 		h.armed = fmt.Sprintf("random:%d:%g", c.a.dice.Uint32(), float64(x.kills)/2/float64(x.passes))
 	}
-	h.cmd = exec.Command(c.a.Self[0], append(c.a.Self[1:len(c.a.Self):len(c.a.Self)], "torture-worker", string(text))...)
+	h.cmd = exec.Command(c.a.Worker[0], append(slices.Clone(c.a.Worker[1:]), string(text))...)
 	h.cmd.Dir, h.cmd.Stdout, h.cmd.Stderr = c.a.root(), out, out
 	h.cmd.Env = append(c.a.Env[:len(c.a.Env):len(c.a.Env)], "TMPDIR="+c.a.at("tmp"))
 	if list := c.a.List; list != "" && h.armed == "" {
@@ -199,7 +200,7 @@ func (c *crew) start(h *hand) error {
 		h.armed += ";list:" + list
 	}
 	if h.armed != "" {
-		h.cmd.Env = append(h.cmd.Env, failpoint.Variable+"="+h.armed, failpoint.NoteVariable+"="+c.noteOf(h))
+		h.cmd.Env = append(h.cmd.Env, faultinject.Variable+"="+h.armed, faultinject.NoteVariable+"="+c.noteOf(h))
 	}
 	h.started, h.reborn, h.struck = time.Now(), h.lives > 1, false
 	if err := h.cmd.Start(); err != nil {

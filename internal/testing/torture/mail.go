@@ -12,8 +12,8 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/failpoint"
 	"muster/internal/mailbox"
-	"muster/internal/testing/failpoint"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -135,14 +135,14 @@ func reader(ctx context.Context, r *rooms) error {
 			}
 			had += len(ids)
 		}
-		failpoint.Point("teammate.delivered")
+		failpoint.Hit("teammate.delivered")
 		if len(msgs) > 0 {
 			if err := r.post.Drop(ctx, name, end); err != nil {
 				return err
 			}
 			at, last = end, end
 		}
-		failpoint.Point("teammate.dropped")
+		failpoint.Hit("teammate.dropped")
 		if first {
 			r.ready()
 		}

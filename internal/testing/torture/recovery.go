@@ -6,11 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/testing/faultinject"
 	"muster/journal"
 )
 
@@ -82,10 +83,10 @@ func recovery(ctx context.Context, a *arena) error {
 // had asked their model.
 func (w *world) until(ctx context.Context, members int, args ...string) (time.Duration, error) {
 	var out strings.Builder
-	cmd := exec.CommandContext(ctx, w.Self[0], append(w.Self[1:len(w.Self):len(w.Self)], args...)...)
+	cmd := exec.CommandContext(ctx, w.Muster[0], slices.Concat(w.Muster[1:], args)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = w.root(), w.Env, &out, &out, 5*time.Second
 	if w.List != "" {
-		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], failpoint.Variable+"=list:"+w.List)
+		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], faultinject.Variable+"=list:"+w.List)
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/testing/failpoint"
+	"muster/internal/testing/faultinject"
 	"muster/internal/transcript"
 	"muster/journal"
 )
@@ -213,7 +213,7 @@ func (w *world) over() bool {
 func (w *world) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Self[0], append(w.Self[1:len(w.Self):len(w.Self)], args...)...)
+	cmd := exec.CommandContext(ctx, w.Muster[0], slices.Concat(w.Muster[1:], args)...)
 	cmd.Dir = w.root()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -223,7 +223,7 @@ func (w *world) muster(ctx context.Context, arm string, args ...string) (code in
 		arm = strings.TrimPrefix(arm+";list:"+list, ";")
 	}
 	if arm != "" {
-		cmd.Env = append(cmd.Env, failpoint.Variable+"="+arm)
+		cmd.Env = append(cmd.Env, faultinject.Variable+"="+arm)
 	}
 	err := cmd.Run()
 	text := out.String()

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/failpoint"
 )
 
 // Config is one session.
@@ -28,12 +29,14 @@ type Config struct {
 	Seed    uint64
 	Minutes float64  // the amounts of a session of ten minutes are the whole ones; fewer minutes have their share
 	Only    []string // scenarios; none: all
-	// Self is how this program is started, with what precedes its arguments, and Env its environment.
-	Self, Env []string
-	Open      func(root string) (muster.Store, error)
+	// Muster starts the program muster; its arguments are appended. Worker starts a process that calls Work with the last
+	// argument. Both call faultinject.Arm first.
+	Muster, Worker []string
+	Env            []string // of all processes
+	Open           func(root string) (muster.Store, error)
 	// Row, when it is set, is told each scenario as it ends.
 	Row func(Row)
-	// Mutant breaks every worker: the name of one of internal/fault's.
+	// Mutant is passed to faultinject.Break in every worker, unless it is empty.
 	Mutant string
 	// Untimed: it is no violation when a recovery takes long, on a machine that is busy with other things.
 	Untimed bool
@@ -93,6 +96,9 @@ func Scenarios() []string {
 	return names
 }
 
+// Command starts the crash tests from the root of the source.
+const Command = "go run -tags failpoint ./cmd/muster-torture"
+
 // whole is the length of a session that has the whole amounts.
 const whole = 10
 
@@ -136,6 +142,9 @@ func (c *Config) prepare() error {
 			return muster.Errorf(muster.Invalid, "there is no scenario %q", name).WithHint("one of %s", strings.Join(Scenarios(), ", "))
 		}
 	}
+	if !failpoint.Enabled {
+		return muster.Errorf(muster.Unavailable, "this program was built without failpoints").WithHint(Command)
+	}
 	if err := possible(); err != nil {
 		return err
 	}
@@ -144,7 +153,7 @@ func (c *Config) prepare() error {
 		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.Dir, err)
 	}
 	if len(entries) > 0 {
-		return muster.Errorf(muster.Held, "%s is not empty, and what is tortured should be nobody's", c.Dir).WithHint("name a new directory: muster torture --dir DIR")
+		return muster.Errorf(muster.Held, "%s is not empty, and what is tortured should be nobody's", c.Dir).WithHint("name a new directory: --dir DIR")
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be made: %w", c.Dir, err)

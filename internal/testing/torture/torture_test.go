@@ -1,3 +1,5 @@
+//go:build failpoint
+
 package torture_test
 
 import (
@@ -6,29 +8,41 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/cli"
 	"muster/internal/proc"
-	"muster/internal/testing/failpoint"
+	"muster/internal/testing/faultinject"
 	"muster/internal/testing/torture"
 	"muster/store/file"
 )
 
-// asProgram is in the environment of what the torture starts: this test binary is the program then.
-const asProgram = "MUSTER_TORTURE_PROGRAM"
+// The first argument of the processes that the crash tests start: this test binary is muster, or a worker, then.
+const (
+	roleMuster = "as-muster"
+	roleWorker = "as-worker"
+)
 
 func TestMain(m *testing.M) {
 	proc.GuardMain()
-	if os.Getenv(asProgram) == "" {
+	if len(os.Args) < 2 || os.Args[1] != roleMuster && os.Args[1] != roleWorker {
 		os.Exit(m.Run())
 	}
-	if err := failpoint.Arm(); err != nil {
+	if err := faultinject.Arm(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	os.Exit(cli.Main())
+	if os.Args[1] == roleMuster {
+		os.Args = append(os.Args[:1:1], os.Args[2:]...)
+		os.Exit(cli.Main())
+	}
+	if err := torture.Work(context.Background(), open, os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 func open(root string) (muster.Store, error) { return file.Open(root) }
@@ -41,8 +55,9 @@ func session(t *testing.T, c torture.Config) []torture.Row {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	c.Dir, c.Self, c.Open, c.Untimed = filepath.Join(t.TempDir(), "torture"), []string{self}, open, true
-	c.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0", "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	c.Dir, c.Open, c.Untimed = filepath.Join(t.TempDir(), "torture"), open, true
+	c.Muster, c.Worker = []string{self, roleMuster}, []string{self, roleWorker}
+	c.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	rows, err := torture.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -54,21 +69,58 @@ func session(t *testing.T, c torture.Config) []torture.Row {
 	return rows
 }
 
-// TestMutants: each protection that is switched off shows. That nothing is synced shows only where a power loss is
-// simulated (internal/durable/simfs).
+// TestScenarios is the short form of all scenarios. Nothing is lost, doubled or stuck, and the processes pass every point of
+// the list and no others.
+func TestScenarios(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes most of a minute")
+	}
+	list := filepath.Join(t.TempDir(), "points")
+	if err := faultinject.ArmWith("list:"+list, ""); err != nil { // what the torture itself passes
+		t.Fatal(err)
+	}
+	t.Cleanup(faultinject.Disarm)
+	for _, r := range session(t, torture.Config{Seed: 3, List: list}) {
+		for _, v := range r.Violations {
+			t.Error(v)
+		}
+		if r.Bad() {
+			t.Errorf("%s: lost %d, doubled %d, stuck %d", r.Scenario, r.Lost, r.Doubled, r.Stuck)
+		}
+	}
+	data, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := map[string]bool{}
+	for name := range strings.FieldsSeq(string(data)) {
+		passed[name] = true
+		if !faultinject.Known(name) {
+			t.Errorf("the point %s was passed, and is not on the list", name)
+		}
+	}
+	for _, p := range faultinject.Points() {
+		if !passed[p.Name] {
+			t.Errorf("the point %s is never passed", p.Name)
+		}
+	}
+}
+
+// TestMutants checks that the scenarios notice each safeguard that is switched off. Only a simulated power loss shows that
+// nothing is synced (internal/testing/simfs).
 func TestMutants(t *testing.T) {
 	for _, c := range []struct {
-		mutant   failpoint.Mutant
+		mutant   string
 		scenario string
 	}{
-		{failpoint.NoLock, "claims"},
-		{failpoint.NoFence, "claims"},
-		{failpoint.NoTail, "mail"},
-		{failpoint.NoRecompare, "foreign"},
+		{"no-lock", "claims"},
+		{"no-fence", "claims"},
+		{"no-tail-repair", "mail"},
+		{"no-second-compare", "foreign"},
 	} {
-		t.Run(c.mutant.String(), func(t *testing.T) {
+		t.Run(c.mutant, func(t *testing.T) {
 			for seed := range uint64(3) { // a wrong design is wrong at some moments only
-				r := session(t, torture.Config{Only: []string{c.scenario}, Seed: seed + 1, Mutant: c.mutant.String()})[0]
+				r := session(t, torture.Config{Only: []string{c.scenario}, Seed: seed + 1, Mutant: c.mutant})[0]
 				if r.Bad() {
 					t.Log(r.Violations[0])
 					return

@@ -14,7 +14,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
-	"muster/internal/testing/failpoint"
+	"muster/internal/testing/faultinject"
 	"muster/journal"
 )
 
@@ -50,21 +50,19 @@ var workers = map[string]func(context.Context, *rooms) error{
 func Work(ctx context.Context, open func(root string) (muster.Store, error), text string) error {
 	var j Job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		return muster.Errorf(muster.Invalid, "a torture's worker is started by a torture only").WithHint("muster torture")
+		return muster.Errorf(muster.Invalid, "a torture's worker is started by a torture only").WithHint(Command)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker)); err != nil {
-		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else", j.Dir).WithHint("muster torture")
+		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else", j.Dir).WithHint(Command)
 	}
 	work := workers[j.Kind]
 	if work == nil {
 		return muster.Errorf(muster.Invalid, "there is no worker %q", j.Kind)
 	}
 	if j.Mutant != "" {
-		m, err := failpoint.ParseMutant(j.Mutant)
-		if err != nil {
+		if err := faultinject.Break(j.Mutant); err != nil {
 			return muster.Errorf(muster.Invalid, "%w", err)
 		}
-		failpoint.Break(m)
 	}
 	s, err := open(j.Dir)
 	if err != nil {
@@ -119,7 +117,7 @@ func (r *rooms) hold(most time.Duration) {
 
 // pointsOf are the points whose names begin so.
 func pointsOf(prefixes ...string) (names []string) {
-	for _, p := range failpoint.Points() {
+	for _, p := range faultinject.Points() {
 		if slices.ContainsFunc(prefixes, func(s string) bool { return strings.HasPrefix(p.Name, s) }) {
 			names = append(names, p.Name)
 		}

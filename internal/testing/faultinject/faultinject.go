@@ -1,12 +1,13 @@
-// Package fault has the named points at which a test may kill or stop the process, and the mutants: protections that a
-// test may switch off to see that it notices.
+// Package faultinject kills or stops a process at named points and switches protections off, so that tests can see what
+// the program does then. internal/failpoint calls it in builds with the tag "failpoint"; the program that people install
+// does not contain it.
 //
-// Read in this order: fault.go (points, and how a process is armed), act.go (what happens at one), points.go (the list
-// of points, each with what is durable by then), mutants.go.
+// Read in this order: faultinject.go (points, and how a process is armed), plan.go (what happens at a point), points.go
+// (the list of points, each with what is durable there), safeguards.go.
 //
-// A point that nothing is armed at costs one atomic load. Points are armed by the environment of the process that dies
-// of them; mutants by Go code only, so that no environment can take a protection away from a user's team.
-package failpoint
+// A point costs one atomic load in a process that is not armed. The environment of a process arms its points. Safeguards
+// are switched off by Go code only, so that no environment can take a protection away from a user's team.
+package faultinject
 
 import (
 	"fmt"
@@ -19,36 +20,36 @@ import (
 
 // The environment variables that Arm reads.
 const (
-	// Variable says what happens at which point:
+	// Variable names what happens at which point:
 	//	kill:NAME[:N]   the process kills itself at the N-th passing (1)
 	//	stop:NAME[:N]   it stops itself, until somebody continues it
 	//	random:SEED:P   it kills itself at each point with the probability P
-	//	list:FILE       nothing; each point that is passed is written into the file, once
+	//	list:FILE       it goes on, and appends the name of each point to the file the first time
 	//
 	// Several are separated by semicolons.
 	Variable = "MUSTER_FAULT"
-	// NoteVariable names a file that gets the name of a point, on a line, before the process dies of it or stops there.
+	// NoteVariable is the path of a file. The process appends the name of the point to it before it dies or stops there.
 	NoteVariable = "MUSTER_FAULT_NOTE"
 )
 
 var armed atomic.Pointer[plan]
 
-// Point is where a process may die. The names are those of the list in points.go.
-func Point(name string) {
+// Hit does what this process is armed with at the point of that name, which points.go lists.
+func Hit(name string) {
 	for p := armed.Load(); p != nil; p = p.next {
 		p.pass(name)
 	}
 }
 
-// File is a point of a file of the state: what the file holds, a dot, and the step.
-func File(path, step string) {
+// HitFile is Hit for a step of writing a state file. The point's name is the kind of the file, a dot, and the step.
+func HitFile(path, step string) {
 	for p := armed.Load(); p != nil; p = p.next {
-		p.pass(holds(path) + "." + step)
+		p.pass(fileKind(path) + "." + step)
 	}
 }
 
-// holds is what a state file has in it, by its name alone.
-func holds(path string) string {
+// fileKind returns what a state file holds, by its name alone.
+func fileKind(path string) string {
 	dir, base := filepath.Split(filepath.ToSlash(path))
 	dir = filepath.Base(dir)
 	switch {
@@ -82,8 +83,8 @@ func holds(path string) string {
 	return dir
 }
 
-// Arm reads the environment of this process and takes what arms it away: no child is meant. It is called once, when the
-// program starts. The error says what cannot be understood.
+// Arm arms this process with what its environment says, and removes the variables so that its children are not armed.
+// A program calls it once, when it starts.
 func Arm() error {
 	text := os.Getenv(Variable)
 	if text == "" {
@@ -95,8 +96,8 @@ func Arm() error {
 	return ArmWith(text, note)
 }
 
-// ArmWith arms this process from its own code, with what the environment would say. What it was armed with before is
-// forgotten.
+// ArmWith arms this process with text and note, the values that the two environment variables would have. It replaces
+// what the process was armed with before.
 func ArmWith(text, note string) error {
 	var first *plan
 	for one := range strings.SplitSeq(text, ";") {
@@ -111,9 +112,10 @@ func ArmWith(text, note string) error {
 	return nil
 }
 
-// Disarm forgets what this process is armed with.
+// Disarm ends what Arm or ArmWith began: points do nothing again.
 func Disarm() { armed.Store(nil) }
 
+// parse returns the plan that one part of Variable's value describes.
 func parse(text string) (*plan, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	p := &plan{kind: kind}

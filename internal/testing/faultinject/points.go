@@ -1,15 +1,15 @@
-package failpoint
+package faultinject
 
 import (
 	"slices"
 	"strings"
 )
 
-// Named is a point, and what is durable when it is passed.
-type Named struct{ Name, Durable string }
+// Point is a failpoint, with what is durable when the process passes it.
+type Point struct{ Name, Durable string }
 
-// places are the points of the code, by hand.
-var places = []Named{
+// places are the points that the code names in full.
+var places = []Point{
 	{"directory.begin", "nothing of a directory of the state that is missing"},
 	{"directory.made", "it is there; its name is not synced"},
 	{"directory.end", "all of it"},
@@ -54,13 +54,13 @@ var places = []Named{
 	{"teammate.answered", "a call's result is in the transcript"},
 }
 
-// Each step of a document, a stream and a segment of an inbox, and what holds which.
+// The points of files. Each kind of file in documents has all points of ofDocuments, and so on.
 var (
 	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks"}
 	streams   = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "rejected", "torn"}
 	moved     = []string{"events", "lane_events", "tasks", "transcripts", "team"}
 
-	ofDocuments = []Named{
+	ofDocuments = []Point{
 		{"put.begin", "nothing of the new content"},
 		{"put.staged", "the new content, under a name of its own; the old one has the document's name"},
 		{"put.compared", "the same; the old one was compared for the second time"},
@@ -69,12 +69,12 @@ var (
 		{"remove.begin", "the document is there, or what a killed process has staged"},
 		{"remove.end", "it is gone"},
 	}
-	ofStreams = []Named{
+	ofStreams = []Point{
 		{"append.begin", "nothing of the new lines"},
 		{"append.written", "the lines are written and not synced"},
 		{"append.end", "all of it"},
 	}
-	ofSegments = []Named{
+	ofSegments = []Point{
 		{"inbox.move.begin", "the live file has its name; the mail is in the transcript"},
 		{"inbox.move.moved", "the live file is a segment; the directories are not synced"},
 		{"inbox.move.end", "all of it"},
@@ -86,34 +86,37 @@ var (
 		{"segments.move.moved", "its name says how much is delivered; the directory is not synced"},
 		{"segments.move.end", "all of it"},
 	}
-	ofMoved = []Named{ // put aside as a whole: a journal's file that is full, what is archived, what is repaired
+	ofMoved = []Point{ // files that are moved whole: a full journal file, the archive, what a repair replaces
 		{"move.begin", "it has its name"},
 		{"move.moved", "it has its new name; the directories are not synced"},
 		{"move.end", "all of it"},
 	}
 )
 
-// Points are all points by name.
-func Points() []Named {
+// Places returns the points that the code names in full. The names of all others are made of a kind of file and a step.
+func Places() []Point { return slices.Clone(places) }
+
+// Points returns all points, sorted by name.
+func Points() []Point {
 	all := slices.Concat(places, ofSegments)
-	for what, steps := range map[*[]string][]Named{&documents: ofDocuments, &streams: ofStreams, &moved: ofMoved} {
-		for _, holder := range *what {
+	for kinds, steps := range map[*[]string][]Point{&documents: ofDocuments, &streams: ofStreams, &moved: ofMoved} {
+		for _, kind := range *kinds {
 			for _, s := range steps {
-				all = append(all, Named{holder + "." + s.Name, s.Durable})
+				all = append(all, Point{kind + "." + s.Name, s.Durable})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Point) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Lines are the list as docs/reliability.md has it: the steps of documents and streams once for all.
+// Lines returns the list as docs/reliability.md has it. It gives the points of documents and streams once for all kinds.
 func Lines() []string {
 	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " + strings.Join(streams, ", ") + ".",
 		"MOVED is one of " + strings.Join(moved, ", ") + "."}
 	for _, g := range []struct {
 		before string
-		points []Named
+		points []Point
 	}{{"DOCUMENT.", ofDocuments}, {"STREAM.", ofStreams}, {"MOVED.", ofMoved}, {"", ofSegments}, {"", places}} {
 		for _, p := range g.points {
 			all = append(all, "| `"+g.before+p.Name+"` | "+p.Durable+" |")
@@ -124,5 +127,5 @@ func Lines() []string {
 
 // Known reports whether there is a point of that name.
 func Known(name string) bool {
-	return slices.ContainsFunc(Points(), func(p Named) bool { return p.Name == name })
+	return slices.ContainsFunc(Points(), func(p Point) bool { return p.Name == name })
 }

@@ -1,4 +1,4 @@
-package failpoint
+package faultinject
 
 import (
 	"os"
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 			os.Exit(2)
 		}
 		for name := range strings.FieldsSeq(names) {
-			Point(name)
+			Hit(name)
 		}
 		if os.Getenv(Variable) != "" {
 			os.Exit(3) // a child would be armed too
@@ -87,7 +87,7 @@ func TestArmRefuses(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestFileKind(t *testing.T) {
 	for path, want := range map[string]string{
 		"/r/.tasks/task_7.json": "tasks", "/r/.tasks/meta.json": "tasks", "/r/.tasks/claim_events.jsonl": "claim_events",
 		"/r/.team/run.json": "team", "/r/.team/events.jsonl": "events", "/r/.team/members/a.json": "members",
@@ -96,48 +96,46 @@ func TestHolds(t *testing.T) {
 		"/r/.team/events.7.jsonl": "events", "/r/.tasks": "tasks", "/r/.team/locks/check-3": "checks", "/r/.transcripts": "transcripts",
 		"/r/.transcripts/a/log.jsonl": "transcripts", "/r/.worktrees/index.json": "lanes", "/r/.worktrees/events.jsonl": "lane_events",
 	} {
-		if got := holds(path); got != want {
-			t.Errorf("%s holds %s, want %s", path, got, want)
+		if got := fileKind(path); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 	}
 }
 
 func TestMutants(t *testing.T) {
-	t.Cleanup(Mend)
-	for m, name := range names {
-		got, err := ParseMutant(name)
-		if err != nil || got != m {
-			t.Errorf("%s: %v %v", name, got, err)
+	t.Cleanup(Restore)
+	for name, safeguard := range mutants {
+		if err := Break(name); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
-		Break(m)
-		for other := range names {
-			if Broken(other) != (other == m) {
-				t.Errorf("with %s broken, %s is %v", m, other, Broken(other))
+		for _, other := range mutants {
+			if Disabled(other) != (other == safeguard) {
+				t.Errorf("%s: the safeguard %s is disabled: %v", name, other, Disabled(other))
 			}
 		}
-		Mend()
+		Restore()
 	}
-	if _, err := ParseMutant("no-nothing"); err == nil {
-		t.Error("an unknown mutant was taken")
-	}
-}
-
-func BenchmarkPoint(b *testing.B) {
-	for b.Loop() {
-		Point("lane.branch")
+	if err := Break("no-nothing"); err == nil {
+		t.Error("Break accepted an unknown mutant")
 	}
 }
 
-func BenchmarkFile(b *testing.B) {
+func BenchmarkHit(b *testing.B) {
 	for b.Loop() {
-		File("/r/.tasks/task_7.json", "put.begin")
+		Hit("lane.branch")
 	}
 }
 
-func BenchmarkBroken(b *testing.B) {
+func BenchmarkHitFile(b *testing.B) {
 	for b.Loop() {
-		if Broken(NoFence) {
-			b.Fatal("broken")
+		HitFile("/r/.tasks/task_7.json", "put.begin")
+	}
+}
+
+func BenchmarkDisabled(b *testing.B) {
+	for b.Loop() {
+		if Disabled("fence") {
+			b.Fatal("disabled")
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package failpoint
+package faultinject
 
 import "os"
 

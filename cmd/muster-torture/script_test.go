@@ -1,0 +1,50 @@
+//go:build failpoint
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	testscript.Main(m, map[string]func(){"muster-torture": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			for k, v := range map[string]string{
+				"HOME": e.WorkDir + "/home", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
+				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CEILING_DIRECTORIES": e.WorkDir,
+				"GORACE": "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
+			} {
+				e.Setenv(k, v)
+			}
+			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
+		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		RequireExplicitExec: true,
+	})
+}
+
+// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		if _, e := fmt.Sscanf(err.Error(), "exit status %s", &code); e != nil {
+			ts.Fatalf("%v", err)
+		}
+	}
+	if code != args[0] {
+		ts.Fatalf("exit code %s, want %s", code, args[0])
+	}
+}
