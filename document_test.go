@@ -93,7 +93,12 @@ func TestTaskRoundTrip(t *testing.T) {
 
 // What the readers of the seeds test: lists are lists, an owner is text.
 func TestTaskAsOthersReadIt(t *testing.T) {
-	data, err := muster.Encode(muster.Task{ID: 3, Subject: "x", Status: muster.Pending})
+	task := muster.Task{ID: 3, Subject: "x", Status: muster.Pending, Blocks: []muster.TaskID{4}, Extra: muster.Extra{"theirs": json.RawMessage("1")}}
+	shown, err := muster.Encode(task)
+	if err != nil || !strings.Contains(string(shown), `"blocks": [`) {
+		t.Errorf("%s, %v", shown, err)
+	}
+	data, err := muster.Encode(muster.StoredTask(task))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +106,10 @@ func TestTaskAsOthersReadIt(t *testing.T) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"blockedBy", "dependsOn", "blocks"} {
+	if _, stored := m["blocks"]; stored || m["theirs"] != 1.0 {
+		t.Errorf("%s", data)
+	}
+	for _, k := range []string{"blockedBy", "dependsOn"} {
 		if l, ok := m[k].([]any); !ok || len(l) != 0 {
 			t.Errorf("%s is %v", k, m[k])
 		}

@@ -33,7 +33,7 @@ type Task struct {
 	BlockedBy []TaskID `json:"blockedBy"`
 	// DependsOn are all blockers, never shortened: the graph.
 	DependsOn []TaskID `json:"dependsOn"`
-	// Blocks are the dependants; derived.
+	// Blocks are the dependants. They are derived from the DependsOn of the other tasks and never stored: see StoredTask.
 	Blocks      []TaskID `json:"blocks"`
 	ClaimRole   string   `json:"claim_role,omitempty"` // only members of this role may claim it
 	Priority    int      `json:"priority"`             // higher goes first; 0 by default
@@ -114,13 +114,30 @@ func (t Task) RoleMay(role string) bool {
 type taskFields Task // without methods
 
 // MarshalJSON writes t with the fields it did not know.
-func (t Task) MarshalJSON() ([]byte, error) {
+func (t Task) MarshalJSON() ([]byte, error) { return marshalKeep(t.fields(), t.Extra) }
+
+// fields returns t without methods, and with lists that are never null: other programs' readers expect lists.
+func (t Task) fields() taskFields {
 	for _, ids := range []*[]TaskID{&t.BlockedBy, &t.DependsOn, &t.Blocks} {
 		if *ids == nil {
-			*ids = []TaskID{} // other programs' readers expect lists
+			*ids = []TaskID{}
 		}
 	}
-	return marshalKeep(taskFields(t), t.Extra)
+	return taskFields(t)
+}
+
+// StoredTask is a Task as its document has it: without Blocks, which whoever reads the whole board derives from the
+// tasks' DependsOn. Each edge is stored once, so the two ends of it cannot disagree. A document of an earlier version
+// that still has the field is read like any other, and loses it at its next write.
+type StoredTask Task
+
+// MarshalJSON writes t as Task does, without the field blocks.
+func (t StoredTask) MarshalJSON() ([]byte, error) {
+	stored := struct {
+		taskFields
+		Blocks *struct{} `json:"blocks,omitempty"` // hides the field of taskFields, and is left out
+	}{taskFields: Task(t).fields()}
+	return marshalKeep(stored, t.Extra)
 }
 
 // UnmarshalJSON reads a task, also as other programs write it: blocked_by, required_role, owner null, and blockedBy

@@ -150,7 +150,7 @@ func (w *world) predicates() {
 		if err := json.Unmarshal(data, &task); err != nil {
 			w.t.Fatal(err)
 		}
-		for _, list := range []string{"blockedBy", "blocks"} {
+		for _, list := range []string{"blockedBy", "dependsOn"} {
 			if _, ok := task[list].([]any); !ok {
 				w.t.Errorf("%s: %s is %v, readers expect a list", filepath.Base(name), list, task[list])
 			}

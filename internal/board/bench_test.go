@@ -27,19 +27,19 @@ func BenchmarkClaimNext(bm *testing.B) {
 	}
 }
 
-// The index's part of it: what changes when one task is claimed and given back, without the store.
-func BenchmarkIndex(bm *testing.B) {
+// The graph's part of it: what changes when one task is claimed and given back, without the store.
+func BenchmarkGraph(bm *testing.B) {
 	for _, n := range []int{100, 10000} {
 		bm.Run(fmt.Sprint(n), func(bm *testing.B) {
 			b := filled(bm, n)
 			bm.ResetTimer()
 			for range bm.N {
-				for id := range b.ix.ready.forRole("") {
-					t := b.ix.tasks[id].task
-					t.Status = muster.InProgress
-					b.ix.put(t)
-					t.Status = muster.Pending
-					b.ix.put(t)
+				for id := range b.graph.ready.forRole("") {
+					free := b.graph.tasks[id].task
+					claimed := *free
+					claimed.Status = muster.InProgress
+					b.graph.put(&claimed)
+					b.graph.put(free)
 					break
 				}
 			}

@@ -1,17 +1,20 @@
-// Package board is the tasks: their graph, who has claimed which, and what follows when one is done.
+// Package board keeps the tasks of a team: their graph, who has claimed which, and what follows when one is done.
 //
-// Read the files in this order: board.go, status.go (what may become of one task, as pure functions), claim.go and
-// finish.go (the steps that owners take), create.go, patch.go, delete.go, edges.go (the graph), settle.go (what follows
-// from a step, and repair), remake.go (a meta document that was damaged), index.go and ready.go (the board as a warm process knows it).
+// Its type is Board. Read the files in this order: board.go, status.go (what may become of one task, as pure functions),
+// claim.go and finish.go (the steps that owners take), create.go, patch.go, delete.go, edges.go (new dependencies),
+// effects.go (what follows from a step), settle.go and foreign.go (repair), rebuild.go (a corrupt meta document), and
+// graph.go, cycles.go and ready.go (what is derived from the tasks in memory).
 //
-// Every step is one document: read it with its revision, decide, put it at that revision, try again while it is stale.
-// What must follow elsewhere is named in the same put (muster.Effect) and settled after it, any number of times, by
-// whoever comes by. Events are written after the step; a failure to write one never undoes it.
+// Every step changes one document by compare-and-set. What must follow in other documents is named in the same write
+// (muster.Effect) and done after it, any number of times, by any process that finds it. Events are written after the
+// step; a failure to write one never undoes it.
+//
+// The stored document decides what a step may do. The graph in memory is derived from it, may be behind what other
+// processes have just written, and only says where to look.
 package board
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,95 +24,111 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/state"
 	"muster/journal"
 )
 
 // grace is how long what must be written after a step may go on without the caller's context.
 const grace = 5 * time.Second
 
-// halfWritten is how long a document that cannot be read is waited for: other programs write without our lock.
-const halfWritten = corruption.HalfWritten
+// errNoChange ends a change of a task, or of meta, that has nothing to write.
+var errNoChange = state.ErrNoChange
 
 // Board is the tasks of a team. Several values, in several processes, may work on one state.
 type Board struct {
-	tasks   muster.Table
-	kept    muster.Table // what of the board was damaged and replaced
-	log     muster.Log
-	journal *journal.Journal
-	teller  *corruption.Teller
+	tasks    *state.Collection[muster.Task]
+	table    muster.Table // the same table, for the meta document
+	replaced muster.Table // keeps what was corrupt and has been replaced
+	log      muster.Log
+	journal  *journal.Journal
+	teller   *corruption.Teller
 
-	mu     sync.Mutex // guards ix
-	ix     *index
-	settle chan struct{} // one Settle at a time in this process
+	graph    *graph        // guarded by the lock of tasks: see Collection.View
+	settling chan struct{} // held by the one Settle that runs in this process
 
-	follow   sync.Mutex // guards what is below
+	mu       sync.Mutex // guards the following
 	handlers map[muster.Effect]func(context.Context, muster.Task) error
-	running  map[settling]bool
+	running  map[effectRun]bool
 	revoke   func(context.Context, muster.Task) error // nil: nobody here can
 }
 
-// settling is an effect of a task that this process is settling.
-type settling struct {
-	id muster.TaskID
-	e  muster.Effect
+// effectRun is an effect of a task that this process is running.
+type effectRun struct {
+	id     muster.TaskID
+	effect muster.Effect
 }
 
-// New is the board in s. Its events go to j.
+// New returns the board in s. Its events go to j.
 func New(s muster.Store, j *journal.Journal) *Board {
-	return &Board{
-		tasks: s.Table(muster.TableTasks), kept: s.Table(corruption.Table), log: s.Log(), journal: j, teller: corruption.New(s.Log(), s.Inbox(), j),
-		ix: newIndex(), settle: make(chan struct{}, 1),
-		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[settling]bool{},
+	b := &Board{
+		table: s.Table(muster.TableTasks), replaced: s.Table(corruption.Table), log: s.Log(), journal: j,
+		teller: corruption.New(s.Log(), s.Inbox(), j), graph: newGraph(), settling: make(chan struct{}, 1),
+		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[effectRun]bool{},
 	}
+	b.tasks = state.New(state.Options[muster.Task]{
+		Table: b.table, Name: muster.TableTasks, Decode: decodeTask, Encode: encodeTask,
+		IsKey:    func(key string) bool { _, is := idOf(key); return is },
+		NotFound: func(key string) error { id, _ := idOf(key); return errAbsent(id) },
+		OnChange: b.graph.onChange, Reporter: b.teller,
+	})
+	return b
 }
 
-// Get returns the task as it is stored. The error is NotFound, Corrupt or Unavailable.
+// Get returns the task as it is stored, without Blocks. The error is NotFound, Corrupt or Unavailable.
 func (b *Board) Get(ctx context.Context, id muster.TaskID) (muster.Task, error) {
 	t, _, err := b.read(ctx, id)
+	return t, err
+}
+
+// WithBlocks returns t with Blocks as the graph has them now. It needs the whole board, which Get does not.
+func (b *Board) WithBlocks(ctx context.Context, t muster.Task) (muster.Task, error) {
+	err := b.tasks.ViewFresh(ctx, func() { t.Blocks = b.graph.blocks(t.ID) })
 	return t, err
 }
 
 // List returns all tasks by id, with BlockedBy and Blocks as the graph has them now. A task that cannot be read is
 // left out, reported once by an event, and listed by Corrupt.
 func (b *Board) List(ctx context.Context) ([]muster.Task, error) {
-	if err := b.refresh(ctx); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := make([]muster.Task, 0, len(b.ix.ids))
-	for _, id := range b.ix.ids {
-		out = append(out, b.ix.view(id))
-	}
-	return out, nil
+	return b.list(ctx, func() []muster.TaskID { return b.graph.ids })
 }
 
 // Ready returns the tasks that a member of the role may claim now: the higher priority first, then the lower id.
 func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
-	if err := b.refresh(ctx); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := make([]muster.Task, 0, b.ix.ready.size(role))
-	for id := range b.ix.ready.forRole(role) {
-		out = append(out, b.ix.view(id))
-	}
-	return out, nil
+	return b.list(ctx, func() []muster.TaskID { return slices.Collect(b.graph.ready.forRole(role)) })
 }
 
-// Claimed are the tasks that somebody has in hand, by id.
+// Claimed returns the tasks that somebody works on or that are landing, by id.
 func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
-	if err := b.refresh(ctx); err != nil {
-		return nil, err
+	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })
+}
+
+// list returns the tasks that which names after a refresh. which is called under the lock of the graph.
+func (b *Board) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
+	err = b.tasks.ViewFresh(ctx, func() {
+		ids := which()
+		out = make([]muster.Task, 0, len(ids))
+		for _, id := range ids {
+			out = append(out, b.graph.view(id))
+		}
+	})
+	return out, err
+}
+
+// Unreadable is a task whose document cannot be read.
+type Unreadable struct {
+	ID  muster.TaskID
+	Why string
+}
+
+// Corrupt returns the tasks that could not be read when the board was last looked at, by id.
+func (b *Board) Corrupt() []Unreadable {
+	var out []Unreadable
+	for _, u := range b.tasks.Unreadable() {
+		id, _ := idOf(u.Key)
+		out = append(out, Unreadable{id, u.Err.Error()})
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var out []muster.Task
-	for _, id := range slices.Sorted(maps.Keys(b.ix.claimed)) {
-		out = append(out, b.ix.view(id))
-	}
-	return out, nil
+	slices.SortFunc(out, func(a, b Unreadable) int { return int(a.ID - b.ID) })
+	return out
 }
 
 // Watch receives after the board may have changed, until ctx ends.
@@ -125,47 +144,39 @@ func idOf(key string) (muster.TaskID, bool) {
 
 func now() float64 { return muster.Stamp(time.Now()) }
 
-// read returns a task and the revision it was read at.
+// read returns a task as it is stored and the revision it was read at.
 func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster.Rev, error) {
-	for again := true; ; again = false {
-		doc, err := b.tasks.Get(ctx, key(id))
-		if errors.Is(err, muster.ErrNotFound) {
-			return muster.Task{}, muster.None, absent(id)
-		}
-		var t muster.Task
-		if err == nil {
-			if t, err = decode(id, doc.Data); err == nil && t.Status == deleted {
-				return muster.Task{}, doc.Rev, absent(id)
-			}
-		}
-		if again && errors.Is(err, muster.ErrCorrupt) {
-			if e := pause(ctx, halfWritten); e != nil {
-				return muster.Task{}, muster.None, e
-			}
-			continue
-		}
-		return t, doc.Rev, err
+	t, rev, err := b.tasks.Get(ctx, key(id))
+	if err == nil && t.Status == deleted {
+		return muster.Task{}, rev, errAbsent(id)
 	}
+	return t, rev, err
 }
 
-func absent(id muster.TaskID) error { return muster.Errorf(muster.NotFound, "there is no task %d", id) }
+func errAbsent(id muster.TaskID) error { return muster.Errorf(muster.NotFound, "there is no task %d", id) }
 
-// decode reads a task's document. Its key is its id, whatever it says.
-func decode(id muster.TaskID, data []byte) (muster.Task, error) {
+// decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left out: it is
+// derived, and an earlier version may have stored it.
+func decodeTask(key string, data []byte) (muster.Task, error) {
+	id, _ := idOf(key)
 	if !utf8.Valid(data) {
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
 	}
-	t, ok := plain(data)
-	if ok {
-		t.ID = id
-		return t, nil
-	}
-	t = muster.Task{}
+	var t muster.Task
 	if err := t.UnmarshalJSON(data); err != nil { // not json.Unmarshal, which would go through data twice before it
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
 	}
-	t.ID = id
+	t.ID, t.Blocks = id, nil
 	return t, nil
+}
+
+// encodeTask writes a task's document.
+func encodeTask(_ string, t muster.Task) ([]byte, error) {
+	data, err := muster.Encode(muster.StoredTask(t))
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "task %d cannot be written: %w", t.ID, err)
+	}
+	return data, nil
 }
 
 // badLine is the number of the first line that is not UTF-8.
@@ -184,46 +195,16 @@ func badLine(text string) int {
 	return line
 }
 
-// errSame ends a change that has nothing to write.
-var errSame = errors.New("nothing to change")
-
-// change lets f alter the task and puts it, again from the start whenever somebody else was faster. An error of f ends
-// it; errSame means that all is as it should be.
+// change lets f alter the task and writes it, again from the start whenever somebody else was faster. An error of f ends
+// it; errNoChange means that the task already is as it should be.
 func (b *Board) change(ctx context.Context, id muster.TaskID, f func(t *muster.Task) error) (muster.Task, error) {
-	for {
-		t, rev, err := b.read(ctx, id)
-		if err != nil {
-			return muster.Task{}, err
+	return b.tasks.Update(ctx, key(id), func(t *muster.Task) error {
+		if t.Status == deleted {
+			return errAbsent(id)
 		}
-		if err := f(&t); err == errSame {
-			return t, nil
-		} else if err != nil {
-			return muster.Task{}, err
-		}
-		data, err := muster.Encode(t)
-		if err != nil {
-			return muster.Task{}, muster.Errorf(muster.Invalid, "task %d cannot be written: %w", id, err)
-		}
-		if _, err = b.tasks.Put(ctx, key(id), data, rev); err == nil {
-			return t, nil
-		}
-		if !errors.Is(err, muster.ErrStale) {
-			return muster.Task{}, err
-		}
-		if err := ctx.Err(); err != nil {
-			return muster.Task{}, err
-		}
-	}
+		return f(t)
+	})
 }
 
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// refresh brings the graph up to date.
+func (b *Board) refresh(ctx context.Context) error { return b.tasks.Refresh(ctx) }

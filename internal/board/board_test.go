@@ -21,8 +21,8 @@ func TestALife(t *testing.T) {
 		if one.ID != 1 || two.ID != 2 || !slices.Equal(two.BlockedBy, []muster.TaskID{1}) || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
 			t.Fatalf("got %+v and %+v", one, two)
 		}
-		if got := w.get(b, 1).Blocks; !slices.Equal(got, []muster.TaskID{2}) {
-			t.Fatalf("1 blocks %v", got)
+		if got, err := b.WithBlocks(w.ctx, w.get(b, 1)); err != nil || !slices.Equal(got.Blocks, []muster.TaskID{2}) {
+			t.Fatalf("1 blocks %v, %v", got.Blocks, err)
 		}
 		c, ok, err := other.ClaimNext(w.ctx, Claim{Owner: "alice", Role: "coder"})
 		if err != nil || !ok || c.ID != 1 || c.Fence != 1 || c.Owner != "alice" || c.Status != muster.InProgress || c.ClaimSource != "auto" {

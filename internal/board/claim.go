@@ -43,7 +43,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		// Best effort: Settle repairs what this leaves.
 		_, _ = b.change(ctx, id, func(t *muster.Task) error {
 			if t.Status != muster.Pending || same(t.BlockedBy, repair) {
-				return errSame
+				return errNoChange
 			}
 			t.BlockedBy = repair
 			return nil
@@ -52,9 +52,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	if err != nil {
 		return muster.Task{}, err
 	}
-	down := b.tell(ctx, event(journal.TaskClaimed, t, t.Owner, map[string]any{
+	down := b.emit(ctx, event(journal.TaskClaimed, t, t.Owner, map[string]any{
 		"role": c.Role, "source": c.Source, "subject": t.Subject, "fence": t.Fence, "lane": string(t.Worktree)}))
-	return t, first(down, b.copyClaim(ctx, journal.TaskClaimed, t, t.Owner, c.Role, c.Source))
+	return t, firstError(down, b.recordClaim(ctx, journal.TaskClaimed, t, t.Owner, c.Role, c.Source))
 }
 
 // waits reads t's blockers: which are unfinished, and the refusal that says so; nil when none is.
@@ -103,18 +103,18 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	}
 	tried := map[muster.TaskID]bool{}
 	for {
-		if err := b.refresh(ctx); err != nil {
+		next := muster.TaskID(0)
+		err := b.tasks.ViewFresh(ctx, func() {
+			for id := range b.graph.ready.forRole(c.Role) {
+				if !tried[id] {
+					next = id
+					break
+				}
+			}
+		})
+		if err != nil {
 			return muster.Task{}, false, err
 		}
-		next := muster.TaskID(0)
-		b.mu.Lock()
-		for id := range b.ix.ready.forRole(c.Role) {
-			if !tried[id] {
-				next = id
-				break
-			}
-		}
-		b.mu.Unlock()
 		if next == 0 {
 			return muster.Task{}, false, nil
 		}
@@ -140,7 +140,7 @@ func (b *Board) SetLane(ctx context.Context, id muster.TaskID, fence int, lane m
 			return lost(*t)
 		}
 		if t.Worktree == lane && t.Base == base {
-			return errSame
+			return errNoChange
 		}
 		t.Worktree, t.Base, t.UpdatedAt = lane, base, now()
 		return nil
@@ -171,11 +171,11 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	}
 	events := []muster.Event{event(journal.TaskReleased, t, was.Owner, fields)}
 	if t.Status == muster.NeedsAttention {
-		events = append(events, attention(t, was.Owner))
+		events = append(events, attentionEvent(t, was.Owner))
 	}
-	down := first(b.tell(ctx, events...), b.copyClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
-	t, _, err = b.settleTask(ctx, t)
-	return t, first(down, only(err))
+	down := firstError(b.emit(ctx, events...), b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
+	t, _, err = b.runEffects(ctx, t)
+	return t, firstError(down, onlyUnavailable(err))
 }
 
 // Revoke takes the task from whoever has it and puts it back on the board. The fence moves: what the old owner still
@@ -189,8 +189,8 @@ func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, re
 	if err != nil {
 		return t, err
 	}
-	down := b.tell(ctx, event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
-	return t, first(down, b.copyClaim(ctx, journal.TaskRevoked, t, was.Owner, "", was.ClaimSource))
+	down := b.emit(ctx, event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
+	return t, firstError(down, b.recordClaim(ctx, journal.TaskRevoked, t, was.Owner, "", was.ClaimSource))
 }
 
 // checkOwner refuses owners that could not be members. Lead and user can own tasks; nobody need be in the roster.

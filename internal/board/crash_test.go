@@ -136,7 +136,7 @@ func TestDeathAtEveryWrite(t *testing.T) {
 					m := &mortal{Store: w.open(), left: n, answer: answer}
 					err := story(w.ctx, New(m, journal.New(m.Log())))
 					if err == nil {
-						if n < 60 {
+						if n < 50 {
 							t.Errorf("the story ended after %d writes", n)
 						}
 						return

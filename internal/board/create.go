@@ -48,7 +48,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	for _, id := range t.DependsOn {
 		on, _, err := b.read(ctx, id)
 		if errors.Is(err, muster.ErrNotFound) {
-			return muster.Task{}, unknownBlocker(0, id)
+			return muster.Task{}, errUnknownBlocker(0, id)
 		}
 		if err != nil {
 			return muster.Task{}, err
@@ -61,10 +61,8 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if err != nil {
 		return muster.Task{}, err
 	}
-	down := b.tell(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
-	t = b.unhookGone(ctx, t, t.DependsOn)
-	b.mendBlockers(ctx, t.DependsOn)
-	return t, down
+	down := b.emit(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
+	return b.dropDeletedBlockers(ctx, t, t.DependsOn), down
 }
 
 // insert writes t under the next free id.
@@ -74,17 +72,13 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		if err != nil {
 			return t, err
 		}
-		b.mu.Lock()
-		t.ID = max(m.NextID, b.ix.highest+1)
-		for b.ix.dependants[t.ID] != nil {
-			t.ID++ // another program's task waits for a task of this id; that is not this one
-		}
-		b.mu.Unlock()
-		data, err := muster.Encode(t)
-		if err != nil {
-			return t, muster.Errorf(muster.Invalid, "the task cannot be written: %w", err)
-		}
-		rev, err := b.tasks.Put(ctx, key(t.ID), data, muster.None)
+		b.tasks.View(func() {
+			t.ID = max(m.NextID, b.graph.highest+1)
+			for b.graph.dependants[t.ID] != nil {
+				t.ID++ // another program's task waits for a task of this id; that is not this one
+			}
+		})
+		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
 			// Did a task of this id come and go since meta was read? Then that wrote a larger next id.
 			if m, err := b.readMeta(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
@@ -96,30 +90,11 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		if err := ctx.Err(); err != nil {
 			return t, err
 		}
-		if err := b.refresh(ctx); err != nil {
+		err = b.tasks.ViewFresh(ctx, func() {
+			b.graph.highest = max(b.graph.highest, t.ID) // taken, though the changes may not show it yet
+		})
+		if err != nil {
 			return t, err
-		}
-		b.mu.Lock()
-		b.ix.highest = max(b.ix.highest, t.ID) // taken, though the changes may not show it yet
-		b.mu.Unlock()
-	}
-}
-
-// few is up to how many dependants a blocker is rewritten at once when it gets one more. With more it is left to the
-// next Settle, or a task that all others wait for would be rewritten, ever longer, for each of them.
-const few = 50
-
-// mendBlockers brings the blocks of the ids up to date, best effort: Settle does what this leaves.
-func (b *Board) mendBlockers(ctx context.Context, ids []muster.TaskID) {
-	if len(ids) == 0 || b.refresh(ctx) != nil {
-		return
-	}
-	for _, id := range ids {
-		b.mu.Lock()
-		n := len(b.ix.dependants[id])
-		b.mu.Unlock()
-		if n <= few {
-			_ = b.mend(ctx, id)
 		}
 	}
 }

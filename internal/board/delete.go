@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"muster"
@@ -14,15 +13,15 @@ import (
 // OnRevoke says how the right of a task's claim to land is ended (landing's Revoke): what Delete does first to a task that
 // is landing, and Settle to one that another program marked as deleted. An error of f stops the deletion. The last f counts.
 func (b *Board) OnRevoke(f func(context.Context, muster.Task) error) {
-	b.follow.Lock()
-	defer b.follow.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.revoke = f
 }
 
 // revoker is what OnRevoke set; nil when nobody did.
 func (b *Board) revoker() func(context.Context, muster.Task) error {
-	b.follow.Lock()
-	defer b.follow.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.revoke
 }
 
@@ -50,7 +49,7 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 			return err
 		}
 		if !force {
-			if err := b.needed(t); err != nil {
+			if err := b.checkUnneeded(t); err != nil {
 				return err
 			}
 		}
@@ -64,8 +63,8 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 		err = b.tasks.Delete(ctx, key(id), rev)
 		if err == nil {
 			t.UpdatedAt = now()
-			down := b.tell(ctx, event(journal.TaskDeleted, t, t.Owner, map[string]any{"subject": t.Subject}))
-			return first(down, b.unhook(ctx, t))
+			down := b.emit(ctx, event(journal.TaskDeleted, t, t.Owner, map[string]any{"subject": t.Subject}))
+			return firstError(down, b.dropEdgesTo(ctx, id))
 		}
 		if !errors.Is(err, muster.ErrStale) {
 			return err
@@ -76,19 +75,19 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 	}
 }
 
-// needed says why t should not be deleted.
-func (b *Board) needed(t muster.Task) error {
+// checkUnneeded refuses to delete a task that somebody has or that unfinished tasks wait for.
+func (b *Board) checkUnneeded(t muster.Task) error {
 	if t.Owner != "" && t.Open() {
 		return heldBy(t)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var who []string
-	for _, d := range b.ix.dependants[t.ID] {
-		if d != t.ID && !b.ix.done(d) {
-			who = append(who, fmt.Sprint(int(d)))
+	b.tasks.View(func() {
+		for _, d := range b.graph.dependants[t.ID] {
+			if d != t.ID && !b.graph.isDone(d) {
+				who = append(who, fmt.Sprint(int(d)))
+			}
 		}
-	}
+	})
 	if who == nil {
 		return nil
 	}
@@ -96,29 +95,28 @@ func (b *Board) needed(t muster.Task) error {
 	if len(who) == 1 {
 		verb = "task %s depends on task %d"
 	}
-	return muster.Errorf(muster.Invalid, verb, strings.Join(who, ", "), t.ID).WithHint("delete it and let the edge go with: muster task delete %d --force", t.ID)
+	return muster.Errorf(muster.Invalid, verb, strings.Join(who, ", "), t.ID).
+		WithHint("delete it and let the edge go with: muster task delete %d --force", t.ID)
 }
 
-// unhook removes the edges to a task that is gone. What it leaves Settle does.
-func (b *Board) unhook(ctx context.Context, t muster.Task) error {
-	if err := b.refresh(ctx); err != nil {
-		return only(err)
+// dropEdgesTo removes the edges to a task that has been deleted. Settle does what it leaves.
+func (b *Board) dropEdgesTo(ctx context.Context, id muster.TaskID) error {
+	var dependants []muster.TaskID
+	if err := b.tasks.ViewFresh(ctx, func() { dependants = b.graph.blocks(id) }); err != nil {
+		return onlyUnavailable(err)
 	}
-	b.mu.Lock()
-	dependants := slices.Clone(b.ix.dependants[t.ID])
-	b.mu.Unlock()
 	for _, d := range dependants {
-		if _, err := b.dropEdges(ctx, d, "", t.ID); only(err) != nil {
+		if _, err := b.dropEdges(ctx, d, "", id); onlyUnavailable(err) != nil {
 			return err
 		}
 	}
-	b.mendBlockers(ctx, t.DependsOn)
 	return nil
 }
 
-// unhookGone removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes looks for
-// dependants afterwards, and who hooks looks for the blocker afterwards, so one of the two sees the other.
-func (b *Board) unhookGone(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
+// dropDeletedBlockers removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes a
+// task looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of the two
+// sees the other.
+func (b *Board) dropDeletedBlockers(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
 	for _, id := range on {
 		if _, _, err := b.read(ctx, id); errors.Is(err, muster.ErrNotFound) {
 			if now, err := b.dropEdges(ctx, t.ID, "", id); err == nil {

@@ -20,7 +20,7 @@ func (b *Board) BeginLanding(ctx context.Context, id muster.TaskID, fence int, a
 	if err != nil {
 		return t, err
 	}
-	return t, b.tell(ctx, event(journal.TaskLanding, t, t.Owner, map[string]any{"head": a.Head}))
+	return t, b.emit(ctx, event(journal.TaskLanding, t, t.Owner, map[string]any{"head": a.Head}))
 }
 
 // Details are what the event of a returned task carries beside the reason.
@@ -36,7 +36,7 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 	var was muster.Task
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
 		was = *t
-		return comeBack(t, fence, why, now())
+		return returnToOwner(t, fence, why, now())
 	})
 	if err != nil {
 		return t, err
@@ -47,12 +47,12 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 	}
 	events := []muster.Event{event(journal.TaskReturned, t, was.Owner, fields)}
 	if t.Status != muster.NeedsAttention {
-		return t, b.tell(ctx, events...)
+		return t, b.emit(ctx, events...)
 	}
-	down := first(b.tell(ctx, append(events, attention(t, was.Owner))...),
-		b.copyClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
-	t, _, err = b.settleTask(ctx, t)
-	return t, first(down, only(err))
+	down := firstError(b.emit(ctx, append(events, attentionEvent(t, was.Owner))...),
+		b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
+	t, _, err = b.runEffects(ctx, t)
+	return t, firstError(down, onlyUnavailable(err))
 }
 
 // Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked, handlers of
@@ -91,11 +91,11 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Tas
 		if who == "" {
 			who = t.CompletedBy
 		}
-		down = first(
-			b.tell(ctx, event(journal.TaskCompleted, t, who, map[string]any{"subject": t.Subject, "commit": l.Commit,
+		down = firstError(
+			b.emit(ctx, event(journal.TaskCompleted, t, who, map[string]any{"subject": t.Subject, "commit": l.Commit,
 				"receipt": l.Receipt, "check": l.Check, "seconds": l.Seconds, "result": t.Result})),
-			b.copyClaim(ctx, journal.TaskCompleted, t, who, "", t.ClaimSource))
+			b.recordClaim(ctx, journal.TaskCompleted, t, who, "", t.ClaimSource))
 	}
-	t, _, err = b.settleTask(ctx, t)
-	return t, first(down, only(err))
+	t, _, err = b.runEffects(ctx, t)
+	return t, firstError(down, onlyUnavailable(err))
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/state"
 	"muster/journal"
 	"muster/store/mem"
 )
@@ -204,17 +205,17 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// The index says what a plain look at all tasks says, after any changes.
-func TestIndexAgreesWithAPlainLook(t *testing.T) {
+// The graph says what a plain look at all tasks says, after any changes.
+func TestGraphAgreesWithAPlainLook(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		x := newIndex()
+		g := newGraph()
 		all := map[muster.TaskID]muster.Task{}
 		ids := rapid.IntRange(1, 12)
 		for range rapid.IntRange(1, 60).Draw(r, "changes") {
 			id := muster.TaskID(ids.Draw(r, "id"))
 			if rapid.IntRange(0, 5).Draw(r, "what") == 0 {
 				delete(all, id)
-				x.take(news{id: id, doc: muster.Doc{Key: key(id)}})
+				g.onChange(state.Change[muster.Task]{Key: key(id)})
 				continue
 			}
 			t := muster.Task{ID: id, Status: rapid.SampledFrom([]muster.TaskStatus{muster.Pending, muster.Pending, muster.InProgress, muster.Completed}).Draw(r, "status"),
@@ -224,11 +225,11 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 			}
 			all[id] = t
 			data, _ := muster.Encode(t)
-			n := news{id: id, doc: muster.Doc{Key: key(id), Rev: "r", Data: data}}
-			if n.decode(); n.err != nil {
-				r.Fatal(n.err)
+			read, err := decodeTask(key(id), data)
+			if err != nil {
+				r.Fatal(err)
 			}
-			x.take(n)
+			g.onChange(state.Change[muster.Task]{Key: key(id), New: &read})
 		}
 		for _, role := range []string{"", "coder", "cook", "else"} {
 			var want []slot
@@ -240,7 +241,7 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 			}
 			slices.SortFunc(want, before)
 			var got []slot
-			for id := range x.ready.forRole(role) {
+			for id := range g.ready.forRole(role) {
 				got = append(got, slot{all[id].Priority, id})
 			}
 			if !slices.Equal(got, want) {
@@ -248,12 +249,12 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 			}
 		}
 		for id := range ids.Draw(r, "last") {
-			if id := muster.TaskID(id); x.claimed[id] != (all[id].Status == muster.InProgress) {
-				r.Fatalf("task %d is %s, and claimed: %t", id, all[id].Status, x.claimed[id])
+			if id := muster.TaskID(id); g.claimed[id] != (all[id].Status == muster.InProgress) {
+				r.Fatalf("task %d is %s, and claimed: %t", id, all[id].Status, g.claimed[id])
 			}
 		}
 		for id, t := range all {
-			v := x.view(id)
+			v := g.view(id)
 			for _, d := range v.BlockedBy {
 				if all[d].Status == muster.Completed || !slices.Contains(t.DependsOn, d) {
 					r.Fatalf("task %d: blockedBy %v of %v", id, v.BlockedBy, t.DependsOn)
@@ -265,24 +266,24 @@ func TestIndexAgreesWithAPlainLook(t *testing.T) {
 				}
 			}
 		}
-		if len(x.ids) != len(all) || !slices.IsSorted(x.ids) {
-			r.Fatalf("ids %v of %d tasks", x.ids, len(all))
+		if len(g.ids) != len(all) || !slices.IsSorted(g.ids) {
+			r.Fatalf("ids %v of %d tasks", g.ids, len(all))
 		}
-		// rounds finds a cycle of unfinished tasks exactly where there is one.
+		// cycles finds a cycle of unfinished tasks exactly where there is one.
 		open := map[muster.TaskID]muster.Task{}
 		for id, t := range all {
 			if t.Status != muster.Completed {
 				open[id] = t
 			}
 		}
-		rounds := x.rounds()
-		if (cycleIn(openOnly(open)) != "") != (len(rounds) > 0) {
-			r.Fatalf("cycle %q, rounds %v", cycleIn(openOnly(open)), rounds)
+		cycles := g.cycles()
+		if (cycleIn(openOnly(open)) != "") != (len(cycles) > 0) {
+			r.Fatalf("cycle %q, cycles %v", cycleIn(openOnly(open)), cycles)
 		}
-		for _, round := range rounds {
-			for i, id := range round {
-				if next := round[(i+1)%len(round)]; !slices.Contains(open[id].DependsOn, next) {
-					r.Fatalf("%v is no round: %d does not wait for %d", round, id, next)
+		for _, cycle := range cycles {
+			for i, id := range cycle {
+				if next := cycle[(i+1)%len(cycle)]; !slices.Contains(open[id].DependsOn, next) {
+					r.Fatalf("%v is no cycle: %d does not wait for %d", cycle, id, next)
 				}
 			}
 		}

@@ -33,14 +33,14 @@ type adding struct {
 	On []muster.TaskID `json:"on"`
 }
 
-// readMeta is meta as it is now. One that cannot be read is made anew.
+// readMeta is meta as it is now. One that cannot be read is rebuilt.
 func (b *Board) readMeta(ctx context.Context) (meta, error) {
 	for {
 		m, doc, err := b.parseMeta(ctx)
 		if !errors.Is(err, muster.ErrCorrupt) {
 			return m, err
 		}
-		if err := b.remakeMeta(ctx, doc.Rev); err != nil {
+		if err := b.rebuildMeta(ctx, doc.Rev); err != nil {
 			return m, err
 		}
 	}
@@ -48,7 +48,7 @@ func (b *Board) readMeta(ctx context.Context) (meta, error) {
 
 func (b *Board) parseMeta(ctx context.Context) (meta, muster.Doc, error) {
 	var m meta
-	doc, err := b.tasks.Get(ctx, metaKey)
+	doc, err := b.table.Get(ctx, metaKey)
 	if errors.Is(err, muster.ErrNotFound) {
 		return meta{all: map[string]json.RawMessage{}}, doc, nil
 	}
@@ -89,7 +89,7 @@ func (b *Board) putMeta(ctx context.Context, m meta) error {
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
 	}
-	_, err = b.tasks.Put(ctx, metaKey, data, m.rev)
+	_, err = b.table.Put(ctx, metaKey, data, m.rev)
 	return err
 }
 
@@ -97,7 +97,7 @@ func (b *Board) putMeta(ctx context.Context, m meta) error {
 func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	return b.changeMeta(ctx, func(m *meta) error {
 		if m.NextID > id {
-			return errSame
+			return errNoChange
 		}
 		m.NextID = id + 1
 		return nil
@@ -111,7 +111,7 @@ func (b *Board) changeMeta(ctx context.Context, f func(*meta) error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(&m); err == errSame {
+		if err = f(&m); err == errNoChange {
 			return nil
 		} else if err == nil {
 			err = b.putMeta(ctx, m)

@@ -26,11 +26,11 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	if err != nil {
 		return t, err
 	}
-	if _, err := p.apply(&t, now()); err != nil && err != errSame {
+	if _, err := p.apply(&t, now()); err != nil && err != errNoChange {
 		return muster.Task{}, err
 	}
 	if len(p.AddBlockers) > 0 {
-		if err := waitable(t); err != nil {
+		if err := checkWaitable(t); err != nil {
 			return muster.Task{}, err
 		}
 	}
@@ -58,11 +58,11 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	var changed []string
 	t, err = b.change(ctx, id, func(t *muster.Task) error {
 		names, err := p.apply(t, now())
-		if err != nil && err != errSame {
+		if err != nil && err != errNoChange {
 			return err
 		}
 		changed = names
-		same := err == errSame
+		same := err == errNoChange
 		if n == 0 {
 			return err
 		}
@@ -70,34 +70,33 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 		if is, err := b.pendingEdges(ctx, n); err != nil {
 			return err
 		} else if is {
-			if err := waitable(*t); err != nil {
+			if err := checkWaitable(*t); err != nil {
 				return err
 			}
-			if err := b.wire(ctx, t, on); err != nil && err != errSame {
+			if err := b.writeEdges(ctx, t, on); err != nil && err != errNoChange {
 				return err
 			} else if err == nil {
 				same = false
 			}
 		}
 		if same {
-			return errSame
+			return errNoChange
 		}
 		return nil
 	})
 	if n > 0 {
 		if e := b.strikeEdges(ctx, adding{N: n}); err == nil {
-			down = first(down, e)
+			down = firstError(down, e)
 		}
 		changed = append(changed, "blockedBy")
 	}
 	if err != nil {
 		return muster.Task{}, err
 	}
-	t = b.unhookGone(ctx, t, on)
+	t = b.dropDeletedBlockers(ctx, t, on)
 	if len(changed) > 0 {
-		down = first(down, b.tell(ctx, event(journal.TaskUpdated, t, p.By, map[string]any{"changed": changed})))
+		down = firstError(down, b.emit(ctx, event(journal.TaskUpdated, t, p.By, map[string]any{"changed": changed})))
 	}
-	b.mendBlockers(ctx, set(slices.Concat(on, p.RemoveBlockers)...))
 	return t, down
 }
 
@@ -140,7 +139,7 @@ func (p Patch) apply(t *muster.Task, at float64) ([]string, error) {
 	}
 	if names == nil {
 		*t = was
-		return nil, errSame
+		return nil, errNoChange
 	}
 	t.UpdatedAt = at
 	return names, nil

@@ -63,7 +63,7 @@ func giveUp(t *muster.Task, why string, at float64) {
 // release gives t back by its owner.
 func release(t *muster.Task, fence int, r Release, at float64) error {
 	if t.Fence == fence && t.Status == muster.Pending && t.Owner == "" && fence > 0 {
-		return errSame // given back already by this claim
+		return errNoChange // given back already by this claim
 	}
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -103,8 +103,8 @@ func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64
 	return nil
 }
 
-// comeBack gives a task whose landing failed to its owner again; the third time in a row it is given up.
-func comeBack(t *muster.Task, fence int, why string, at float64) error {
+// returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given up.
+func returnToOwner(t *muster.Task, fence int, why string, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func comeBack(t *muster.Task, fence int, why string, at float64) error {
 // complete ends t by its owner and names what follows.
 func complete(t *muster.Task, fence int, o Outcome, at float64) error {
 	if t.Status == muster.Completed && t.Fence == fence {
-		return errSame
+		return errNoChange
 	}
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -138,7 +138,7 @@ func complete(t *muster.Task, fence int, o Outcome, at float64) error {
 func finish(t *muster.Task, o Outcome, at float64) error {
 	switch t.Status {
 	case muster.Completed:
-		return errSame
+		return errNoChange
 	case muster.Landing:
 		return landingNow(*t)
 	}
@@ -163,20 +163,21 @@ func done(t *muster.Task, o Outcome, at float64) {
 	}
 }
 
-// believe takes note that another program completed t. Its lane is kept.
-func believe(t *muster.Task, at float64) error {
+// acceptForeign takes note that another program completed t. Its lane is kept.
+func acceptForeign(t *muster.Task, at float64) error {
 	if t.Status != muster.Completed || t.CompletedBy != "" {
-		return errSame
+		return errNoChange
 	}
 	t.CompletedBy, t.Landing, t.UpdatedAt = muster.System, nil, at
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	return nil
 }
 
-// stray says that another program has left a task that was claimed here where it is nobody's and not free: pending with an
-// owner (it put the task back, or opened a completed one again, and left the name), or at work without one. One that was never
-// claimed here is as its makers want it: meant for somebody, or worked on by them.
-func stray(t muster.Task) bool {
+// isInconsistent reports whether another program has left t in a state in which nobody works on it and nobody can claim
+// it: pending with an owner (the program put the task back, or opened a completed one again, and left the name), or in
+// progress without one. A task that was never claimed here is as its makers want it: meant for somebody, or worked on by
+// them.
+func isInconsistent(t muster.Task) bool {
 	if t.Fence == 0 {
 		return false
 	}

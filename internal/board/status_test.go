@@ -19,7 +19,7 @@ var moves = map[string]map[muster.TaskStatus]muster.TaskStatus{
 	"return":   {muster.Landing: muster.InProgress},
 	"complete": {muster.InProgress: muster.Completed, muster.Landing: muster.Completed},
 	"finish":   {muster.Pending: muster.Completed, muster.InProgress: muster.Completed, muster.NeedsAttention: muster.Completed},
-	"believe":  {},
+	"acceptForeign":  {},
 	"retry":    {muster.Pending: muster.Pending, muster.NeedsAttention: muster.Pending},
 }
 
@@ -32,7 +32,7 @@ func TestStatusFollowsTheTable(t *testing.T) {
 		at := 1714567890.0
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
 			at++
-			verb := rapid.SampledFrom([]string{"claim", "claim", "release", "revoke", "land", "land", "return", "complete", "finish", "believe", "retry"}).Draw(r, "verb")
+			verb := rapid.SampledFrom([]string{"claim", "claim", "release", "revoke", "land", "land", "return", "complete", "finish", "acceptForeign", "retry"}).Draw(r, "verb")
 			fence := task.Fence - rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(r, "late by")
 			was := task
 			err := map[string]func() error{
@@ -40,17 +40,17 @@ func TestStatusFollowsTheTable(t *testing.T) {
 				"release":  func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
 				"revoke":   func() error { return revoke(&task, at) },
 				"land":     func() error { return beginLanding(&task, fence, muster.LandingAttempt{Head: "h"}, at) },
-				"return":   func() error { return comeBack(&task, fence, "check", at) },
+				"return":   func() error { return returnToOwner(&task, fence, "check", at) },
 				"complete": func() error { return complete(&task, fence, Outcome{}, at) },
 				"finish":   func() error { return finish(&task, Outcome{By: muster.User}, at) },
-				"believe":  func() error { return believe(&task, at) },
+				"acceptForeign":  func() error { return acceptForeign(&task, at) },
 				"retry":    func() error { return retry(&task, at) },
 			}[verb]()
 			fenced := verb == "release" || verb == "land" || verb == "return" || verb == "complete"
 			to, may := moves[verb][was.Status]
 			may = may && (!fenced || fence == was.Fence)
 			switch {
-			case err == errSame:
+			case err == errNoChange:
 				if task.Status != was.Status || task.Fence != was.Fence || may {
 					r.Fatalf("%s of %s said that nothing changes: %+v", verb, was.Status, task)
 				}

@@ -131,7 +131,7 @@ func (w *world) stored() map[muster.TaskID]muster.Task {
 		if !ok || c.Rev == muster.None {
 			continue
 		}
-		t, err := decode(id, c.Data)
+		t, err := decodeTask(c.Key, c.Data)
 		if err != nil {
 			w.Fatalf("task %d: %v", id, err)
 		}
@@ -237,11 +237,17 @@ func (w *world) whole() {
 		if !slices.Equal(set(t.BlockedBy...), set(open...)) || len(set(t.BlockedBy...)) != len(t.BlockedBy) {
 			w.Errorf("task %d: blockedBy %v, unfinished are %v of %v", id, t.BlockedBy, open, t.DependsOn)
 		}
-		if !slices.Equal(set(t.Blocks...), set(blocks[id]...)) {
-			w.Errorf("task %d: blocks %v, dependants are %v", id, t.Blocks, blocks[id])
-		}
 		if slices.Contains(t.Effects, muster.EffectUnblock) {
 			w.Errorf("task %d: effects %v are left", id, t.Effects)
+		}
+	}
+	listed, err := w.board().List(w.ctx)
+	if must(w, listed, err); len(listed) != len(all) {
+		w.Errorf("%d tasks are listed, %d are stored", len(listed), len(all))
+	}
+	for _, t := range listed {
+		if !slices.Equal(t.Blocks, set(blocks[t.ID]...)) {
+			w.Errorf("task %d: blocks %v, dependants are %v", t.ID, t.Blocks, blocks[t.ID])
 		}
 	}
 	if c := cycleIn(all); c != "" {

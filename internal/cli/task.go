@@ -30,8 +30,19 @@ func taskID(c *cobra.Command, s string) (muster.TaskID, error) {
 	return muster.TaskID(n), nil
 }
 
-// told prints a task as JSON, or one line about it.
-func (a *App) told(t muster.Task, f string, args ...any) error {
+// told prints a task as JSON, with Blocks as the board has them now, or one line about it.
+func (a *App) told(ctx context.Context, b *board.Board, t muster.Task, f string, args ...any) error {
+	if a.json {
+		var err error
+		if t, err = b.WithBlocks(ctx, t); err != nil {
+			return err
+		}
+	}
+	return a.toldAsIs(t, f, args...)
+}
+
+// toldAsIs is told for a task that has its Blocks already, or is gone.
+func (a *App) toldAsIs(t muster.Task, f string, args ...any) error {
 	return a.print(t, func(w io.Writer, _ view.Paint, _ int) error {
 		_, err := fmt.Fprintf(w, f+"\n", args...)
 		return err
@@ -73,7 +84,7 @@ func (a *App) taskAdd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.told(t, "task %d added", t.ID)
+		return a.told(ctx, p.theBoard(), t, "task %d added", t.ID)
 	}
 	return c
 }
@@ -187,6 +198,9 @@ func (a *App) taskShow() *cobra.Command {
 		if err != nil {
 			return listed(err)
 		}
+		if t, err = p.theBoard().WithBlocks(c.Context(), t); err != nil {
+			return err
+		}
 		return a.print(t, func(w io.Writer, pt view.Paint, _ int) error { return view.WriteTask(w, pt, t, a.Now()) })
 	}}
 }
@@ -236,7 +250,7 @@ func (a *App) taskClaim() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.told(t, "task %d is %s's", t.ID, t.Owner)
+			return a.told(ctx, b, t, "task %d is %s's", t.ID, t.Owner)
 		})
 	}
 	return c
@@ -257,7 +271,7 @@ func (a *App) taskComplete() *cobra.Command {
 			if as != "" {
 				by = muster.Name(as)
 				if t.Status == muster.Completed {
-					return a.told(t, "task %d is completed already", t.ID)
+					return a.told(ctx, b, t, "task %d is completed already", t.ID)
 				}
 				if t.Owner != by {
 					return notTheirs(t, by)
@@ -271,9 +285,9 @@ func (a *App) taskComplete() *cobra.Command {
 				return err
 			}
 			if already {
-				return a.told(t, "task %d is completed already", t.ID)
+				return a.told(ctx, b, t, "task %d is completed already", t.ID)
 			}
-			return a.told(t, "task %d completed", t.ID)
+			return a.told(ctx, b, t, "task %d completed", t.ID)
 		})
 	}
 	return c
@@ -322,7 +336,7 @@ func (a *App) taskRelease() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.told(t, "task %d is back on the board", t.ID)
+			return a.told(ctx, b, t, "task %d is back on the board", t.ID)
 		})
 	}
 	return c
@@ -336,7 +350,7 @@ func (a *App) taskRetry() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.told(t, "task %d is pending again", t.ID)
+				return a.told(ctx, b, t, "task %d is pending again", t.ID)
 			})
 		}}
 }
@@ -351,11 +365,16 @@ func (a *App) taskDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if a.json { // now: when it is gone nothing depends on it any more
+				if t, err = b.WithBlocks(ctx, t); err != nil {
+					return err
+				}
+			}
 			b.OnRevoke(p.revokeLanding)
 			if err := b.Delete(ctx, id, force); err != nil {
 				return err
 			}
-			return a.told(t, "task %d deleted", id)
+			return a.toldAsIs(t, "task %d deleted", id)
 		})
 	}
 	return c

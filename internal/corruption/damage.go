@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/state"
 	"muster/journal"
 )
 
@@ -22,8 +24,8 @@ const Table = "damaged"
 // Lanes is what events call the lanes' index, which is in no table.
 const Lanes = "lanes"
 
-// HalfWritten is how long a document that cannot be read is waited for: other programs write without our lock.
-const HalfWritten = 50 * time.Millisecond
+// HalfWritten is how long to wait before a document that cannot be read is read again.
+const HalfWritten = state.HalfWritten
 
 const (
 	// look is how many of the last events are searched for one that says the same.
@@ -92,6 +94,19 @@ func (t *Teller) Tell(ctx context.Context, all ...Record) error {
 		}
 	}
 	return down
+}
+
+// Report tells of the documents that a collection cannot read. It implements state.Reporter.
+func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
+	records := make([]Record, 0, len(all))
+	for _, u := range all {
+		r := Record{Table: u.Table, Key: u.Key, Rev: u.Rev, Text: u.Err.Error()}
+		if id, err := strconv.Atoi(u.Key); err == nil && u.Table == muster.TableTasks {
+			r.Task = muster.TaskID(id)
+		}
+		records = append(records, r)
+	}
+	return t.Tell(ctx, records...)
 }
 
 // tell mails first: the mail's id is the damage's, so that what a second one sends after a crash is read once. The event

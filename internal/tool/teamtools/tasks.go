@@ -157,6 +157,9 @@ func (k toolset) taskGet() llm.Tool {
 	}
 	return tool.Func("task_get", "One task, whole.", func(ctx context.Context, in in) (string, error) {
 		t, err := k.Board.Get(ctx, in.TaskID)
+		if err == nil {
+			t, err = k.Board.WithBlocks(ctx, t)
+		}
 		if err != nil {
 			return "", tell(err)
 		}

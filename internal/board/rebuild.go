@@ -11,22 +11,24 @@ import (
 	"muster/internal/corruption"
 )
 
-// remakeMeta replaces a meta document that cannot be read: what it was is kept, and the next id is found from the tasks
-// and the events, so that no id is given away twice. Edges that were half added are lost; they were not acknowledged.
-// Nil when the caller may read again.
-func (b *Board) remakeMeta(ctx context.Context, bad muster.Rev) error {
-	if err := pause(ctx, halfWritten); err != nil { // a program without our lock may be in the middle of writing
-		return err
+// rebuildMeta replaces a meta document that cannot be read. The old content is kept in another table, and the next id is
+// found from the tasks and the events, so that no id is given away twice. Edges that were half added are lost; they were
+// not acknowledged. The error is nil when the caller may read meta again.
+func (b *Board) rebuildMeta(ctx context.Context, bad muster.Rev) error {
+	select { // a program that takes no lock may be in the middle of writing it
+	case <-time.After(corruption.HalfWritten):
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	was, doc, why := b.parseMeta(ctx)
 	if !errors.Is(why, muster.ErrCorrupt) || doc.Rev != bad {
 		return nil
 	}
-	next, err := b.unused(ctx)
+	next, err := b.unusedID(ctx)
 	if err != nil {
 		return err
 	}
-	kept, err := corruption.Keep(ctx, b.kept, muster.TableTasks, doc, why)
+	kept, err := corruption.Keep(ctx, b.replaced, muster.TableTasks, doc, why)
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (b *Board) remakeMeta(ctx context.Context, bad muster.Rev) error {
 		m.all = map[string]json.RawMessage{}
 	}
 	delete(m.all, "adding")
-	// Told first: when it has been replaced nobody sees any more that it was damaged.
+	// It is reported first: once it has been replaced nobody can see that it was corrupt.
 	if err := b.teller.Tell(ctx, corruption.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(),
 		Done: fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", corruption.Table, kept, m.NextID)}); err != nil {
 		return err
@@ -47,14 +49,12 @@ func (b *Board) remakeMeta(ctx context.Context, bad muster.Rev) error {
 	return nil
 }
 
-// unused is the id above every one that a task or an event has.
-func (b *Board) unused(ctx context.Context) (muster.TaskID, error) {
-	if err := b.refresh(ctx); err != nil {
+// unusedID returns the id above every one that a task or an event has.
+func (b *Board) unusedID(ctx context.Context) (muster.TaskID, error) {
+	next := muster.TaskID(0)
+	if err := b.tasks.ViewFresh(ctx, func() { next = b.graph.highest + 1 }); err != nil {
 		return 0, err
 	}
-	b.mu.Lock()
-	next := b.ix.highest + 1
-	b.mu.Unlock()
 	for e, err := range b.journal.Read(ctx, 0) {
 		if err == nil {
 			next = max(next, e.Task+1)

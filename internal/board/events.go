@@ -5,13 +5,12 @@ import (
 	"errors"
 
 	"muster"
-	"muster/internal/corruption"
 	"muster/journal"
 )
 
-// tell writes events to the journal after a step that is already durable. It goes on when the caller's context has
-// ended, and only an engine that cannot be reached is an error: nothing undoes the step.
-func (b *Board) tell(ctx context.Context, events ...muster.Event) error {
+// emit writes events to the journal after a step that is already durable. It goes on when the caller's context has ended,
+// and only an engine that cannot be reached is an error: nothing undoes the step.
+func (b *Board) emit(ctx context.Context, events ...muster.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	var down error
@@ -23,8 +22,8 @@ func (b *Board) tell(ctx context.Context, events ...muster.Event) error {
 	return down
 }
 
-// copyClaim writes the line that readers of the claims' own log expect.
-func (b *Board) copyClaim(ctx context.Context, kind string, t muster.Task, owner muster.Name, role, source string) error {
+// recordClaim writes the line that readers of the claims' own log expect.
+func (b *Board) recordClaim(ctx context.Context, kind string, t muster.Task, owner muster.Name, role, source string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	line, err := muster.Line(struct {
@@ -44,21 +43,12 @@ func (b *Board) copyClaim(ctx context.Context, kind string, t muster.Task, owner
 	return nil
 }
 
-// event is an event about t.
+// event returns an event about t.
 func event(kind string, t muster.Task, who muster.Name, fields map[string]any) muster.Event {
 	return muster.Event{Kind: kind, At: t.UpdatedAt, Member: who, Task: t.ID, Fields: fields}
 }
 
-// attention is the event of a task that was given up.
-func attention(t muster.Task, who muster.Name) muster.Event {
+// attentionEvent returns the event of a task that was given up.
+func attentionEvent(t muster.Task, who muster.Name) muster.Event {
 	return event(journal.TaskAttention, t, who, map[string]any{"reason": t.Result})
-}
-
-// sayCorrupt reports documents that cannot be read, each once.
-func (b *Board) sayCorrupt(ctx context.Context, bad []unreadable) error {
-	var all []corruption.Record
-	for _, u := range bad {
-		all = append(all, corruption.Record{Table: muster.TableTasks, Key: u.key, Rev: u.rev, Task: u.id, Text: u.why})
-	}
-	return b.teller.Tell(ctx, all...)
 }

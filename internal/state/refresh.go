@@ -1,0 +1,230 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"muster"
+)
+
+// Refresh brings the cache up to date: it then has everything that was durable before the call, as far as the table
+// tells of it. Documents that cannot be read are reported.
+//
+// Concurrent calls share their work: a caller that waited while others refreshed returns at once if one of those
+// refreshes started after its own call, for that one has observed all that the caller may rely on.
+func (c *Collection[T]) Refresh(ctx context.Context) error {
+	err := c.refresh(ctx)
+	if e := c.report(ctx); err == nil {
+		err = e
+	}
+	return err
+}
+
+// refresh is Refresh without the report.
+func (c *Collection[T]) refresh(ctx context.Context) error {
+	called := c.started.Load()
+	if err := c.lockTurn(ctx); err != nil {
+		return err
+	}
+	defer c.unlockTurn()
+	if c.finished > called {
+		return nil
+	}
+	number := c.started.Add(1)
+	if err := c.pull(ctx); err != nil {
+		return err
+	}
+	c.finished = number
+	return nil
+}
+
+// Reload is Get, and the cache is at least as new as what it returns. Whoever has told others of the item can rely on
+// them to find it in List, although the table's changes may tell of it a moment later only.
+func (c *Collection[T]) Reload(ctx context.Context, key string) (T, muster.Rev, error) {
+	if err := c.lockTurn(ctx); err != nil {
+		var none T
+		return none, muster.None, err
+	}
+	defer c.unlockTurn()
+	item, rev, err := c.Get(ctx, key)
+	if err == nil && c.isKey(key) {
+		kept := item
+		c.store([]document[T]{{key: key, rev: rev, item: &kept}})
+	}
+	return item, rev, err
+}
+
+func (c *Collection[T]) lockTurn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Collection[T]) unlockTurn() { <-c.turn }
+
+func (c *Collection[T]) isKey(key string) bool { return c.options.IsKey == nil || c.options.IsKey(key) }
+
+// report passes on what cannot be read. It holds no lock while it does so.
+func (c *Collection[T]) report(ctx context.Context) error {
+	if c.options.Reporter == nil {
+		return nil
+	}
+	all := c.Unreadable()
+	if len(all) == 0 {
+		return nil
+	}
+	return c.options.Reporter.Report(ctx, all...)
+}
+
+// document is one document on its way into the cache. A nil item without an error means that it was deleted.
+type document[T any] struct {
+	key  string
+	rev  muster.Rev
+	data []byte
+	mark muster.Mark
+	item *T
+	err  error
+}
+
+// batchSize is how many documents are decoded at a time: the contents of a large table are never in memory all at once.
+const batchSize = 4096
+
+// pull takes in what has changed. The caller holds the turn.
+func (c *Collection[T]) pull(ctx context.Context) error {
+	var batch []document[T]
+	var end error
+	for change, err := range c.options.Table.Changes(ctx, c.mark) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			end = err
+			break
+		}
+		if !c.isKey(change.Key) {
+			c.mark = max(c.mark, change.Mark) // the batch before it is stored whatever comes
+			continue
+		}
+		d := document[T]{key: change.Key, rev: change.Rev, data: change.Data, mark: change.Mark, err: err}
+		if batch = append(batch, d); len(batch) == batchSize {
+			c.take(batch)
+			batch = batch[:0]
+		}
+	}
+	c.take(batch)
+	if end != nil {
+		return end
+	}
+	return c.readDoubtful(ctx)
+}
+
+// take decodes a batch and stores what can be read. The rest is doubtful.
+func (c *Collection[T]) take(batch []document[T]) {
+	c.decodeAll(batch)
+	readable := batch[:0]
+	for _, d := range batch {
+		c.mark = max(c.mark, d.mark)
+		if d.err != nil {
+			c.doubtful[d.key] = true
+			continue
+		}
+		delete(c.doubtful, d.key)
+		readable = append(readable, d)
+	}
+	c.store(readable)
+}
+
+// readDoubtful reads the doubtful documents again. Those that still cannot be read are corrupt. Whoever waits here keeps
+// others from refreshing for HalfWritten at most, and nobody from reading the cache.
+func (c *Collection[T]) readDoubtful(ctx context.Context) error {
+	if len(c.doubtful) == 0 {
+		return nil
+	}
+	if err := wait(ctx, HalfWritten); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.doubtful)) {
+		doc, err := c.options.Table.Get(ctx, key)
+		if err != nil && !errors.Is(err, muster.ErrNotFound) && !errors.Is(err, muster.ErrCorrupt) {
+			return err
+		}
+		d := document[T]{key: key, rev: doc.Rev, data: doc.Data, err: err}
+		if errors.Is(err, muster.ErrNotFound) {
+			d = document[T]{key: key}
+		}
+		c.decode(&d)
+		c.store([]document[T]{d})
+		delete(c.doubtful, key)
+	}
+	return nil
+}
+
+// store puts documents into the cache. The caller holds the turn and has read them under it.
+func (c *Collection[T]) store(list []document[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range list {
+		change := Change[T]{Key: d.key, Old: c.items[d.key], New: d.item, Err: d.err}
+		if d.item != nil {
+			c.items[d.key] = d.item
+		} else {
+			delete(c.items, d.key)
+		}
+		if d.err != nil {
+			c.unreadable[d.key] = Unreadable{Table: c.options.Name, Key: d.key, Rev: d.rev, Err: d.err}
+		} else {
+			delete(c.unreadable, d.key)
+		}
+		if c.options.OnChange != nil {
+			c.options.OnChange(change)
+		}
+	}
+}
+
+// manyDocuments is how many documents are worth decoding side by side.
+const manyDocuments = 64
+
+// decodeAll decodes documents, many of them on all processors. This is the one fast path here: to open a large table is
+// mostly to decode it, and on two processors a board of 100,000 tasks opens in little more than half the time.
+func (c *Collection[T]) decodeAll(list []document[T]) {
+	workers := 1
+	if len(list) >= manyDocuments {
+		workers = min(runtime.GOMAXPROCS(0), 8)
+	}
+	size := (len(list) + workers - 1) / workers
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(list, max(size, 1)) {
+		if workers == 1 {
+			c.decodeEach(part)
+			continue
+		}
+		wg.Go(func() { c.decodeEach(part) })
+	}
+	wg.Wait()
+}
+
+func (c *Collection[T]) decodeEach(list []document[T]) {
+	for i := range list {
+		c.decode(&list[i])
+	}
+}
+
+// decode decodes a document, unless it was deleted or the table could not read it.
+func (c *Collection[T]) decode(d *document[T]) {
+	if d.err != nil || d.rev == muster.None {
+		return
+	}
+	item, err := c.options.Decode(d.key, d.data)
+	if d.data = nil; err != nil {
+		d.err = err
+		return
+	}
+	d.item = &item
+}
