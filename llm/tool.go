@@ -25,7 +25,7 @@ type Tool interface {
 	Run(ctx context.Context, c Call, progress func(string)) (Result, error)
 }
 
-// Sorry is a result that tells the model what went wrong and what to do instead.
-func Sorry(f string, a ...any) Result {
+// ErrorResult is a result that tells the model what went wrong and what to do instead. Package tool makes one of an error.
+func ErrorResult(f string, a ...any) Result {
 	return Result{IsError: true, Parts: []Part{Text{Text: fmt.Sprintf(f, a...)}}}
 }

@@ -108,12 +108,12 @@ func (a Agent) call(ctx context.Context, c llm.Call) (r llm.Result, err error) {
 	t := a.tool(c.Name)
 	switch err = context.Cause(ctx); {
 	case err != nil:
-		r = llm.Sorry("Not started: %v.", err)
+		r = llm.ErrorResult("Not started: %v.", err)
 	case t == nil:
-		r = llm.Sorry("There is no tool %q.", c.Name)
+		r = llm.ErrorResult("There is no tool %q.", c.Name)
 	default:
 		if r, err = t.Run(ctx, c, func(s string) { a.Emit(s) }); err != nil {
-			r = llm.Sorry("Interrupted: %v. The outcome is unknown: check first.", err)
+			r = llm.ErrorResult("Interrupted: %v. The outcome is unknown: check first.", err)
 		}
 	}
 	r.ID = c.ID

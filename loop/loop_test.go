@@ -121,7 +121,7 @@ func TestAsksRunsAnswersUntilItStops(t *testing.T) {
 		echo("read", true), echo("write", false),
 		fakeTool{"bad", false, func(_ context.Context, _ llm.Call, p func(string)) (llm.Result, error) {
 			p("trying")
-			return llm.Sorry("no such file"), nil
+			return llm.ErrorResult("no such file"), nil
 		}})
 	var mu sync.Mutex
 	var shown []any

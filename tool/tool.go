@@ -16,12 +16,11 @@ import (
 	"errors"
 	"fmt"
 
-	"muster"
 	"muster/llm"
 )
 
 // New makes a tool of run, which several agents may call at once. An error of run is the runtime's; what the model
-// should read is a Result, such as llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first
+// should read is a Result, such as llm.ErrorResult. It panics when In is not a struct that has a JSON schema, which the first
 // test of the tool shows.
 func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
 	var opts settings
@@ -39,16 +38,13 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
 	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
 		text, err := run(ctx, in)
-		var f fatal
 		switch {
 		case err == nil:
 			return Text(text), nil
-		case errors.As(err, &f):
-			return llm.Result{}, f.error
 		case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
-			return llm.Result{}, err
+			err = Fatal(err)
 		}
-		return llm.Sorry("%s", say(err)), nil
+		return FromError(err)
 	}, o...)
 }
 
@@ -77,33 +73,6 @@ func Text(s string) llm.Result {
 	return llm.Result{Parts: []llm.Part{llm.Text{Text: s}}}
 }
 
-// Fatal marks an error as the runtime's: returned from a Func it ends the turn. Fatal(nil) is nil.
-func Fatal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fatal{err}
-}
-
-// IsFatal tells whether err is, or wraps, an error made by Fatal.
-func IsFatal(err error) bool {
-	var f fatal
-	return errors.As(err, &f)
-}
-
-type fatal struct{ error }
-
-func (f fatal) Unwrap() error { return f.error }
-
-// say is what a model reads of an error: what happened, then what to do.
-func say(err error) string {
-	var e *muster.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		return fmt.Sprintf("%v: %s", err, e.Hint)
-	}
-	return err.Error()
-}
-
 // Progress returns the function by which a running tool shows what it does, in one line. It is never nil.
 func Progress(ctx context.Context) func(string) {
 	if f, ok := ctx.Value(progressKey{}).(func(string)); ok && f != nil {
@@ -126,7 +95,7 @@ func (t *typed[In]) Spec() llm.Spec { return t.spec }
 func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
 	in, complaint := decode[In](t.shape, c.Input)
 	if complaint != "" {
-		r = llm.Sorry("%s: %s", t.spec.Name, complaint)
+		r = llm.ErrorResult("%s: %s", t.spec.Name, complaint)
 	} else if r, err = t.run(context.WithValue(ctx, progressKey{}, progress), in); err != nil {
 		var f fatal
 		if errors.As(err, &f) {

@@ -54,7 +54,7 @@ func (m *Member) leftover(ctx context.Context, c llm.Call) (llm.Result, error) {
 			return m.Wait(ctx, in.For == "landing")
 		}
 	}
-	return llm.Sorry("Interrupted; the outcome is unknown: check first."), nil
+	return llm.ErrorResult("Interrupted; the outcome is unknown: check first."), nil
 }
 
 // completed is the task that a call of complete_task was about, if it is completed by now.

@@ -17,9 +17,9 @@ func (m *Member) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	t, ok := m.Hand()
 	switch {
 	case !ok:
-		return llm.Sorry("You have no task in hand: a plan is for a task."), nil
+		return llm.ErrorResult("You have no task in hand: a plan is for a task."), nil
 	case plan == "":
-		return llm.Sorry("The plan is empty: say what you will change, where, and how it can be undone."), nil
+		return llm.ErrorResult("The plan is empty: say what you will change, where, and how it can be undone."), nil
 	}
 	r, err := m.planRequest(ctx, t, plan)
 	if err != nil {
@@ -41,7 +41,7 @@ func (m *Member) Plan(ctx context.Context, plan string) (llm.Result, error) {
 		}
 		return tool.Text(text), nil
 	}
-	return llm.Sorry("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
+	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
 }
 
 // decision waits for the answer to a plan, or until the task is no longer the member's: then the plan is void.
@@ -123,7 +123,7 @@ func (m *Member) mayChange(ctx context.Context, c llm.Call) (llm.Result, bool, e
 	if requests.Approved(all, t.ID, t.Fence) {
 		return llm.Result{}, true, nil
 	}
-	return llm.Sorry("Task #%d needs an approved plan before %s may run: read what you need, then call submit_plan.", t.ID, c.Name), false, nil
+	return llm.ErrorResult("Task #%d needs an approved plan before %s may run: read what you need, then call submit_plan.", t.ID, c.Name), false, nil
 }
 
 // Leave answers a shutdown request.

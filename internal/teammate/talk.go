@@ -60,7 +60,7 @@ func (m *Member) turn(ctx context.Context) (context.Context, context.CancelFunc)
 // stopped ends a turn that the user stopped: every call gets its answer, and the model is told why it was cut off.
 func (m *Member) stopped(ctx context.Context) error {
 	for _, c := range m.script.Unanswered() {
-		r := llm.Sorry("The user stopped this turn; the outcome is unknown: check first.")
+		r := llm.ErrorResult("The user stopped this turn; the outcome is unknown: check first.")
 		if t, ok := m.completed(ctx, c); ok {
 			r = tool.Text(completedText(t))
 		}

@@ -45,7 +45,7 @@ func NewSubagent(o Options) llm.Tool {
 	return tool.New("subagent", "Let another agent with an empty conversation do one bounded thing and report. Use it for searches whose output you do not need to keep.",
 		func(ctx context.Context, in subagentInput) (llm.Result, error) {
 			if strings.TrimSpace(in.Prompt) == "" {
-				return llm.Sorry("The prompt is empty: say what it is to find or do, and what to report."), nil
+				return llm.ErrorResult("The prompt is empty: say what it is to find or do, and what to report."), nil
 			}
 			return o.run(ctx, in)
 		}, tool.Enum("kind", Explore, Work))
@@ -98,9 +98,9 @@ func (o Options) run(ctx context.Context, in subagentInput) (llm.Result, error) 
 	}
 	switch llm.KindOf(err) {
 	case llm.ContextFull:
-		return llm.Sorry("The subagent's conversation grew too long before it was done: give it a smaller part."), nil
+		return llm.ErrorResult("The subagent's conversation grew too long before it was done: give it a smaller part."), nil
 	case llm.BadRequest:
-		return llm.Sorry("The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
+		return llm.ErrorResult("The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
 	}
 	if err != nil {
 		return llm.Result{}, err // the runtime waits, or ends the turn
@@ -129,9 +129,9 @@ func (e *conversation) report() llm.Result {
 	text := strings.TrimSpace(e.last.Message.Text())
 	switch {
 	case e.last.Stop == llm.StopRefused:
-		return llm.Sorry("The subagent's model declined. %s", text)
+		return llm.ErrorResult("The subagent's model declined. %s", text)
 	case text == "":
-		return llm.Sorry("The subagent ended without a word after %d turns: ask for less, or do it yourself.", e.turns)
+		return llm.ErrorResult("The subagent ended without a word after %d turns: ask for less, or do it yourself.", e.turns)
 	case e.last.Stop == llm.StopMax:
 		text += "\n[cut at its length limit]"
 	}

@@ -55,7 +55,7 @@ func (t *Todo) Tool() llm.Tool {
 		"The team does not see it; work for others goes on the board.",
 		func(_ context.Context, in todoInput) (llm.Result, error) {
 			if wrong := check(in.Items); wrong != "" {
-				return llm.Sorry("%s", wrong), nil
+				return llm.ErrorResult("%s", wrong), nil
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()

@@ -28,15 +28,15 @@ func (b bench) bash() llm.Tool {
 		func(ctx context.Context, in bashInput) (llm.Result, error) {
 			s, err := b.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			switch {
 			case strings.TrimSpace(in.Command) == "":
-				return llm.Sorry("command is empty."), nil
+				return llm.ErrorResult("command is empty."), nil
 			case strings.ContainsRune(in.Command, 0):
-				return llm.Sorry("command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
+				return llm.ErrorResult("command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
 			case in.Timeout < 0:
-				return llm.Sorry("timeout is negative: give seconds."), nil
+				return llm.ErrorResult("timeout is negative: give seconds."), nil
 			}
 			spec := proc.Spec{Argv: shell(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
 			if in.Background {
@@ -84,7 +84,7 @@ func (b bench) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s
 	id, err := b.jobs.Start(ctx, in.Command, spec, limit(in.Timeout, b.options.BackgroundTimeout, backgroundMost), NewOutput(b.outputs(s), "background"))
 	switch {
 	case errors.Is(err, muster.ErrHeld):
-		return told(err)
+		return tool.FromError(err)
 	case err != nil:
 		return unstarted(ctx, err)
 	}
@@ -94,7 +94,7 @@ func (b bench) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s
 // unstarted says what became of a command that did not start: a command too long for the system is the model's to mend.
 func unstarted(ctx context.Context, err error) (llm.Result, error) {
 	if ctx.Err() == nil && errors.Is(err, muster.ErrInvalid) {
-		return llm.Sorry("%v: write what is long to a file with write_file, and pass its path.", err), nil
+		return llm.ErrorResult("%s: write what is long to a file with write_file, and pass its path.", tool.ErrorText(err)), nil
 	}
 	return llm.Result{}, err
 }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"time"
 
-	"muster"
 	"muster/internal/proc"
 	"muster/llm"
 	"muster/tool"
@@ -77,12 +76,8 @@ type bench struct {
 // know; everything else is the runtime's.
 func (b bench) stand(ctx context.Context) (Standing, error) {
 	s, err := b.place.Stand(ctx)
-	var e *muster.Error
-	switch {
-	case err == nil && s.Dir == "":
-		err = tool.Fatal(errors.New("a member stands nowhere: its standing names no directory"))
-	case err != nil && !tool.IsFatal(err) && !(errors.As(err, &e) && e.Code != muster.Unavailable):
-		err = tool.Fatal(err)
+	if err == nil && s.Dir == "" {
+		err = errors.New("a member stands nowhere: its standing names no directory")
 	}
-	return s, err
+	return s, tool.Classify(err)
 }

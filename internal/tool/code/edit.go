@@ -29,23 +29,23 @@ func (b bench) editFile() llm.Tool {
 		func(ctx context.Context, in editInput) (llm.Result, error) {
 			s, err := b.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			at, err := s.at(in.Path, true)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			before, err := at.content()
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			after, changed, err := edit(at.show, before, in)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			if err := replace(at, []byte(after)); err != nil {
-				return told(at.why(err))
+				return tool.FromError(at.why(err))
 			}
 			return tool.Text(shown(at.show, after, changed)), nil
 		})

@@ -4,7 +4,6 @@ package teamtools
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"muster"
@@ -102,11 +101,10 @@ func (k toolset) common() []llm.Tool {
 	}
 }
 
-// tell sorts an error: what the model can mend is told to it, the rest is the runtime's and ends the turn.
-func tell(err error) error {
-	var e *muster.Error
-	if err == nil || errors.As(err, &e) && e.Code != muster.Unavailable {
-		return err
+// toResult passes on the result of a tool that makes its own, and converts its error.
+func toResult(r llm.Result, err error) (llm.Result, error) {
+	if err == nil {
+		return r, nil
 	}
-	return tool.Fatal(err)
+	return tool.FromError(tool.Classify(err))
 }
