@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,9 +35,9 @@ func (m *Member) tools(model llm.Model) []llm.Tool {
 		CacheKey: func() string { return m.agentID() + "/sub" }, OnUsage: func(r llm.Reply) { m.meter(context.Background(), r, map[string]any{"subagent": true}) },
 		Tools: func(kind string) []llm.Tool {
 			if kind == agent.Explore {
-				return m.wrap(code.ReadTools(m), false)
+				return m.wrap(code.ReadTools(m), m.auditSubagent)
 			}
-			return m.wrap(own, false)
+			return m.wrap(own, m.auditSubagent)
 		},
 	}))
 	rooms := teamtools.Rooms{Board: m.Board, Post: m.Post, Roster: m.Roster, Requests: m.Requests, Lanes: m.Lanes,
@@ -46,7 +47,7 @@ func (m *Member) tools(model llm.Model) []llm.Tool {
 	} else {
 		list = append(list, teamtools.ForTeammate(m, rooms)...)
 	}
-	list = m.wrap(append(list, m.Extra...), true)
+	list = m.wrap(append(list, m.Extra...), m.audit)
 	specs := make([]llm.Spec, len(list))
 	for i, t := range list {
 		specs[i] = t.Spec()
@@ -57,8 +58,11 @@ func (m *Member) tools(model llm.Model) []llm.Tool {
 	return list
 }
 
-// wrap puts the decorators around tools; audited ones are written to the journal.
-func (m *Member) wrap(list []llm.Tool, audited bool) []llm.Tool {
+// auditor is a decorator that writes the calls of a tool to the journal.
+type auditor = func(context.Context, llm.Call, tool.Next) (llm.Result, error)
+
+// wrap puts the decorators around tools. Every tool has an auditor: whoever calls it, what it did can be read.
+func (m *Member) wrap(list []llm.Tool, audit auditor) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		t = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
@@ -70,29 +74,41 @@ func (m *Member) wrap(list []llm.Tool, audited bool) []llm.Tool {
 		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			return m.keepOutput(c.Name+"-"+strings.Map(plain, c.ID)+".txt", whole)
 		})
-		if audited {
-			t = tool.Wrap(t, m.audit)
-		}
-		out[i] = t
+		out[i] = tool.Wrap(t, audit)
 	}
 	return out
 }
 
-// audit writes a tool's start and end to the journal.
+// audit writes the start and the end of one of the member's own calls to the journal. A call that the end of the process
+// has cut off stays without an answer if records tell its outcome.
 func (m *Member) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-	started := time.Now()
-	m.event(ctx, journal.ToolStarted, map[string]any{"tool": c.Name, "text": clip(gist(c), 120)})
-	r, err := next(ctx, c)
-	fields := map[string]any{"tool": c.Name, "seconds": round(time.Since(started).Seconds())}
-	if r.IsError || err != nil {
-		fields["error"] = clip(words(llm.Message{Parts: r.Parts}), 200)
-	}
-	m.event(ctx, journal.ToolEnded, fields)
+	r, err := m.journalCall(ctx, c, next, nil)
 	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && slices.Contains(recorded, c.Name) {
 		m.mu.Lock()
 		m.unsaid[c.ID] = true
 		m.mu.Unlock()
 	}
+	return r, err
+}
+
+// auditSubagent writes a subagent's calls to the journal. They are events of the member that the subagent works for.
+func (m *Member) auditSubagent(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	return m.journalCall(ctx, c, next, map[string]any{"subagent": true})
+}
+
+// journalCall runs a call between the two events that tell of it. Both have the fields more besides their own.
+func (m *Member) journalCall(ctx context.Context, c llm.Call, next tool.Next, more map[string]any) (llm.Result, error) {
+	begin := map[string]any{"tool": c.Name, "text": clip(gist(c), 120)}
+	maps.Copy(begin, more)
+	m.event(ctx, journal.ToolStarted, begin)
+	started := time.Now()
+	r, err := next(ctx, c)
+	end := map[string]any{"tool": c.Name, "seconds": round(time.Since(started).Seconds())}
+	maps.Copy(end, more)
+	if r.IsError || err != nil {
+		end["error"] = clip(words(llm.Message{Parts: r.Parts}), 200)
+	}
+	m.event(ctx, journal.ToolEnded, end)
 	return r, err
 }
 
