@@ -30,7 +30,8 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		}
 	}
 	s := schemaOf[In](name, opts.enums)
-	return &typed[In]{spec: llm.Spec{Name: name, Description: description, Schema: s.frozen, ReadOnly: opts.readOnly}, shape: s.shape, run: run}
+	opts.spec.Name, opts.spec.Description, opts.spec.Schema = name, description, s.frozen
+	return &typed[In]{spec: opts.spec, shape: s.shape, run: run}
 }
 
 // Func makes a tool of a function that answers in text, and that several agents may call at once. Its error is told to
@@ -51,13 +52,22 @@ func Func[In any](name, description string, run func(context.Context, In) (strin
 // Option is an option of New and Func.
 type Option func(*settings)
 
+// settings are what the options set: the spec without what the model is told, and enums.
 type settings struct {
-	readOnly bool
-	enums    []enum
+	spec  llm.Spec
+	enums []enum
 }
 
 // ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
-func ReadOnly() Option { return func(o *settings) { o.readOnly = true } }
+func ReadOnly() Option { return func(o *settings) { o.spec.ReadOnly = true } }
+
+// NeedsPlan says that the tool changes the files of a task, or lands them: a task that requires a plan refuses it until
+// the plan is approved.
+func NeedsPlan() Option { return func(o *settings) { o.spec.NeedsPlan = true } }
+
+// Polls says that the tool is asked again and again until something has changed: a call that repeats with the same
+// result is no sign that the model is caught in a loop.
+func Polls() Option { return func(o *settings) { o.spec.Polls = true } }
 
 // Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
 // object or a list of them. It panics when there is no such field.

@@ -7,14 +7,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/proc"
-	"muster/internal/prompt"
-	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
 	"muster/journal"
@@ -25,65 +22,12 @@ import (
 // maxOutput is how many characters of a tool's output a model sees; the whole is kept in a file.
 const maxOutput = 50_000
 
-// tools are the member's tools, wrapped; outermost first: what happened, output limit, plan gate, the tool. The order
-// never changes during a member's life: it is part of every request's stable prefix.
-func (m *Member) tools(model llm.Model) []llm.Tool {
-	options := code.Options{BashTimeout: m.BashTimeout, BackgroundTimeout: m.BackgroundTimeout, Outputs: filepath.Join(m.Home.Outputs(), string(m.name()))}
-	own := code.Tools(m, m.Launcher, m.jobs, options)
-	list := append(own, m.todo.Tool(), agent.NewSubagent(agent.Options{
-		Model: model, System: prompt.Subagent(), Turns: m.SubagentTurns, MaxTokens: m.MaxTokens,
-		CacheKey: func() string { return m.agentID() + "/sub" }, OnUsage: func(r llm.Reply) { m.meter(context.Background(), r, map[string]any{"subagent": true}) },
-		Tools: func(kind string) []llm.Tool {
-			if kind == agent.Explore {
-				return m.wrap(code.ReadTools(m), m.auditSubagent)
-			}
-			return m.wrap(own, m.auditSubagent)
-		},
-	}))
-	rooms := teamtools.Rooms{Board: m.Board, Post: m.Post, Roster: m.Roster, Requests: m.Requests, Lanes: m.Lanes,
-		Run: m.Run, Log: m.Store.Log(), Exec: m.exec}
-	if m.lead() {
-		list = append(list, teamtools.ForLead(m, rooms)...)
-	} else {
-		list = append(list, teamtools.ForTeammate(m, rooms)...)
-	}
-	list = m.wrap(append(list, m.Extra...), m.audit)
-	specs := make([]llm.Spec, len(list))
-	for i, t := range list {
-		specs[i] = t.Spec()
-	}
-	m.mu.Lock()
-	m.phase.specs = specs
-	m.mu.Unlock()
-	return list
-}
-
-// auditor is a decorator that writes the calls of a tool to the journal.
-type auditor = func(context.Context, llm.Call, tool.Next) (llm.Result, error)
-
-// wrap puts the decorators around tools. Every tool has an auditor: whoever calls it, what it did can be read.
-func (m *Member) wrap(list []llm.Tool, audit auditor) []llm.Tool {
-	out := make([]llm.Tool, len(list))
-	for i, t := range list {
-		t = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-			if r, ok, err := m.mayChange(ctx, c); err != nil || !ok {
-				return r, err
-			}
-			return next(ctx, c)
-		})
-		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
-			return m.keepOutput(c.Name+"-"+strings.Map(plain, c.ID)+".txt", whole)
-		})
-		out[i] = tool.Wrap(t, audit)
-	}
-	return out
-}
-
 // audit writes the start and the end of one of the member's own calls to the journal. A call that the end of the process
 // has cut off stays without an answer if records tell its outcome.
 func (m *Member) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := m.journalCall(ctx, c, next, nil)
-	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && slices.Contains(recorded, c.Name) {
+	_, recoverable := m.profile().recoverers[c.Name]
+	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && recoverable {
 		m.mu.Lock()
 		m.unsaid[c.ID] = true
 		m.mu.Unlock()

@@ -19,13 +19,25 @@ func TestTheSubagentsModelReadsTheHint(t *testing.T) {
 		read = r.Messages[len(r.Messages)-1].Parts[0].(llm.Result).Text()
 		return says("ok"), nil
 	}, new(int))
-	o.Tools = func(string) []llm.Tool {
-		return []llm.Tool{tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
-			return "", muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
-		})}
-	}
+	o.Explore = []llm.Tool{tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
+		return "", muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
+	})}
 	run(t, NewSubagent(o), ask)
 	if read != "task 3 was taken from you: claim another" {
 		t.Errorf("it reads %q", read)
+	}
+}
+
+// A subagent that may not change files now does not start, and its member's model reads what to do first.
+func TestTheModelReadsWhyASubagentMayNotWork(t *testing.T) {
+	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) { return says("I looked."), nil }, new(int))
+	o.MayWork = func(context.Context) error {
+		return muster.Errorf(muster.Invalid, "no plan is approved").WithHint("call submit_plan")
+	}
+	if r := run(t, NewSubagent(o), `{"prompt":"x","kind":"work"}`); !r.IsError || r.Text() != "no plan is approved: call submit_plan" {
+		t.Errorf("work: it reads %q", r.Text())
+	}
+	if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "I looked." {
+		t.Errorf("explore: it reads %q", r.Text())
 	}
 }

@@ -24,10 +24,10 @@ type editInput struct {
 // editMost is the largest file that is edited, in bytes.
 const editMost = 20 << 20
 
-func (b bench) editFile() llm.Tool {
+func (t toolset) editFile() llm.Tool {
 	return tool.New("edit_file", "Change a part of a file: replaces text that occurs exactly once, or everywhere with replace_all.",
 		func(ctx context.Context, in editInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
 				return tool.FromError(err)
 			}
@@ -48,7 +48,7 @@ func (b bench) editFile() llm.Tool {
 				return tool.FromError(at.why(err))
 			}
 			return tool.Text(shown(at.show, after, changed)), nil
-		})
+		}, tool.NeedsPlan())
 }
 
 // content reads a file that is to be edited.

@@ -19,10 +19,10 @@ type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
 }
 
-func (b bench) glob() llm.Tool {
+func (t toolset) glob() llm.Tool {
 	return tool.New("glob", "Find files by name; ignored ones are left out. A pattern without a slash looks in every directory.",
 		func(ctx context.Context, in globInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
 				return tool.FromError(err)
 			}

@@ -33,10 +33,10 @@ type grepInput struct {
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go"`
 }
 
-func (b bench) grep() llm.Tool {
+func (t toolset) grep() llm.Tool {
 	return tool.New("grep", "Find lines in files by what they contain; ignored files are left out.",
 		func(ctx context.Context, in grepInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
 				return tool.FromError(err)
 			}

@@ -21,3 +21,13 @@ func TestTheModelReadsTheHint(t *testing.T) {
 		same(t, name, k.sorry(name, input), "task 3 was taken from you: claim another")
 	}
 }
+
+// What the runtime acts on is said by each tool of itself.
+func TestToolsSayWhatTheRuntimeMustKnow(t *testing.T) {
+	plan := map[string]bool{"bash": true, "write_file": true, "edit_file": true}
+	for _, tl := range newKit(t).tools {
+		if s := tl.Spec(); s.NeedsPlan != plan[s.Name] || s.Polls != (s.Name == "check_background") {
+			t.Errorf("%s: NeedsPlan %v, Polls %v", s.Name, s.NeedsPlan, s.Polls)
+		}
+	}
+}

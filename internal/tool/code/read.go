@@ -34,10 +34,10 @@ type readInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"lines, 2000 at most"`
 }
 
-func (b bench) readFile() llm.Tool {
+func (t toolset) readFile() llm.Tool {
 	return tool.New("read_file", "Read a file or an image; read before you edit. Lines come as number, tab, text.",
 		func(ctx context.Context, in readInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
 				return tool.FromError(err)
 			}

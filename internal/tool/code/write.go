@@ -19,10 +19,10 @@ type writeInput struct {
 	Content string `json:"content"`
 }
 
-func (b bench) writeFile() llm.Tool {
+func (t toolset) writeFile() llm.Tool {
 	return tool.New("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
 		func(ctx context.Context, in writeInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
 				return tool.FromError(err)
 			}
@@ -46,7 +46,7 @@ func (b bench) writeFile() llm.Tool {
 				return tool.FromError(at.why(err))
 			}
 			return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, count(lineCount([]byte(in.Content)), "line"))), nil
-		})
+		}, tool.NeedsPlan())
 }
 
 // replace writes data to a file that is there, which keeps its mode, or to a new one, whose directories are made.

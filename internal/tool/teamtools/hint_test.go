@@ -46,6 +46,10 @@ func (refusing) Complete(context.Context, muster.TaskID, string) (llm.Result, er
 	return llm.Result{}, errRefused
 }
 
+func (refusing) Completed(context.Context, muster.TaskID) (llm.Result, bool) {
+	return llm.Result{}, false
+}
+
 func (refusing) GiveBack(context.Context, muster.TaskID, string) error { return errRefused }
 
 func (refusing) Leave(context.Context, muster.RequestID, bool, string) error { return errRefused }
@@ -54,17 +58,21 @@ func (refusing) Create(context.Context, muster.Name, muster.TaskID, string) (mus
 	return muster.Lane{}, errRefused
 }
 
-// Whatever a tool of the team is refused for, its model reads what to do instead.
-func TestTheModelReadsTheHint(t *testing.T) {
+// refusingTools are the lead's tools and a teammate's, which refuse everything.
+func refusingTools() []llm.Tool {
 	store := mem.New()
 	log := journal.New(store.Log())
 	r := roster.New(store, log, "demo")
 	post := mailbox.New(store, log, r.Known)
-	services := Rooms{Board: board.New(store, log), Post: post, Roster: r, Requests: requests.New(store, post, log),
+	services := Services{Board: board.New(store, log), Post: post, Roster: r, Requests: requests.New(store, post, log),
 		Lanes: refusing{}, Log: store.Log(),
-		Run:  func(context.Context) (muster.Run, error) { return muster.Run{}, errRefused },
-		Exec: nil}
-	tools := append(ForLead(refusing{}, services), ForTeammate(refusing{}, services)...)
+		Run: func(context.Context) (muster.Run, error) { return muster.Run{}, errRefused }}
+	return append(ForLead(refusing{}, services), ForTeammate(refusing{}, services)...)
+}
+
+// Whatever a tool of the team is refused for, its model reads what to do instead.
+func TestTheModelReadsTheHint(t *testing.T) {
+	tools := refusingTools()
 	for name, input := range map[string]string{
 		"task_create":      `{"subject":"x","blocked_by":[1]}`,
 		"task_update":      `{"task_id":1,"add_blocked_by":[1]}`,

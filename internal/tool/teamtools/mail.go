@@ -39,7 +39,7 @@ func (k toolset) readInbox() llm.Tool {
 		func(ctx context.Context, _ in) (string, error) {
 			text, err := k.caller.Inbox(ctx)
 			return text, tool.Classify(err)
-		}, tool.ReadOnly())
+		}, tool.ReadOnly(), tool.Polls())
 }
 
 func (k toolset) broadcast() llm.Tool {

@@ -13,11 +13,18 @@ func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
 	}
-	return tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
+	submit := tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			r, err := k.caller.Plan(ctx, in.Plan)
 			return toResult(r, err)
 		})
+	return tool.Recoverable(submit, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		if _, ok := k.caller.Hand(); !ok || !resume {
+			return llm.Result{}, false, nil
+		}
+		r, err := k.caller.Plan(ctx, in.Plan)
+		return r, true, err
+	})
 }
 
 func (k toolset) reviewPlan() llm.Tool {

@@ -148,7 +148,7 @@ func (k toolset) taskList() llm.Tool {
 				return "No such tasks.", nil
 			}
 			return strings.Join(lines, "\n"), nil
-		}, tool.ReadOnly())
+		}, tool.ReadOnly(), tool.Polls())
 }
 
 func (k toolset) taskGet() llm.Tool {
@@ -181,11 +181,21 @@ func (k toolset) completeTask() llm.Tool {
 		TaskID  muster.TaskID `json:"task_id"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
-	return tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
+	complete := tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
 			return toResult(r, err)
-		})
+		}, tool.NeedsPlan())
+	return tool.Recoverable(complete, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		if r, ok := k.caller.Completed(ctx, in.TaskID); ok {
+			return r, true, nil
+		}
+		if _, ok := k.caller.Hand(); !ok || !resume {
+			return llm.Result{}, false, nil
+		}
+		r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
+		return r, true, err
+	})
 }
 
 func (k toolset) releaseTask() llm.Tool {
