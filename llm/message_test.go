@@ -166,8 +166,8 @@ func TestText(t *testing.T) {
 	if cs := m.Calls(); len(cs) != 2 || cs[0].ID != "1" || cs[1].ID != "2" {
 		t.Errorf("Calls = %v", cs)
 	}
-	if got := llm.Sorry("no %d", 1); !got.IsError || got.Text() != "no 1" {
-		t.Errorf("Sorry = %+v", got)
+	if got := llm.ErrorResult("no %d", 1); !got.IsError || got.Text() != "no 1" {
+		t.Errorf("ErrorResult = %+v", got)
 	}
 }
 

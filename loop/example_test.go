@@ -34,13 +34,13 @@ speakers:
 
 	talk := loop.NewMemory(llm.Request{System: []string{"You add."}, Tools: []llm.Spec{add.Spec()}, CacheKey: "helper"})
 	talk.Say(llm.Text{Text: "What is 1 + 2 + 3?"})
-	stop, err := loop.Agent{Model: words.Model(), Tools: []llm.Tool{add}, Conversation: talk}.Run(context.Background())
-	fmt.Println(stop, err)
+	last, err := loop.Agent{Model: words.Model(), Tools: []llm.Tool{add}, Conversation: talk}.Run(context.Background())
+	fmt.Println(last.Message.Text(), err)
 	for _, m := range talk.Messages() {
 		fmt.Printf("%s: %q, %d calls\n", m.Role, m.Text(), len(m.Calls()))
 	}
 	// Output:
-	// end <nil>
+	// It is six. <nil>
 	// user: "What is 1 + 2 + 3?", 0 calls
 	// assistant: "", 1 calls
 	// user: "", 0 calls
@@ -56,13 +56,13 @@ func ExampleAgent_boundary() {
 	talk := loop.NewMemory(llm.Request{CacheKey: "helper"})
 	talk.Say(llm.Text{Text: "Begin."})
 	mail := []string{"carry on"}
-	_, err = loop.Agent{Model: words.Model(), Conversation: talk, Boundary: func(_ context.Context, at loop.Point) (bool, error) {
-		if at == loop.AtStop && len(mail) > 0 {
+	_, err = loop.Agent{Model: words.Model(), Conversation: talk, Boundary: func(_ context.Context, at loop.Boundary) (bool, error) {
+		if at == loop.BeforeStop && len(mail) > 0 {
 			talk.Say(llm.Text{Text: mail[0]})
 			mail = mail[1:]
 			return true, nil
 		}
-		return at == loop.Between, nil
+		return at == loop.BetweenRounds, nil
 	}}.Run(context.Background())
 	for _, m := range talk.Messages() {
 		fmt.Printf("%s: %s\n", m.Role, m.Text())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -121,24 +120,14 @@ func TestAsksRunsAnswersUntilItStops(t *testing.T) {
 		echo("read", true), echo("write", false),
 		fakeTool{"bad", false, func(_ context.Context, _ llm.Call, p func(string)) (llm.Result, error) {
 			p("trying")
-			return llm.Sorry("no such file"), nil
+			return llm.ErrorResult("no such file"), nil
 		}})
-	var mu sync.Mutex
-	var shown []any
-	a.Emit = func(v any) {
-		mu.Lock()
-		shown = append(shown, v)
-		mu.Unlock()
-	}
-	stop, err := a.Run(t.Context())
-	if err != nil || stop != llm.StopEnd {
-		t.Fatal(stop, err)
+	last, err := a.Run(t.Context())
+	if err != nil || last.Stop != llm.StopEnd || last.Message.Text() != "done" {
+		t.Fatal(last, err)
 	}
 	wantOutline(t, m, "u: go", "a: read(), write(), nothing()", `u: c1=c1, c2=c2, !c3=There is no tool "nothing".`,
 		"a: bad()", "u: !c1=no such file", "a: done")
-	if d := cmp.Diff([]any{llm.Delta{}, llm.Delta{}, "trying", llm.Delta{Text: "done"}}, shown); d != "" {
-		t.Error(d)
-	}
 }
 
 func TestNeighboursThatReadRunSideBySide(t *testing.T) {
@@ -208,8 +197,8 @@ func TestAnErrorEndsTheRunAndAnotherGoesOn(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	failing = false
-	if stop, err := a.Run(t.Context()); err != nil || stop != llm.StopEnd {
-		t.Fatal(stop, err)
+	if r, err := a.Run(t.Context()); err != nil || r.Stop != llm.StopEnd {
+		t.Fatal(r, err)
 	}
 	wantOutline(t, m, "u: go", "a: w(), w(), w()",
 		"u: c1=c1, !c2=Interrupted: store broken. The outcome is unknown: check first., !c3=Not started: store broken.",
@@ -291,16 +280,16 @@ func TestPausedIsAskedAgainAtOnce(t *testing.T) {
 		return says("done")
 	})
 	a, m := start("go", model)
-	var points []Point
-	a.Boundary = func(_ context.Context, p Point) (bool, error) {
+	var points []Boundary
+	a.Boundary = func(_ context.Context, p Boundary) (bool, error) {
 		points = append(points, p)
 		return false, nil
 	}
-	if stop, err := a.Run(t.Context()); err != nil || stop != llm.StopEnd {
-		t.Fatal(stop, err)
+	if r, err := a.Run(t.Context()); err != nil || r.Stop != llm.StopEnd {
+		t.Fatal(r, err)
 	}
 	wantOutline(t, m, "u: go", "a: let me, let me, done")
-	if !slices.Equal(points, []Point{AtStop}) {
+	if !slices.Equal(points, []Boundary{BeforeStop}) {
 		t.Errorf("boundaries at %v", points)
 	}
 }
@@ -315,33 +304,33 @@ func TestTheBoundaryDecides(t *testing.T) {
 	limit := errors.New("the turn limit")
 	for _, c := range []struct {
 		name   string
-		answer func(*Memory, Point) (bool, error)
+		answer func(*Memory, Boundary) (bool, error)
 		stop   llm.Stop
 		err    error
 		want   []string
 	}{
-		{"a tool ended the work", func(_ *Memory, p Point) (bool, error) { return false, nil }, llm.StopTools, nil,
+		{"a tool ended the work", func(_ *Memory, p Boundary) (bool, error) { return false, nil }, llm.StopTools, nil,
 			[]string{"u: go", "a: w()", "u: c1=c1"}},
-		{"mail between two rounds", func(m *Memory, p Point) (bool, error) {
-			if p == Between {
+		{"mail between two rounds", func(m *Memory, p Boundary) (bool, error) {
+			if p == BetweenRounds {
 				m.Say(llm.Text{Text: "mail"})
 			}
-			return p == Between, nil
+			return p == BetweenRounds, nil
 		}, llm.StopEnd, nil, []string{"u: go", "a: w()", "u: c1=c1, mail", "a: one"}},
-		{"mail at the stop", func(m *Memory, p Point) (bool, error) {
-			came := p == AtStop && len(m.Messages()) < 5
+		{"mail at the stop", func(m *Memory, p Boundary) (bool, error) {
+			came := p == BeforeStop && len(m.Messages()) < 5
 			if came {
 				m.Say(llm.Text{Text: "mail"})
 			}
-			return p == Between || came, nil
+			return p == BetweenRounds || came, nil
 		}, llm.StopEnd, nil, []string{"u: go", "a: w()", "u: c1=c1", "a: one", "u: mail", "a: two"}},
-		{"a limit", func(*Memory, Point) (bool, error) { return true, limit }, llm.StopTools, limit, []string{"u: go", "a: w()", "u: c1=c1"}},
+		{"a limit", func(*Memory, Boundary) (bool, error) { return true, limit }, llm.StopTools, limit, []string{"u: go", "a: w()", "u: c1=c1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, m := start("go", lines{calling("w"), says("one"), says("two")}, echo("w", false))
-			a.Boundary = func(_ context.Context, p Point) (bool, error) { return c.answer(m, p) }
-			if stop, err := a.Run(t.Context()); stop != c.stop || !errors.Is(err, c.err) {
-				t.Errorf("stopped at %q, %v", stop, err)
+			a.Boundary = func(_ context.Context, p Boundary) (bool, error) { return c.answer(m, p) }
+			if last, err := a.Run(t.Context()); last.Stop != c.stop || !errors.Is(err, c.err) {
+				t.Errorf("stopped at %q, %v", last.Stop, err)
 			}
 			wantOutline(t, m, c.want...)
 		})
@@ -355,8 +344,8 @@ func TestCallsThatNobodyWaitsForAreNotRun(t *testing.T) {
 		t.Error("it ran")
 		return fine(""), nil
 	}})
-	if stop, err := a.Run(t.Context()); err != nil || stop != llm.StopMax {
-		t.Fatal(stop, err)
+	if r, err := a.Run(t.Context()); err != nil || r.Stop != llm.StopMax {
+		t.Fatal(r, err)
 	}
 	wantOutline(t, m, "u: go")
 }

@@ -48,6 +48,17 @@ func (m *Memory) Request(context.Context) (llm.Request, error) {
 	return r, nil
 }
 
+// Replace makes messages the whole history, the prefix's own messages included.
+func (m *Memory) Replace(_ context.Context, messages []llm.Message) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if open := m.history.Unanswered(); len(open) > 0 {
+		return fmt.Errorf("%d calls of the last reply have no result yet", len(open))
+	}
+	m.history = llm.NewHistory(messages)
+	return nil
+}
+
 // Append adds a reply.
 func (m *Memory) Append(_ context.Context, r llm.Reply) error {
 	m.mu.Lock()

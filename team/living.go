@@ -14,6 +14,7 @@ import (
 	"muster/internal/teammate"
 	"muster/llm"
 	"muster/llm/retry"
+	"muster/loop"
 )
 
 // living is a member that lives here.
@@ -199,9 +200,9 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			}
 			return retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
 		},
-		Emit: func(v any) {
+		Emit: func(e loop.Event) {
 			if t.config.Emit != nil {
-				t.config.Emit(record.Name, v)
+				t.config.Emit(record.Name, e)
 			}
 		},
 	})

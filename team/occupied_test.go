@@ -12,7 +12,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/journal"
-	"muster/llm"
+	"muster/loop"
 	"muster/team"
 )
 
@@ -212,7 +212,7 @@ func TestTakenOverBeforeItHadALane(t *testing.T) {
 		ctx, die := context.WithCancelCause(h.Context())
 		second := h.open(h.scripted(words), func(c *team.Config) {
 			c.Emit = func(who muster.Name, v any) {
-				if _, is := v.(llm.Reply); !is || who != "worker-1" || ctx.Err() != nil {
+				if _, is := v.(loop.TurnEnded); !is || who != "worker-1" || ctx.Err() != nil {
 					return
 				}
 				h.revoke(1)

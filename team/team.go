@@ -55,9 +55,8 @@ type Config struct {
 	Teammates int
 	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
-	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is an
-	// llm.Delta as a reply streams in, the llm.Reply once it is durable, a string of what a tool prints, and a muster.Event that
-	// could not be written to the journal: the disk is full, perhaps.
+	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is a
+	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full, perhaps.
 	Emit func(member muster.Name, v any)
 
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.

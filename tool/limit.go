@@ -38,7 +38,7 @@ func Limit(t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, wh
 		if keep == nil {
 			where = "the middle is lost"
 		} else if path, err := keep(ctx, c, text); err != nil {
-			where = "the whole could not be kept: " + say(err)
+			where = "the whole could not be kept: " + ErrorText(err)
 		} else {
 			where = "the whole is in " + path
 			r.Files = append(r.Files, path)

@@ -16,12 +16,11 @@ import (
 	"errors"
 	"fmt"
 
-	"muster"
 	"muster/llm"
 )
 
 // New makes a tool of run, which several agents may call at once. An error of run is the runtime's; what the model
-// should read is a Result, such as llm.Sorry. It panics when In is not a struct that has a JSON schema, which the first
+// should read is a Result, such as llm.ErrorResult. It panics when In is not a struct that has a JSON schema, which the first
 // test of the tool shows.
 func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
 	var opts settings
@@ -31,7 +30,8 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		}
 	}
 	s := schemaOf[In](name, opts.enums)
-	return &typed[In]{spec: llm.Spec{Name: name, Description: description, Schema: s.frozen, ReadOnly: opts.readOnly}, shape: s.shape, run: run}
+	opts.spec.Name, opts.spec.Description, opts.spec.Schema = name, description, s.frozen
+	return &typed[In]{spec: opts.spec, shape: s.shape, run: run}
 }
 
 // Func makes a tool of a function that answers in text, and that several agents may call at once. Its error is told to
@@ -39,29 +39,35 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
 	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
 		text, err := run(ctx, in)
-		var f fatal
 		switch {
 		case err == nil:
 			return Text(text), nil
-		case errors.As(err, &f):
-			return llm.Result{}, f.error
 		case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
-			return llm.Result{}, err
+			err = Fatal(err)
 		}
-		return llm.Sorry("%s", say(err)), nil
+		return FromError(err)
 	}, o...)
 }
 
 // Option is an option of New and Func.
 type Option func(*settings)
 
+// settings are what the options set: the spec without what the model is told, and enums.
 type settings struct {
-	readOnly bool
-	enums    []enum
+	spec  llm.Spec
+	enums []enum
 }
 
 // ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
-func ReadOnly() Option { return func(o *settings) { o.readOnly = true } }
+func ReadOnly() Option { return func(o *settings) { o.spec.ReadOnly = true } }
+
+// NeedsPlan says that the tool changes the files of a task, or lands them: a task that requires a plan refuses it until
+// the plan is approved.
+func NeedsPlan() Option { return func(o *settings) { o.spec.NeedsPlan = true } }
+
+// Polls says that the tool is asked again and again until something has changed: a call that repeats with the same
+// result is no sign that the model is caught in a loop.
+func Polls() Option { return func(o *settings) { o.spec.Polls = true } }
 
 // Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
 // object or a list of them. It panics when there is no such field.
@@ -75,33 +81,6 @@ func Text(s string) llm.Result {
 		s = "Done."
 	}
 	return llm.Result{Parts: []llm.Part{llm.Text{Text: s}}}
-}
-
-// Fatal marks an error as the runtime's: returned from a Func it ends the turn. Fatal(nil) is nil.
-func Fatal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fatal{err}
-}
-
-// IsFatal tells whether err is, or wraps, an error made by Fatal.
-func IsFatal(err error) bool {
-	var f fatal
-	return errors.As(err, &f)
-}
-
-type fatal struct{ error }
-
-func (f fatal) Unwrap() error { return f.error }
-
-// say is what a model reads of an error: what happened, then what to do.
-func say(err error) string {
-	var e *muster.Error
-	if errors.As(err, &e) && e.Hint != "" {
-		return fmt.Sprintf("%v: %s", err, e.Hint)
-	}
-	return err.Error()
 }
 
 // Progress returns the function by which a running tool shows what it does, in one line. It is never nil.
@@ -126,7 +105,7 @@ func (t *typed[In]) Spec() llm.Spec { return t.spec }
 func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
 	in, complaint := decode[In](t.shape, c.Input)
 	if complaint != "" {
-		r = llm.Sorry("%s: %s", t.spec.Name, complaint)
+		r = llm.ErrorResult("%s: %s", t.spec.Name, complaint)
 	} else if r, err = t.run(context.WithValue(ctx, progressKey{}, progress), in); err != nil {
 		var f fatal
 		if errors.As(err, &f) {

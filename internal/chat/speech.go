@@ -6,6 +6,7 @@ import (
 
 	"muster"
 	"muster/llm"
+	"muster/loop"
 )
 
 // Speech shows the lead's words as they stream in. Its Emit is a team's.
@@ -25,30 +26,22 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch v := v.(type) {
-	case llm.Delta:
-		s.delta(v)
-	case llm.Reply:
-		if !s.shown {
-			s.say(words(v.Message))
+	case loop.TextDelta:
+		if s.shown && v.Part != s.part {
+			s.say("\n")
 		}
-		s.end()
-	}
-}
-
-func (s *Speech) delta(d llm.Delta) {
-	switch {
-	case d.Again:
+		s.part = v.Part
+		s.say(v.Text)
+	case loop.ReplyDiscarded:
 		if s.shown {
 			s.say(" ...")
 		}
 		s.end()
-	case d.Text == "":
-	default:
-		if s.shown && d.Part != s.part {
-			s.say("\n")
+	case loop.TurnEnded:
+		if !s.shown {
+			s.say(words(v.Reply.Message))
 		}
-		s.part = d.Part
-		s.say(d.Text)
+		s.end()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"muster/internal/terminal"
 	"muster/journal"
 	"muster/llm"
+	"muster/loop"
 )
 
 // paper is a face that keeps what is printed, and lead a lead that keeps what it hears.
@@ -235,17 +236,17 @@ func TestSpeech(t *testing.T) {
 	p := &paper{}
 	s := &Speech{Face: p}
 	reply := llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "Hello."}}}}
-	s.Emit("alice", llm.Delta{Text: "not the lead"})
-	s.Emit(muster.Lead, llm.Delta{Text: "Hel"})
-	s.Emit(muster.Lead, llm.Delta{Text: "lo."})
-	s.Emit(muster.Lead, reply)
-	s.Emit(muster.Lead, reply) // a model that does not stream
-	s.Emit(muster.Lead, llm.Delta{Text: "Hal"})
-	s.Emit(muster.Lead, llm.Delta{Again: true})
-	s.Emit(muster.Lead, llm.Delta{Part: 0, Text: "one"})
-	s.Emit(muster.Lead, llm.Delta{Part: 2, Text: "two"})
-	s.Emit(muster.Lead, llm.Reply{})
-	s.Emit(muster.Lead, llm.Reply{}) // only calls
+	s.Emit("alice", loop.TextDelta{Text: "not the lead"})
+	s.Emit(muster.Lead, loop.TextDelta{Text: "Hel"})
+	s.Emit(muster.Lead, loop.TextDelta{Text: "lo."})
+	s.Emit(muster.Lead, loop.TurnEnded{Reply: reply})
+	s.Emit(muster.Lead, loop.TurnEnded{Reply: reply}) // a model that does not stream
+	s.Emit(muster.Lead, loop.TextDelta{Text: "Hal"})
+	s.Emit(muster.Lead, loop.ReplyDiscarded{})
+	s.Emit(muster.Lead, loop.TextDelta{Part: 0, Text: "one"})
+	s.Emit(muster.Lead, loop.TextDelta{Part: 2, Text: "two"})
+	s.Emit(muster.Lead, loop.TurnEnded{})
+	s.Emit(muster.Lead, loop.TurnEnded{}) // only calls
 	if got, want := p.String(), "Hello.|Hello.|Hal ...|one\ntwo|"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

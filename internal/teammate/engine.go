@@ -12,30 +12,29 @@ type Session interface {
 	loop.Conversation
 	// Boundary is called wherever the engine can take new input: ours between two rounds of tools,
 	// an external agent's only before its next prompt. What it adds is durable before it returns.
-	Boundary(ctx context.Context, p loop.Point) (goOn bool, err error)
-	// Emit shows; it never blocks and is never stored.
-	Emit(any)
+	Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error)
+	// Emit shows an event; it never blocks and is never stored.
+	Emit(loop.Event)
 }
 
 // Engine runs one WORK phase to its stop. It keeps nothing that the Session does not have.
 type Engine interface {
-	Work(ctx context.Context, s Session) (llm.Stop, error)
+	// The tools are the session's, given once for the whole phase.
+	Work(ctx context.Context, s Session, tools []llm.Tool) error
 	// Close ends the engine's own processes; nothing of them is alive afterwards.
 	Close() error
 }
 
-// Loop is our engine: a model and its tools, already wrapped.
-type Loop struct {
-	Model llm.Model
-	Tools func() []llm.Tool // bound when work starts: an idle member holds none
-}
+// Loop is our engine: a model that calls the tools itself.
+type Loop struct{ Model llm.Model }
 
 // parallel is how many read-only calls of one reply run side by side.
 const parallel = 8
 
 // Work runs the loop until it stops.
-func (e Loop) Work(ctx context.Context, s Session) (llm.Stop, error) {
-	return loop.Agent{Model: e.Model, Tools: e.Tools(), Conversation: s, Boundary: s.Boundary, Emit: s.Emit, Parallel: parallel}.Run(ctx)
+func (e Loop) Work(ctx context.Context, s Session, tools []llm.Tool) error {
+	_, err := loop.Agent{Model: e.Model, Tools: tools, Conversation: s, Boundary: s.Boundary, Emit: s.Emit, Parallel: parallel}.Run(ctx)
+	return err
 }
 
 // Close has nothing to end.

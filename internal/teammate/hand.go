@@ -146,15 +146,15 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 	t, ok := m.Hand()
 	if !ok || t.ID != id {
 		if done, err := m.Board.Get(ctx, id); err == nil && done.Status == muster.Completed {
-			return llm.Sorry("Task %d is completed already.", id), nil
+			return llm.ErrorResult("Task %d is completed already.", id), nil
 		}
-		return llm.Sorry("Task %d is not in your hand: claim it first.", id), nil
+		return llm.ErrorResult("Task %d is not in your hand: claim it first.", id), nil
 	}
 	if n := m.jobs.Running(); n > 0 {
-		return llm.Sorry("%d of your background jobs still run: wait for them or stop them (check_background, stop_background) before you complete.", n), nil
+		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them (check_background, stop_background) before you complete.", n), nil
 	}
 	if text := m.onlyIgnored(ctx, t); text != "" {
-		return llm.Sorry("%s", text), nil
+		return llm.ErrorResult("%s", text), nil
 	}
 	defer m.doing(ctx, fmt.Sprintf("lands %d %s", t.ID, t.Subject))()
 	v, err := m.Lander.Land(ctx, t.ID, t.Fence, summary, m.name())
@@ -164,13 +164,13 @@ func (m *Member) Complete(ctx context.Context, id muster.TaskID, summary string)
 	switch {
 	case v.Task.Status == muster.NeedsAttention:
 		m.handDone(ctx)
-		return llm.Sorry("Task %d came back too often and needs attention now; it is no longer yours. %s", t.ID, v.Text), nil
+		return llm.ErrorResult("Task %d came back too often and needs attention now; it is no longer yours. %s", t.ID, v.Text), nil
 	case v.Task.Status == muster.Completed:
 		m.handDone(ctx)
 		return tool.Text(completedText(v.Task)), nil
 	}
 	m.setHand(&v.Task)
-	return llm.Sorry("%s", returned(t, v)), nil
+	return llm.ErrorResult("%s", returned(t, v)), nil
 }
 
 // maxNamed is how many ignored files are named.
@@ -216,7 +216,7 @@ func (m *Member) endLanding(ctx context.Context) (bool, error) {
 	text := res.Text()
 	var e *muster.Error
 	if errors.As(err, &e) && e.Code != muster.Unavailable {
-		text, err = e.Error(), nil
+		text, err = tool.ErrorText(err), nil
 	}
 	if err != nil {
 		return false, err

@@ -17,7 +17,7 @@ import (
 // again in the same situation it answers the same.
 func (m *Member) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if t, ok := m.Hand(); ok {
-		return llm.Sorry("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
+		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
 	}
 	text, slept, err := m.sleep(ctx, landings)
 	if err != nil {

@@ -32,6 +32,7 @@ import (
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
+	"muster/loop"
 )
 
 // Rooms are the planes of one team that its members share.
@@ -76,14 +77,15 @@ type Config struct {
 	Model func(onWait func(until time.Time, why error)) (llm.Model, error)
 	// Extra tools of an embedder.
 	Extra []llm.Tool
-	// Emit shows what streams; it must not block.
-	Emit func(any)
+	// Emit shows what happens in a turn; it must not block.
+	Emit func(loop.Event)
 }
 
 // Member is a living member.
 type Member struct {
 	Config
 	engine Engine
+	model  llm.Model
 	script *transcript.Transcript
 	jobs   *code.Jobs
 	todo   *agent.Todo
@@ -93,6 +95,7 @@ type Member struct {
 	hand    *muster.Task
 	known   int // the fence of the claim that a tool call told it of
 	phase   phase
+	made    *profile             // nil while it is idle
 	asked   map[muster.Name]bool // whom it asked something that is not answered yet
 	scratch string               // its scratch checkout, once made
 	at      string               // the commit that it stands at
@@ -124,7 +127,7 @@ func New(c Config) (*Member, error) {
 	m := &Member{Config: c, record: c.Record, asked: askedOf(c.Record), answered: map[muster.RequestID]bool{},
 		unsaid: map[string]bool{}, sleeper: newSleeper(), turns: c.Record.Turns}
 	if m.Config.Emit == nil {
-		m.Config.Emit = func(any) {}
+		m.Config.Emit = func(loop.Event) {}
 	}
 	model, err := c.Model(m.parked)
 	if err != nil {
@@ -132,7 +135,7 @@ func New(c Config) (*Member, error) {
 	}
 	m.jobs = code.NewJobs(c.Launcher)
 	m.todo = agent.NewTodo()
-	m.engine = Loop{Model: model, Tools: func() []llm.Tool { return m.tools(model) }}
+	m.model, m.engine = model, Loop{Model: model}
 	return m, nil
 }
 
@@ -210,7 +213,7 @@ func (m *Member) work(ctx context.Context) (end End, over bool, err error) {
 	}
 	for {
 		turn, done := m.turn(ctx)
-		_, err := m.engine.Work(turn, m)
+		err := m.engine.Work(turn, m, m.profile().tools)
 		cause := context.Cause(turn)
 		done()
 		if err == nil || context.Cause(ctx) != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"muster/internal/prompt"
@@ -20,7 +19,6 @@ type phase struct {
 	asked    time.Time
 	turns    int
 	extra    bool // the turn limit was met once, and one more phase granted
-	specs    []llm.Spec
 	stop     llm.Stop
 	words    string // of the last reply
 	over     bool   // a tool ended it: idle, a complete_task that landed
@@ -44,9 +42,6 @@ const (
 	repeatEnd  = 6
 )
 
-// uncounted tools may be called again and again.
-var uncounted = []string{"wait", "idle", "check_background", "read_inbox", "task_list"}
-
 var (
 	errTurns = errors.New("the turn limit of this phase")
 	errLoop  = errors.New("a loop: the same call with the same result six times in a row")
@@ -56,14 +51,13 @@ func (p *phase) calls(cs []llm.Call) {
 	p.pending = map[string]llm.Call{}
 	for _, c := range cs {
 		p.pending[c.ID] = c
-		p.todo = p.todo || c.Name == "todo"
 	}
 }
 
-// answered counts calls that repeat with the same result.
-func (p *phase) answered(r llm.Result) {
+// answered counts calls that repeat with the same result. A tool that polls is not counted.
+func (p *phase) answered(r llm.Result, polls func(tool string) bool) {
 	c, ok := p.pending[r.ID]
-	if !ok || slices.Contains(uncounted, c.Name) {
+	if !ok || polls(c.Name) {
 		return
 	}
 	p.spins = 0
@@ -82,11 +76,12 @@ func (p *phase) answered(r llm.Result) {
 
 // between acts on the limits between two rounds of tools.
 func (m *Member) between(ctx context.Context) error {
+	limits := m.profile().Limits
 	m.mu.Lock()
 	p := &m.phase
 	loops, warn := p.same >= repeatEnd, p.same >= repeatWarn && !p.warned
 	p.warned = p.warned || warn
-	full := p.turns >= m.Turns && m.Turns > 0
+	full := p.turns >= limits.Turns && limits.Turns > 0
 	more := full && !p.extra
 	if more {
 		p.extra, p.turns = true, 0
@@ -100,7 +95,7 @@ func (m *Member) between(ctx context.Context) error {
 	case warn:
 		return m.say(ctx, nil, prompt.Reminder("You made the same call three times with the same result. Do something else."))
 	case more:
-		return m.say(ctx, nil, prompt.Reminder("You have used %d turns. You get as many once more: finish, or give the task back with release_task and say what is left.", m.Turns))
+		return m.say(ctx, nil, prompt.Reminder("You have used %d turns. You get as many once more: finish, or give the task back with release_task and say what is left.", limits.Turns))
 	case full:
 		return errTurns
 	}

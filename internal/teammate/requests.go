@@ -3,11 +3,9 @@ package teammate
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"muster"
 	"muster/internal/requests"
-	"muster/internal/tool/agent"
 	"muster/llm"
 	"muster/tool"
 )
@@ -17,9 +15,9 @@ func (m *Member) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	t, ok := m.Hand()
 	switch {
 	case !ok:
-		return llm.Sorry("You have no task in hand: a plan is for a task."), nil
+		return llm.ErrorResult("You have no task in hand: a plan is for a task."), nil
 	case plan == "":
-		return llm.Sorry("The plan is empty: say what you will change, where, and how it can be undone."), nil
+		return llm.ErrorResult("The plan is empty: say what you will change, where, and how it can be undone."), nil
 	}
 	r, err := m.planRequest(ctx, t, plan)
 	if err != nil {
@@ -41,7 +39,7 @@ func (m *Member) Plan(ctx context.Context, plan string) (llm.Result, error) {
 		}
 		return tool.Text(text), nil
 	}
-	return llm.Sorry("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
+	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
 }
 
 // decision waits for the answer to a plan, or until the task is no longer the member's: then the plan is void.
@@ -104,26 +102,22 @@ func (m *Member) cancelPlans(ctx context.Context, t muster.Task, why string) err
 	return nil
 }
 
-// gated are the tools that change something, refused until a required plan is approved.
-var gated = []string{"bash", "write_file", "edit_file", "subagent", "complete_task"}
-
-// mayChange reports why a tool is refused: the task wants an approved plan first. The lead decides plans and needs none.
-func (m *Member) mayChange(ctx context.Context, c llm.Call) (llm.Result, bool, error) {
+// requirePlan says why a tool that changes something is refused: the task wants an approved plan first. The lead decides
+// plans and needs none.
+func (m *Member) requirePlan(ctx context.Context, name string) error {
 	t, ok := m.Hand()
-	if !ok || m.lead() || !(t.RequirePlan || m.Me().RequirePlan) || !slices.Contains(gated, c.Name) {
-		return llm.Result{}, true, nil
-	}
-	if c.Name == "subagent" && field(c.Input, "kind") == agent.Explore {
-		return llm.Result{}, true, nil // it only reads
+	if !ok || m.lead() || !(t.RequirePlan || m.Me().RequirePlan) {
+		return nil
 	}
 	all, err := m.Requests.List(ctx)
 	if err != nil {
-		return llm.Result{}, false, err
+		return tool.Fatal(err)
 	}
 	if requests.Approved(all, t.ID, t.Fence) {
-		return llm.Result{}, true, nil
+		return nil
 	}
-	return llm.Sorry("Task #%d needs an approved plan before %s may run: read what you need, then call submit_plan.", t.ID, c.Name), false, nil
+	return muster.Errorf(muster.Invalid, "Task #%d needs an approved plan before %s may run", t.ID, name).
+		WithHint("read what you need, then call submit_plan.")
 }
 
 // Leave answers a shutdown request.

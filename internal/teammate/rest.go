@@ -110,7 +110,7 @@ func (m *Member) rest(ctx context.Context) (End, bool, error) {
 func (m *Member) unload() {
 	m.script.Release()
 	m.mu.Lock()
-	m.phase.specs, m.phase.pending = nil, nil
+	m.made, m.phase.pending = nil, nil
 	m.mu.Unlock()
 }
 

@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,18 +17,15 @@ import (
 
 // Request is what to send now. System and tools are byte-stable, messages are only ever appended to.
 func (m *Member) Request(ctx context.Context) (llm.Request, error) {
+	p := m.profile()
 	m.mu.Lock()
 	m.phase.turns++
 	m.turns++
 	m.phase.asked = time.Now()
-	turn, all, specs := m.phase.turns, m.turns, m.phase.specs
+	turn, all := m.phase.turns, m.turns
 	m.mu.Unlock()
 	m.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": all})
-	system := prompt.Teammate(m.name(), m.Record.Role, m.Team)
-	if m.lead() {
-		system = prompt.Lead(m.Team)
-	}
-	return llm.Request{System: system, Tools: specs, Messages: m.script.Messages(), MaxTokens: m.MaxTokens, CacheKey: m.agentID()}, nil
+	return llm.Request{System: p.system, Tools: p.specs, Messages: m.script.Messages(), MaxTokens: p.MaxTokens, CacheKey: m.agentID()}, nil
 }
 
 // Append makes a finished reply durable and meters it.
@@ -36,17 +34,18 @@ func (m *Member) Append(ctx context.Context, r llm.Reply) error {
 		return err
 	}
 	failpoint.Hit("teammate.replied")
+	limits := m.profile().Limits
 	m.mu.Lock()
 	m.phase.stop = r.Stop
 	m.phase.words = words(r.Message)
 	m.phase.calls(r.Message.Calls())
+	m.phase.todo = m.phase.todo || slices.ContainsFunc(r.Message.Calls(), m.todo.Owns)
 	seconds := time.Since(m.phase.asked).Seconds()
 	m.phase.replies++
 	turn := m.phase.turns
-	endless := r.Stop == llm.StopPaused && m.Turns > 0 && turn > 2*m.Turns // no boundary comes by to see it
+	endless := r.Stop == llm.StopPaused && limits.Turns > 0 && turn > 2*limits.Turns // no boundary comes by to see it
 	m.mu.Unlock()
 	m.unparked(ctx)
-	m.Emit(r)
 	m.meter(ctx, r, map[string]any{"turn": turn, "seconds": round(seconds)})
 	if endless {
 		return errTurns
@@ -65,10 +64,11 @@ func (m *Member) meter(ctx context.Context, r llm.Reply, more map[string]any) {
 // Answer makes the result of one call durable. A call that the end of the process cut off stays open if records will
 // answer it: whoever goes on with the conversation asks them.
 func (m *Member) Answer(ctx context.Context, r llm.Result) error {
+	p := m.profile()
 	m.mu.Lock()
 	open := m.unsaid[r.ID]
 	if !open {
-		m.phase.answered(r)
+		m.phase.answered(r, p.polls)
 	}
 	m.mu.Unlock()
 	if open {
@@ -78,11 +78,11 @@ func (m *Member) Answer(ctx context.Context, r llm.Result) error {
 	return m.script.Result(ctx, r)
 }
 
-// Emit shows what streams.
-func (m *Member) Emit(v any) { m.Config.Emit(v) }
+// Emit shows what happens in a turn.
+func (m *Member) Emit(e loop.Event) { m.Config.Emit(e) }
 
 // Boundary is where things from outside enter, and limits act.
-func (m *Member) Boundary(ctx context.Context, p loop.Point) (bool, error) {
+func (m *Member) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -92,7 +92,7 @@ func (m *Member) Boundary(ctx context.Context, p loop.Point) (bool, error) {
 	if over {
 		return false, nil
 	}
-	came, err := m.deliver(ctx, p == loop.AtStop)
+	came, err := m.deliver(ctx, b == loop.BeforeStop)
 	if err != nil {
 		return false, err
 	}
@@ -100,14 +100,14 @@ func (m *Member) Boundary(ctx context.Context, p loop.Point) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if p == loop.AtStop {
-		return m.atStop(ctx, came || announced)
+	if b == loop.BeforeStop {
+		return m.beforeStop(ctx, came || announced)
 	}
 	return true, m.between(ctx)
 }
 
-// atStop: the model stopped calling tools.
-func (m *Member) atStop(ctx context.Context, came bool) (bool, error) {
+// beforeStop decides whether the phase goes on though the model has called no tool.
+func (m *Member) beforeStop(ctx context.Context, came bool) (bool, error) {
 	m.mu.Lock()
 	stop, inHand, reminded, cut := m.phase.stop, m.hand, m.phase.reminded, m.phase.cut
 	// One that waits for something has not stopped, and a lead that was told that nothing moves knows what it has in hand.

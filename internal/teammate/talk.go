@@ -8,7 +8,7 @@ import (
 	"muster/internal/prompt"
 	"muster/journal"
 	"muster/llm"
-	"muster/tool"
+	"muster/loop"
 )
 
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the run does not end by
@@ -60,9 +60,9 @@ func (m *Member) turn(ctx context.Context) (context.Context, context.CancelFunc)
 // stopped ends a turn that the user stopped: every call gets its answer, and the model is told why it was cut off.
 func (m *Member) stopped(ctx context.Context) error {
 	for _, c := range m.script.Unanswered() {
-		r := llm.Sorry("The user stopped this turn; the outcome is unknown: check first.")
-		if t, ok := m.completed(ctx, c); ok {
-			r = tool.Text(completedText(t))
+		r, known, err := m.recoverCall(ctx, c, false)
+		if err != nil || !known {
+			r = llm.ErrorResult("The user stopped this turn; the outcome is unknown: check first.")
 		}
 		r.ID = c.ID
 		if err := m.script.Result(ctx, r); err != nil {
@@ -73,7 +73,7 @@ func (m *Member) stopped(ctx context.Context) error {
 	m.phase.held, m.phase.words, m.phase.stop = true, "", ""
 	clear(m.unsaid)
 	m.mu.Unlock()
-	m.Emit(llm.Delta{Again: true}) // what was shown of a reply is void
+	m.Emit(loop.ReplyDiscarded{})
 	return m.say(ctx, nil, prompt.Reminder("The user stopped your turn here. Hear first what they want."))
 }
 

@@ -4,16 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/proc"
-	"muster/internal/prompt"
-	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
 	"muster/journal"
@@ -24,75 +22,37 @@ import (
 // maxOutput is how many characters of a tool's output a model sees; the whole is kept in a file.
 const maxOutput = 50_000
 
-// tools are the member's tools, wrapped; outermost first: what happened, output limit, plan gate, the tool. The order
-// never changes during a member's life: it is part of every request's stable prefix.
-func (m *Member) tools(model llm.Model) []llm.Tool {
-	options := code.Options{BashTimeout: m.BashTimeout, BackgroundTimeout: m.BackgroundTimeout, Outputs: filepath.Join(m.Home.Outputs(), string(m.name()))}
-	own := code.Tools(m, m.Launcher, m.jobs, options)
-	list := append(own, m.todo.Tool(), agent.NewSubagent(agent.Options{
-		Model: model, System: prompt.Subagent(), Turns: m.SubagentTurns, MaxTokens: m.MaxTokens,
-		CacheKey: func() string { return m.agentID() + "/sub" }, OnUsage: func(r llm.Reply) { m.meter(context.Background(), r, map[string]any{"subagent": true}) },
-		Tools: func(kind string) []llm.Tool {
-			if kind == agent.Explore {
-				return m.wrap(code.ReadTools(m), false)
-			}
-			return m.wrap(own, false)
-		},
-	}))
-	rooms := teamtools.Rooms{Board: m.Board, Post: m.Post, Roster: m.Roster, Requests: m.Requests, Lanes: m.Lanes,
-		Run: m.Run, Log: m.Store.Log(), Exec: m.exec}
-	if m.lead() {
-		list = append(list, teamtools.ForLead(m, rooms)...)
-	} else {
-		list = append(list, teamtools.ForTeammate(m, rooms)...)
-	}
-	list = m.wrap(append(list, m.Extra...), true)
-	specs := make([]llm.Spec, len(list))
-	for i, t := range list {
-		specs[i] = t.Spec()
-	}
-	m.mu.Lock()
-	m.phase.specs = specs
-	m.mu.Unlock()
-	return list
-}
-
-// wrap puts the decorators around tools; audited ones are written to the journal.
-func (m *Member) wrap(list []llm.Tool, audited bool) []llm.Tool {
-	out := make([]llm.Tool, len(list))
-	for i, t := range list {
-		t = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-			if r, ok, err := m.mayChange(ctx, c); err != nil || !ok {
-				return r, err
-			}
-			return next(ctx, c)
-		})
-		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
-			return m.keepOutput(c.Name+"-"+strings.Map(plain, c.ID)+".txt", whole)
-		})
-		if audited {
-			t = tool.Wrap(t, m.audit)
-		}
-		out[i] = t
-	}
-	return out
-}
-
-// audit writes a tool's start and end to the journal.
+// audit writes the start and the end of one of the member's own calls to the journal. A call that the end of the process
+// has cut off stays without an answer if records tell its outcome.
 func (m *Member) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-	started := time.Now()
-	m.event(ctx, journal.ToolStarted, map[string]any{"tool": c.Name, "text": clip(gist(c), 120)})
-	r, err := next(ctx, c)
-	fields := map[string]any{"tool": c.Name, "seconds": round(time.Since(started).Seconds())}
-	if r.IsError || err != nil {
-		fields["error"] = clip(words(llm.Message{Parts: r.Parts}), 200)
-	}
-	m.event(ctx, journal.ToolEnded, fields)
-	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && slices.Contains(recorded, c.Name) {
+	r, err := m.journalCall(ctx, c, next, nil)
+	_, recoverable := m.profile().recoverers[c.Name]
+	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && recoverable {
 		m.mu.Lock()
 		m.unsaid[c.ID] = true
 		m.mu.Unlock()
 	}
+	return r, err
+}
+
+// auditSubagent writes a subagent's calls to the journal. They are events of the member that the subagent works for.
+func (m *Member) auditSubagent(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	return m.journalCall(ctx, c, next, map[string]any{"subagent": true})
+}
+
+// journalCall runs a call between the two events that tell of it. Both have the fields more besides their own.
+func (m *Member) journalCall(ctx context.Context, c llm.Call, next tool.Next, more map[string]any) (llm.Result, error) {
+	begin := map[string]any{"tool": c.Name, "text": clip(gist(c), 120)}
+	maps.Copy(begin, more)
+	m.event(ctx, journal.ToolStarted, begin)
+	started := time.Now()
+	r, err := next(ctx, c)
+	end := map[string]any{"tool": c.Name, "seconds": round(time.Since(started).Seconds())}
+	maps.Copy(end, more)
+	if r.IsError || err != nil {
+		end["error"] = clip(words(llm.Message{Parts: r.Parts}), 200)
+	}
+	m.event(ctx, journal.ToolEnded, end)
 	return r, err
 }
 

@@ -35,7 +35,7 @@ func (c *conversation) add(e Entry) {
 
 func (c *conversation) reply(e Entry) {
 	for _, call := range c.Unanswered() { // an entry between was lost
-		r := llm.Sorry(lostResult)
+		r := llm.ErrorResult(lostResult)
 		r.ID = call.ID
 		c.Answer(r)
 	}

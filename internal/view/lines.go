@@ -158,6 +158,14 @@ var idleWords = map[muster.IdleReason]string{
 	muster.IdleTimeout:   "nothing came in time",
 }
 
+// tool is the name of the tool that an event tells of, and whose call it is when it is not the member's own.
+func (t teller) tool() string {
+	if bySubagent(t.Event) {
+		return "subagent's " + t.str("tool", 40)
+	}
+	return t.str("tool", 40)
+}
+
 func (t teller) member() []Line {
 	l := Line{Who: t.who("?"), Show: t.Member != muster.Lead}
 	switch t.Kind {
@@ -181,9 +189,9 @@ func (t teller) member() []Line {
 		l.Verb, l.Show = "said", false
 		l.Text = t.str("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " + seconds(t.Number("seconds"))
 	case journal.ToolStarted:
-		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.str("tool", 40)+" "+t.str("text", 120)), false
+		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.tool()+" "+t.str("text", 120)), false
 	case journal.ToolEnded:
-		l.Verb, l.Text, l.Show = "did", t.str("tool", 40)+"  "+seconds(t.Number("seconds")), false
+		l.Verb, l.Text, l.Show = "did", t.tool()+"  "+seconds(t.Number("seconds")), false
 		if err := t.str("error", 120); err != "" {
 			l.Text, l.Tone = l.Text+"  error: "+err, Bad
 		}

@@ -48,6 +48,8 @@ func TestLines(t *testing.T) {
 		{at(journal.TurnEnded, "bob", 0, "stop", "tools", "input", 1200.0, "cache_read", 3000.0, "output", 90.0, "seconds", 1.5), "bob|said|tools  4.2k in, 90 out  1.5 s"},
 		{at(journal.ToolStarted, "bob", 0, "tool", "bash", "text", "go test ./..."), "bob|tool|bash go test ./..."},
 		{at(journal.ToolEnded, "bob", 0, "tool", "bash", "seconds", 0.5, "error", ""), "bob|did|bash  0.5 s"},
+		{at(journal.ToolStarted, "bob", 0, "tool", "bash", "text", "go test ./...", "subagent", true), "bob|tool|subagent's bash go test ./..."},
+		{at(journal.ToolEnded, "bob", 0, "tool", "bash", "seconds", 0.5, "subagent", true), "bob|did|subagent's bash  0.5 s"},
 		{at(journal.ToolEnded, "bob", 0, "tool", "bash", "seconds", 0.5, "error", "exit 1"), "bob|did|bash  0.5 s  error: exit 1"},
 		{at(journal.TaskCreated, "user", 4, "subject", "reader"), "+user|adds|4 reader"},
 		{at(journal.TaskUpdated, "lead", 4, "changed", []any{"subject", "priority"}), "lead|edits|4 reader: subject, priority"},

@@ -55,18 +55,30 @@ func (l *Presence) Apply(e muster.Event) {
 		}
 	case journal.ToolStarted:
 		m := l.get(e.Member, at)
+		if bySubagent(e) { // the member itself is still in its call of subagent
+			return
+		}
 		if tool := e.Text("tool"); tool == "wait" {
 			m.set("idle", IdleReason(e.Member, string(muster.IdleMessages)), at)
 		} else {
 			m.set("working", strings.TrimSpace(OneLine(tool)+" "+OneLine(e.Text("text"))), at)
 		}
 	case journal.ToolEnded:
+		if bySubagent(e) {
+			return
+		}
 		l.get(e.Member, at).set("working", "", at)
 	case journal.ModelRetry:
 		l.get(e.Member, at).set("waits", OneLine(e.Text("text")), at)
 	default:
 		l.task(e, at)
 	}
+}
+
+// bySubagent reports whether the call that an event tells of is one of a member's subagent.
+func bySubagent(e muster.Event) bool {
+	is, _ := e.Fields["subagent"].(bool)
+	return is
 }
 
 func (l *Presence) task(e muster.Event, at time.Time) {

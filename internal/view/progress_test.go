@@ -115,6 +115,8 @@ func TestLivingMembersStayBelow(t *testing.T) {
 		at(journal.TaskClaimed, "alice", 2, "subject", "counter"),
 		at(journal.TurnStarted, "alice", 2, "turn", 7.0),
 		at(journal.ToolStarted, "alice", 2, "tool", "bash", "text", "go test ./..."),
+		at(journal.ToolStarted, "alice", 2, "tool", "grep", "text", "not its own call", "subagent", true),
+		at(journal.ToolEnded, "alice", 2, "tool", "grep", "subagent", true),
 	)
 	now := start.Add(12*time.Second + 600*time.Millisecond)
 	p.Tick(now)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,12 +25,14 @@ const (
 // Options say what a subagent is made of.
 type Options struct {
 	Model     llm.Model
-	Tools     func(kind string) []llm.Tool // asked at each start
-	System    string                       // its system prompt
-	CacheKey  func() string                // nil: none
-	Turns     int                          // 0: 30
-	MaxTokens int                          // of a reply; 0: the adapter's default
-	OnUsage   func(llm.Reply)              // gets every reply of a subagent; called from several goroutines; nil: nobody
+	Explore   []llm.Tool                  // the tools of a subagent that only reads
+	Work      []llm.Tool                  // the tools of one that may change files
+	MayWork   func(context.Context) error // asked before one that may change files starts; nil: it always may
+	System    string                      // its system prompt
+	CacheKey  string                      // "": none
+	Turns     int                         // 0: 30
+	MaxTokens int                         // of a reply; 0: the adapter's default
+	OnUsage   func(llm.Reply)             // gets every reply of a subagent; called from several goroutines; nil: nobody
 }
 
 type subagentInput struct {
@@ -45,9 +48,16 @@ func NewSubagent(o Options) llm.Tool {
 	return tool.New("subagent", "Let another agent with an empty conversation do one bounded thing and report. Use it for searches whose output you do not need to keep.",
 		func(ctx context.Context, in subagentInput) (llm.Result, error) {
 			if strings.TrimSpace(in.Prompt) == "" {
-				return llm.Sorry("The prompt is empty: say what it is to find or do, and what to report."), nil
+				return llm.ErrorResult("The prompt is empty: say what it is to find or do, and what to report."), nil
 			}
-			return o.run(ctx, in)
+			tools := o.Explore
+			if in.Kind == Work {
+				tools = o.Work
+				if err := o.mayWork(ctx); err != nil {
+					return tool.FromError(err)
+				}
+			}
+			return o.run(ctx, in.Prompt, tools)
 		}, tool.Enum("kind", Explore, Work))
 }
 
@@ -73,34 +83,34 @@ func (e *conversation) Append(ctx context.Context, r llm.Reply) error {
 	return e.Memory.Append(ctx, r)
 }
 
+// mayWork says why a subagent that may change files cannot start now, nil when it can.
+func (o Options) mayWork(ctx context.Context) error {
+	if o.MayWork == nil {
+		return nil
+	}
+	return o.MayWork(ctx)
+}
+
 // run runs a subagent to its end.
-func (o Options) run(ctx context.Context, in subagentInput) (llm.Result, error) {
-	tools := o.Tools(in.Kind)
-	prefix := llm.Request{MaxTokens: o.MaxTokens}
+func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.Result, error) {
+	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey}
 	if o.System != "" {
 		prefix.System = []string{o.System}
 	}
 	for _, t := range tools {
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
-	if o.CacheKey != nil {
-		prefix.CacheKey = o.CacheKey()
-	}
 	e := &conversation{Memory: loop.NewMemory(prefix), onUsage: o.OnUsage, progress: tool.Progress(ctx)}
-	e.Say(llm.Text{Text: in.Prompt})
-	a := loop.Agent{Model: o.Model, Tools: tools, Conversation: e, Parallel: parallel,
-		Boundary: func(_ context.Context, p loop.Point) (bool, error) {
-			return p == loop.Between && e.turns < o.Turns, nil
-		}}
-	stop, err := a.Run(ctx)
-	if err == nil && stop == llm.StopTools {
+	e.Say(llm.Text{Text: prompt})
+	_, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: e, Parallel: parallel, MaxTurns: o.Turns}.Run(ctx)
+	if errors.Is(err, loop.ErrMaxTurns) {
 		err = o.conclude(ctx, e)
 	}
 	switch llm.KindOf(err) {
 	case llm.ContextFull:
-		return llm.Sorry("The subagent's conversation grew too long before it was done: give it a smaller part."), nil
+		return llm.ErrorResult("The subagent's conversation grew too long before it was done: give it a smaller part."), nil
 	case llm.BadRequest:
-		return llm.Sorry("The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
+		return llm.ErrorResult("The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
 	}
 	if err != nil {
 		return llm.Result{}, err // the runtime waits, or ends the turn
@@ -129,9 +139,9 @@ func (e *conversation) report() llm.Result {
 	text := strings.TrimSpace(e.last.Message.Text())
 	switch {
 	case e.last.Stop == llm.StopRefused:
-		return llm.Sorry("The subagent's model declined. %s", text)
+		return llm.ErrorResult("The subagent's model declined. %s", text)
 	case text == "":
-		return llm.Sorry("The subagent ended without a word after %d turns: ask for less, or do it yourself.", e.turns)
+		return llm.ErrorResult("The subagent ended without a word after %d turns: ask for less, or do it yourself.", e.turns)
 	case e.last.Stop == llm.StopMax:
 		text += "\n[cut at its length limit]"
 	}

@@ -55,13 +55,9 @@ func (c counted) Run(context.Context, llm.Call, func(string)) (llm.Result, error
 }
 
 func options(m scripted, runs *int) Options {
-	return Options{Model: m, System: "you are one", CacheKey: func() string { return "alice@demo/sub" },
-		Tools: func(kind string) []llm.Tool {
-			if kind == Explore {
-				return []llm.Tool{counted{"grep", runs, nil}}
-			}
-			return []llm.Tool{counted{"grep", runs, nil}, counted{"bash", runs, nil}}
-		}}
+	return Options{Model: m, System: "you are one", CacheKey: "alice@demo/sub",
+		Explore: []llm.Tool{counted{"grep", runs, nil}},
+		Work:    []llm.Tool{counted{"grep", runs, nil}, counted{"bash", runs, nil}}}
 }
 
 const ask = `{"prompt":"where is it?","kind":"explore"}`
@@ -178,7 +174,7 @@ func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
 
 	broken := errors.New("store broken")
 	o = options(func(context.Context, llm.Request, int) (llm.Reply, error) { return calls("", "grep"), nil }, new(int))
-	o.Tools = func(string) []llm.Tool { return []llm.Tool{counted{"grep", new(int), broken}} }
+	o.Explore = []llm.Tool{counted{"grep", new(int), broken}}
 	if _, err := NewSubagent(o).Run(t.Context(), call, func(string) {}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

@@ -55,7 +55,7 @@ func (t *Todo) Tool() llm.Tool {
 		"The team does not see it; work for others goes on the board.",
 		func(_ context.Context, in todoInput) (llm.Result, error) {
 			if wrong := check(in.Items); wrong != "" {
-				return llm.Sorry("%s", wrong), nil
+				return llm.ErrorResult("%s", wrong), nil
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -63,6 +63,9 @@ func (t *Todo) Tool() llm.Tool {
 			return tool.Text(t.text()), nil
 		}, tool.Enum("items.status", pending, inProgress, completed))
 }
+
+// Owns reports whether c is a call of the list's tool.
+func (t *Todo) Owns(c llm.Call) bool { return c.Name == todoName }
 
 // check says what is wrong with a list, and what to do.
 func check(items []item) string {
@@ -156,7 +159,7 @@ func (t *Todo) Restore(messages []llm.Message) {
 
 // replay takes over the list of a call that was answered well. It reports whether the result is of a todo call.
 func (t *Todo) replay(calls []llm.Call, r llm.Result) bool {
-	i := slices.IndexFunc(calls, func(c llm.Call) bool { return c.ID == r.ID && c.Name == todoName })
+	i := slices.IndexFunc(calls, func(c llm.Call) bool { return c.ID == r.ID && t.Owns(c) })
 	if i < 0 {
 		return false
 	}

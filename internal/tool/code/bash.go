@@ -23,36 +23,36 @@ type bashInput struct {
 // errTimeout is the cause when a command's time is up.
 var errTimeout = errors.New("its time was up")
 
-func (b bench) bash() llm.Tool {
+func (t toolset) bash() llm.Tool {
 	return tool.New("bash", "Run a command where you stand. What it leaves running is killed: use background for servers and long work.",
 		func(ctx context.Context, in bashInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			switch {
 			case strings.TrimSpace(in.Command) == "":
-				return llm.Sorry("command is empty."), nil
+				return llm.ErrorResult("command is empty."), nil
 			case strings.ContainsRune(in.Command, 0):
-				return llm.Sorry("command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
+				return llm.ErrorResult("command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
 			case in.Timeout < 0:
-				return llm.Sorry("timeout is negative: give seconds."), nil
+				return llm.ErrorResult("timeout is negative: give seconds."), nil
 			}
 			spec := proc.Spec{Argv: shell(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
 			if in.Background {
-				return b.inBackground(ctx, in, spec, s)
+				return t.inBackground(ctx, in, spec, s)
 			}
 			tool.Progress(ctx)(firstLine(in.Command))
-			return b.inForeground(ctx, spec, limit(in.Timeout, b.options.BashTimeout, bashTimeoutMost), s)
-		})
+			return t.inForeground(ctx, spec, limit(in.Timeout, t.options.BashTimeout, bashTimeoutMost), s)
+		}, tool.NeedsPlan())
 }
 
-func (b bench) inForeground(ctx context.Context, spec proc.Spec, limit time.Duration, s Standing) (llm.Result, error) {
-	out := NewOutput(b.outputs(s), "bash")
+func (t toolset) inForeground(ctx context.Context, spec proc.Spec, limit time.Duration, s Standing) (llm.Result, error) {
+	out := NewOutput(t.outputs(s), "bash")
 	spec.Out = out
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	p, err := b.launcher.Start(timed, spec)
+	p, err := t.launcher.Start(timed, spec)
 	if err != nil {
 		return unstarted(ctx, err)
 	}
@@ -80,11 +80,11 @@ func (b bench) inForeground(ctx context.Context, spec proc.Spec, limit time.Dura
 	return r, nil
 }
 
-func (b bench) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s Standing) (llm.Result, error) {
-	id, err := b.jobs.Start(ctx, in.Command, spec, limit(in.Timeout, b.options.BackgroundTimeout, backgroundMost), NewOutput(b.outputs(s), "background"))
+func (t toolset) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s Standing) (llm.Result, error) {
+	id, err := t.jobs.Start(ctx, in.Command, spec, limit(in.Timeout, t.options.BackgroundTimeout, backgroundMost), NewOutput(t.outputs(s), "background"))
 	switch {
 	case errors.Is(err, muster.ErrHeld):
-		return told(err)
+		return tool.FromError(err)
 	case err != nil:
 		return unstarted(ctx, err)
 	}
@@ -94,15 +94,15 @@ func (b bench) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s
 // unstarted says what became of a command that did not start: a command too long for the system is the model's to mend.
 func unstarted(ctx context.Context, err error) (llm.Result, error) {
 	if ctx.Err() == nil && errors.Is(err, muster.ErrInvalid) {
-		return llm.Sorry("%v: write what is long to a file with write_file, and pass its path.", err), nil
+		return llm.ErrorResult("%s: write what is long to a file with write_file, and pass its path.", tool.ErrorText(err)), nil
 	}
 	return llm.Result{}, err
 }
 
 // outputs is the directory for long outputs.
-func (b bench) outputs(s Standing) string {
-	if b.options.Outputs != "" {
-		return b.options.Outputs
+func (t toolset) outputs(s Standing) string {
+	if t.options.Outputs != "" {
+		return t.options.Outputs
 	}
 	return s.ReadOnly["outputs"]
 }

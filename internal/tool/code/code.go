@@ -13,7 +13,6 @@ import (
 	"errors"
 	"time"
 
-	"muster"
 	"muster/internal/proc"
 	"muster/llm"
 	"muster/tool"
@@ -55,18 +54,18 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	if o.BackgroundTimeout <= 0 {
 		o.BackgroundTimeout = backgroundTimeout
 	}
-	b := bench{place: p, launcher: l, jobs: jobs, options: o}
-	return []llm.Tool{b.bash(), b.readFile(), b.writeFile(), b.editFile(), b.glob(), b.grep(), b.checkBackground(), b.stopBackground()}
+	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
+	return []llm.Tool{t.bash(), t.readFile(), t.writeFile(), t.editFile(), t.glob(), t.grep(), t.checkBackground(), t.stopBackground()}
 }
 
 // ReadTools only read: read_file, glob and grep.
 func ReadTools(p Place) []llm.Tool {
-	b := bench{place: p}
-	return []llm.Tool{b.readFile(), b.glob(), b.grep()}
+	t := toolset{place: p}
+	return []llm.Tool{t.readFile(), t.glob(), t.grep()}
 }
 
-// bench is what the tools work with.
-type bench struct {
+// toolset is what the tools work with.
+type toolset struct {
 	place    Place
 	launcher proc.Launcher
 	jobs     *Jobs
@@ -75,14 +74,10 @@ type bench struct {
 
 // stand asks where the member stands. That a task was taken away, or that a lane is not as expected, is the model's to
 // know; everything else is the runtime's.
-func (b bench) stand(ctx context.Context) (Standing, error) {
-	s, err := b.place.Stand(ctx)
-	var e *muster.Error
-	switch {
-	case err == nil && s.Dir == "":
-		err = tool.Fatal(errors.New("a member stands nowhere: its standing names no directory"))
-	case err != nil && !tool.IsFatal(err) && !(errors.As(err, &e) && e.Code != muster.Unavailable):
-		err = tool.Fatal(err)
+func (t toolset) stand(ctx context.Context) (Standing, error) {
+	s, err := t.place.Stand(ctx)
+	if err == nil && s.Dir == "" {
+		err = errors.New("a member stands nowhere: its standing names no directory")
 	}
-	return s, err
+	return s, tool.Classify(err)
 }

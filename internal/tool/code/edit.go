@@ -24,31 +24,31 @@ type editInput struct {
 // editMost is the largest file that is edited, in bytes.
 const editMost = 20 << 20
 
-func (b bench) editFile() llm.Tool {
+func (t toolset) editFile() llm.Tool {
 	return tool.New("edit_file", "Change a part of a file: replaces text that occurs exactly once, or everywhere with replace_all.",
 		func(ctx context.Context, in editInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			at, err := s.at(in.Path, true)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			before, err := at.content()
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			after, changed, err := edit(at.show, before, in)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			if err := replace(at, []byte(after)); err != nil {
-				return told(at.why(err))
+				return tool.FromError(at.why(err))
 			}
 			return tool.Text(shown(at.show, after, changed)), nil
-		})
+		}, tool.NeedsPlan())
 }
 
 // content reads a file that is to be edited.

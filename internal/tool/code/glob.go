@@ -19,16 +19,16 @@ type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
 }
 
-func (b bench) glob() llm.Tool {
+func (t toolset) glob() llm.Tool {
 	return tool.New("glob", "Find files by name; ignored ones are left out. A pattern without a slash looks in every directory.",
 		func(ctx context.Context, in globInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			pattern := filepath.ToSlash(in.Pattern)
 			if pattern == "" || !doublestar.ValidatePattern(pattern) {
-				return llm.Sorry("%q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Pattern), nil
+				return llm.ErrorResult("%q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Pattern), nil
 			}
 			if strings.HasSuffix(pattern, "/") {
 				pattern += "**"
@@ -41,7 +41,7 @@ func (b bench) glob() llm.Tool {
 			}
 			at, err := s.at(filepath.FromSlash(base), false)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			return list(ctx, at, rest, in.Pattern)

@@ -33,26 +33,26 @@ type grepInput struct {
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go"`
 }
 
-func (b bench) grep() llm.Tool {
+func (t toolset) grep() llm.Tool {
 	return tool.New("grep", "Find lines in files by what they contain; ignored files are left out.",
 		func(ctx context.Context, in grepInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			re, err := regexp.Compile(in.Pattern)
 			if err != nil {
-				return llm.Sorry("%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
+				return llm.ErrorResult("%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
 			}
 			if in.Pattern == "" {
-				return llm.Sorry("pattern is empty: it would match every line."), nil
+				return llm.ErrorResult("pattern is empty: it would match every line."), nil
 			}
 			if !doublestar.ValidatePattern(in.Glob) {
-				return llm.Sorry("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
+				return llm.ErrorResult("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
 			}
 			at, err := s.at(in.Path, false)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			names, err := at.files(ctx)
@@ -60,7 +60,7 @@ func (b bench) grep() llm.Tool {
 			case ctx.Err() != nil:
 				return llm.Result{}, context.Cause(ctx)
 			case err != nil:
-				return told(err)
+				return tool.FromError(err)
 			}
 			return search(ctx, at, at.choose(names, in.Glob), re)
 		}, tool.ReadOnly())

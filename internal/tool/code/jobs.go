@@ -252,38 +252,38 @@ type checkInput struct {
 	ID string `json:"id,omitempty"`
 }
 
-func (b bench) checkBackground() llm.Tool {
+func (t toolset) checkBackground() llm.Tool {
 	return tool.Func("check_background", "See how your background jobs do, or the last lines of one.",
 		func(_ context.Context, in checkInput) (string, error) {
 			if in.ID != "" {
-				j, err := b.jobs.find(in.ID)
+				j, err := t.jobs.find(in.ID)
 				if err != nil {
 					return "", err
 				}
-				return join(b.jobs.state(j), j.out.Last(askLines)), nil
+				return join(t.jobs.state(j), j.out.Last(askLines)), nil
 			}
-			b.jobs.mu.Lock()
-			list := append([]*job(nil), b.jobs.list...)
-			b.jobs.mu.Unlock()
+			t.jobs.mu.Lock()
+			list := append([]*job(nil), t.jobs.list...)
+			t.jobs.mu.Unlock()
 			if len(list) == 0 {
 				return "There are no background jobs.", nil
 			}
 			var out []string
 			for _, j := range list {
-				out = append(out, b.jobs.state(j))
+				out = append(out, t.jobs.state(j))
 			}
 			return strings.Join(out, "\n"), nil
-		}, tool.ReadOnly())
+		}, tool.ReadOnly(), tool.Polls())
 }
 
 type stopInput struct {
 	ID string `json:"id"`
 }
 
-func (b bench) stopBackground() llm.Tool {
+func (t toolset) stopBackground() llm.Tool {
 	return tool.Func("stop_background", "Kill a background job and all it started.",
 		func(ctx context.Context, in stopInput) (string, error) {
-			j, err := b.jobs.find(in.ID)
+			j, err := t.jobs.find(in.ID)
 			if err != nil {
 				return "", err
 			}
@@ -293,6 +293,6 @@ func (b bench) stopBackground() llm.Tool {
 			case <-ctx.Done():
 				return "", context.Cause(ctx)
 			}
-			return join(b.jobs.state(j), j.out.Last(jobLines)), nil
+			return join(t.jobs.state(j), j.out.Last(jobLines)), nil
 		})
 }

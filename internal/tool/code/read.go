@@ -34,49 +34,41 @@ type readInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"lines, 2000 at most"`
 }
 
-func (b bench) readFile() llm.Tool {
+func (t toolset) readFile() llm.Tool {
 	return tool.New("read_file", "Read a file or an image; read before you edit. Lines come as number, tab, text.",
 		func(ctx context.Context, in readInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			at, err := s.at(in.Path, false)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			return read(ctx, at, in)
 		}, tool.ReadOnly())
 }
 
-// told makes the result of an error that the model can mend, and passes the others on.
-func told(err error) (llm.Result, error) {
-	if tool.IsFatal(err) {
-		return llm.Result{}, err
-	}
-	return llm.Sorry("%v", err), nil
-}
-
 func read(ctx context.Context, at confinedPath, in readInput) (llm.Result, error) {
 	fi, err := at.root.Stat(at.rel) // before it is opened: a pipe would wait for its other end
 	switch {
 	case err != nil:
-		return told(at.why(err))
+		return tool.FromError(at.why(err))
 	case fi.IsDir():
-		return told(at.isDir())
+		return tool.FromError(at.isDir())
 	case !fi.Mode().IsRegular():
-		return llm.Sorry("%s is not a file but a %s.", at.show, special(fi.Mode())), nil
+		return llm.ErrorResult("%s is not a file but a %s.", at.show, special(fi.Mode())), nil
 	}
 	f, err := at.root.Open(at.rel)
 	if err != nil {
-		return told(at.why(err))
+		return tool.FromError(at.why(err))
 	}
 	defer f.Close()
 	head := make([]byte, sniffed)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return told(at.why(err))
+		return tool.FromError(at.why(err))
 	}
 	head = head[:n]
 	media := http.DetectContentType(head)
@@ -84,7 +76,7 @@ func read(ctx context.Context, at confinedPath, in readInput) (llm.Result, error
 		return picture(at, f, fi, media, head)
 	}
 	if binary(head) {
-		return llm.Sorry("%s is not text: %s, %s. Look into it with bash if you must.", at.show, media, size(fi.Size())), nil
+		return llm.ErrorResult("%s is not text: %s, %s. Look into it with bash if you must.", at.show, media, size(fi.Size())), nil
 	}
 	return lines(ctx, at, bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), f), 64<<10), fi.Size(), in)
 }
@@ -138,11 +130,11 @@ func (s confinedPath) isDir() error {
 
 func picture(at confinedPath, f *os.File, fi fs.FileInfo, media string, head []byte) (llm.Result, error) {
 	if fi.Size() >= imageMost {
-		return llm.Sorry("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.", at.show, media, size(fi.Size())), nil
+		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.", at.show, media, size(fi.Size())), nil
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, imageMost))
 	if err != nil {
-		return told(at.why(err))
+		return tool.FromError(at.why(err))
 	}
 	return llm.Result{Parts: []llm.Part{
 		llm.Text{Text: fmt.Sprintf("%s: %s, %s", at.show, media, size(fi.Size()))},
@@ -153,7 +145,7 @@ func picture(at confinedPath, f *os.File, fi fs.FileInfo, media string, head []b
 // lines shows the lines that were asked for. The file goes by in pieces: its size does not matter.
 func lines(ctx context.Context, at confinedPath, r *bufio.Reader, fileSize int64, in readInput) (llm.Result, error) {
 	if in.Offset < 0 || in.Limit < 0 {
-		return llm.Sorry("offset and limit count lines from 1: they cannot be negative."), nil
+		return llm.ErrorResult("offset and limit count lines from 1: they cannot be negative."), nil
 	}
 	first, limit := max(in.Offset, 1), in.Limit
 	if limit == 0 || limit > readLines {
@@ -168,7 +160,7 @@ func lines(ctx context.Context, at confinedPath, r *bufio.Reader, fileSize int64
 			break
 		}
 		if err != nil {
-			return told(at.why(err))
+			return tool.FromError(at.why(err))
 		}
 		n++
 		seen += int64(length) + 1
@@ -199,7 +191,7 @@ func lines(ctx context.Context, at confinedPath, r *bufio.Reader, fileSize int64
 	case fileSize == 0:
 		return tool.Text(at.show + " is empty."), nil
 	case last == 0:
-		return llm.Sorry("%s has %d lines: there is no line %d.", at.show, n, first), nil
+		return llm.ErrorResult("%s has %d lines: there is no line %d.", at.show, n, first), nil
 	case n == 0:
 		notes = append(notes, fmt.Sprintf("lines %d-%d of a file of %s; go on with offset %d", first, last, size(fileSize), last+1))
 	case last < n:

@@ -19,16 +19,16 @@ type writeInput struct {
 	Content string `json:"content"`
 }
 
-func (b bench) writeFile() llm.Tool {
+func (t toolset) writeFile() llm.Tool {
 	return tool.New("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
 		func(ctx context.Context, in writeInput) (llm.Result, error) {
-			s, err := b.stand(ctx)
+			s, err := t.stand(ctx)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			at, err := s.at(in.Path, true)
 			if err != nil {
-				return told(err)
+				return tool.FromError(err)
 			}
 			defer at.close()
 			verb := "Wrote"
@@ -36,17 +36,17 @@ func (b bench) writeFile() llm.Tool {
 			case errors.Is(err, fs.ErrNotExist):
 				verb = "Made"
 			case err != nil:
-				return told(at.why(err))
+				return tool.FromError(at.why(err))
 			case fi.IsDir():
-				return told(at.isDir())
+				return tool.FromError(at.isDir())
 			case !fi.Mode().IsRegular():
-				return llm.Sorry("%s is not a file but a %s.", at.show, special(fi.Mode())), nil
+				return llm.ErrorResult("%s is not a file but a %s.", at.show, special(fi.Mode())), nil
 			}
 			if err := replace(at, []byte(in.Content)); err != nil {
-				return told(at.why(err))
+				return tool.FromError(at.why(err))
 			}
 			return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, count(lineCount([]byte(in.Content)), "line"))), nil
-		})
+		}, tool.NeedsPlan())
 }
 
 // replace writes data to a file that is there, which keeps its mode, or to a new one, whose directories are made.

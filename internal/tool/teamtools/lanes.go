@@ -26,7 +26,7 @@ func (k toolset) laneCreate() llm.Tool {
 			if in.TaskID != 0 {
 				var err error
 				if t, err = k.Board.Get(ctx, in.TaskID); err != nil {
-					return "", tell(err)
+					return "", tool.Classify(err)
 				}
 				if t.Status != muster.Pending || t.Worktree != "" {
 					return "", fmt.Errorf("task %d is %s with lane %q: only a pending task without a lane can be bound", t.ID, t.Status, t.Worktree)
@@ -34,11 +34,11 @@ func (k toolset) laneCreate() llm.Tool {
 			}
 			lane, err := k.Lanes.Create(ctx, in.Name, in.TaskID, in.BaseRef)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			if in.TaskID != 0 {
 				if _, err := k.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base); err != nil {
-					return "", tell(err)
+					return "", tool.Classify(err)
 				}
 			}
 			return fmt.Sprintf("Lane %s at %s on %s.", lane.Name, lane.Path, lane.Branch), nil
@@ -50,7 +50,7 @@ func (k toolset) laneList() llm.Tool {
 	return tool.Func("worktree_list", "All lanes with their task and status.", func(ctx context.Context, _ in) (string, error) {
 		lanes, err := k.Lanes.List(ctx)
 		if err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		var lines []string
 		for _, l := range lanes {
@@ -74,7 +74,7 @@ type laneName struct {
 func (k toolset) laneStatus() llm.Tool {
 	return tool.Func("worktree_status", "What has changed in a lane.", func(ctx context.Context, in laneName) (string, error) {
 		s, err := k.Lanes.Status(ctx, in.Name)
-		return s, tell(err)
+		return s, tool.Classify(err)
 	}, tool.ReadOnly())
 }
 
@@ -87,7 +87,7 @@ func (k toolset) laneRun() llm.Tool {
 	return tool.Func("worktree_run", "Run a command in a lane, such as its tests.", func(ctx context.Context, in in) (string, error) {
 		dir, err := k.Lanes.Enter(ctx, in.Name)
 		if err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		limit := laneTimeout
 		if in.Timeout > 0 {
@@ -95,7 +95,7 @@ func (k toolset) laneRun() llm.Tool {
 		}
 		out, exit, err := k.Exec(ctx, dir, in.Command, limit)
 		if err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		if exit != 0 {
 			out += fmt.Sprintf("\n[exit %d]", exit)
@@ -107,7 +107,7 @@ func (k toolset) laneRun() llm.Tool {
 func (k toolset) laneKeep() llm.Tool {
 	return tool.Func("worktree_keep", "Mark a lane to be kept.", func(ctx context.Context, in laneName) (string, error) {
 		if err := k.Lanes.Keep(ctx, in.Name); err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		return fmt.Sprintf("Lane %s is kept.", in.Name), nil
 	})
@@ -122,10 +122,10 @@ func (k toolset) laneRemove() llm.Tool {
 	return tool.New("worktree_remove", "Remove a lane. Refused while it holds unlanded work, unless forced (then it is archived first) or its task is completed with it.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			if in.CompleteTask {
-				return told(k.completeLane(ctx, in.Name))
+				return toResult(k.completeLane(ctx, in.Name))
 			}
 			if err := k.Lanes.Remove(ctx, in.Name, in.Force); err != nil {
-				return told(llm.Result{}, err)
+				return toResult(llm.Result{}, err)
 			}
 			return tool.Text(fmt.Sprintf("Lane %s is removed.", in.Name)), nil
 		})
@@ -165,7 +165,7 @@ func (k toolset) laneEvents() llm.Tool {
 		}
 		at, err := k.Log.Tail(ctx, muster.StreamLanes, in.Limit)
 		if err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		var lines []string
 		for r, err := range k.Log.Read(ctx, muster.StreamLanes, at) {

@@ -23,7 +23,7 @@ func (k toolset) sendMessage() llm.Tool {
 			}
 			m, err := k.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: me, To: in.To, Content: in.Content})
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			if to, err := k.Roster.Get(ctx, in.To); err == nil && to.Status == muster.Shutdown {
 				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again.", m.To), nil
@@ -38,8 +38,8 @@ func (k toolset) readInbox() llm.Tool {
 	return tool.Func("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
 		func(ctx context.Context, _ in) (string, error) {
 			text, err := k.caller.Inbox(ctx)
-			return text, tell(err)
-		}, tool.ReadOnly())
+			return text, tool.Classify(err)
+		}, tool.ReadOnly(), tool.Polls())
 }
 
 func (k toolset) broadcast() llm.Tool {
@@ -50,7 +50,7 @@ func (k toolset) broadcast() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Roster.List(ctx)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			var to []muster.Name
 			var names []string
@@ -63,7 +63,7 @@ func (k toolset) broadcast() llm.Tool {
 				return "", fmt.Errorf("nobody was told: there is no living teammate")
 			}
 			if _, err := k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to); err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return "Sent to " + strings.Join(names, ", ") + ".", nil
 		})

@@ -13,11 +13,18 @@ func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
 	}
-	return tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
+	submit := tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			r, err := k.caller.Plan(ctx, in.Plan)
-			return told(r, err)
+			return toResult(r, err)
 		})
+	return tool.Recoverable(submit, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		if _, ok := k.caller.Hand(); !ok || !resume {
+			return llm.Result{}, false, nil
+		}
+		r, err := k.caller.Plan(ctx, in.Plan)
+		return r, true, err
+	})
 }
 
 func (k toolset) reviewPlan() llm.Tool {
@@ -33,10 +40,10 @@ func (k toolset) reviewPlan() llm.Tool {
 				err = muster.Errorf(muster.Invalid, "request %s is no plan but a %s request", r.ID, r.Kind)
 			}
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.caller.Me().Name, in.Approve, in.Feedback)
-			return decided(r, now), tell(err)
+			return decided(r, now), tool.Classify(err)
 		})
 }
 
@@ -50,7 +57,7 @@ func (k toolset) requestShutdown() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.Roster.Get(ctx, in.Teammate)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			if m.Name == muster.Lead {
 				return "", fmt.Errorf("lead is not shut down this way: end your turn with nothing open")
@@ -60,7 +67,7 @@ func (k toolset) requestShutdown() llm.Tool {
 			}
 			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name, Reason: in.Reason, Force: in.Force})
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return fmt.Sprintf("Shutdown request %s sent to %s.", r.ID, m.Name), nil
 		})
@@ -78,7 +85,7 @@ func (k toolset) respondShutdown() llm.Tool {
 				return "", fmt.Errorf("say why not: reason is empty")
 			}
 			if err := k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			if in.Approve {
 				return "You shut down after this.", nil

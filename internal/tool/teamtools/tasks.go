@@ -31,17 +31,17 @@ func (k toolset) taskCreate() llm.Tool {
 			me := k.caller.Me().Name
 			if me != muster.Lead {
 				if err := k.mayCreate(ctx, me); err != nil {
-					return "", tell(err)
+					return "", tool.Classify(err)
 				}
 			}
 			ids, err := k.resolve(ctx, in.BlockedBy)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
 				Role: in.ClaimRole, Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return "Task " + prompt.TaskLine(t) + " created.", nil
 		})
@@ -136,7 +136,7 @@ func (k toolset) taskList() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Board.List(ctx)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			var lines []string
 			for _, t := range all {
@@ -148,7 +148,7 @@ func (k toolset) taskList() llm.Tool {
 				return "No such tasks.", nil
 			}
 			return strings.Join(lines, "\n"), nil
-		}, tool.ReadOnly())
+		}, tool.ReadOnly(), tool.Polls())
 }
 
 func (k toolset) taskGet() llm.Tool {
@@ -161,10 +161,10 @@ func (k toolset) taskGet() llm.Tool {
 			t, err = k.Board.WithBlocks(ctx, t)
 		}
 		if err != nil {
-			return "", tell(err)
+			return "", tool.Classify(err)
 		}
 		data, err := muster.Encode(t)
-		return string(data), tell(err)
+		return string(data), tool.Classify(err)
 	}, tool.ReadOnly())
 }
 
@@ -175,7 +175,7 @@ func (k toolset) claimTask() llm.Tool {
 	return tool.Func("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your tools run.",
 		func(ctx context.Context, in in) (string, error) {
 			text, err := k.caller.Take(ctx, in.TaskID)
-			return text, tell(err)
+			return text, tool.Classify(err)
 		})
 }
 
@@ -184,11 +184,21 @@ func (k toolset) completeTask() llm.Tool {
 		TaskID  muster.TaskID `json:"task_id"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
-	return tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
+	complete := tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
-			return told(r, err)
-		})
+			return toResult(r, err)
+		}, tool.NeedsPlan())
+	return tool.Recoverable(complete, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		if r, ok := k.caller.Completed(ctx, in.TaskID); ok {
+			return r, true, nil
+		}
+		if _, ok := k.caller.Hand(); !ok || !resume {
+			return llm.Result{}, false, nil
+		}
+		r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
+		return r, true, err
+	})
 }
 
 func (k toolset) releaseTask() llm.Tool {
@@ -199,7 +209,7 @@ func (k toolset) releaseTask() llm.Tool {
 	return tool.Func("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for the next owner.",
 		func(ctx context.Context, in in) (string, error) {
 			if err := k.caller.GiveBack(ctx, in.TaskID, in.Reason); err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return fmt.Sprintf("Task %d is back on the board.", in.TaskID), nil
 		})
@@ -220,7 +230,7 @@ func (k toolset) taskUpdate() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			if in.Status == "deleted" {
 				if err := k.Board.Delete(ctx, in.TaskID, false); err != nil {
-					return "", tell(err)
+					return "", tool.Classify(err)
 				}
 				return fmt.Sprintf("Task %d is deleted.", in.TaskID), nil
 			}
@@ -229,28 +239,17 @@ func (k toolset) taskUpdate() llm.Tool {
 			}
 			add, err := k.resolve(ctx, in.AddBlockedBy)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			remove, err := k.resolve(ctx, in.RemoveBlockedBy)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			t, err := k.Board.Update(ctx, in.TaskID, board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
 				Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: in.Status != ""})
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return prompt.TaskLine(t), nil
 		})
-}
-
-// told is tell for tools that return a whole result.
-func told(r llm.Result, err error) (llm.Result, error) {
-	if err = tell(err); err == nil {
-		return r, nil
-	}
-	if tool.IsFatal(err) {
-		return r, err
-	}
-	return llm.Sorry("%s", err), nil
 }

@@ -22,7 +22,7 @@ func (k toolset) spawn() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.caller.Spawn(ctx, Spawn(in))
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			return fmt.Sprintf("Spawned %s (%s).", m.Name, m.Role), nil
 		})
@@ -34,7 +34,7 @@ func (k toolset) listTeammates() llm.Tool {
 		func(ctx context.Context, _ in) (string, error) {
 			all, err := k.Roster.List(ctx)
 			if err != nil {
-				return "", tell(err)
+				return "", tool.Classify(err)
 			}
 			var lines []string
 			for _, m := range all {
@@ -60,14 +60,22 @@ func (k toolset) wait() llm.Tool {
 	type in struct {
 		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
 	}
-	return tool.New("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all done.",
+	const landing = "landing"
+	wait := tool.New("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all done.",
 		func(ctx context.Context, in in) (llm.Result, error) {
-			if in.For != "" && in.For != "landing" {
-				return llm.Sorry("for can only be landing, or left out."), nil
+			if in.For != "" && in.For != landing {
+				return llm.ErrorResult("for can only be landing, or left out."), nil
 			}
-			r, err := k.caller.Wait(ctx, in.For == "landing")
-			return told(r, err)
-		})
+			r, err := k.caller.Wait(ctx, in.For == landing)
+			return toResult(r, err)
+		}, tool.Polls())
+	return tool.Recoverable(wait, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		if !resume {
+			return llm.Result{}, false, nil
+		}
+		r, err := k.caller.Wait(ctx, in.For == landing)
+		return r, true, err
+	})
 }
 
 func (k toolset) idle() llm.Tool {
@@ -78,5 +86,5 @@ func (k toolset) idle() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			k.caller.Idle(in.Reason)
 			return "Going idle.", nil
-		})
+		}, tool.Polls())
 }

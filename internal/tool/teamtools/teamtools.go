@@ -1,10 +1,9 @@
-// Package collab holds the tools by which members work together: the board, mail, requests, the team, lanes. They only
+// Package teamtools holds the tools by which members work together: the board, mail, requests, the team, lanes. They only
 // write records, or ask the member that calls; what follows from a record is done by whoever watches it.
 package teamtools
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"muster"
@@ -25,6 +24,8 @@ type Caller interface {
 	Take(ctx context.Context, id muster.TaskID) (string, error)
 	// Complete returns when the landing is decided.
 	Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error)
+	// Completed is what Complete has returned for a task that is completed; false for any other.
+	Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool)
 	// GiveBack puts the task in hand back on the board; it counts as an attempt.
 	GiveBack(ctx context.Context, id muster.TaskID, reason string) error
 	// Plan asks for approval and returns when it is decided.
@@ -63,8 +64,8 @@ type Lanes interface {
 	Remove(ctx context.Context, name muster.Name, force bool) error
 }
 
-// Rooms are the planes that the tools work on.
-type Rooms struct {
+// Services are what the tools work on.
+type Services struct {
 	Board    *board.Board
 	Post     *mailbox.Post
 	Roster   *roster.Roster
@@ -77,22 +78,22 @@ type Rooms struct {
 }
 
 // ForLead are the lead's tools.
-func ForLead(d Caller, r Rooms) []llm.Tool {
-	k := toolset{d, r}
+func ForLead(d Caller, s Services) []llm.Tool {
+	k := toolset{d, s}
 	return append(k.common(),
 		k.taskUpdate(), k.spawn(), k.listTeammates(), k.broadcast(), k.requestShutdown(), k.reviewPlan(), k.wait(),
 		k.laneCreate(), k.laneList(), k.laneStatus(), k.laneRun(), k.laneKeep(), k.laneRemove(), k.laneEvents())
 }
 
 // ForTeammate are a teammate's tools.
-func ForTeammate(d Caller, r Rooms) []llm.Tool {
-	k := toolset{d, r}
+func ForTeammate(d Caller, s Services) []llm.Tool {
+	k := toolset{d, s}
 	return append(k.common(), k.submitPlan(), k.respondShutdown(), k.idle())
 }
 
 type toolset struct {
 	caller Caller
-	Rooms
+	Services
 }
 
 func (k toolset) common() []llm.Tool {
@@ -102,11 +103,10 @@ func (k toolset) common() []llm.Tool {
 	}
 }
 
-// tell sorts an error: what the model can mend is told to it, the rest is the runtime's and ends the turn.
-func tell(err error) error {
-	var e *muster.Error
-	if err == nil || errors.As(err, &e) && e.Code != muster.Unavailable {
-		return err
+// toResult passes on the result of a tool that makes its own, and converts its error.
+func toResult(r llm.Result, err error) (llm.Result, error) {
+	if err == nil {
+		return r, nil
 	}
-	return tool.Fatal(err)
+	return tool.FromError(tool.Classify(err))
 }

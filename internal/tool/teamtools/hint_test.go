@@ -1,0 +1,115 @@
+package teamtools
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/mailbox"
+	"muster/internal/requests"
+	"muster/internal/roster"
+	"muster/journal"
+	"muster/llm"
+	"muster/store/mem"
+)
+
+// errRefused is what the services of these tests answer everything with.
+var errRefused = muster.Errorf(muster.Held, "that is bob's").WithHint("ask bob for it")
+
+// refusing is a member, and the lanes, that refuse everything.
+type refusing struct{}
+
+func (refusing) Me() muster.Member                                   { return muster.Member{Name: muster.Lead} }
+func (refusing) Hand() (muster.Task, bool)                           { return muster.Task{}, false }
+func (refusing) Take(context.Context, muster.TaskID) (string, error) { return "", errRefused }
+func (refusing) Idle(string)                                         {}
+func (refusing) Inbox(context.Context) (string, error)               { return "", errRefused }
+func (refusing) Asked(muster.Name, string)                           {}
+func (refusing) Plan(context.Context, string) (llm.Result, error)    { return llm.Result{}, errRefused }
+func (refusing) Wait(context.Context, bool) (llm.Result, error)      { return llm.Result{}, errRefused }
+func (refusing) Spawn(context.Context, Spawn) (muster.Member, error) {
+	return muster.Member{}, errRefused
+}
+func (refusing) List(context.Context) ([]muster.Lane, error)         { return nil, errRefused }
+func (refusing) Status(context.Context, muster.Name) (string, error) { return "", errRefused }
+func (refusing) Enter(context.Context, muster.Name) (string, error)  { return "", errRefused }
+func (refusing) Keep(context.Context, muster.Name) error             { return errRefused }
+func (refusing) Remove(context.Context, muster.Name, bool) error     { return errRefused }
+func (refusing) Get(context.Context, muster.Name) (muster.Lane, error) {
+	return muster.Lane{}, errRefused
+}
+
+func (refusing) Complete(context.Context, muster.TaskID, string) (llm.Result, error) {
+	return llm.Result{}, errRefused
+}
+
+func (refusing) Completed(context.Context, muster.TaskID) (llm.Result, bool) {
+	return llm.Result{}, false
+}
+
+func (refusing) GiveBack(context.Context, muster.TaskID, string) error { return errRefused }
+
+func (refusing) Leave(context.Context, muster.RequestID, bool, string) error { return errRefused }
+
+func (refusing) Create(context.Context, muster.Name, muster.TaskID, string) (muster.Lane, error) {
+	return muster.Lane{}, errRefused
+}
+
+// refusingTools are the lead's tools and a teammate's, which refuse everything.
+func refusingTools() []llm.Tool {
+	store := mem.New()
+	log := journal.New(store.Log())
+	r := roster.New(store, log, "demo")
+	post := mailbox.New(store, log, r.Known)
+	services := Services{Board: board.New(store, log), Post: post, Roster: r, Requests: requests.New(store, post, log),
+		Lanes: refusing{}, Log: store.Log(),
+		Run: func(context.Context) (muster.Run, error) { return muster.Run{}, errRefused }}
+	return append(ForLead(refusing{}, services), ForTeammate(refusing{}, services)...)
+}
+
+// Whatever a tool of the team is refused for, its model reads what to do instead.
+func TestTheModelReadsTheHint(t *testing.T) {
+	tools := refusingTools()
+	for name, input := range map[string]string{
+		"task_create":      `{"subject":"x","blocked_by":[1]}`,
+		"task_update":      `{"task_id":1,"add_blocked_by":[1]}`,
+		"claim_task":       `{"task_id":1}`,
+		"complete_task":    `{"task_id":1,"summary":"x"}`,
+		"release_task":     `{"task_id":1,"reason":"x"}`,
+		"submit_plan":      `{"plan":"x"}`,
+		"wait":             `{}`,
+		"read_inbox":       `{}`,
+		"respond_shutdown": `{"request_id":"r","approve":true}`,
+		"spawn_teammate":   `{"name":"bob","role":"coder","prompt":"x"}`,
+		"worktree_create":  `{"name":"x"}`,
+		"worktree_list":    `{}`,
+		"worktree_status":  `{"name":"x"}`,
+		"worktree_run":     `{"name":"x","command":"true"}`,
+		"worktree_keep":    `{"name":"x"}`,
+		"worktree_remove":  `{"name":"x"}`,
+	} {
+		res, err := run(t, tools, name, input)
+		if err != nil || !res.IsError || res.Text() != "that is bob's: ask bob for it" {
+			t.Errorf("%s: the model reads %q, %v", name, res.Text(), err)
+		}
+	}
+	res, err := run(t, tools, "worktree_remove", `{"name":"x","complete_task":true}`)
+	if err != nil || !strings.HasSuffix(res.Text(), ": ask bob for it") {
+		t.Errorf("worktree_remove with its task: the model reads %q, %v", res.Text(), err)
+	}
+}
+
+// run runs the named tool.
+func run(t *testing.T, tools []llm.Tool, name, input string) (llm.Result, error) {
+	t.Helper()
+	for _, tl := range tools {
+		if tl.Spec().Name == name {
+			return tl.Run(t.Context(), llm.Call{ID: "c", Name: name, Input: json.RawMessage(input)}, nil)
+		}
+	}
+	t.Fatalf("there is no tool %s", name)
+	return llm.Result{}, nil
+}
