@@ -42,7 +42,7 @@ type ground interface {
 type repository struct{ *git.Repo }
 
 func (r repository) Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error) {
-	if err := worktree.Nameable(ctx, r.Repo); err != nil {
+	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
 		return "", err
 	}
 	note, err = landing.PrepareTarget(ctx, r.Repo, target, chosen, fresh)
@@ -76,7 +76,7 @@ func (r repository) Forget(ctx context.Context, tasks []muster.Task) error {
 }
 
 func (r repository) Landable(ctx context.Context, target string) error {
-	if err := worktree.Nameable(ctx, r.Repo); err != nil {
+	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
 		return err
 	}
 	branch := strings.TrimPrefix(target, "refs/heads/")

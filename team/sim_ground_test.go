@@ -134,7 +134,7 @@ func (g meadowLanes) Enter(_ context.Context, name muster.Name) (string, error) 
 	return l.Path, err
 }
 
-func (g meadowLanes) Stand(ctx context.Context, name muster.Name) (string, error) {
+func (g meadowLanes) Workdir(ctx context.Context, name muster.Name) (string, error) {
 	l, err := g.Get(ctx, name)
 	return l.Path, err
 }
@@ -197,7 +197,7 @@ func (g meadowLanes) Occupy(_ context.Context, name muster.Name, was, who worktr
 	defer g.mu.Unlock()
 	l, err := g.find(name)
 	if err == nil {
-		l, err = worktree.Occupied(l, was, who)
+		l, err = worktree.SetOccupant(l, was, who)
 	}
 	if err == nil {
 		g.lanes[name] = l

@@ -164,26 +164,15 @@ func (p *place) shelveLanes(ctx context.Context, files *durable.Files, s *shelf)
 	if err != nil {
 		return err
 	}
-	if err := lanes.Recover(ctx); err != nil {
-		return err
-	}
-	rows, err := lanes.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range rows {
-		ref, err := lanes.Archive(ctx, l.Name)
-		if err != nil {
-			return muster.Errorf(muster.Invalid, "nothing is put aside: lane %s cannot be archived: %w", l.Name, err).
-				WithHint("muster worktree list")
-		}
+	err = lanes.ArchiveAll(ctx, func(name muster.Name, ref string) error {
 		if s.Lanes == nil {
 			s.Lanes = map[string]string{}
 		}
-		s.Lanes[string(l.Name)] = ref
-		if err := s.save(files, p); err != nil {
-			return err
-		}
+		s.Lanes[string(name)] = ref
+		return s.save(files, p)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing is put aside: %w", err)
 	}
 	return nil
 }

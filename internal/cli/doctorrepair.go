@@ -16,7 +16,6 @@ import (
 	"muster/internal/paths"
 	"muster/internal/roster"
 	"muster/internal/view"
-	"muster/internal/worktree"
 )
 
 // repair restores what can be, and says what it did. What it replaces it keeps. The findings after it say what is left.
@@ -170,51 +169,33 @@ func (d *doctor) mendLanes(ctx context.Context, p *place, hosts []roster.Process
 		d.err("repair", err)
 		return
 	}
-	if removed, err := lanes.ClearOutside(); err == nil {
+	if removed, err := lanes.CheckDirs.RemoveAbandoned(); err == nil {
 		for _, dir := range removed {
 			d.say("repair", "mended", "removed "+dir+", which a killed check left", "")
 		}
 	}
-	before, err := lanes.Inspect(ctx)
-	if err != nil {
-		d.err("repair", err)
-		return
-	}
-	if len(before) == 0 {
-		return
-	}
 	if len(hosts) > 0 {
-		for _, t := range before {
-			if !t.Busy && t.Fix == "" {
-				d.lives("lane "+string(t.Lane), t.Text, hosts)
+		found, err := lanes.Check(ctx)
+		if err != nil {
+			d.err("repair", err)
+		}
+		for _, f := range found {
+			if !f.Busy && f.IsRepairable() {
+				d.lives("lane "+string(f.Lane), f.Text, hosts)
 			}
 		}
 		return
 	}
-	after := before
-	if err = lanes.Recover(ctx); err == nil {
-		after, err = lanes.Inspect(ctx)
-	}
+	done, err := lanes.Repair(ctx)
 	if err != nil {
 		d.err("repair", err)
 		return
 	}
-	for _, t := range before {
-		switch {
-		case slices.Contains(after, t):
-		case t.Lane == "":
-			d.say("repair", "mended", "the lanes' index written anew from git; what it was is in .team/"+corruption.Table, "")
-		default:
-			d.say("repair", "mended", fmt.Sprintf("lane %s, where %s: %s", t.Lane, t.Text, d.became(ctx, lanes, t)), "")
+	for _, r := range done {
+		if r.Lane == "" {
+			d.say("repair", "mended", "the lanes' index "+r.Done, "")
+		} else {
+			d.say("repair", "mended", fmt.Sprintf("lane %s, where %s: %s", r.Lane, r.Text, r.Done), "")
 		}
 	}
-}
-
-// became is what a lane is after its repair.
-func (d *doctor) became(ctx context.Context, lanes *worktree.Lanes, t worktree.Trouble) string {
-	lane, err := lanes.Get(ctx, t.Lane)
-	if err != nil {
-		return "it is gone"
-	}
-	return "it is " + string(lane.Status) + " now"
 }

@@ -36,7 +36,7 @@ func (d *doctor) lanes(ctx context.Context, p *place, living bool) {
 		d.err("lanes", err)
 		return
 	}
-	all, err := lanes.Inspect(ctx)
+	all, err := lanes.Check(ctx)
 	if err != nil {
 		d.err("lanes", err)
 		return
@@ -59,7 +59,7 @@ func (d *doctor) lanes(ctx context.Context, p *place, living bool) {
 			d.say("lanes", "broken", fmt.Sprintf("%s: %s", t.Lane, t.Text), repairIt)
 		}
 	}
-	if list, err := lanes.Listed(ctx); err == nil && bad == 0 && len(list) > 0 {
+	if list, err := lanes.ListStored(ctx); err == nil && bad == 0 && len(list) > 0 {
 		d.say("lanes", "ok", view.Count(len(list), "lane")+", as git has them", "")
 	}
 }

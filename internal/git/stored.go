@@ -66,9 +66,9 @@ func (r *Repo) storedCommit(rev string) string {
 	return id
 }
 
-// Standing is what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached. ok is false
+// LinkedHead is what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached. ok is false
 // when dir is no plain worktree of this repository, or when only git can tell.
-func (r *Repo) Standing(dir string) (head string, ok bool) {
+func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 	link := filepath.Join(dir, ".git")
 	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() {
 		return "", false

@@ -26,7 +26,7 @@ type checkout struct {
 }
 
 func (l *Lander) checkout(ctx context.Context, commit string) (*checkout, error) {
-	top, remove, err := l.lanes.Outside()
+	top, remove, err := l.lanes.CheckDirs.Create()
 	if err != nil {
 		return nil, err
 	}

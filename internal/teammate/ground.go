@@ -13,7 +13,7 @@ import (
 // have some without git.
 type Lanes interface {
 	teamtools.Lanes
-	Stand(ctx context.Context, name muster.Name) (dir string, err error)
+	Workdir(ctx context.Context, name muster.Name) (dir string, err error)
 	Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error)
 	Changed(ctx context.Context, name muster.Name) (bool, error)
 	Ignored(ctx context.Context, name muster.Name) ([]string, error)

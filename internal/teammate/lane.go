@@ -140,7 +140,7 @@ func (m *Member) clearDeserted(ctx context.Context) {
 		return // whoever comes by next tries again
 	}
 	for _, lane := range lanes {
-		if worktree.OccupantOf(lane) == (worktree.Occupant{}) || lane.TaskID == 0 || worktree.AskedToKeep(lane) {
+		if worktree.OccupantOf(lane) == (worktree.Occupant{}) || lane.TaskID == 0 || worktree.IsAskedToKeep(lane) {
 			continue
 		}
 		t, err := m.Board.Get(ctx, lane.TaskID)

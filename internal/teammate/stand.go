@@ -16,7 +16,7 @@ func (m *Member) Stand(ctx context.Context) (code.Standing, error) {
 		return s, err
 	}
 	if t, ok := m.Hand(); ok {
-		dir, err := m.Lanes.Stand(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
+		dir, err := m.Lanes.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
 		s.Dir, s.Writable = dir, true
 		return s, err
 	}

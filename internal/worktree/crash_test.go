@@ -44,7 +44,7 @@ func busy(root string) {
 		panic(err)
 	}
 	if os.Getenv("LANES_OUTSIDE") != "" {
-		dir, _, err := l.Outside()
+		dir, _, err := l.CheckDirs.Create()
 		if err != nil {
 			panic(err)
 		}
@@ -257,7 +257,7 @@ func TestRecover(t *testing.T) {
 func TestAKilledProcessLeavesNothingOutside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	mine, remove, err := w.Outside()
+	mine, remove, err := w.CheckDirs.Create()
 	if err != nil {
 		t.Fatal(err)
 	}

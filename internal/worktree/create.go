@@ -15,57 +15,64 @@ import (
 	"muster/journal"
 )
 
+// makerLease is the kind of lease that the makers of lanes hold.
+const makerLease = "lane-maker"
+
+// creator makes lanes. A lane passes through these durable states: a row with status "creating" and its maker's lease;
+// the branch; the worktree; a row with status "active". A crash in between leaves a row whose lease is free, and
+// whoever comes next undoes it.
+type creator struct {
+	repo   *git.Repo
+	index  *index
+	events recorder
+	leases leases
+	home   string // the directory in which lanes are made
+}
+
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
-// Errors: Invalid (the name, or no lane can be made at all: see Nameable), NotFound (the base), Held (the lane, its branch or
-// its directory is there already).
+// Errors: Invalid (the name, or this repository can have no lanes: see CheckBranchNames), NotFound (the base), Held
+// (the lane, its branch or its directory exists already).
 func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	if err := muster.CheckName(name); err != nil {
 		return muster.Lane{}, err
 	}
-	if base == "" {
-		base = l.base
-	}
-	commit, err := l.repo.Resolve(ctx, base)
+	commit, err := l.repo.Resolve(ctx, cmp.Or(base, l.base))
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	maker, free, err := l.lease()
+	return l.creator.create(ctx, muster.Lane{Name: name, Path: filepath.Join(l.creator.home, string(name)),
+		Branch: "wt/" + string(name), TaskID: task, Status: muster.LaneCreating, Base: commit,
+		CreatedAt: muster.Stamp(time.Now())})
+}
+
+func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, error) {
+	maker, release, err := c.leases.acquire(makerLease)
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	defer free()
-	if err := l.clearDead(ctx, name, maker); err != nil {
+	defer release()
+	if err := c.undoDead(ctx, lane.Name, maker); err != nil {
 		return muster.Lane{}, err
 	}
-	lane := muster.Lane{Name: name, Path: filepath.Join(l.place, string(name)), Branch: "wt/" + string(name), TaskID: task,
-		Status: muster.LaneCreating, Base: commit, CreatedAt: muster.Stamp(time.Now())}
-	if err := l.vacant(ctx, lane); err != nil {
+	if err := c.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := setField(&lane, fieldMaker, maker); err != nil {
-		return muster.Lane{}, err
-	}
-	if err := l.edit(ctx, func(x *index) error {
-		if _, there := x.rows[string(name)]; there {
-			return taken(name)
-		}
-		return x.put(lane)
-	}); err != nil {
+	if err := c.announce(ctx, &lane, maker); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
-	err = l.tell(ctx, "", "worktree.create.before", lane, "", nil)
+	err = c.events.record(ctx, lane, event{name: "worktree.create.before"})
+	hasBranch := false
 	if err == nil {
-		err = l.make(ctx, lane)
+		hasBranch, err = c.make(ctx, lane)
 	}
 	if err != nil {
-		return muster.Lane{}, l.giveUp(ctx, lane, err)
+		return muster.Lane{}, c.abandon(ctx, lane, hasBranch, err)
 	}
 	failpoint.Hit("lane.added")
-	// What is made is noted, also when ctx has just ended.
-	late, cancel := grace(ctx)
+	late, cancel := detach(ctx)
 	defer cancel()
-	lane, err = l.change(late, name, func(row *muster.Lane) error {
+	lane, err = c.index.update(late, lane.Name, func(row *muster.Lane) error {
 		row.Status = muster.LaneActive
 		clearField(row, fieldMaker)
 		return nil
@@ -74,108 +81,191 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")
-	return lane, l.tell(ctx, journal.LaneCreated, "worktree.create.after", lane, "", nil)
+	return lane, c.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
 }
 
-func grace(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// announce writes the row of a lane that is going to be made. It is written before git acts: the row is what a crash
+// is undone by.
+func (c *creator) announce(ctx context.Context, lane *muster.Lane, maker string) error {
+	if err := setField(lane, fieldMaker, maker); err != nil {
+		return err
+	}
+	return c.index.edit(ctx, func(doc *document) error {
+		if doc.has(lane.Name) {
+			return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
+		}
+		return doc.put(*lane)
+	})
 }
 
-func taken(name muster.Name) error {
-	return muster.Errorf(muster.Held, "there is a lane %q already", string(name))
-}
-
-// vacant says what already has the lane's branch or directory.
-func (l *Lanes) vacant(ctx context.Context, lane muster.Lane) error {
-	at, err := l.repo.Ref(ctx, branchRef(lane))
+// checkFree refuses a lane whose branch or directory exists already.
+func (c *creator) checkFree(ctx context.Context, lane muster.Lane) error {
+	tip, err := c.repo.Ref(ctx, branchRef(lane))
 	if err != nil {
 		return err
 	}
-	if at != "" {
+	if tip != "" {
 		return muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
 			WithHint("git branch -m %s ANOTHER-NAME", lane.Branch)
 	}
-	if !gone(lane.Path) {
+	if !isMissing(lane.Path) {
 		return muster.Errorf(muster.Held, "%s exists already, and is no lane", lane.Path).WithHint("move it away")
 	}
 	return nil
 }
 
-// Nameable refuses a repository in which no lane can have a branch, as Invalid: one of the user's is named wt.
-func Nameable(ctx context.Context, repo *git.Repo) error {
+// CheckBranchNames refuses, as Invalid, a repository in which no lane can have a branch: a branch of the user's is
+// named wt, and git cannot have both wt and wt/NAME.
+func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 	at, err := repo.Ref(ctx, "refs/heads/wt")
 	if err != nil || at == "" {
 		return err
 	}
-	return muster.Errorf(muster.Invalid, "lanes need branches named wt/NAME, and the name of your branch wt is in their way").
+	return muster.Errorf(muster.Invalid,
+		"lanes need branches named wt/NAME, and the name of your branch wt is in their way").
 		WithHint("git branch -m wt ANOTHER-NAME")
 }
 
-// make does the work. Branch and directory are made by steps that fail when there is one already, so what undo
-// finds afterwards is ours.
-func (l *Lanes) make(ctx context.Context, lane muster.Lane) error {
-	err := l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
-	if errors.Is(err, muster.ErrStale) {
-		err = muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
-	} else if errors.Is(err, muster.ErrHeld) {
-		err = cmp.Or(Nameable(ctx, l.repo), err)
-	}
-	if err != nil {
-		return &notOurs{err}
+// make makes the branch and the worktree. Both steps fail when there is one already: whatever a row with status
+// "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
+// to undo.
+func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
+	err = c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
+	switch {
+	case errors.Is(err, muster.ErrStale):
+		return false, muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
+	case errors.Is(err, muster.ErrHeld):
+		return false, cmp.Or(CheckBranchNames(ctx, c.repo), err)
+	case err != nil:
+		return false, err
 	}
 	failpoint.Hit("lane.branch")
-	if err := os.MkdirAll(l.place, 0o700); err != nil {
-		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
+	if err := os.MkdirAll(c.home, 0o700); err != nil {
+		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
-	if err := l.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		return muster.Errorf(muster.Unavailable, "git cannot make the lane %s: %w", lane.Name, err)
+	err = c.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base)
+	if err != nil && ctx.Err() == nil {
+		err = muster.Errorf(muster.Unavailable, "git cannot make the lane %s: %w", lane.Name, err)
 	}
-	return nil
+	return true, err
 }
 
-// notOurs is a failure after which nothing was made.
-type notOurs struct{ error }
-
-func (e *notOurs) Unwrap() error { return e.error }
-
-// giveUp undoes a creation that failed. What cannot be undone stays, marked failed.
-func (l *Lanes) giveUp(ctx context.Context, lane muster.Lane, cause error) error {
+// abandon undoes a creation that failed, and returns why it did. What cannot be undone stays, marked as failed.
+func (c *creator) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	nothing, isNothing := errors.AsType[*notOurs](cause)
 	var err error
-	if isNothing {
-		cause = nothing.error
-		_, err = l.drop(ctx, lane.Name)
+	if hasBranch {
+		err = c.undo(ctx, lane)
 	} else {
-		err = l.undo(ctx, lane)
+		_, err = c.index.delete(ctx, lane.Name)
 	}
 	lane.Status = muster.LaneFailed
-	if told := l.tell(ctx, journal.LaneFailed, "worktree.create.failed", lane, "", cause); err == nil {
-		err = told
-	}
+	err = cmp.Or(err,
+		c.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.create.failed", cause: cause}))
 	if err != nil {
 		return fmt.Errorf("%w (and it could not be undone: %w)", cause, err)
 	}
 	return cause
 }
 
-// lease takes the first free lease of those who make lanes. A row that is creating names its maker's; whoever gets that
-// lease knows that the maker is dead. The lease guards nothing, and its files are as many as ever made lanes at once.
-func (l *Lanes) lease() (maker string, free func() error, err error) {
-	for n := 1; n <= 1000; n++ {
-		maker = fmt.Sprintf("lane-maker-%d", n)
-		free, err = l.tryLease(maker)
-		if !errors.Is(err, muster.ErrHeld) {
-			return maker, free, err
+// undoDead undoes what dead makers left: every row of the lease that the caller holds, and the row of this name.
+func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) error {
+	doc, err := c.index.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range c.index.lanes(doc) {
+		if row.Status != muster.LaneCreating {
+			continue
+		}
+		var maker string
+		field(row, fieldMaker, &maker)
+		switch {
+		case maker == lease:
+			err = c.undoOf(ctx, row.Name, lease)
+		case row.Name == name:
+			err = c.recover(ctx, row)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return "", nil, err
+	return nil
 }
 
-func (l *Lanes) tryLease(maker string) (func() error, error) {
-	return l.files.TryLock(filepath.Join(l.dir.Locks(), maker+".lock"))
+// recover undoes a half-made lane whose maker is dead. It leaves one alone that is being made right now.
+func (c *creator) recover(ctx context.Context, lane muster.Lane) error {
+	var maker string
+	if !field(lane, fieldMaker, &maker) {
+		return c.undo(ctx, lane)
+	}
+	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
+	for deadline := time.Now().Add(2 * gitEndTime); ; {
+		release, err := c.leases.try(maker)
+		if err == nil {
+			defer release()
+			return c.undoOf(ctx, lane.Name, maker)
+		}
+		if !errors.Is(err, muster.ErrHeld) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return nil // its maker lives; or the lease has a new holder, who undoes this before it makes its own
+		}
+		if err := wait(ctx, gitEndTime/10); err != nil {
+			return err
+		}
+	}
+}
+
+// undoOf undoes the row if it is still that maker's. The caller holds the maker's lease, so nobody makes it any more.
+func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) error {
+	lane, err := c.index.get(ctx, name)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	var now string
+	if field(lane, fieldMaker, &now); lane.Status != muster.LaneCreating || now != maker {
+		return nil
+	}
+	if err := endLeftGit(ctx, c.repo, lane); err != nil {
+		return err
+	}
+	return c.undo(ctx, lane)
+}
+
+// undo takes back a lane that was never handed out: its worktree, its branch if that is still at its base, and its row
+// last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept, and the row
+// says failed.
+func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
+	err := c.repo.UndoWorktree(ctx, lane.Path)
+	failpoint.Hit("lane.undone")
+	if err == nil && lane.Base != "" {
+		err = c.undoBranch(ctx, lane)
+	}
+	if err == nil {
+		failpoint.Hit("lane.unbranched")
+		_, err = c.index.delete(ctx, lane.Name)
+		return err
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	cause := muster.Errorf(muster.Held,
+		"cannot verify that the half-made lane %s has nothing to lose, so it is kept: %w", lane.Name, err)
+	return c.events.recordFailure(ctx, c.index, lane, event{name: "worktree.create.failed", cause: cause})
+}
+
+// undoBranch deletes the branch of a half-made lane. One that has moved holds somebody's work: Held.
+func (c *creator) undoBranch(ctx context.Context, lane muster.Lane) error {
+	err := c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
+	if !errors.Is(err, muster.ErrStale) {
+		return err
+	}
+	tip, err := c.repo.Ref(ctx, branchRef(lane))
+	if err == nil && tip != "" {
+		err = muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
+	}
+	return err
 }

@@ -8,76 +8,104 @@ import (
 	"muster/journal"
 )
 
-// note is a line of .worktrees/events.jsonl, for its readers; the journal has the same in its own words.
-type note struct {
-	Event    string    `json:"event"`
-	At       float64   `json:"ts"`
-	Task     *noteTask `json:"task,omitempty"`
-	Worktree noteLane  `json:"worktree"`
-	Error    string    `json:"error,omitempty"`
+// recorder writes what happens to lanes: to the journal, and to the lanes' own log .worktrees/events.jsonl, which
+// other programs read.
+type recorder struct {
+	log     muster.Log
+	journal *journal.Journal
 }
 
-type noteTask struct {
+// event is what happened to a lane.
+type event struct {
+	kind  string // the journal's word for it; "": the journal does not have it
+	name  string // the word of the lanes' own log; "": that log does not have it
+	ref   string // of journal.LaneArchived: where the lane is archived
+	cause error  // why it failed
+}
+
+// entry is a line of the lanes' own log.
+type entry struct {
+	Event    string     `json:"event"`
+	At       float64    `json:"ts"`
+	Task     *entryTask `json:"task,omitempty"`
+	Worktree entryLane  `json:"worktree"`
+	Error    string     `json:"error,omitempty"`
+}
+
+type entryTask struct {
 	ID      muster.TaskID     `json:"id"`
 	Subject string            `json:"subject,omitempty"`
 	Status  muster.TaskStatus `json:"status,omitempty"`
 }
 
-type noteLane struct {
+type entryLane struct {
 	Name   muster.Name       `json:"name"`
 	Path   string            `json:"path,omitempty"`
 	Branch string            `json:"branch,omitempty"`
 	Status muster.LaneStatus `json:"status"`
 }
 
-// tell writes what happened to a lane: kind into the journal ("": nothing there), event into the lanes' own log.
-// What has happened is told also when ctx has ended meanwhile.
-func (l *Lanes) tell(ctx context.Context, kind, event string, lane muster.Lane, ref string, cause error) error {
-	ctx, cancel := grace(ctx)
+// record writes an event, also when ctx has just ended: what has happened must be told.
+func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	n := note{Event: event, At: muster.Stamp(time.Now()),
-		Worktree: noteLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}}
+	line := entry{Event: e.name}
 	if lane.TaskID != 0 {
-		n.Task = &noteTask{ID: lane.TaskID}
+		line.Task = &entryTask{ID: lane.TaskID}
 	}
-	if cause != nil {
-		n.Error = cause.Error()
+	if e.cause != nil {
+		line.Error = e.cause.Error()
 	}
-	if event != "" {
-		if err := l.write(ctx, n); err != nil {
+	if e.name != "" {
+		if err := r.append(ctx, lane, line); err != nil {
 			return err
 		}
 	}
-	if kind == "" {
+	if e.kind == "" {
 		return nil
 	}
 	fields := map[string]any{"lane": string(lane.Name)}
-	switch kind {
+	switch e.kind {
 	case journal.LaneCreated:
 		fields["branch"] = lane.Branch
 	case journal.LaneArchived:
-		fields["ref"] = ref
+		fields["ref"] = e.ref
 	case journal.LaneFailed:
-		fields["text"] = n.Error
+		fields["text"] = line.Error
 	}
-	return l.journal.Emit(ctx, muster.Event{Kind: kind, At: n.At, Task: lane.TaskID, Fields: fields})
+	return r.journal.Emit(ctx, muster.Event{Kind: e.kind, Task: lane.TaskID, Fields: fields})
 }
 
-// write appends to the lanes' own log.
-func (l *Lanes) write(ctx context.Context, n note) error {
-	line, err := muster.Line(n)
+// recordFailure marks a lane that cannot be finished as failed, and writes why. A lane that is gone by now is no error.
+func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane, e event) error {
+	lane, err := x.update(ctx, lane.Name, func(row *muster.Lane) error {
+		row.Status = muster.LaneFailed
+		clearField(row, fieldMaker)
+		return nil
+	})
 	if err != nil {
-		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", n.Event, err)
+		return ignoreNotFound(err)
 	}
-	_, err = l.log.Append(ctx, muster.StreamLanes, muster.Anywhere, line)
-	return err
+	e.kind = journal.LaneFailed
+	return r.record(ctx, lane, e)
 }
 
-// tellCompleted writes into the lanes' own log that a lane's task is done; the journal has it from the board.
-func (l *Lanes) tellCompleted(ctx context.Context, lane muster.Lane, t muster.Task) error {
-	ctx, cancel := grace(ctx)
+// recordCompletion writes to the lanes' own log that the task of a lane is done. The journal has it from the board.
+func (r recorder) recordCompletion(ctx context.Context, lane muster.Lane, t muster.Task) error {
+	ctx, cancel := detach(ctx)
 	defer cancel()
-	return l.write(ctx, note{Event: "task.completed", At: muster.Stamp(time.Now()),
-		Task:     &noteTask{ID: t.ID, Subject: t.Subject, Status: t.Status},
-		Worktree: noteLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}})
+	return r.append(ctx, lane, entry{Event: "task.completed",
+		Task: &entryTask{ID: t.ID, Subject: t.Subject, Status: t.Status}})
+}
+
+// append appends a line about a lane to the lanes' own log.
+func (r recorder) append(ctx context.Context, lane muster.Lane, e entry) error {
+	e.At = muster.Stamp(time.Now())
+	e.Worktree = entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}
+	line, err := muster.Line(e)
+	if err != nil {
+		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Event, err)
+	}
+	_, err = r.log.Append(ctx, muster.StreamLanes, muster.Anywhere, line)
+	return err
 }

@@ -4,223 +4,291 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
+	"slices"
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/durable"
+	"muster/internal/paths"
 )
 
-// index is .worktrees/index.json: {"worktrees":{"NAME":{...}}}. Rows stay as they were read until one is changed, so
-// what other programs write there survives.
-type index struct {
+// document is the content of .worktrees/index.json: {"worktrees":{"NAME":{...}}}. A row stays as it was read until it
+// is changed, so that what other programs write there survives.
+type document struct {
 	top  map[string]json.RawMessage
 	rows map[string]json.RawMessage
 }
 
-func (x *index) lane(name muster.Name) (lane muster.Lane, ok bool, err error) {
-	raw, ok := x.rows[string(name)]
+func newDocument() *document {
+	return &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}}
+}
+
+func decode(data []byte) (*document, error) {
+	d := newDocument()
+	if err := json.Unmarshal(data, &d.top); err != nil {
+		return nil, err
+	}
+	if raw, ok := d.top["worktrees"]; ok {
+		if err := json.Unmarshal(raw, &d.rows); err != nil {
+			return nil, err
+		}
+	}
+	// A JSON null leaves a nil map, in which no row could be set.
+	if d.top == nil {
+		d.top = map[string]json.RawMessage{}
+	}
+	if d.rows == nil {
+		d.rows = map[string]json.RawMessage{}
+	}
+	return d, nil
+}
+
+func (d *document) encode() ([]byte, error) {
+	rows, err := muster.Line(d.rows)
+	if err != nil {
+		return nil, err
+	}
+	top := maps.Clone(d.top)
+	top["worktrees"] = rows
+	return muster.Encode(top)
+}
+
+// lane decodes the row of a lane. The error is Corrupt when another program wrote it in a form that is not known here.
+func (d *document) lane(name muster.Name) (lane muster.Lane, ok bool, err error) {
+	raw, ok := d.rows[string(name)]
 	if !ok {
 		return lane, false, nil
 	}
 	if err := json.Unmarshal(raw, &lane); err != nil {
-		return lane, false, muster.Errorf(muster.Corrupt, "the index's row of lane %q cannot be read: %w", string(name), err)
+		return lane, false, muster.Errorf(muster.Corrupt, "the row of lane %q in the lanes' index cannot be read: %w",
+			string(name), err)
 	}
 	lane.Name = name
 	return lane, true, nil
 }
 
-func (x *index) put(lane muster.Lane) error {
+func (d *document) has(name muster.Name) bool {
+	_, ok := d.rows[string(name)]
+	return ok
+}
+
+func (d *document) put(lane muster.Lane) error {
 	raw, err := muster.Line(lane)
 	if err == nil {
-		x.rows[string(lane.Name)] = raw
+		d.rows[string(lane.Name)] = raw
 	}
 	return err
 }
 
-func decode(data []byte) (*index, error) {
-	x := &index{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}}
-	if err := json.Unmarshal(data, &x.top); err != nil {
-		return nil, err
-	}
-	if raw, ok := x.top["worktrees"]; ok {
-		if err := json.Unmarshal(raw, &x.rows); err != nil {
-			return nil, err
+// putMissing adds the lanes that have no row yet.
+func (d *document) putMissing(lanes []muster.Lane) error {
+	for _, lane := range lanes {
+		if d.has(lane.Name) {
+			continue
 		}
-	}
-	if x.rows == nil {
-		x.rows = map[string]json.RawMessage{}
-	}
-	return x, nil
-}
-
-func (x *index) encode() ([]byte, error) {
-	rows, err := muster.Line(x.rows)
-	if err != nil {
-		return nil, err
-	}
-	top := maps.Clone(x.top)
-	if top == nil {
-		top = map[string]json.RawMessage{}
-	}
-	top["worktrees"] = rows
-	return muster.Encode(top)
-}
-
-// read is the index as it is now. One that cannot be read is made anew.
-func (l *Lanes) read(ctx context.Context) (*index, error) {
-	for {
-		x, data, err := l.load(ctx)
-		if !errors.Is(err, muster.ErrCorrupt) {
-			return x, err
-		}
-		if err := l.remake(ctx, data); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// load reads the index, and its bytes. Programs that write without our lock may be half done: it looks again once before
-// it says Corrupt.
-func (l *Lanes) load(ctx context.Context) (*index, []byte, error) {
-	for again := true; ; again = false {
-		data, err := l.slurp(l.dir.Index())
-		if errors.Is(err, fs.ErrNotExist) {
-			data, err = []byte("{}"), nil
-		}
-		if err != nil {
-			return nil, nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
-		}
-		x, err := decode(muster.Unmarked(data))
-		if err == nil {
-			return x, data, nil
-		}
-		if !again {
-			return nil, data, muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", l.dir.Index(), err)
-		}
-		if err := wait(ctx, corruption.HalfWritten); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-func (l *Lanes) slurp(path string) ([]byte, error) {
-	f, err := l.files.FS().OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
-
-// lock is held while the index is read, changed and written.
-func (l *Lanes) lock() string { return filepath.Join(l.dir.Locks(), "lanes.lock") }
-
-// edit lets f change the index, alone. No git runs meanwhile.
-func (l *Lanes) edit(ctx context.Context, f func(*index) error) error {
-	for {
-		bad, err := l.try(ctx, f)
-		if !errors.Is(err, muster.ErrCorrupt) || bad == nil {
-			return err
-		}
-		if err := l.remake(ctx, bad); err != nil {
+		if err := d.put(lane); err != nil {
 			return err
 		}
 	}
-}
-
-// try is edit once; it returns the bytes of an index that cannot be read.
-func (l *Lanes) try(ctx context.Context, f func(*index) error) (bad []byte, err error) {
-	unlock, err := l.files.Lock(ctx, l.lock())
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	x, bad, err := l.load(ctx)
-	if err != nil {
-		return bad, err
-	}
-	if err := f(x); err != nil {
-		return nil, err
-	}
-	data, err := x.encode()
-	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
-	}
-	return nil, l.files.Replace(l.dir.Index(), data)
-}
-
-// change lets f change the row of a lane that is there.
-func (l *Lanes) change(ctx context.Context, name muster.Name, f func(*muster.Lane) error) (lane muster.Lane, err error) {
-	err = l.edit(ctx, func(x *index) error {
-		var ok bool
-		if lane, ok, err = x.lane(name); err != nil {
-			return err
-		}
-		if !ok {
-			return absent(name)
-		}
-		if err := f(&lane); err != nil {
-			return err
-		}
-		return x.put(lane)
-	})
-	return l.resolved(lane), err
-}
-
-// drop removes a row, and says whether there was one.
-func (l *Lanes) drop(ctx context.Context, name muster.Name) (was bool, err error) {
-	err = l.edit(ctx, func(x *index) error {
-		_, was = x.rows[string(name)]
-		delete(x.rows, string(name))
-		return nil
-	})
-	return was, err
-}
-
-// The fields of a row that are ours alone.
-const (
-	fieldMaker     = "maker"     // while creating: the lease of who makes it
-	fieldRemoving  = "removing"  // the lane is on its way out: {"ref"}, where it is archived ("" when there was nothing)
-	fieldKeep      = "keep"      // true: somebody asked to keep the lane, also when its task is done
-	fieldCompleted = "completed" // the fence of the claim whose completion has been written into the lanes' log
-	fieldOccupant  = "occupant"  // who stands in it: {"member","host"}
-	fieldConflicts = "conflicts" // the files of the runtime's last merge that conflicted: {"path":"what the merge left, as a hash"}
-)
-
-func setField(lane *muster.Lane, name string, v any) error {
-	raw, err := muster.Line(v)
-	if err != nil {
-		return err
-	}
-	extra := maps.Clone(lane.Extra)
-	if extra == nil {
-		extra = muster.Extra{}
-	}
-	extra[name] = raw
-	lane.Extra = extra
 	return nil
 }
 
-func clearField(lane *muster.Lane, name string) {
-	extra := maps.Clone(lane.Extra)
-	delete(extra, name)
-	if len(extra) == 0 {
-		extra = nil
+// index is the durable table of lanes. Every change happens under its lock, from a fresh read; the file is replaced
+// as a whole, so a crash leaves the old one or the new one.
+type index struct {
+	files    *durable.Files
+	dir      paths.Dir
+	corrupt  *corruption.Teller
+	registry registry // finds the lanes again when the index cannot be read
+}
+
+// lockPath is the lock that is held while the index is read, changed and written.
+func (x *index) lockPath() string { return filepath.Join(x.dir.Locks(), "lanes.lock") }
+
+// absolute returns a lane with an absolute path: other programs may write a relative one.
+func (x *index) absolute(lane muster.Lane) muster.Lane {
+	if lane.Path != "" && !filepath.IsAbs(lane.Path) {
+		lane.Path = filepath.Join(string(x.dir), lane.Path)
 	}
-	lane.Extra = extra
+	return lane
 }
 
-// field reads one of them into v; false when it is not there.
-func field(lane muster.Lane, name string, v any) bool {
-	raw, ok := lane.Extra[name]
-	return ok && json.Unmarshal(raw, v) == nil
+// lanes returns the lanes of a document, sorted by name, without the rows that cannot be read.
+func (x *index) lanes(doc *document) (all []muster.Lane) {
+	for _, name := range slices.Sorted(maps.Keys(doc.rows)) {
+		if lane, ok, err := doc.lane(muster.Name(name)); ok && err == nil {
+			all = append(all, x.absolute(lane))
+		}
+	}
+	return all
 }
 
-// removal is what fieldRemoving holds.
-type removal struct {
-	Ref string `json:"ref"`
+func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) {
+	doc, err := x.read(ctx)
+	if err != nil {
+		return muster.Lane{}, err
+	}
+	lane, ok, err := doc.lane(name)
+	if err == nil && !ok {
+		err = errNoLane(name)
+	}
+	return x.absolute(lane), err
+}
+
+// corruptError says that the index cannot be read. It is a muster.ErrCorrupt.
+type corruptError struct {
+	data []byte // what was read: only this very content may be replaced
+	err  error
+}
+
+// Error says why the index cannot be read.
+func (e *corruptError) Error() string { return e.err.Error() }
+
+// Unwrap makes errors.Is find muster.ErrCorrupt.
+func (e *corruptError) Unwrap() error { return e.err }
+
+// read returns the index as it is now. It rebuilds one that cannot be read.
+func (x *index) read(ctx context.Context) (doc *document, err error) {
+	err = x.rebuilding(ctx, func() (err error) {
+		doc, err = x.load(ctx)
+		return err
+	})
+	return doc, err
+}
+
+// rebuilding runs f, and again after a rebuild when f found the index corrupt.
+func (x *index) rebuilding(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		corrupt, ok := errors.AsType[*corruptError](err)
+		if !ok {
+			return err
+		}
+		if err := x.rebuild(ctx, corrupt); err != nil {
+			return err
+		}
+	}
+}
+
+// load reads the index and changes nothing. Programs that write it without our lock may be halfway through, so it
+// reads once more before it returns a corruptError.
+func (x *index) load(ctx context.Context) (*document, error) {
+	for again := true; ; again = false {
+		data, _, err := x.files.ReadFile(x.dir.Index())
+		if errors.Is(err, fs.ErrNotExist) {
+			return newDocument(), nil
+		}
+		if err != nil {
+			return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
+		}
+		doc, err := decode(muster.Unmarked(data))
+		if err == nil {
+			return doc, nil
+		}
+		if !again {
+			err = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
+			return nil, &corruptError{data, err}
+		}
+		if err := wait(ctx, corruption.HalfWritten); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// edit lets f change the index while no other process does. f must not run git: the lock is held.
+func (x *index) edit(ctx context.Context, f func(*document) error) error {
+	return x.rebuilding(ctx, func() error {
+		unlock, err := x.files.Lock(ctx, x.lockPath())
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		doc, err := x.load(ctx)
+		if err != nil {
+			return err
+		}
+		if err := f(doc); err != nil {
+			return err
+		}
+		return x.write(doc)
+	})
+}
+
+// write replaces the index. The caller holds the lock.
+func (x *index) write(doc *document) error {
+	data, err := doc.encode()
+	if err != nil {
+		return muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
+	}
+	return x.files.Replace(x.dir.Index(), data)
+}
+
+// update lets f change the row of a lane, and returns the new row. The error is NotFound when there is none.
+func (x *index) update(
+	ctx context.Context, name muster.Name, f func(*muster.Lane) error,
+) (lane muster.Lane, err error) {
+	err = x.edit(ctx, func(doc *document) error {
+		row, ok, err := doc.lane(name)
+		if err == nil && !ok {
+			err = errNoLane(name)
+		}
+		if err == nil {
+			err = f(&row)
+		}
+		if err != nil {
+			return err
+		}
+		lane = row
+		return doc.put(row)
+	})
+	return x.absolute(lane), err
+}
+
+// delete removes a row, and reports whether there was one: of several processes that remove it, one is told so.
+func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err error) {
+	err = x.edit(ctx, func(doc *document) error {
+		existed = doc.has(name)
+		delete(doc.rows, string(name))
+		return nil
+	})
+	return existed, err
+}
+
+// addMissing adds the lanes that git has and the index lacks.
+func (x *index) addMissing(ctx context.Context) error {
+	doc, err := x.read(ctx)
+	if err != nil {
+		return err
+	}
+	missing, err := x.registry.missing(ctx, doc)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return x.edit(ctx, func(doc *document) error { return doc.putMissing(missing) })
+}
+
+// removeTemporaryFiles removes what killed writers of the index left. A living writer holds the lock, so under the
+// lock there is none.
+func (x *index) removeTemporaryFiles(ctx context.Context) error {
+	unlock, err := x.files.Lock(ctx, x.lockPath())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	entries, err := x.files.FS().ReadDir(x.dir.Worktrees())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !durable.Temporary(e.Name()) {
+			continue
+		}
+		if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,12 +1,30 @@
-// Package worktree keeps the lanes: one git worktree for each task, on a branch of its own.
+// Package worktree keeps the lanes of a repository: one git worktree for each task, on a branch of its own.
 //
-// Read the files in this order: lanes.go (what there is), index.go (the record of intent), create.go and recover.go
-// (how a lane comes to be, and what becomes of a half-made one), remake.go (a damaged index), enter.go (is it the one we mean), occupy.go (who stands in it),
-// commit.go and merge.go (what the runtime does inside), archive.go (how it goes: archived first, then removed), scratch.go (where
-// members without a task stand), outside.go (where checks run), events.go.
+// Lanes is the service that the other packages use. Each of its methods is a short sequence of steps of these parts:
 //
-// Two rules. The index is written before git acts, so that a crash leaves a row to finish or undo by; nothing is ever
-// pruned by guess. And whatever cannot be verified is kept: no check that failed counts as "nothing to lose".
+//   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
+//     being done to its lane, so that another process can finish or undo it (row.go has the fields).
+//   - creator (create.go) makes lanes, and undoes the ones whose maker died.
+//   - checkout (checkout.go, stage.go, commit.go, merge.go, snapshot.go) is the working tree of one lane as git sees
+//     it. It changes nothing in the index.
+//   - remover (remove.go) archives what a lane holds and removes the lane; archive.go names the archive refs.
+//   - recorder (events.go) writes what happened to the journal and to the lanes' own log.
+//   - registry (registry.go) finds lanes again from what git and the journal know.
+//   - CheckDirs (checkdir.go) are directories outside the repository, in which landing runs the check.
+//   - scratches (scratch.go) are the checkouts of members that have no task.
+//
+// recover.go and check.go put the parts together: Recover finishes what a crash left half done, Check reports it
+// without a change, and Repair does both.
+//
+// The package keeps these invariants:
+//
+//   - The index is written before git acts. A crash therefore leaves a row that says what to finish or to undo.
+//   - Work is archived before it is removed, and what cannot be verified is kept: a check that fails never counts as
+//     "there is nothing to lose".
+//   - No git runs while the index is locked.
+//   - Several processes may use the same lanes at once. The locked index decides between them.
+//
+// The package does not know when a lane is made or removed: that is for teammate and landing to decide.
 package worktree
 
 import (
@@ -14,9 +32,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/corruption"
@@ -29,129 +45,140 @@ import (
 // Options are the settings of lanes.
 type Options struct {
 	Dir  string // where lanes are made; "" is .worktrees in the repository
-	Base string // what a lane is made from when Create names nothing; "" is HEAD
+	Base string // what a lane starts from when Create names nothing; "" is HEAD
 
 	Inbox muster.Inbox // where the lead is told that the index was damaged; nil: only the events say so
 }
 
-// Lanes are the lanes of one repository. Several values, in several processes, may work on the same ones.
+// Lanes are the lanes of one repository. They are safe for concurrent use, by several values in several processes too.
 type Lanes struct {
-	repo    *git.Repo
-	files   *durable.Files
-	dir     paths.Dir
-	journal *journal.Journal
-	log     muster.Log
-	teller  *corruption.Teller
-	place   string // where lanes are made
-	base    string
+	CheckDirs *CheckDirs // where landing runs checks
 
-	mu      sync.Mutex
-	scratch map[muster.Name]*sync.Mutex // one refresh of a member's scratch checkout at a time
+	repo      *git.Repo
+	index     *index
+	events    recorder
+	registry  registry
+	creator   *creator
+	remover   *remover
+	scratches *scratches
+	base      string // what a lane starts from when Create names nothing
 }
 
-// Open returns the lanes of repo, whose state lies at dir. It writes nothing.
-func Open(repo *git.Repo, files *durable.Files, dir paths.Dir, j *journal.Journal, log muster.Log, o Options) (*Lanes, error) {
-	l := &Lanes{repo: repo, files: files, dir: dir, journal: j, log: log, teller: corruption.New(log, o.Inbox, j), place: o.Dir, base: o.Base, scratch: map[muster.Name]*sync.Mutex{}}
-	if l.place == "" {
-		l.place = dir.Worktrees()
+// Open returns the lanes of repo, whose state lies in dir. It writes nothing.
+func Open(
+	repo *git.Repo, files *durable.Files, dir paths.Dir, j *journal.Journal, log muster.Log, o Options,
+) (*Lanes, error) {
+	if o.Dir == "" {
+		o.Dir = dir.Worktrees()
 	}
-	if !filepath.IsAbs(l.place) {
-		l.place = filepath.Join(string(dir), l.place)
+	if !filepath.IsAbs(o.Dir) {
+		o.Dir = filepath.Join(string(dir), o.Dir)
 	}
-	if l.base == "" {
-		l.base = "HEAD"
+	if o.Base == "" {
+		o.Base = "HEAD"
 	}
-	var err error
-	if l.place, err = realPath(l.place); err != nil {
+	home, err := realPath(o.Dir)
+	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
+	l := &Lanes{repo: repo, base: o.Base, events: recorder{log: log, journal: j}}
+	l.registry = registry{repo: repo, home: home, journal: j}
+	l.index = &index{files: files, dir: dir, corrupt: corruption.New(log, o.Inbox, j), registry: l.registry}
+	leases := leases{files: files, dir: dir.Locks()}
+	l.creator = &creator{repo: repo, index: l.index, events: l.events, leases: leases, home: home}
+	l.remover = &remover{repo: repo, index: l.index, events: l.events}
+	l.scratches = &scratches{repo: repo, dir: dir.Scratch()}
+	l.CheckDirs = &CheckDirs{root: repo.Root(), files: files, leases: leases}
 	return l, nil
 }
 
-// realPath resolves the symbolic links of a path, whose last parts may not exist yet.
+// realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
 func realPath(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
-		return real, err
+		return resolved, err
 	}
-	up := filepath.Dir(path)
-	if up == path {
+	parent := filepath.Dir(path)
+	if parent == path {
 		return path, nil
 	}
-	real, err = realPath(up)
-	return filepath.Join(real, filepath.Base(path)), err
+	resolved, err = realPath(parent)
+	return filepath.Join(resolved, filepath.Base(path)), err
 }
 
-// Get is a lane. The error is NotFound when there is none of that name.
+// Get returns a lane. The error is NotFound when there is none of that name.
 func (l *Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	x, err := l.read(ctx)
-	if err != nil {
-		return muster.Lane{}, err
-	}
-	lane, ok, err := x.lane(name)
-	if err != nil || ok {
-		return l.resolved(lane), err
-	}
-	return muster.Lane{}, absent(name)
+	return l.index.get(ctx, name)
 }
 
-func absent(name muster.Name) error {
-	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name))
-}
-
-// List is all lanes by name. Rows of other programs that cannot be read as a lane are left out.
+// List returns all lanes, sorted by name. It leaves out rows of other programs that cannot be read as a lane, and
+// rebuilds an index that cannot be read.
 func (l *Lanes) List(ctx context.Context) ([]muster.Lane, error) {
-	x, err := l.read(ctx)
+	doc, err := l.index.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.rows(x), nil
+	return l.index.lanes(doc), nil
 }
 
-func (l *Lanes) rows(x *index) (all []muster.Lane) {
-	for name := range x.rows {
-		if lane, ok, err := x.lane(muster.Name(name)); ok && err == nil {
-			all = append(all, l.resolved(lane))
-		}
-	}
-	slices.SortFunc(all, func(a, b muster.Lane) int { return strings.Compare(string(a.Name), string(b.Name)) })
-	return all
-}
-
-// resolved is a lane with an absolute path: other programs may write relative ones.
-func (l *Lanes) resolved(lane muster.Lane) muster.Lane {
-	if lane.Path != "" && !filepath.IsAbs(lane.Path) {
-		lane.Path = filepath.Join(string(l.dir), lane.Path)
-	}
-	return lane
-}
-
-// Keep marks a lane to be kept because somebody asked for it: Remove refuses it unless forced, and it stays when its
-// task is done.
+// Keep marks a lane as kept because somebody asked for it: Remove refuses it unless forced, and it stays when its task
+// is done.
 func (l *Lanes) Keep(ctx context.Context, name muster.Name) error {
 	return l.keep(ctx, name, func(lane *muster.Lane) error { return setField(lane, fieldKeep, true) })
 }
 
-// Release marks a lane to be kept for whoever takes its task next: Remove refuses it unless forced, and it goes when its
+// Release marks a lane as kept for the next owner of its task: Remove refuses it unless forced, and it goes when its
 // task is done.
 func (l *Lanes) Release(ctx context.Context, name muster.Name) error {
 	return l.keep(ctx, name, func(*muster.Lane) error { return nil })
 }
 
 func (l *Lanes) keep(ctx context.Context, name muster.Name, mark func(*muster.Lane) error) error {
-	lane, err := l.change(ctx, name, func(lane *muster.Lane) error {
+	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {
 		lane.Status = muster.LaneKept
 		return mark(lane)
 	})
 	if err != nil {
 		return err
 	}
-	return l.tell(ctx, journal.LaneKept, "worktree.keep", lane, "", nil)
+	return l.events.record(ctx, lane, event{kind: journal.LaneKept, name: "worktree.keep"})
+}
+
+// checkout is the working tree of a lane.
+func (l *Lanes) checkout(lane muster.Lane) checkout { return checkout{repo: l.repo, lane: lane} }
+
+func errNoLane(name muster.Name) error {
+	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name))
+}
+
+// ignoreNotFound drops the error of a lane that is gone already.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, muster.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
 
-func gone(path string) bool {
+// isMissing reports that nothing is at path. What cannot be looked at counts as there.
+func isMissing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, os.ErrNotExist)
+}
+
+// detach returns a context for the last writes of an operation: what git has done is recorded although ctx has just
+// ended, or the index would contradict git until the next recovery.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
+// wait waits for d, or returns the cause of the end of ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }

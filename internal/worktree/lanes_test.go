@@ -189,16 +189,16 @@ func TestCreate(t *testing.T) {
 func TestABranchNamedAsTheLanesDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if err := worktree.Nameable(w.ctx(), w.repo); err != nil {
+	if err := worktree.CheckBranchNames(w.ctx(), w.repo); err != nil {
 		t.Error(err)
 	}
 	w.git(w.root, "branch", "wt")
-	wants(t, worktree.Nameable(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
+	wants(t, worktree.CheckBranchNames(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
 	_, err := w.Create(w.ctx(), "one", 0, "")
 	wants(t, err, muster.ErrInvalid, "your branch wt")
 	w.git(w.root, "branch", "-m", "wt", "mine")
 	w.create("one")
-	if err := worktree.Nameable(w.ctx(), w.repo); err != nil {
+	if err := worktree.CheckBranchNames(w.ctx(), w.repo); err != nil {
 		t.Error(err)
 	}
 }
@@ -401,7 +401,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	wants(t, err, muster.ErrInvalid, "on branch feature")
 	_, _, err = w.Commit(w.ctx(), "one", "x")
 	wants(t, err, muster.ErrInvalid, "on branch feature")
-	if dir, err := w.Stand(w.ctx(), "one"); err != nil || dir != lane.Path {
+	if dir, err := w.Workdir(w.ctx(), "one"); err != nil || dir != lane.Path {
 		t.Errorf("its owner cannot stand there: %v", err)
 	}
 	w.git(lane.Path, "checkout", "-q", "--detach")
@@ -418,7 +418,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
 	for what, f := range map[string]func() error{
 		"enter":   func() error { _, err := w.Enter(w.ctx(), "one"); return err },
-		"stand":   func() error { _, err := w.Stand(w.ctx(), "one"); return err },
+		"stand":   func() error { _, err := w.Workdir(w.ctx(), "one"); return err },
 		"commit":  func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err },
 		"merge":   func() error { _, err := w.Merge(w.ctx(), "one", "main"); return err },
 		"remove":  func() error { return w.Remove(w.ctx(), "one", false) },
@@ -432,7 +432,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	// Another repository in its place.
 	w.git(lane.Path, "init", "-q")
 	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "x")
-	_, err = w.Stand(w.ctx(), "one")
+	_, err = w.Workdir(w.ctx(), "one")
 	wants(t, err, muster.ErrInvalid, "not the lane one any more")
 	if gittest.Read(t, lane.Path, "mine") != "mine\n" || gittest.Checkout(t, w.root) != before {
 		t.Error("something was touched")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,9 +17,31 @@ import (
 	"muster/internal/git"
 )
 
-// Merge merges a commit into the lane, whose own work is committed. It does not commit: conflicts stay as markers in the
-// files that it names, the owner resolves them, and Commit finishes the merge (also one without conflicts). Called
-// again before that, it names what is still open.
+// Conflict is a file that a merge left open.
+type Conflict struct {
+	File string // as git names it, from the lane's top
+	Line int    // of the first conflict marker; 0: there is none, and the file is as the merge left it
+}
+
+// String names the file and where to look.
+func (c Conflict) String() string {
+	if c.Line == 0 {
+		return c.File + " (no marker: choose what it should be)"
+	}
+	return fmt.Sprintf("%s line %d", c.File, c.Line)
+}
+
+func conflictList(all []Conflict) string {
+	var s []string
+	for _, c := range all {
+		s = append(s, c.String())
+	}
+	return strings.Join(s, ", ")
+}
+
+// Merge merges a commit into the lane, whose own work must be committed, and does not commit the result. Conflicts
+// stay as markers in the files that it returns: the owner resolves them, and Commit finishes the merge (one without
+// conflicts too). Called again before that, Merge returns what is still open.
 func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (conflicts []string, err error) {
 	lane, err := l.enter(ctx, name)
 	if err != nil {
@@ -27,61 +50,72 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
 		return nil, err
 	}
-	under, err := l.merging(ctx, lane)
-	if err != nil {
+	c := l.checkout(lane)
+	if err := c.merge(ctx, commit); err != nil {
 		return nil, err
 	}
-	switch {
-	case under == commit:
-		return l.noteConflicts(ctx, lane)
-	case under != "":
-		return nil, muster.Errorf(muster.Invalid, "a merge of %.7s is under way in lane %s: finish it first", under, name)
-	}
-	dirty, err := l.repo.Status(ctx, lane.Path)
-	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", name, err)
-	}
-	if dirty {
-		return nil, muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge", name)
-	}
-	_, merr := l.repo.Run(ctx, lane.Path, "merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit)
-	if merr != nil {
-		if _, isExit := errors.AsType[*git.ExitError](merr); !isExit {
-			return nil, merr
-		}
-		if under, err = l.merging(ctx, lane); err != nil {
-			return nil, err
-		}
-		if under != commit {
-			return nil, muster.Errorf(muster.Invalid, "%.7s cannot be merged into lane %s: %w", commit, name, merr)
-		}
-	}
-	return l.noteConflicts(ctx, lane)
-}
-
-// noteConflicts writes into the row what the merge left of the files in conflict, so that a file without markers (a
-// binary one, or one changed here and deleted there) is known to be untouched later.
-func (l *Lanes) noteConflicts(ctx context.Context, lane muster.Lane) ([]string, error) {
-	files, err := l.unmerged(ctx, lane)
+	files, err := c.unmerged(ctx)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	left := map[string]string{}
-	field(lane, fieldConflicts, &left)
+	// What the merge left is recorded: a file without markers (a binary one, or one that was changed here and deleted
+	// there) is resolved only when it is no longer what the merge left.
+	left := c.conflictHashes()
 	for _, f := range files {
-		if _, noted := left[f]; !noted {
-			left[f] = hashOf(filepath.Join(lane.Path, filepath.FromSlash(f)))
+		if _, ok := left[f]; !ok {
+			left[f] = hashOf(c.fileOf(f))
 		}
 	}
-	_, err = l.change(ctx, lane.Name, func(row *muster.Lane) error { return setField(row, fieldConflicts, left) })
+	_, err = l.index.update(ctx, name, func(row *muster.Lane) error { return setField(row, fieldConflicts, left) })
 	return files, err
 }
 
-// unmerged are the files that git holds for unmerged.
-func (l *Lanes) unmerged(ctx context.Context, lane muster.Lane) ([]string, error) {
-	out, err := l.repo.Run(ctx, lane.Path, "ls-files", "-z", "--unmerged")
+// Unresolved returns what is still open of a merge in the lane.
+func (l *Lanes) Unresolved(ctx context.Context, name muster.Name) ([]Conflict, error) {
+	lane, err := l.enter(ctx, name)
 	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "git cannot list the conflicts of lane %s: %w", lane.Name, err)
+		return nil, err
+	}
+	return l.checkout(lane).unresolved(ctx)
+}
+
+// merge begins the merge of a commit, unless it is under way already.
+func (c checkout) merge(ctx context.Context, commit string) error {
+	merging, err := c.mergeHead(ctx)
+	if err != nil || merging == commit {
+		return err
+	}
+	if merging != "" {
+		return muster.Errorf(muster.Invalid, "a merge of %.7s is under way in lane %s: finish it first",
+			merging, c.lane.Name)
+	}
+	dirty, err := c.repo.Status(ctx, c.lane.Path)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", c.lane.Name, err)
+	}
+	if dirty {
+		return muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge",
+			c.lane.Name)
+	}
+	_, mergeErr := c.run(ctx, "merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit)
+	if _, isExit := errors.AsType[*git.ExitError](mergeErr); !isExit {
+		return mergeErr
+	}
+	// git also fails when the merge conflicts: then it is under way.
+	if merging, err = c.mergeHead(ctx); err != nil {
+		return err
+	}
+	if merging != commit {
+		return muster.Errorf(muster.Invalid, "%.7s cannot be merged into lane %s: %w", commit, c.lane.Name, mergeErr)
+	}
+	return nil
+}
+
+// unmerged returns the files that git holds as unmerged.
+func (c checkout) unmerged(ctx context.Context) ([]string, error) {
+	out, err := c.run(ctx, "ls-files", "-z", "--unmerged")
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "git cannot list the conflicts of lane %s: %w", c.lane.Name, err)
 	}
 	var files []string
 	for entry := range strings.SplitSeq(out, "\x00") {
@@ -92,53 +126,15 @@ func (l *Lanes) unmerged(ctx context.Context, lane muster.Lane) ([]string, error
 	return files, nil
 }
 
-func hashOf(file string) string {
-	data, there := textOf(file)
-	if !there {
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// Conflict is a place that a merge left open.
-type Conflict struct {
-	File string // as git names it, from the lane's top
-	Line int    // of the first conflict marker; 0: there is none, the file is as the merge left it
-}
-
-func (c Conflict) String() string {
-	if c.Line == 0 {
-		return c.File + " (no marker: choose what it should be)"
-	}
-	return fmt.Sprintf("%s line %d", c.File, c.Line)
-}
-
-func places(all []Conflict) string {
-	var s []string
-	for _, c := range all {
-		s = append(s, c.String())
-	}
-	return strings.Join(s, ", ")
-}
-
-// Unresolved is what is still open of a merge in the lane.
-func (l *Lanes) Unresolved(ctx context.Context, name muster.Name) ([]Conflict, error) {
-	lane, err := l.enter(ctx, name)
+// unresolved returns the files that still have a conflict marker, and those that git holds as unmerged and that are as
+// the merge left them.
+func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
+	unmerged, err := c.unmerged(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.unresolved(ctx, lane)
-}
-
-func (l *Lanes) unresolved(ctx context.Context, lane muster.Lane) ([]Conflict, error) {
-	unmerged, err := l.unmerged(ctx, lane)
-	if err != nil {
-		return nil, err
-	}
-	left := map[string]string{}
-	field(lane, fieldConflicts, &left)
-	files := map[string]bool{} // still unmerged for git?
+	left := c.conflictHashes()
+	files := map[string]bool{} // whether git holds it as unmerged
 	for f := range left {
 		files[f] = false
 	}
@@ -147,19 +143,55 @@ func (l *Lanes) unresolved(ctx context.Context, lane muster.Lane) ([]Conflict, e
 	}
 	var open []Conflict
 	for _, f := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(lane.Path, filepath.FromSlash(f))
-		data, _ := textOf(path)
-		if line := marker(data); line > 0 {
+		data, _ := contentOfFile(c.fileOf(f))
+		if line := markerLine(data); line > 0 {
 			open = append(open, Conflict{File: f, Line: line})
-		} else if was, noted := left[f]; noted && files[f] && hashOf(path) == was {
+		} else if hash, ok := left[f]; ok && files[f] && hashOf(c.fileOf(f)) == hash {
 			open = append(open, Conflict{File: f})
 		}
 	}
 	return open, nil
 }
 
-// marker is the first line that is a conflict marker with its label, 0 when there is none.
-func marker(data []byte) int {
+// conflictHashes returns, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
+func (c checkout) conflictHashes() map[string]string {
+	hashes := map[string]string{}
+	field(c.lane, fieldConflicts, &hashes)
+	return hashes
+}
+
+// fileOf returns the path of a file as git names it.
+func (c checkout) fileOf(name string) string {
+	return filepath.Join(c.lane.Path, filepath.FromSlash(name))
+}
+
+// hashOf returns the hash of a file, "" when there is none.
+func hashOf(file string) string {
+	data, ok := contentOfFile(file)
+	if !ok {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// contentOfFile returns a file as its owner left it; of a symbolic link that is where it points to. ok is false when
+// there is none.
+func contentOfFile(file string) (data []byte, ok bool) {
+	info, err := os.Lstat(file)
+	if err != nil || info.IsDir() {
+		return nil, false
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		to, err := os.Readlink(file)
+		return []byte(to), err == nil
+	}
+	data, err = os.ReadFile(file)
+	return data, err == nil
+}
+
+// markerLine returns the number of the first line that is a conflict marker with its label, 0 when there is none.
+func markerLine(data []byte) int {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++

@@ -13,9 +13,17 @@ import (
 	"muster/internal/git"
 )
 
-// Scratch is where a member without a task stands: a detached checkout of the commit at .team/scratch/NAME, in no index.
-// When the commit is another one than last time, tracked files move to it, whatever was done to them, for nothing there
-// ever lands; files that the member made stay.
+// scratches are the checkouts in which members without a task work: detached worktrees at .team/scratch/NAME, which no
+// index lists. Nothing in them ever lands.
+type scratches struct {
+	repo *git.Repo
+	dir  string
+
+	locks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
+}
+
+// Scratch returns the scratch checkout of a member, at the commit. When the commit is another one than last time,
+// tracked files move to it, whatever was done to them; files that the member made stay.
 func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
 	if member != muster.Lead {
 		if err := muster.CheckName(member); err != nil {
@@ -25,40 +33,55 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
 		return "", err
 	}
-	unlock := l.scratchTurn(member)
-	defer unlock()
-	dir = filepath.Join(l.dir.Scratch(), string(member))
-	if gone(dir) {
-		return dir, l.newScratch(ctx, dir, commit)
-	}
-	out, err := l.repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir", "HEAD")
-	line := strings.Split(strings.TrimSpace(out), "\n")
-	if ctx.Err() != nil {
-		return "", err
-	}
-	if err == nil && len(line) == 3 && samePath(line[0], dir) && samePath(line[1], l.repo.CommonDir()) {
-		if line[2] == commit {
-			return dir, nil
-		}
-		_, err = l.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
-		if err == nil {
-			return dir, nil
-		}
-		if _, isExit := errors.AsType[*git.ExitError](err); !isExit || ctx.Err() != nil {
-			return "", err
-		}
-	}
-	// It is no checkout any more, or git cannot move it: it is set aside and made anew.
-	if err := l.setAside(dir); err != nil {
-		return "", err
-	}
-	return dir, l.newScratch(ctx, dir, commit)
+	return l.scratches.refresh(ctx, member, commit)
 }
 
-func (l *Lanes) newScratch(ctx context.Context, dir, commit string) error {
+func (s *scratches) refresh(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
+	lock, _ := s.locks.LoadOrStore(member, new(sync.Mutex))
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	dir = filepath.Join(s.dir, string(member))
+	if isMissing(dir) {
+		return dir, s.create(ctx, dir, commit)
+	}
+	moved, err := s.move(ctx, dir, commit)
+	if err != nil {
+		return "", err
+	}
+	if moved {
+		return dir, nil
+	}
+	if err := moveAside(dir); err != nil {
+		return "", err
+	}
+	return dir, s.create(ctx, dir, commit)
+}
+
+// move moves the checkout to the commit. It returns false when dir is no checkout any more, or when git cannot move it.
+func (s *scratches) move(ctx context.Context, dir, commit string) (moved bool, err error) {
+	out, err := s.repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
+		"HEAD")
+	if ctx.Err() != nil {
+		return false, err
+	}
+	line := strings.Split(strings.TrimSpace(out), "\n")
+	if err != nil || len(line) != 3 || !isSamePath(line[0], dir) || !isSamePath(line[1], s.repo.CommonDir()) {
+		return false, nil
+	}
+	if line[2] == commit {
+		return true, nil
+	}
+	_, err = s.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
+	if _, isExit := errors.AsType[*git.ExitError](err); isExit && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *scratches) create(ctx context.Context, dir, commit string) error {
 	err := os.MkdirAll(filepath.Dir(dir), 0o700)
 	if err == nil {
-		err = l.repo.AddWorktree(ctx, dir, "", commit)
+		err = s.repo.AddWorktree(ctx, dir, "", commit)
 	}
 	if err != nil && ctx.Err() == nil {
 		return muster.Errorf(muster.Unavailable, "the scratch checkout %s cannot be made: %w", dir, err)
@@ -66,35 +89,23 @@ func (l *Lanes) newScratch(ctx context.Context, dir, commit string) error {
 	return err
 }
 
-func (l *Lanes) setAside(dir string) error {
-	for n := 1; ; n++ {
-		aside := fmt.Sprintf("%s.aside-%d", dir, n)
-		if !gone(aside) {
-			continue
-		}
-		if err := os.Rename(dir, aside); err != nil {
-			return muster.Errorf(muster.Unavailable, "the scratch checkout %s is broken and cannot be moved aside: %w", dir, err)
-		}
-		// What it was registered as is the new one's now.
-		link := filepath.Join(aside, ".git")
-		if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
-			return nil
-		}
-		if err := os.Remove(link); err != nil {
-			return muster.Errorf(muster.Unavailable, "%s cannot be removed: %w", link, err)
-		}
+// moveAside renames a broken checkout, so that the member's files in it are kept. It also removes the link to the
+// repository: git has the path registered, and that registration is the new checkout's.
+func moveAside(dir string) error {
+	aside := ""
+	for n := 1; aside == "" || !isMissing(aside); n++ {
+		aside = fmt.Sprintf("%s.aside-%d", dir, n)
+	}
+	if err := os.Rename(dir, aside); err != nil {
+		return muster.Errorf(muster.Unavailable,
+			"the scratch checkout %s is broken and cannot be moved aside: %w", dir, err)
+	}
+	link := filepath.Join(aside, ".git")
+	if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-}
-
-func (l *Lanes) scratchTurn(member muster.Name) (unlock func()) {
-	l.mu.Lock()
-	m := l.scratch[member]
-	if m == nil {
-		m = &sync.Mutex{}
-		l.scratch[member] = m
+	if err := os.Remove(link); err != nil {
+		return muster.Errorf(muster.Unavailable, "%s cannot be removed: %w", link, err)
 	}
-	l.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+	return nil
 }

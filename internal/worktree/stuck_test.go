@@ -99,7 +99,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 		t.Errorf("hint of %#v", err)
 	}
 	for range 2 { // the repair changes nothing
-		if got := w.troubles(); len(got) != 1 || got[0].Fix != unlock || !strings.Contains(got[0].Text, "locked") {
+		if got := w.findings(); len(got) != 1 || got[0].Fix != unlock || !strings.Contains(got[0].Text, "locked") {
 			t.Errorf("found %+v", got)
 		}
 		if err := w.Recover(ctx); err != nil {
@@ -107,7 +107,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 		}
 	}
 	w.git(w.root, strings.Fields(unlock)[1:]...)
-	if got := w.troubles(); len(got) != 1 || got[0].Fix != "" {
+	if got := w.findings(); len(got) != 1 || got[0].Fix != "" {
 		t.Errorf("unlocked: %+v", got)
 	}
 	if err := w.Recover(ctx); err != nil {
@@ -129,7 +129,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	}
 	found := func(fix string) {
 		t.Helper()
-		if got := w.troubles(); len(got) != 1 || !strings.Contains(got[0].Fix, fix) || !strings.Contains(got[0].Text, "not the lane one any more") {
+		if got := w.findings(); len(got) != 1 || !strings.Contains(got[0].Fix, fix) || !strings.Contains(got[0].Text, "not the lane one any more") {
 			t.Errorf("found %+v", got)
 		}
 		_, err := w.Archive(ctx, "one")
@@ -137,7 +137,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	}
 	lane := w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-	if got := w.troubles(); len(got) != 0 {
+	if got := w.findings(); len(got) != 0 {
 		t.Errorf("whole: %+v", got)
 	}
 	link := lane.Path + "/.git"
@@ -145,7 +145,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	must(os.Remove(link))
 	found("git worktree repair")
 	w.git(w.root, "worktree", "repair")
-	if got := w.troubles(); len(got) != 0 {
+	if got := w.findings(); len(got) != 0 {
 		t.Errorf("repaired: %+v", got)
 	}
 
@@ -154,14 +154,14 @@ func TestALostLaneIsFound(t *testing.T) {
 	found("mv " + link + " " + link + ".other")
 	must(os.Rename(link, link+".other"))
 	w.git(w.root, "worktree", "repair")
-	if got := w.troubles(); len(got) != 0 {
+	if got := w.findings(); len(got) != 0 {
 		t.Errorf("repaired: %+v", got)
 	}
 
 	w.git(w.root, "update-ref", "-d", "refs/heads/wt/one")
 	found("git branch wt/one " + lane.Base)
 	w.git(w.root, "branch", "wt/one", lane.Base)
-	if got := w.troubles(); len(got) != 0 {
+	if got := w.findings(); len(got) != 0 {
 		t.Errorf("with its branch: %+v", got)
 	}
 
@@ -169,7 +169,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	found("mv " + lane.Path + " " + lane.Path + ".lost")
 	must(os.Rename(lane.Path, lane.Path+".lost"))
 	must(w.Recover(ctx))
-	if got := w.troubles(); len(got) != 0 {
+	if got := w.findings(); len(got) != 0 {
 		t.Errorf("moved away: %+v", got)
 	}
 	_, err := w.Archive(ctx, "one")
@@ -179,9 +179,9 @@ func TestALostLaneIsFound(t *testing.T) {
 	}
 }
 
-func (w *world) troubles() []worktree.Trouble {
+func (w *world) findings() []worktree.Finding {
 	w.t.Helper()
-	all, err := w.Inspect(w.ctx())
+	all, err := w.Check(w.ctx())
 	if err != nil {
 		w.t.Fatal(err)
 	}

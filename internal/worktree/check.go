@@ -1,0 +1,156 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"muster"
+	"muster/internal/corruption"
+	"muster/internal/git"
+)
+
+// Finding is something that is wrong with a lane or with the index.
+type Finding struct {
+	Lane muster.Name // "": the index itself
+	Text string      // what is wrong
+	Fix  string      // what people must do before a repair can help; "": Repair mends it
+	Busy bool        // it may also be the work of a process that is alive
+}
+
+// IsRepairable reports whether Repair mends it.
+func (f Finding) IsRepairable() bool { return f.Fix == "" }
+
+// Repaired is a finding that Repair has mended.
+type Repaired struct {
+	Finding
+	Done string // what was done, or what the lane is now
+}
+
+// Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
+func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
+	in := inspector{repo: l.repo, index: l.index, leases: l.creator.leases}
+	doc, err := l.index.load(ctx)
+	if corrupt, ok := errors.AsType[*corruptError](err); ok {
+		all, doc, err = append(all, Finding{Text: corrupt.Error()}), salvage(corrupt.data), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, lane := range l.index.lanes(doc) {
+		f, err := in.checkLane(ctx, lane)
+		if err != nil {
+			return nil, err
+		}
+		if f.Text != "" {
+			f.Lane = lane.Name
+			all = append(all, f)
+		}
+	}
+	missing, err := l.registry.missing(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	for _, lane := range missing {
+		all = append(all, Finding{Lane: lane.Name, Text: "git has it, and the index does not"})
+	}
+	return all, nil
+}
+
+// Repair recovers the lanes, and returns what it has mended. Call it while no process of the team is alive. A second
+// Check tells what is left.
+func (l *Lanes) Repair(ctx context.Context) (done []Repaired, err error) {
+	before, err := l.Check(ctx)
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	if err := l.Recover(ctx); err != nil {
+		return nil, err
+	}
+	after, err := l.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range before {
+		if !slices.Contains(after, f) {
+			done = append(done, Repaired{f, l.index.outcome(ctx, f)})
+		}
+	}
+	return done, nil
+}
+
+// outcome says what became of a finding that is no longer there.
+func (x *index) outcome(ctx context.Context, f Finding) string {
+	if f.Lane == "" {
+		return "written anew from git; what it was is in .team/" + corruption.Table
+	}
+	lane, err := x.get(ctx, f.Lane)
+	if err != nil {
+		return "it is gone"
+	}
+	return "it is " + string(lane.Status) + " now"
+}
+
+// ListStored returns the lanes of the index as it is on disk: unlike List, it rebuilds nothing.
+func (l *Lanes) ListStored(ctx context.Context) ([]muster.Lane, error) {
+	doc, err := l.index.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.index.lanes(doc), nil
+}
+
+// inspector looks at lanes and changes nothing.
+type inspector struct {
+	repo   *git.Repo
+	index  *index
+	leases leases
+}
+
+// checkLane returns what is wrong with a lane. A Finding without a Text is none.
+func (in inspector) checkLane(ctx context.Context, lane muster.Lane) (f Finding, err error) {
+	_, isRemoving := removalOf(lane)
+	switch {
+	case lane.Status == muster.LaneCreating:
+		var maker string
+		if field(lane, fieldMaker, &maker) {
+			held, err := in.leases.isHeld(maker)
+			if err != nil || held {
+				return f, err // it is being made right now
+			}
+		}
+		return Finding{Text: "the process that made it died before it was complete"}, nil
+	case isRemoving:
+		c := checkout{in.repo, lane}
+		if unlock := c.unlockHint(ctx); unlock != "" {
+			return Finding{Text: "it cannot be removed: its worktree is locked", Fix: unlock, Busy: true}, nil
+		}
+		return Finding{Text: "its removal was interrupted", Busy: true}, nil
+	case lane.Status == muster.LaneFailed:
+		return f, nil
+	case !isMissing(lane.Path):
+		return in.checkDirectory(ctx, lane)
+	}
+	tip, err := in.repo.Ref(ctx, branchRef(lane))
+	if tip == "" {
+		return Finding{Text: "the index has it, and its directory and its branch are gone"}, err
+	}
+	return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, err
+}
+
+// checkDirectory checks that the directory of a lane still is its worktree.
+func (in inspector) checkDirectory(ctx context.Context, lane muster.Lane) (Finding, error) {
+	c := checkout{in.repo, lane}
+	_, err := c.verify(ctx)
+	if err == nil || ctx.Err() != nil {
+		return Finding{}, err
+	}
+	// Another process may have begun to remove the lane since the index was read. load, because read would rebuild.
+	if doc, loadErr := in.index.load(ctx); loadErr == nil {
+		now, ok, _ := doc.lane(lane.Name)
+		if _, isRemoving := removalOf(now); isRemoving || !ok {
+			return Finding{}, nil
+		}
+	}
+	return Finding{Text: err.Error(), Fix: c.reconnectHint(ctx)}, nil
+}

@@ -1,0 +1,147 @@
+package worktree
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// CheckDirs makes directories outside the repository, in which landing checks out the merged tree. Each holder of a
+// lease has one note, a file that names its directory. The note is written before the directory is made, so that
+// RemoveAbandoned finds what a killed process left.
+type CheckDirs struct {
+	root   string // of the repository
+	files  *durable.Files
+	leases leases
+}
+
+const (
+	// checkLease is the kind of lease that the makers of check directories hold.
+	checkLease = "check"
+	// checkDirPrefix begins the name of each check directory. Nothing else is ever removed because a note names it.
+	checkDirPrefix = "muster-check-"
+)
+
+// Create makes a directory and returns the function that removes it. The directory lies outside the repository, so that
+// nothing above it looks like a part of one. Its path has no symbolic links.
+func (d *CheckDirs) Create() (dir string, remove func(), err error) {
+	dir, remove, err = d.create()
+	if err != nil {
+		err = muster.Errorf(muster.Unavailable, "no directory for the check can be made: %w", err)
+	}
+	return dir, remove, err
+}
+
+func (d *CheckDirs) create() (dir string, remove func(), err error) {
+	parent, err := d.parent()
+	if err != nil {
+		return "", nil, err
+	}
+	lease, release, err := d.leases.acquire(checkLease)
+	if err != nil {
+		return "", nil, err
+	}
+	note := d.note(lease)
+	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(rand.Text()))
+	err = d.clear(note) // the directory of a process that died
+	if err == nil {
+		err = d.files.Replace(note, []byte(dir+"\n"))
+	}
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		release()
+		return "", nil, err
+	}
+	return dir, func() {
+		_ = d.clear(note) // what cannot be removed now stays noted
+		release()
+	}, nil
+}
+
+// parent is where directories are made: the system's, or beside the repository when that one lies in the repository.
+func (d *CheckDirs) parent() (string, error) {
+	parent, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(d.root, parent); err == nil && filepath.IsLocal(rel) {
+		parent = filepath.Dir(d.root)
+	}
+	return filepath.Abs(parent)
+}
+
+func (d *CheckDirs) note(lease string) string { return filepath.Join(d.leases.dir, lease) }
+
+// RemoveAbandoned removes the directories that dead processes left, and returns them. One that cannot be removed is
+// left and stays noted.
+func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
+	for n := 1; n <= maxLeases; n++ {
+		lease := leaseName(checkLease, n)
+		note := d.note(lease)
+		if isMissing(d.leases.path(lease)) {
+			break // leases are taken in order: no later one was ever held
+		}
+		if isMissing(note) {
+			continue
+		}
+		release, err := d.leases.try(lease)
+		if errors.Is(err, muster.ErrHeld) {
+			continue // its maker lives
+		}
+		if err != nil {
+			return removed, err
+		}
+		dir := d.noted(note)
+		if err := d.clear(note); err == nil && dir != "" {
+			removed = append(removed, dir)
+		}
+		release()
+	}
+	return removed, nil
+}
+
+// clear removes the directory that a note names, and then the note. The caller has the lease, so the directory is
+// nobody's.
+func (d *CheckDirs) clear(note string) error {
+	if isMissing(note) {
+		return nil
+	}
+	if dir := d.noted(note); dir != "" {
+		if err := removeAll(dir); err != nil {
+			return err
+		}
+	}
+	return d.files.Remove(note)
+}
+
+// noted returns the directory that a note names, "" when that cannot be a check directory.
+func (d *CheckDirs) noted(note string) string {
+	data, _, err := d.files.ReadFile(note)
+	dir := strings.TrimSuffix(string(data), "\n")
+	if err != nil || !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), checkDirPrefix) {
+		return ""
+	}
+	return dir
+}
+
+// removeAll removes a directory, also when a build has made a part of it read-only.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // RemoveAll below says what could not be removed
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,135 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+)
+
+// checkout is the working tree of a lane as git sees it. Its methods ask git about the lane and change its files; none
+// of them reads or changes the index.
+type checkout struct {
+	repo *git.Repo
+	lane muster.Lane
+}
+
+// run runs git in the lane.
+func (c checkout) run(ctx context.Context, args ...string) (string, error) {
+	return c.repo.Run(ctx, c.lane.Path, args...)
+}
+
+// verify checks that the lane's path is a worktree of this repository, and returns what its HEAD points to:
+// refs/heads/..., or "HEAD" when it is detached. Whatever is unclear is an error: a command that ran in the wrong
+// directory could destroy the user's work.
+func (c checkout) verify(ctx context.Context) (head string, err error) {
+	if head, ok := c.repo.LinkedHead(c.lane.Path); ok && ctx.Err() == nil {
+		return head, nil // the usual case, read without a git process: every call of a tool asks
+	}
+	out, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
+		"--symbolic-full-name", "HEAD")
+	if ctx.Err() != nil {
+		return "", err
+	}
+	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	if err == nil && len(line) == 3 && isSamePath(line[0], c.lane.Path) && isSamePath(line[1], c.repo.CommonDir()) {
+		return line[2], nil
+	}
+	why := fmt.Sprintf("it is part of %q", line[0])
+	if err != nil {
+		why = err.Error()
+	}
+	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name, why).
+		WithHint("%s", c.reconnectHint(ctx))
+}
+
+// isSamePath reports whether two paths name the same place. git writes slashes, and resolves symbolic links.
+func isSamePath(a, b string) bool {
+	a, b = filepath.FromSlash(a), filepath.FromSlash(b)
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	ra, err1 := filepath.EvalSymlinks(a)
+	rb, err2 := filepath.EvalSymlinks(b)
+	return err1 == nil && err2 == nil && ra == rb
+}
+
+// isChanged reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed, at its HEAD
+// or on its branch. When that cannot be told it returns an error, and nothing may be removed.
+func (c checkout) isChanged(ctx context.Context) (bool, error) {
+	changed, err := c.hasWork(ctx)
+	if err != nil {
+		err = muster.Errorf(muster.Invalid, "cannot verify that the lane %s has nothing to lose: %w", c.lane.Name, err)
+	}
+	return changed, err
+}
+
+func (c checkout) hasWork(ctx context.Context) (bool, error) {
+	if c.lane.Base == "" {
+		return false, muster.Errorf(muster.NotFound, "what it was made from is not recorded")
+	}
+	tip, err := c.repo.Ref(ctx, branchRef(c.lane))
+	if err != nil {
+		return false, err
+	}
+	if isMissing(c.lane.Path) {
+		return tip != "" && tip != c.lane.Base, nil
+	}
+	if _, err := c.verify(ctx); err != nil {
+		return false, err
+	}
+	head, err := c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	if err != nil {
+		return false, err
+	}
+	// The owner may have another branch checked out: then HEAD is at the base while the branch has commits.
+	if head != c.lane.Base || tip != "" && tip != c.lane.Base {
+		return true, nil
+	}
+	return c.repo.Status(ctx, c.lane.Path)
+}
+
+// mergeHead returns the commit that an unfinished merge brings in, "" when there is no merge.
+func (c checkout) mergeHead(ctx context.Context) (string, error) {
+	commit, err := c.repo.ResolveIn(ctx, c.lane.Path, "MERGE_HEAD")
+	return commit, ignoreNotFound(err)
+}
+
+// unlockHint is what to type when somebody has locked the lane's worktree (git worktree lock). It is "" when nobody
+// has, or when git cannot tell.
+func (c checkout) unlockHint(ctx context.Context) string {
+	w, _, err := c.repo.WorktreeAt(ctx, c.lane.Path)
+	if err != nil || !w.Locked {
+		return ""
+	}
+	return "git worktree unlock " + c.lane.Path
+}
+
+// reconnectHint is what to do when the lane's directory is no worktree of this repository any more, or when its branch
+// is gone. git can write the .git file of a worktree that it still has registered.
+func (c checkout) reconnectHint(ctx context.Context) string {
+	path := c.lane.Path
+	_, isKnown, err := c.repo.WorktreeAt(ctx, path)
+	if err != nil {
+		return "see what is there; nothing in it is touched"
+	}
+	if !isKnown {
+		return fmt.Sprintf("git cannot mend it. Move it away: mv %[1]s %[1]s.lost  (its files stay there, its commits "+
+			"on the branch %s), then: muster doctor --repair", path, c.lane.Branch)
+	}
+	link := filepath.Join(path, ".git")
+	if st, err := os.Lstat(link); err == nil && st.IsDir() {
+		return fmt.Sprintf("mv %[1]s %[1]s.other  (a repository of its own), then: git worktree repair", link)
+	}
+	out, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err == nil && c.lane.Base != "" && isSamePath(strings.TrimSpace(out), c.repo.CommonDir()) {
+		// The worktree is connected, so it is its branch that is gone.
+		return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
+			c.lane.Branch, c.lane.Base)
+	}
+	return "git worktree repair"
+}

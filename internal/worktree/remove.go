@@ -1,0 +1,302 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+
+	"muster"
+	"muster/internal/failpoint"
+	"muster/internal/git"
+	"muster/journal"
+)
+
+// remover removes lanes. A removal passes through these durable states: the work is archived; the row names the
+// archive (fieldRemoving); the worktree is gone; the branch is gone; the row is gone. From the second state on any
+// process may finish it, and several may at once.
+type remover struct {
+	repo   *git.Repo
+	index  *index
+	events recorder
+}
+
+// Archive keeps all that the lane holds, untracked files included and ignored ones not, as a commit under
+// refs/muster/archive/NAME-N, then removes the lane. The ref is "" when there was nothing beyond the base. When
+// anything is unclear it returns an error and everything stays. Several processes may archive a lane at once: there is
+// one archive and one removal, and who comes after its end gets NotFound.
+func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if r, ok := removalOf(lane); ok {
+		return r.Ref, l.remover.finish(ctx, lane, r.Ref)
+	}
+	if lane.Status == muster.LaneCreating {
+		return "", muster.Errorf(muster.Held, "the lane %s is being made right now", name)
+	}
+	if err := l.events.record(ctx, lane, event{name: "worktree.remove.before"}); err != nil {
+		return "", err
+	}
+	ref, err = l.remover.preserve(ctx, lane)
+	failpoint.Hit("lane.archived")
+	if err == nil {
+		err = l.remover.announce(ctx, &lane, ref)
+	}
+	failpoint.Hit("lane.removing")
+	if err != nil && l.remover.isRemoved(ctx, name) {
+		return "", errNoLane(name) // another process was faster: that is why it failed
+	}
+	if err == nil {
+		err = l.remover.finish(ctx, lane, ref)
+	}
+	if err != nil {
+		return "", cmp.Or(l.events.record(ctx, lane, event{name: "worktree.remove.failed", cause: err}), err)
+	}
+	return ref, nil
+}
+
+// ArchiveAll recovers all lanes, then archives each of them; saved is called after each one. It stops at the first
+// lane that cannot be archived.
+func (l *Lanes) ArchiveAll(ctx context.Context, saved func(name muster.Name, ref string) error) error {
+	if err := l.Recover(ctx); err != nil {
+		return err
+	}
+	lanes, err := l.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, lane := range lanes {
+		ref, err := l.Archive(ctx, lane.Name)
+		if err != nil {
+			return muster.Errorf(muster.Invalid, "lane %s cannot be archived: %w", lane.Name, err).
+				WithHint("muster worktree list")
+		}
+		if err := saved(lane.Name, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish is Archive for the lane of a completed task. It writes the completion to the lanes' log, once, and leaves a
+// lane that somebody asked to keep. It may be repeated; a lane that is gone already is no error.
+func (l *Lanes) Finish(ctx context.Context, t muster.Task) (ref string, err error) {
+	lane, err := l.Get(ctx, t.Worktree)
+	if err != nil {
+		return "", ignoreNotFound(err)
+	}
+	var recorded int
+	if !field(lane, fieldCompleted, &recorded) || recorded != t.Fence {
+		if err := l.events.recordCompletion(ctx, lane, t); err != nil {
+			return "", err
+		}
+		// Noted after the write: a crash in between repeats the line, which its readers bear, and never loses it.
+		lane, err = l.index.update(ctx, lane.Name,
+			func(row *muster.Lane) error { return setField(row, fieldCompleted, t.Fence) })
+		if err != nil {
+			return "", ignoreNotFound(err)
+		}
+	}
+	if IsAskedToKeep(lane) {
+		return "", nil
+	}
+	ref, err = l.Archive(ctx, lane.Name)
+	return ref, ignoreNotFound(err)
+}
+
+// Preserve archives all that the lane holds now and leaves the lane as it is. The ref is "" when there is nothing
+// beyond the base. The same content has one ref.
+func (l *Lanes) Preserve(ctx context.Context, name muster.Name) (ref string, err error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return l.remover.preserve(ctx, lane)
+}
+
+// Remove removes a lane. One that is kept, or that holds work beyond its base, is refused (Held) unless force, which
+// archives the work first. After an error that says "cannot verify" nothing was touched.
+func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !force && lane.Status == muster.LaneKept {
+		return muster.Errorf(muster.Held, "the lane %s is kept", name).
+			WithHint("muster worktree remove --force %s archives and removes it", name)
+	}
+	if _, isRemoving := removalOf(lane); !isRemoving && !force {
+		changed, err := l.checkout(lane).isChanged(ctx)
+		if err != nil {
+			return err
+		}
+		if changed {
+			return muster.Errorf(muster.Held, "the lane %s holds work that has not landed", name).
+				WithHint("muster worktree remove --force %s archives it under %s and removes it", name, archiveRefs)
+		}
+	}
+	_, err = l.Archive(ctx, name)
+	return err
+}
+
+// announce says in the row that the lane is being removed and where it is archived. On an error lane stays as it was.
+func (r *remover) announce(ctx context.Context, lane *muster.Lane, ref string) error {
+	row, err := r.index.update(ctx, lane.Name,
+		func(row *muster.Lane) error { return setField(row, fieldRemoving, removal{ref}) })
+	if err == nil {
+		*lane = row
+	}
+	return err
+}
+
+// finish finishes an announced removal: what it removes is archived. Two processes may do it at once; the one that
+// deletes the row writes the events.
+func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) error {
+	if err := r.dismantle(ctx, lane, ref); err != nil {
+		if r.isRemoved(ctx, lane.Name) {
+			return nil // another process has finished it
+		}
+		return err
+	}
+	late, cancel := detach(ctx)
+	defer cancel()
+	existed, err := r.index.delete(late, lane.Name)
+	failpoint.Hit("lane.dropped")
+	if err != nil || !existed {
+		return err
+	}
+	if ref != "" {
+		if err := r.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
+			return err
+		}
+	}
+	return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+}
+
+// isRemoved reports that the lane has no row any more.
+func (r *remover) isRemoved(ctx context.Context, name muster.Name) bool {
+	_, err := r.index.get(ctx, name)
+	return errors.Is(err, muster.ErrNotFound)
+}
+
+// dismantle removes the lane's worktree and its branch.
+func (r *remover) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
+	err := r.repo.RemoveWorktree(ctx, lane.Path)
+	if err != nil && ctx.Err() == nil && !isMissing(lane.Path) && isMissing(filepath.Join(lane.Path, ".git")) {
+		err = r.repo.ClearWorktree(ctx, lane.Path) // a removal that was killed in the middle
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		hint := checkout{r.repo, lane}.unlockHint(ctx)
+		return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
+			lane.Name, err).WithHint("%s", hint)
+	}
+	failpoint.Hit("lane.removed")
+	if err := r.removeBranch(ctx, lane, ref); err != nil {
+		return err
+	}
+	failpoint.Hit("lane.branchless")
+	return nil
+}
+
+// removeBranch deletes the lane's branch. Commits on it that the archive lacks are archived first: the branch moved in
+// the last instant, or the archive has the same content in another commit.
+func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string) error {
+	for {
+		tip, err := r.repo.Ref(ctx, branchRef(lane))
+		if err != nil || tip == "" {
+			return err
+		}
+		archived := tip == lane.Base
+		if !archived && ref != "" {
+			if archived, err = r.repo.IsAncestor(ctx, tip, ref); err != nil {
+				return err
+			}
+		}
+		if !archived {
+			if ref, err = r.archive(ctx, lane, tip, false); err != nil {
+				return err
+			}
+		}
+		// Stale: the branch moved after it was looked at, and what it has now must be archived too.
+		err = r.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
+		if !errors.Is(err, muster.ErrStale) {
+			return err
+		}
+	}
+}
+
+// preserve archives what the lane holds. When another process is removing the lane by now, the archive is that
+// process's: files that vanish during the snapshot make it fail or are missing in it.
+func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
+	commit, isNew, err := checkout{r.repo, lane}.snapshot(ctx)
+	if ctx.Err() != nil {
+		return "", cmp.Or(err, context.Cause(ctx))
+	}
+	now, getErr := r.index.get(ctx, lane.Name)
+	if getErr != nil {
+		return "", getErr
+	}
+	if theirs, ok := removalOf(now); ok {
+		return theirs.Ref, nil
+	}
+	if err != nil {
+		return "", muster.Errorf(muster.Invalid, "cannot verify what the lane %s holds, so it is kept: %w",
+			lane.Name, err)
+	}
+	if commit == "" || commit == lane.Base {
+		return "", nil
+	}
+	return r.archive(ctx, lane, commit, isNew)
+}
+
+// archive makes the archive ref of a commit. A new commit, which no branch has, may be represented by an archived one
+// with the same tree and parents. The commit is durable before the ref names it.
+func (r *remover) archive(
+	ctx context.Context, lane muster.Lane, commit string, isNew bool,
+) (ref string, err error) {
+	if err := r.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
+		return "", err
+	}
+	content := ""
+	if isNew {
+		if content, err = contentOf(ctx, r.repo, commit); err != nil {
+			return "", err
+		}
+	}
+	return archiveRef(ctx, r.repo, string(lane.Name), commit, content)
+}
+
+// recover finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
+// worktree for example, stays marked; that must not stop the recovery of the others.
+func (r *remover) recover(ctx context.Context, lane muster.Lane, announced removal) error {
+	if err := endLeftGit(ctx, r.repo, lane); err != nil {
+		return err
+	}
+	err := r.finish(ctx, lane, announced.Ref)
+	if ctx.Err() == nil && (errors.Is(err, muster.ErrHeld) || errors.Is(err, muster.ErrInvalid)) {
+		return r.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.remove.failed", cause: err})
+	}
+	return err
+}
+
+// recoverMissing decides about a lane whose directory is gone. While its branch is there its commits are, and the lane
+// stays as failed; without the branch nothing is left of it.
+func (r *remover) recoverMissing(ctx context.Context, lane muster.Lane) error {
+	tip, err := r.repo.Ref(ctx, branchRef(lane))
+	if err != nil {
+		return err
+	}
+	if tip == "" {
+		if _, err := r.index.delete(ctx, lane.Name); err != nil {
+			return err
+		}
+		return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+	}
+	return r.events.recordFailure(ctx, r.index, lane,
+		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})
+}

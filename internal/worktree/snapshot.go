@@ -1,0 +1,100 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+)
+
+// snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
+// commit, which no ref has yet. It changes nothing in the lane.
+func (c checkout) snapshot(ctx context.Context) (commit string, isNew bool, err error) {
+	tip, err := c.repo.Ref(ctx, branchRef(c.lane))
+	if err != nil {
+		return "", false, err
+	}
+	if isMissing(c.lane.Path) {
+		return tip, false, nil
+	}
+	if _, err := c.verify(ctx); err != nil {
+		return "", false, err
+	}
+	head, err := c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	if err != nil {
+		return "", false, err
+	}
+	merging, err := c.mergeHead(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	tree, err := c.writeTree(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	// Commits of the owner may be at HEAD only, on the branch only, or in a merge under way: all are kept as parents.
+	parents := []string{}
+	for _, p := range []string{head, tip, merging} {
+		if p != "" && !slices.Contains(parents, p) {
+			parents = append(parents, p)
+		}
+	}
+	if len(parents) == 1 {
+		committed, err := c.repo.Tree(ctx, head)
+		if err != nil || committed == tree {
+			return head, false, err
+		}
+	}
+	commit, err = c.repo.CommitTree(ctx, tree, parents,
+		fmt.Sprintf("lane %s as it was when it was archived\n", c.lane.Name))
+	return commit, true, err
+}
+
+// writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
+// owner, who may be at work, sees no change.
+func (c checkout) writeTree(ctx context.Context) (string, error) {
+	tmp, err := os.MkdirTemp("", "muster-index-")
+	if err != nil {
+		return "", muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	own, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-path", "index")
+	if err != nil {
+		return "", err
+	}
+	index := filepath.Join(tmp, "index")
+	if err := copyFile(filepath.FromSlash(strings.TrimRight(own, "\n")), index); err != nil {
+		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
+	}
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if err := c.stage(ctx, env); err != nil {
+		return "", err
+	}
+	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: []string{"write-tree"}, Env: env})
+	return strings.TrimSpace(out), err
+}
+
+// copyFile copies a file to a new one. A missing one is copied as missing: to git that is an empty index.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

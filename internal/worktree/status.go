@@ -1,0 +1,91 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"muster"
+)
+
+// Changed reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed. When that
+// cannot be told it returns an error, and the caller must not remove anything.
+func (l *Lanes) Changed(ctx context.Context, name muster.Name) (bool, error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	return l.checkout(lane).isChanged(ctx)
+}
+
+// Ignored returns the files of a lane that git ignores, with a directory of nothing else as one entry. They never
+// land, and are lost when the lane is removed.
+func (l *Lanes) Ignored(ctx context.Context, name muster.Name) ([]string, error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c := l.checkout(lane)
+	if _, err := c.verify(ctx); err != nil {
+		return nil, err
+	}
+	out, err := c.run(ctx, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory",
+		"--no-empty-directory")
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "git cannot list what it ignores in lane %s: %w", name, err)
+	}
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), nil
+}
+
+// maxListed is how many commits, and how many files, Status names.
+const maxListed = 20
+
+// Status describes in words what a lane holds, for people and models.
+func (l *Lanes) Status(ctx context.Context, name muster.Name) (string, error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	c := l.checkout(lane)
+	head, err := c.verify(ctx)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "lane %s (%s) on %s at %s\n", lane.Name, lane.Status, lane.Branch, lane.Path)
+	if head != branchRef(lane) {
+		fmt.Fprintf(&b, "its HEAD is not on its branch: %s\n", strings.TrimPrefix(head, "refs/heads/"))
+	}
+	if lane.Base != "" {
+		out, err := c.run(ctx, "log", "--oneline", fmt.Sprintf("-%d", maxListed), lane.Base+"..HEAD")
+		if err != nil {
+			return "", muster.Errorf(muster.Unavailable, "git cannot list the commits of lane %s: %w", name, err)
+		}
+		writeList(&b, fmt.Sprintf("commits since its base %.7s", lane.Base), strings.TrimSpace(out))
+	}
+	out, err := c.run(ctx, "status", "--porcelain", "--untracked-files=all")
+	if err != nil {
+		return "", muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", name, err)
+	}
+	writeList(&b, "uncommitted", strings.TrimRight(out, "\n"))
+	if open, err := c.unresolved(ctx); err == nil && len(open) > 0 {
+		fmt.Fprintf(&b, "in conflict: %s\n", conflictList(open))
+	}
+	return b.String(), nil
+}
+
+// writeList writes a title and the lines below it, of which at most maxListed.
+func writeList(b *strings.Builder, title, text string) {
+	if text == "" {
+		fmt.Fprintf(b, "%s: none\n", title)
+		return
+	}
+	fmt.Fprintf(b, "%s:\n", title)
+	lines := strings.Split(text, "\n")
+	for _, line := range lines[:min(len(lines), maxListed)] {
+		fmt.Fprintf(b, "  %s\n", line)
+	}
+	if more := len(lines) - maxListed; more > 0 {
+		fmt.Fprintf(b, "  and %d more\n", more)
+	}
+}
