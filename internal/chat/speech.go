@@ -8,16 +8,16 @@ import (
 	"muster/llm"
 )
 
-// Speech shows the lead's words as they stream in. Its Emit is a team's.
+// Speech shows the lead's words while they arrive. Its Emit receives what all models of a team emit.
 type Speech struct {
 	Face Face
 
-	mu    sync.Mutex
-	part  int
-	shown bool // something of this reply
+	mu       sync.Mutex
+	part     int
+	hasShown bool // something of this reply
 }
 
-// Emit takes what a member's model says.
+// Emit shows the text of the lead and ignores other members. A reply that did not stream is shown whole.
 func (s *Speech) Emit(member muster.Name, v any) {
 	if member != muster.Lead {
 		return
@@ -28,46 +28,47 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	case llm.Delta:
 		s.delta(v)
 	case llm.Reply:
-		if !s.shown {
-			s.say(words(v.Message))
+		if !s.hasShown {
+			s.show(plainText(v.Message))
 		}
 		s.end()
 	}
 }
 
+// delta shows a piece of text. When the model starts its reply again, the text so far is marked as broken off.
 func (s *Speech) delta(d llm.Delta) {
 	switch {
 	case d.Again:
-		if s.shown {
-			s.say(" ...")
+		if s.hasShown {
+			s.show(" ...")
 		}
 		s.end()
 	case d.Text == "":
 	default:
-		if s.shown && d.Part != s.part {
-			s.say("\n")
+		if s.hasShown && d.Part != s.part {
+			s.show("\n")
 		}
 		s.part = d.Part
-		s.say(d.Text)
+		s.show(d.Text)
 	}
 }
 
-func (s *Speech) say(text string) {
+func (s *Speech) show(text string) {
 	if text != "" {
 		s.Face.Stream(text)
-		s.shown = true
+		s.hasShown = true
 	}
 }
 
 func (s *Speech) end() {
-	if s.shown {
+	if s.hasShown {
 		s.Face.Flush()
 	}
-	s.shown, s.part = false, 0
+	s.hasShown, s.part = false, 0
 }
 
-// words is the text of a message.
-func words(m llm.Message) string {
+// plainText returns the text of a message without its other parts.
+func plainText(m llm.Message) string {
 	var all []string
 	for _, p := range m.Parts {
 		if t, ok := p.(llm.Text); ok && strings.TrimSpace(t.Text) != "" {

@@ -10,66 +10,69 @@ import (
 	"muster"
 )
 
-// Status news wakes nobody and may lie in a box for hours: the lead's gets two of each member that becomes idle. Whoever
-// asks at every hint whether there is something else must not read it all each time.
+// newsCacheTTL is how long the cache counts. Another program may change what lies before a position without changing
+// the position, so everything is read again after that time.
+const newsCacheTTL = time.Minute
 
-// again is how long news that was looked at is taken for all that lies there. A place in a box says nothing of what
-// another program, which knows nothing of places, has done before it.
-const again = time.Minute
+// afterDrop is how long after a Drop everything is read. A program that had the file open may still write to what was
+// moved aside.
+const afterDrop = 5 * time.Second
 
-// moved is how long after a Drop everything is read: what was moved aside may still be written to by a program that had
-// the file open.
-const moved = 5 * time.Second
-
-// quiet is what is known of one box.
-type quiet struct {
-	upto    muster.Pos // before it lies news only,
-	landed  []muster.Message
-	read    time.Time // as it was when all of it was read
-	dropped time.Time
+// boxState is what is known of one inbox: before newsEnd there is only status news, of which landings are the
+// landings.
+type boxState struct {
+	newsEnd   muster.Pos // before it lies news only,
+	landings  []muster.Message
+	readAt    time.Time // as it was when all of it was read
+	droppedAt time.Time
 }
 
-// quiets are the boxes that had news in them, or a Drop.
-type quiets struct {
+// idleCache remembers up to where an inbox holds nothing but status news. News wakes nobody and may lie there for
+// hours. A lead gets two of them for each member that becomes idle, and asks at each hint whether there is anything
+// else; without the cache it would read all of them each time.
+type idleCache struct {
 	mu    sync.Mutex
-	boxes map[muster.Name]quiet
+	boxes map[muster.Name]boxState
 }
 
-func (q *quiets) get(box muster.Name) quiet {
+func (q *idleCache) get(box muster.Name) boxState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.boxes[box]
 }
 
-func (q *quiets) note(box muster.Name, f func(*quiet)) {
+func (q *idleCache) update(box muster.Name, f func(*boxState)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.boxes == nil {
-		q.boxes = map[muster.Name]quiet{}
+		q.boxes = map[muster.Name]boxState{}
 	}
 	k := q.boxes[box]
 	f(&k)
 	q.boxes[box] = k
 }
 
-// Waking returns the pending mails after the place that are not status news, oldest first. News that it has seen once it
-// passes over for a minute: what it reads is what has come since.
-func (p *Post) Waking(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
-	waking, _, err := p.look(ctx, box, after)
+// Waking returns the pending mails after a position that are not status news, oldest first. It reads only what is new
+// since it last saw nothing but news, for at most a minute.
+func (p *Mail) Waking(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
+	waking, _, err := p.scan(ctx, box, after)
 	return waking, err
 }
 
-// Landings returns the pending mails after the place that tell of a landing, oldest first, and reads as little as Waking.
-func (p *Post) Landings(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
-	_, landed, err := p.look(ctx, box, after)
+// Landings returns the pending mails after a position that report a landing, oldest first. It reads as little as
+// Waking.
+func (p *Mail) Landings(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
+	_, landed, err := p.scan(ctx, box, after)
 	return landed, err
 }
 
-func (p *Post) look(ctx context.Context, box muster.Name, after muster.Pos) (waking, landed []muster.Message, err error) {
-	k, now, from := p.quiets.get(box), time.Now(), after
-	part := k.upto > after && now.Sub(k.read) < again && now.Sub(k.dropped) >= moved
-	if part {
-		from, landed = k.upto, slices.Clip(k.landed)
+// scan reads the mail after a position, and sorts it into mail that wakes a member and reports of landings.
+func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (waking, landed []muster.Message,
+	err error) {
+	k, now, from := p.idle.get(box), time.Now(), after
+	isCached := k.newsEnd > after && now.Sub(k.readAt) < newsCacheTTL && now.Sub(k.droppedAt) >= afterDrop
+	if isCached {
+		from, landed = k.newsEnd, slices.Clip(k.landings)
 	}
 	msgs, end, err := p.inbox.Peek(ctx, box, from, math.MaxInt32)
 	if err != nil || len(msgs) == 0 {
@@ -84,9 +87,9 @@ func (p *Post) look(ctx context.Context, box muster.Name, after muster.Pos) (wak
 		}
 	}
 	if len(waking) == 0 {
-		p.quiets.note(box, func(k *quiet) {
-			if k.upto, k.landed = end, landed; !part {
-				k.read = now
+		p.idle.update(box, func(k *boxState) {
+			if k.newsEnd, k.landings = end, landed; !isCached {
+				k.readAt = now
 			}
 		})
 	}

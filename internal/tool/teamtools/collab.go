@@ -66,7 +66,7 @@ type Lanes interface {
 // Rooms are the planes that the tools work on.
 type Rooms struct {
 	Board    *board.Board
-	Post     *mailbox.Post
+	Post     *mailbox.Mail
 	Roster   *roster.Roster
 	Requests *requests.Requests
 	Lanes    Lanes
