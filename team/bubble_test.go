@@ -43,7 +43,7 @@ type other struct {
 	journal  *journal.Journal
 	board    *board.Board
 	roster   *roster.Roster
-	post     *mailbox.Post
+	post     *mailbox.Mail
 	requests *requests.Requests
 }
 

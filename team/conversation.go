@@ -18,7 +18,7 @@ type Conversation struct {
 	rested chan struct{} // holds one token: the state below has changed
 
 	mu      sync.Mutex
-	post    *mailbox.Post             // the team's, once it is open
+	post    *mailbox.Mail             // the team's, once it is open
 	stop    context.CancelCauseFunc   // of the lead's turn; nil: it has none
 	said    map[muster.MessageID]bool // by the user, and not heard yet
 	resting bool
@@ -110,7 +110,7 @@ func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
 }
 
 // listen makes the conversation one with this team; nil where there is none.
-func (c *Conversation) listen(post *mailbox.Post) teammate.Talk {
+func (c *Conversation) listen(post *mailbox.Mail) teammate.Talk {
 	if c == nil {
 		return nil
 	}

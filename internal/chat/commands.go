@@ -2,21 +2,23 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
-// command is what one slash does.
+// command is one slash command.
 type command struct {
 	name, args, does string
-	// muster is the command line that it stands for; its arguments follow.
+	// muster is the command line that it stands for; the user's arguments follow it.
 	muster []string
 }
 
-// commands in the order in which /help shows them.
+// commands lists the commands in the order in which /help shows them.
 var commands = []command{
 	{name: "tasks", does: "the board", muster: []string{"task", "list"}},
 	{name: "team", does: "who does what", muster: []string{"team", "list"}},
-	{name: "inbox", args: "[name]", does: "mail that waits and what came last", muster: []string{"mail", "list", "--last", "20"}},
+	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
+		muster: []string{"mail", "list", "--last", "20"}},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
 	{name: "requests", does: "questions that wait for somebody", muster: []string{"requests"}},
 	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
@@ -28,34 +30,29 @@ var commands = []command{
 	{name: "quit", does: "leave; what is open is kept"},
 }
 
-// command does what a line that begins with a slash says. over: the user leaves.
-func (s *Session) command(ctx context.Context, line string) (over bool, err error) {
+// runCommand runs a line that begins with a slash. It returns true if the user leaves.
+func (s *Session) runCommand(ctx context.Context, line string) (over bool, err error) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	rest = strings.TrimSpace(rest)
-	switch c, ok := find(name); {
+	switch c, ok := findCommand(name); {
 	case !ok:
-		s.Face.Print("there is no command /" + name + " (/help lists them; a message may begin with a space before the slash)")
+		s.Face.Print("there is no command /" + name +
+			" (/help lists them; a message may begin with a space before the slash)")
 	case name == "quit":
 		return true, nil
 	case name == "help":
-		s.Face.Print(help())
-	case name == "archive" && s.Begun:
+		s.Face.Print(helpText())
+	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
-	case name == "resume" && (s.Begun || !s.Stopped):
+	case name == "resume" && (s.HasBegun || !s.Stopped):
 		s.Face.Print("no team has stopped here")
 	case name == "resume":
-		s.begin("")
+		s.beginRun("")
 	default:
 		args := append([]string{}, c.muster...)
-		switch {
-		case rest == "":
-		case name == "reject":
-			id, why, _ := strings.Cut(rest, " ")
-			args = append(args, id, "--", strings.TrimSpace(why))
-			if strings.TrimSpace(why) == "" {
-				args = args[:len(args)-2]
-			}
-		default:
+		if id, why, ok := strings.Cut(rest, " "); ok && name == "reject" {
+			args = append(args, id, "--", strings.TrimSpace(why)) // the reason is one argument, dashes and all
+		} else {
 			args = append(args, strings.Fields(rest)...)
 		}
 		s.Face.Print(strings.TrimRight(s.Command(ctx, args...), "\n"))
@@ -63,22 +60,22 @@ func (s *Session) command(ctx context.Context, line string) (over bool, err erro
 			s.Stopped = false
 		}
 		if name == "inbox" {
-			s.mail(ctx)
+			s.showMail(ctx)
 		}
 	}
 	return false, nil
 }
 
-func find(name string) (command, bool) {
-	for _, c := range commands {
-		if c.name == name {
-			return c, true
-		}
+// findCommand returns the command of that name.
+func findCommand(name string) (command, bool) {
+	if i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); i >= 0 {
+		return commands[i], true
 	}
 	return command{}, false
 }
 
-func help() string {
+// helpText lists the commands and the most important keys.
+func helpText() string {
 	var b strings.Builder
 	for _, c := range commands {
 		head := strings.TrimSpace("/" + c.name + " " + c.args)

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Names is what Tab can put in: the members, and the requests that wait.
+// Names is what Tab can complete besides commands: the members, and the requests that wait.
 type Names struct {
 	Members  func() []string
 	Requests func() []string
 }
 
-// Complete offers what may stand at the cursor, a place in bytes: the commands, the ids of requests behind approve and
-// reject, the names of members anywhere. from is where the word begins.
+// Complete returns what may stand at the cursor, which is a byte offset: commands at the start, ids of requests after
+// approve and reject, and names of members anywhere. from is the start of the completed word.
 func (n Names) Complete(text string, cursor int) (from int, candidates []string) {
 	before := text[:min(cursor, len(text))]
 	from = strings.LastIndexAny(before, " \n") + 1

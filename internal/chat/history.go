@@ -10,21 +10,21 @@ import (
 	"muster/internal/durable"
 )
 
-// kept is how many lines of the history are remembered.
-const kept = 500
+// maxHistoryLines is how many lines of the history are read.
+const maxHistoryLines = 500
 
-// History is what the user typed, oldest first, one JSON string a line in a file.
+// History is what the user typed, oldest first. Its file holds one JSON string per line.
 type History struct {
 	path, lock string
 	files      *durable.Files
 }
 
-// OpenHistory is the history in the file at path, which need not be there; lock is its lock file.
+// OpenHistory returns the history in the file at path, which need not exist. lock is the path of its lock file.
 func OpenHistory(path, lock string, files *durable.Files) *History {
 	return &History{path, lock, files}
 }
 
-// Lines are the last lines; what cannot be read is left out.
+// Lines returns the last lines. Lines that cannot be read are left out.
 func (h *History) Lines() (lines []string) {
 	data, err := os.ReadFile(h.path)
 	if err != nil {
@@ -36,10 +36,10 @@ func (h *History) Lines() (lines []string) {
 			lines = append(lines, text)
 		}
 	}
-	return lines[max(0, len(lines)-kept):]
+	return lines[max(0, len(lines)-maxHistoryLines):]
 }
 
-// Add remembers a line. That it cannot is no reason to stop talking.
+// Add appends a line. Failing to do so is no reason to stop the conversation, so it reports no error.
 func (h *History) Add(text string) {
 	line, err := json.Marshal(text)
 	if err != nil {

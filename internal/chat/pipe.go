@@ -10,19 +10,19 @@ import (
 	"muster/internal/terminal"
 )
 
-// Pipe is a conversation without a terminal: one message a line comes in, the lead's words go out, and what happens is
-// told beside them.
+// Pipe is a conversation without a terminal. Each line of the input is one message; the lead's words go to Out, and
+// the events of the team to Progress.
 type Pipe struct {
-	Out, Beside io.Writer
+	Out, Progress io.Writer
 
-	events chan terminal.Event
-	mu     sync.Mutex
-	mid    bool // the last byte of Out was no newline
+	events  chan terminal.Event
+	mu      sync.Mutex
+	midLine bool // the last byte of Out was no newline
 }
 
-// NewPipe reads lines from in until its end.
+// NewPipe returns a pipe that reads lines from in until its end.
 func NewPipe(in io.Reader, out, beside io.Writer) *Pipe {
-	p := &Pipe{Out: out, Beside: beside, events: make(chan terminal.Event)}
+	p := &Pipe{Out: out, Progress: beside, events: make(chan terminal.Event)}
 	go func() {
 		defer close(p.events)
 		lines := bufio.NewReader(in)
@@ -39,14 +39,14 @@ func NewPipe(in io.Reader, out, beside io.Writer) *Pipe {
 	return p
 }
 
-// Events are the lines, and their end.
+// Events returns the lines. It is closed at the end of the input.
 func (p *Pipe) Events() <-chan terminal.Event { return p.events }
 
-// Print tells what happens.
+// Print writes what happens in the team.
 func (p *Pipe) Print(lines string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintln(p.Beside, lines)
+	_, _ = fmt.Fprintln(p.Progress, lines) // nobody may read it any more, and the run goes on
 }
 
 // Stream writes the lead's words.
@@ -56,19 +56,19 @@ func (p *Pipe) Stream(text string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	io.WriteString(p.Out, text)
-	p.mid = !strings.HasSuffix(text, "\n")
+	_, _ = io.WriteString(p.Out, text)
+	p.midLine = !strings.HasSuffix(text, "\n")
 }
 
-// Flush ends the line.
+// Flush ends the line of the lead's words.
 func (p *Pipe) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mid {
-		io.WriteString(p.Out, "\n")
+	if p.midLine {
+		_, _ = io.WriteString(p.Out, "\n")
 	}
-	p.mid = false
+	p.midLine = false
 }
 
-// Refresh has nothing to draw.
+// Refresh does nothing, because a pipe has no status lines.
 func (p *Pipe) Refresh() {}

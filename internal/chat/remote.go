@@ -11,36 +11,37 @@ import (
 	"muster/internal/transcript"
 )
 
-// Remote is a lead that lives in another process: what the user types is mail to it, what it says is read from its
+// Remote is a lead that lives in another process. What the user types is mailed to it; what it says is read from its
 // transcript.
 type Remote struct {
-	post  *mailbox.Post
-	lease muster.Lease // nil: somebody else shows a conversation, too
-	over  chan struct{}
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	mail   *mailbox.Mail
+	lease  muster.Lease // nil: somebody else shows a conversation, too
+	gone   chan struct{}
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
-// lookAfter is how often a remote lead is looked for.
-const lookAfter = time.Second
+// hostCheckInterval is how often Attach checks whether the lead's process is alive.
+const hostCheckInterval = time.Second
 
-// Attach shows on face what the lead of s says from now on; alive reports whether its process lives. While it is
-// attached, no member is timed out.
-func Attach(ctx context.Context, s muster.Store, post *mailbox.Post, face Face, alive func() bool) *Remote {
+// Attach shows on face what the lead of the team in s says from now on; isAlive reports whether its process lives.
+// While it is attached, no member is timed out, because the lease tells the members that a user is there. That the
+// lease is taken only means that another process shows a conversation, too.
+func Attach(ctx context.Context, s muster.Store, post *mailbox.Mail, face Face, isAlive func() bool) *Remote {
 	ctx, stop := context.WithCancel(ctx)
-	r := &Remote{post: post, over: make(chan struct{}), stop: stop}
+	r := &Remote{mail: post, gone: make(chan struct{}), cancel: stop}
 	r.lease, _ = s.Leases().Acquire(ctx, teammate.TalkLease)
-	r.done.Go(func() { follow(ctx, s.Log(), face) })
+	r.done.Go(func() { followLead(ctx, s.Log(), face) })
 	r.done.Go(func() {
-		tick := time.NewTicker(lookAfter)
+		tick := time.NewTicker(hostCheckInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if !alive() {
-					close(r.over)
+				if !isAlive() {
+					close(r.gone)
 					return
 				}
 			}
@@ -49,12 +50,12 @@ func Attach(ctx context.Context, s muster.Store, post *mailbox.Post, face Face, 
 	return r
 }
 
-// Over is closed when the lead's process is gone.
-func (r *Remote) Over() <-chan struct{} { return r.over }
+// Over is closed when the lead's process has ended.
+func (r *Remote) Over() <-chan struct{} { return r.gone }
 
-// Detach leaves the lead where it is.
+// Detach stops following the lead, which goes on.
 func (r *Remote) Detach() {
-	r.stop()
+	r.cancel()
 	r.done.Wait()
 	if r.lease != nil {
 		_ = r.lease.Release()
@@ -63,24 +64,26 @@ func (r *Remote) Detach() {
 
 // Say mails the lead.
 func (r *Remote) Say(ctx context.Context, text string) error {
-	_, err := r.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: text})
+	_, err := r.mail.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
+		Content: text})
 	return err
 }
 
-// Interrupt cannot reach into another process.
+// Interrupt returns false: it cannot reach into another process.
 func (*Remote) Interrupt() bool { return false }
 
-// Close leaves the lead where it is.
+// Close does nothing: the lead goes on.
 func (*Remote) Close() {}
 
-// Resting is true: nobody can tell from here, and the user may write at any time.
+// Resting reports true: whether the lead rests cannot be seen from here, and the user may write at any time.
 func (*Remote) Resting() (resting, done bool) { return true, false }
 
-// Changed never receives.
+// Changed returns nil, which never receives.
 func (*Remote) Changed() <-chan struct{} { return nil }
 
-// follow shows what the lead says from now on, until ctx ends.
-func follow(ctx context.Context, l muster.Log, face Face) {
+// followLead shows what the lead says from now on, until ctx ends. It watches before it asks for the end of the log,
+// so that nothing is missed in between.
+func followLead(ctx context.Context, l muster.Log, face Face) {
 	stream := transcript.Stream(muster.Lead)
 	more := l.Watch(ctx, stream) // before the first look, so that nothing is missed
 	at, err := l.Tail(ctx, stream, 0)
@@ -94,7 +97,7 @@ func follow(ctx context.Context, l muster.Log, face Face) {
 			if err != nil || e.Kind != transcript.KindReply {
 				continue
 			}
-			if text := words(*e.Message); text != "" {
+			if text := plainText(*e.Message); text != "" {
 				face.Stream(text)
 				face.Flush()
 			}

@@ -9,16 +9,16 @@ import (
 	"muster/loop"
 )
 
-// Speech shows the lead's words as they stream in. Its Emit is a team's.
+// Speech shows the lead's words while they arrive. Its Emit receives what all models of a team emit.
 type Speech struct {
 	Face Face
 
-	mu    sync.Mutex
-	part  int
-	shown bool // something of this reply
+	mu       sync.Mutex
+	part     int
+	hasShown bool // something of this reply
 }
 
-// Emit takes what a member's model says.
+// Emit shows the text of the lead and ignores other members. A reply that did not stream is shown whole.
 func (s *Speech) Emit(member muster.Name, v any) {
 	if member != muster.Lead {
 		return
@@ -27,40 +27,40 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	defer s.mu.Unlock()
 	switch v := v.(type) {
 	case loop.TextDelta:
-		if s.shown && v.Part != s.part {
-			s.say("\n")
+		if s.hasShown && v.Part != s.part {
+			s.show("\n")
 		}
 		s.part = v.Part
-		s.say(v.Text)
-	case loop.ReplyDiscarded:
-		if s.shown {
-			s.say(" ...")
+		s.show(v.Text)
+	case loop.ReplyDiscarded: // the model starts its reply again
+		if s.hasShown {
+			s.show(" ...")
 		}
 		s.end()
 	case loop.TurnEnded:
-		if !s.shown {
-			s.say(words(v.Reply.Message))
+		if !s.hasShown {
+			s.show(plainText(v.Reply.Message))
 		}
 		s.end()
 	}
 }
 
-func (s *Speech) say(text string) {
+func (s *Speech) show(text string) {
 	if text != "" {
 		s.Face.Stream(text)
-		s.shown = true
+		s.hasShown = true
 	}
 }
 
 func (s *Speech) end() {
-	if s.shown {
+	if s.hasShown {
 		s.Face.Flush()
 	}
-	s.shown, s.part = false, 0
+	s.hasShown, s.part = false, 0
 }
 
-// words is the text of a message.
-func words(m llm.Message) string {
+// plainText returns the text of a message without its other parts.
+func plainText(m llm.Message) string {
 	var all []string
 	for _, p := range m.Parts {
 		if t, ok := p.(llm.Text); ok && strings.TrimSpace(t.Text) != "" {

@@ -46,8 +46,8 @@ func (a *App) configCommand() *cobra.Command {
 					if value == "" {
 						value = "-"
 					}
-					from := view.Cell{Text: view.OneLine(v.Source)}
-					if v.Source == "default" {
+					from := view.Cell{Text: view.OneLine(string(v.Source))}
+					if v.Source == config.FromDefault {
 						from.Tone = view.Faint
 					}
 					t.Row(view.Text(v.Name), view.Text(value), from, view.Text(v.Description))

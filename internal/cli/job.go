@@ -262,7 +262,7 @@ func (a *App) perform(ctx context.Context, j Job) error {
 	case r.err != nil:
 		return r.err
 	}
-	if told, ok := out.listener.(*view.Progress); ok && told.Told() {
+	if told, ok := out.listener.(*view.Progress); ok && told.HasWritten() {
 		fmt.Fprintln(a.Stderr) // the summary stands by itself
 	}
 	return a.conclude(context.WithoutCancel(ctx), p, j, r.sum)
@@ -288,7 +288,7 @@ func (a *App) watch(ctx context.Context, p *place, from muster.Pos, done <-chan 
 			}
 		}
 	}()
-	tick := time.NewTicker(view.Redraw)
+	tick := time.NewTicker(view.RedrawInterval)
 	defer tick.Stop()
 	for running := true; running; {
 		select {
@@ -379,9 +379,9 @@ func (a *App) conclude(ctx context.Context, p *place, j Job, sum team.Summary) e
 			}
 		}
 		pt, width := a.screen(a.Stdout)
-		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, Red: sum.Red, Tasks: sum.Tasks, Unread: sum.Unread, Off: sum.Off, Tally: count, Now: a.Now(), Gone: j.gone}
+		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks, Unreadable: sum.Unread, OffTarget: sum.Off, Tally: count, Now: a.Now(), IsTemporary: j.gone}
 		if j.elsewhere {
-			end.Where = "-C " + quoted(j.Dir) + " "
+			end.RepositoryFlag = "-C " + quoted(j.Dir) + " "
 		}
 		if err := unread(view.Summarise(end).Write(a.Stdout, pt, width)); err != nil {
 			return err

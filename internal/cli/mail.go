@@ -152,7 +152,7 @@ func noMember(name muster.Name, near []muster.Name) error {
 }
 
 // waiting is all pending mail of a box, and the place after it.
-func waiting(ctx context.Context, post *mailbox.Post, box muster.Name) (all []muster.Message, end muster.Pos, err error) {
+func waiting(ctx context.Context, post *mailbox.Mail, box muster.Name) (all []muster.Message, end muster.Pos, err error) {
 	for {
 		some, next, left, err := post.Peek(ctx, box, end, math.MaxInt32)
 		if err != nil {

@@ -36,7 +36,7 @@ type place struct {
 	journal  *journal.Journal
 	board    *board.Board
 	roster   *roster.Roster
-	post     *mailbox.Post
+	post     *mailbox.Mail
 	requests *requests.Requests
 	lanes    *worktree.Lanes
 }
@@ -255,7 +255,7 @@ func (p *place) theRoster(ctx context.Context) *roster.Roster {
 	return p.roster
 }
 
-func (p *place) thePost(ctx context.Context) *mailbox.Post {
+func (p *place) thePost(ctx context.Context) *mailbox.Mail {
 	if p.post == nil {
 		p.post = mailbox.New(p.store, p.journal, p.theRoster(ctx).Known)
 	}

@@ -91,7 +91,7 @@ func (p *place) overview(ctx context.Context) (o view.Overview, err error) {
 		return o, err
 	}
 	for _, t := range o.Tasks {
-		o.Board[view.Counted(t)]++
+		o.Board[view.BoardLabel(t)]++
 	}
 	if o.Requests, err = p.theRequests(ctx).Pending(ctx); err != nil {
 		return o, err

@@ -94,12 +94,12 @@ func (c *conversation) run(ctx context.Context) error {
 	if c.terminal == nil && stopped && !elsewhere {
 		return team.RefuseStopped(open)
 	}
-	s := &chat.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, Typed: c.typed(),
-		OneByOne: c.terminal == nil, Stopped: stopped, Remote: elsewhere, Begun: elsewhere, Now: c.app.Now}
+	s := &chat.Session{Face: c.face, Teller: c.shown, Events: c.events, Mail: c.mail, Command: c.command, OnLine: c.typed(),
+		WaitForLead: c.terminal == nil, Stopped: stopped, Remote: elsewhere, HasBegun: elsewhere, Now: c.app.Now}
 	if elsewhere {
 		remote := chat.Attach(ctx, p.store, p.thePost(ctx), c.face, func() bool { return !p.over(ctx) })
 		defer remote.Detach()
-		s.Lead, s.Over, s.OneByOne = remote, remote.Over(), false
+		s.Lead, s.Over, s.WaitForLead = remote, remote.Over(), false
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, and it goes on when you leave")
 	} else {
 		c.talk = team.NewConversation()
@@ -198,10 +198,10 @@ func (c *conversation) prepare(ctx context.Context, stopped bool, words string) 
 // end ends what goes on, leaves the terminal, and says what is left.
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	a := c.app
-	if how == chat.Left || how == chat.Interrupted {
+	if how == chat.UserLeft || how == chat.Interrupted {
 		if _, done := s.Lead.Resting(); done { // nothing is open: it is over
 			s.Lead.Close()
-			how = chat.Over
+			how = chat.RunEnded
 		} else {
 			c.stop(muster.CauseUser)
 		}
@@ -217,16 +217,16 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	switch {
 	case err != nil && !errors.Is(err, muster.CauseUser):
 		return err
-	case how == chat.Nobody:
+	case how == chat.NotBegun:
 		return nil
-	case s.Remote && how == chat.Over:
+	case s.Remote && how == chat.RunEnded:
 		return c.gone(late)
 	case s.Remote:
 		explain(a.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
 		return nil
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
-	case how == chat.Over && c.err == nil:
+	case how == chat.RunEnded && c.err == nil:
 		if !c.landed() { // all was said already
 			return status(c.sum.Code)
 		}

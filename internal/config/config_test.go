@@ -66,7 +66,8 @@ func TestWhoOverridesWhom(t *testing.T) {
 	o := place(t,
 		"# ours\ncheck: go test ./...\nteammates: 3\nmax_turns: 20\nworktrees: {dir: ../lanes}\nlanding:\n  merge_commits: true\n",
 		"teammates: 2\nmax_turns: 10\nbash_timeout: 90s\nidle_timeout: 0\neffort: high\nsetup:\n")
-	o.Environ = []string{"MUSTER_TEAMMATES=5", "MUSTER_LAND=", "MUSTER_WORKTREES_DIR=/elsewhere", "MUSTER_SOMETHING=else"}
+	o.Environ = []string{"MUSTER_TEAMMATES=5", "MUSTER_LAND=", "MUSTER_WORKTREES_DIR=/elsewhere",
+		"MUSTER_SOMETHING=else"}
 	o.Flags = map[string]string{"teammates": "0", "check": "", "max-tokens": "500"}
 	s, vs, err := Load(o)
 	if err != nil {
@@ -85,11 +86,12 @@ func TestWhoOverridesWhom(t *testing.T) {
 		{"setup", "", "default"},
 		{"land", "", "default"},
 	} {
-		if v := value(t, vs, c.name); v.Value != c.value || v.Source != c.source {
+		if v := value(t, vs, c.name); v.Value != c.value || string(v.Source) != c.source {
 			t.Errorf("%s is %q from %q, want %q from %q", c.name, v.Value, v.Source, c.value, c.source)
 		}
 	}
-	if s.Teammates != 0 || s.MaxTurns != 20 || !s.MergeCommits || s.BashTimeout != 90*time.Second || s.IdleTimeout != 0 || s.MaxTokens != 500 {
+	if s.Teammates != 0 || s.MaxTurns != 20 || !s.MergeCommits || s.BashTimeout != 90*time.Second ||
+		s.IdleTimeout != 0 || s.MaxTokens != 500 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -110,16 +112,19 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		repo, environ, flag string
 		want                string
 	}{
-		{repo: "check: x\nteamates: 3\n", want: `muster.yaml:2:1: there is no setting "teamates" (did you mean teammates?)`},
+		{repo: "check: x\nteamates: 3\n",
+			want: `muster.yaml:2:1: there is no setting "teamates" (did you mean teammates?)`},
 		{repo: "landing: {merge: true}\n", want: `muster.yaml:1:11: there is no setting "landing.merge"`},
 		{repo: "zzzzzzzz: {merge: true}\n", want: `muster.yaml:1:1: there is no setting "zzzzzzzz"`},
 		{repo: "landing: true\n", want: "muster.yaml:1:10: settings are expected here"},
 		{repo: "teammates: many\n", want: `muster.yaml:1:12: teammates is a whole number, at least 0, not "many"`},
 		{repo: "max_turns: 0\n", want: `muster.yaml:1:12: max_turns is a whole number, at least 1, not "0"`},
-		{repo: "idle_timeout: 60\n", want: `muster.yaml:1:15: idle_timeout is a duration with its unit, such as 90s or 2m, not "60"`},
+		{repo: "idle_timeout: 60\n",
+			want: `muster.yaml:1:15: idle_timeout is a duration with its unit, such as 90s or 2m, not "60"`},
 		{repo: "idle_timeout: -60s\n", want: "muster.yaml:1:15: idle_timeout is a duration"},
 		{repo: "check_timeout: 0s\n", want: "muster.yaml:1:16: check_timeout is a duration"},
-		{repo: "landing:\n  merge_commits: yes\n", want: `muster.yaml:2:18: landing.merge_commits is true or false, not "yes"`},
+		{repo: "landing:\n  merge_commits: yes\n",
+			want: `muster.yaml:2:18: landing.merge_commits is true or false, not "yes"`},
 		{repo: "effort: huge\n", want: "muster.yaml:1:9: effort is one of minimal, low, medium"},
 		{repo: "check: [a, b]\n", want: "muster.yaml:1:8: check is one value, not a list or a mapping"},
 		{repo: "- check\n", want: "muster.yaml:1:1: settings are expected here"},
@@ -138,7 +143,8 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 			o.Flags = map[string]string{"teammates": c.flag}
 		}
 		_, _, err := Load(o)
-		if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: got %v, want %s", c.repo, err, c.want)
 		}
 	}
@@ -158,7 +164,8 @@ func TestARepositoryCannotChooseTheServer(t *testing.T) {
 	const elsewhere = "openai/gpt-5.5@https://evil.example/v1"
 	o := place(t, "check: x\nmodel: "+elsewhere+"\n", "")
 	_, _, err := Load(o)
-	if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), "muster.yaml:2:8: a repository may not choose the server") ||
+	if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(),
+		"muster.yaml:2:8: a repository may not choose the server") ||
 		!strings.Contains(err.Error(), UserFile(o.UserDir)) {
 		t.Errorf("got %v", err)
 	}
@@ -198,7 +205,8 @@ func TestTheModelWhoseKeyIsSet(t *testing.T) {
 		o := place(t, "", "")
 		o.Environ = strings.Fields(c.environ)
 		s, vs, err := Load(o)
-		if v := value(t, vs, "model"); err != nil || s.Model != c.model || v.Value != c.model || v.Source != c.source {
+		if v := value(t, vs, "model"); err != nil || s.Model != c.model || v.Value != c.model ||
+			string(v.Source) != c.source {
 			t.Errorf("%s: %q, %+v, %v", c.environ, s.Model, v, err)
 		}
 	}
@@ -216,7 +224,7 @@ func TestValuesHoldNoSecrets(t *testing.T) {
 		t.Errorf("the model itself lost its query: %q", s.Model)
 	}
 	for _, v := range vs {
-		if strings.Contains(v.Value+v.Source, "topsecret") {
+		if strings.Contains(v.Value+string(v.Source), "topsecret") {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,79 +15,91 @@ import (
 	"muster/internal/editdist"
 )
 
-// file takes over the settings in a file; one that does not exist has none. name is what errors call it; may says what
-// the file must not decide.
-func (l *loader) file(path, name, source string, may func(Setting, string) error) error {
+// fileLoader reads one file of settings into a loader.
+type fileLoader struct {
+	*loader
+	name   string // what errors call the file
+	source Source
+	check  func(s Setting, text string) error // refuses what the file may not set; nil allows everything
+}
+
+// load applies the settings in the file at path. A file that does not exist has none.
+func (l *fileLoader) load(path string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", name, err)
+		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
 	}
 	data = muster.Unmarked(data)
-	if at := invalid(data); at > 0 {
-		return muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, at)
+	if at := firstInvalidLine(data); at > 0 {
+		return muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", l.name, at)
 	}
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return broken(name, err)
+		return l.syntaxError(err)
 	}
 	if len(f.Docs) > 1 {
-		return muster.Errorf(muster.Invalid, "%s: there are %d documents in it (separated by ---), and only one is read", name, len(f.Docs))
+		return muster.Errorf(muster.Invalid,
+			"%s: there are %d documents in it (separated by ---), and only one is read",
+			l.name, len(f.Docs))
 	}
 	for _, doc := range f.Docs {
-		if err := l.mapping(doc.Body, "", name, source, may); err != nil {
+		if err := l.mapping(doc.Body, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mapping takes over the settings of a mapping; prefix is the level it stands on.
-func (l *loader) mapping(n ast.Node, prefix, name, source string, may func(Setting, string) error) error {
+// mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end.
+func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
 		return nil
 	case *ast.MappingNode:
 		for _, v := range n.Values {
-			if err := l.entry(v, prefix, name, source, may); err != nil {
+			if err := l.entry(v, prefix); err != nil {
 				return err
 			}
 		}
 		return nil
 	case *ast.MappingValueNode:
-		return l.entry(n, prefix, name, source, may)
+		return l.entry(n, prefix)
 	}
-	return misplaced(name, n, "settings are expected here, each as name: value")
+	return l.errorAt(n, "settings are expected here, each as name: value")
 }
 
-func (l *loader) entry(n *ast.MappingValueNode, prefix, name, source string, may func(Setting, string) error) error {
+// entry applies one name and its value, which may be a further level.
+func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
 	s, ok := find(func(s Setting) bool { return s.Name == key })
 	if !ok {
-		if _, above := find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); above {
-			return l.mapping(n.Value, key+".", name, source, may)
+		if _, isLevel := find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); isLevel {
+			return l.mapping(n.Value, key+".")
 		}
-		return misplaced(name, n.Key, "there is no setting "+quote(key)+like(key, names()))
+		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+suggestion(key, names()))
 	}
 	text, ok := scalar(n.Value)
 	if !ok {
-		return misplaced(name, n.Value, key+" is one value, not a list or a mapping")
+		return l.errorAt(n.Value, key+" is one value, not a list or a mapping")
 	}
 	if text == "" && n.Value.Type() == ast.NullType {
 		return nil // a name with nothing after it leaves the setting as it is
 	}
-	if err := may(s, text); err != nil {
-		l.refused = misplaced(name, n.Value, err.Error())
+	if l.check != nil {
+		if err := l.check(s, text); err != nil {
+			l.errRefused = l.errorAt(n.Value, err.Error())
+		}
 	}
-	if err := l.set(s, text, source); err != nil {
-		return misplaced(name, n.Value, err.Error())
+	if err := l.set(s, text, l.source); err != nil {
+		return l.errorAt(n.Value, err.Error())
 	}
 	return nil
 }
 
-// scalar is the text of a value, as it was written.
+// scalar returns the text of a single value as it was written; ok is false for a list or a mapping.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -101,6 +114,7 @@ func scalar(n ast.Node) (string, bool) {
 	return "", false
 }
 
+// names returns the names of all settings.
 func names() (ns []string) {
 	for _, s := range Table() {
 		ns = append(ns, s.Name)
@@ -108,27 +122,27 @@ func names() (ns []string) {
 	return ns
 }
 
-// misplaced is an error at a node's place.
-func misplaced(name string, n ast.Node, what string) error {
+// errorAt returns an error that begins with the place of a node.
+func (l *fileLoader) errorAt(n ast.Node, what string) error {
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		n = m.Values[0].Key // a mapping's own token is a colon in it
+		n = m.Values[0].Key // a mapping's own token is a colon inside it
 	}
 	p := n.GetToken().Position
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, p.Line, p.Column, what)
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, p.Line, p.Column, what)
 }
 
-// broken is what the YAML library found, as one sentence.
-func broken(name string, err error) error {
+// syntaxError returns what the YAML library found as one sentence; its own text has several lines.
+func (l *fileLoader) syntaxError(err error) error {
 	var e yaml.Error
 	if errors.As(err, &e) && e.GetToken() != nil {
 		p := e.GetToken().Position
-		return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, p.Line, p.Column, e.GetMessage())
+		return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, p.Line, p.Column, e.GetMessage())
 	}
-	return muster.Errorf(muster.Invalid, "%s cannot be read: %v", name, err)
+	return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
 }
 
-// invalid is the first line that is not UTF-8, or 0.
-func invalid(data []byte) int {
+// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
+func firstInvalidLine(data []byte) int {
 	if utf8.Valid(data) {
 		return 0
 	}
@@ -140,8 +154,9 @@ func invalid(data []byte) int {
 	return 0
 }
 
-// like is a guess at what was meant, ready to append, or "".
-func like(word string, all []string) string {
+// suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It
+// returns "" if none is close.
+func suggestion(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {
 		if d := editdist.Distance(word, w); d < at {

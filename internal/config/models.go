@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"muster"
@@ -20,23 +21,28 @@ const (
 
 // The models that are taken when none is named, by whose key is set.
 const (
+	// The model for each key, when no model is named.
 	anthropicDefault = "anthropic/claude-sonnet-5"
 	openAIDefault    = "openai/gpt-5.5"
 )
 
+// howNamed tells users how to write the name of a model.
 const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, openai/qwen3@http://localhost:11434/v1 or script/FILE"
 
-// ParseModel takes a model's name apart: provider/model or provider/model@URL. Of script/FILE the model is the file.
+// ParseModel splits the name of a model: provider/model or provider/model@URL. For script/FILE, model is the file.
 // Errors are Invalid.
 func ParseModel(s string) (provider, model, endpoint string, err error) {
 	provider, model, ok := strings.Cut(s, "/")
 	switch {
 	case !ok || strings.ContainsAny(provider, ":@ "):
-		return "", "", "", muster.Errorf(muster.Invalid, "%s is not a model's name: %s", quote(withoutQuery(s)), howNamed)
+		return "", "", "", muster.Errorf(muster.Invalid, "%s is not a model's name: %s",
+			strconv.Quote(withoutQuery(s)), howNamed)
 	case provider == Replay:
-		return "", "", "", muster.Errorf(muster.Invalid, "a recorded run cannot be replayed yet: %s comes with a later version", quote(s))
+		return "", "", "", muster.Errorf(muster.Invalid,
+			"a recorded run cannot be replayed yet: %s comes with a later version", strconv.Quote(s))
 	case !slices.Contains(providers(), provider):
-		return "", "", "", muster.Errorf(muster.Invalid, "there is no provider %s%s: %s", quote(provider), like(provider, providers()), howNamed)
+		return "", "", "", muster.Errorf(muster.Invalid, "there is no provider %s%s: %s", strconv.Quote(provider),
+			suggestion(provider, providers()), howNamed)
 	case provider == Script:
 		if model == "" {
 			return "", "", "", muster.Errorf(muster.Invalid, "script/ needs a file: script/FILE")
@@ -47,14 +53,17 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 		u, err := url.Parse(at)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			return "", "", "", muster.Errorf(muster.Invalid, "the endpoint after the @ of model %s is not a URL such as http://localhost:11434/v1", quote(name))
+			return "", "", "", muster.Errorf(muster.Invalid,
+				"the endpoint after the @ of model %s is not a URL such as http://localhost:11434/v1",
+				strconv.Quote(name))
 		case u.User != nil:
-			return "", "", "", muster.Errorf(muster.Invalid, "the endpoint of model %s has a name or a key in its URL: leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", quote(name))
+			return "", "", "", muster.Errorf(muster.Invalid,
+				"the endpoint of model %s has a name or a key in its URL: leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", strconv.Quote(name))
 		}
 		model, endpoint = name, at
 	}
 	if model == "" {
-		return "", "", "", muster.Errorf(muster.Invalid, "%s names no model: %s", quote(provider+"/"), howNamed)
+		return "", "", "", muster.Errorf(muster.Invalid, "%s names no model: %s", strconv.Quote(provider+"/"), howNamed)
 	}
 	return provider, model, endpoint, nil
 }
@@ -65,6 +74,7 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 	return name, endpoint, ok && strings.ContainsAny(endpoint, ":/")
 }
 
+// providers returns the names that a model's name can begin with.
 func providers() []string {
 	return []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
 }
@@ -76,8 +86,8 @@ type Choice struct {
 	URL      string // the endpoint; "" is the vendor's
 }
 
-// Choose makes a choice of a model's name and the environment: "" is the model whose key is set, ANTHROPIC_BASE_URL
-// and OPENAI_BASE_URL are endpoints, and the vendors' own endpoints need a key. Errors are Invalid.
+// Choose resolves the name of a model with the environment. The empty name means the model whose key is set.
+// ANTHROPIC_BASE_URL and OPENAI_BASE_URL give endpoints. The vendors' own endpoints need a key. Errors are Invalid.
 func Choose(name string, environ []string) (Choice, error) {
 	env := environment(environ)
 	if name == "" {
@@ -113,21 +123,24 @@ func Choose(name string, environ []string) (Choice, error) {
 	return c, nil
 }
 
+// noKey says which variable to set, and how to use a model without a key.
 func noKey(key string) error {
-	return muster.Errorf(muster.Invalid, "%s is not set (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", key)
+	return muster.Errorf(muster.Invalid,
+		"%s is not set (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", key)
 }
 
-// modelByKey is the model to take when none is named, and where that comes from.
-func modelByKey(env map[string]string) (model, source string) {
+// modelByKey returns the model to use when none is named, and the source of that decision.
+func modelByKey(env map[string]string) (model string, source Source) {
 	switch {
 	case env["ANTHROPIC_API_KEY"] != "":
-		return anthropicDefault, "env ANTHROPIC_API_KEY"
+		return anthropicDefault, fromEnv("ANTHROPIC_API_KEY")
 	case env["OPENAI_API_KEY"] != "":
-		return openAIDefault, "env OPENAI_API_KEY"
+		return openAIDefault, fromEnv("OPENAI_API_KEY")
 	}
-	return "", "default"
+	return "", FromDefault
 }
 
+// hostOf returns the host of a URL, or "" if it is none.
 func hostOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -136,7 +149,7 @@ func hostOf(endpoint string) string {
 	return u.Hostname()
 }
 
-// withoutQuery leaves out what may be a secret: the query of an endpoint, and whatever stands before its host's @.
+// withoutQuery removes what may be a secret: the query of an endpoint, and a name or password before its host.
 func withoutQuery(model string) string {
 	name, endpoint, ok := cutEndpoint(model)
 	if !ok {

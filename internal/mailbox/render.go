@@ -9,17 +9,18 @@ import (
 	"muster"
 )
 
-// mark is the start of anything that a model could take for one of the runtime's marks, opening or closing.
-var mark = regexp.MustCompile(`(?i)<(` + blank + `/?` + blank + `(?:inbox|auto-claimed|reminder|background-results|skill|identity))`)
+// markPattern matches the start of anything that a model could take for a mark of the runtime, opening or closing.
+var markPattern = regexp.MustCompile(`(?i)<(` + invisible + `/?` + invisible +
+	`(?:inbox|auto-claimed|reminder|background-results|skill|identity))`)
 
-// blank is what does not show, or hardly.
-const blank = `[\s\v\x{85}\pZ\p{Cf}]*`
+// invisible matches characters that are not seen, or hardly.
+const invisible = `[\s\v\x{85}\pZ\p{Cf}]*`
 
-// Escape makes s unable to open or close a mark. Everything that others wrote goes through it on its way between marks.
-// Escaping twice changes nothing more.
-func Escape(s string) string { return mark.ReplaceAllString(s, "&lt;$1") }
+// Escape makes s unable to open or close a mark of the runtime. All text that others wrote goes through it before it
+// stands between marks. Escaping twice changes nothing more.
+func Escape(s string) string { return markPattern.ReplaceAllString(s, "&lt;$1") }
 
-// Render is mail as it enters a conversation: the seeds' marks around a JSON list, and how many wait behind.
+// Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still wait.
 func Render(msgs []muster.Message, waiting int) string {
 	var b strings.Builder
 	b.WriteString("<inbox>\n[")
@@ -28,7 +29,7 @@ func Render(msgs []muster.Message, waiting int) string {
 			b.WriteByte(',')
 		}
 		b.WriteString("\n  ")
-		b.WriteString(letter(m))
+		b.WriteString(renderMail(m))
 	}
 	if len(msgs) > 0 {
 		b.WriteByte('\n')
@@ -43,8 +44,8 @@ func Render(msgs []muster.Message, waiting int) string {
 	return b.String()
 }
 
-// letter is one mail of the list, in the order in which one reads mail. The reader knows that it is the recipient.
-func letter(m muster.Message) string {
+// renderMail returns one mail of the list. The recipient is left out, because it is the reader.
+func renderMail(m muster.Message) string {
 	text, err := muster.Encode(struct {
 		From      muster.Name        `json:"from"`
 		Type      muster.MessageType `json:"type"`
@@ -55,9 +56,20 @@ func letter(m muster.Message) string {
 		Feedback  string             `json:"feedback,omitempty"`
 		Plan      string             `json:"plan,omitempty"`
 		Content   string             `json:"content"`
-	}{m.From, m.Type, json.Number(fmt.Sprintf("%.0f", m.At)), m.TaskID, m.RequestID, m.Approve, m.Feedback, m.Plan, m.Content})
+	}{m.From, m.Type, json.Number(fmt.Sprintf("%.0f", m.At)), m.TaskID, m.RequestID, m.Approve, m.Feedback, m.Plan,
+		m.Content})
 	if err != nil { // cannot be: there is nothing in it that has no JSON
 		return "{}"
 	}
 	return Escape(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n  "))
+}
+
+// Short returns text that fits into a mail: valid UTF-8 of at most about 4,000 bytes.
+func Short(text string) string {
+	const most = 4000
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " ..."
 }

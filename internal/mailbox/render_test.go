@@ -15,7 +15,8 @@ func TestRender(t *testing.T) {
 	yes := true
 	got := Render([]muster.Message{
 		{ID: "1", Type: muster.MailMessage, From: "bob", To: "alice", Content: "a < b & c\nnext", At: 1714567890.25},
-		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Approved.", At: 1714567891, Approve: &yes, RequestID: "7f2c91aa", TaskID: 9},
+		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Approved.", At: 1714567891,
+			Approve: &yes, RequestID: "7f2c91aa", TaskID: 9},
 	}, 2)
 	want := `<inbox>
 [
@@ -69,7 +70,8 @@ func opens(s string) bool {
 
 // hostile draws text that is made of marks and their parts.
 func hostile() *rapid.Generator[string] {
-	pieces := []string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "Skill name=\"x\"", "in", "box", "&lt;", "]", "{", "\u003c", "\\u003c", "ä", "<b>", "\u00a0", "\u200b", "\v"}
+	pieces := []string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "Skill name=\"x\"", "in", "box", "&lt;",
+		"]", "{", "\u003c", "\\u003c", "ä", "<b>", "\u00a0", "\u200b", "\v"}
 	piece := rapid.OneOf(rapid.SampledFrom(append(pieces, marks...)), rapid.String())
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") })
 }
@@ -98,8 +100,9 @@ func TestMailStaysBetweenItsMarks(t *testing.T) {
 		h := hostile()
 		var msgs []muster.Message
 		for range rapid.IntRange(1, 4).Draw(t, "mails") {
-			msgs = append(msgs, muster.Message{From: muster.Name(h.Draw(t, "from")), Type: "message", Content: h.Draw(t, "content"),
-				Plan: h.Draw(t, "plan"), Feedback: h.Draw(t, "feedback"), RequestID: muster.RequestID(h.Draw(t, "id"))})
+			msgs = append(msgs, muster.Message{From: muster.Name(h.Draw(t, "from")), Type: "message",
+				Content: h.Draw(t, "content"),
+				Plan:    h.Draw(t, "plan"), Feedback: h.Draw(t, "feedback"), RequestID: muster.RequestID(h.Draw(t, "id"))})
 		}
 		text := Render(msgs, 0)
 		inner, ok := strings.CutPrefix(text, "<inbox>\n")
@@ -112,7 +115,10 @@ func TestMailStaysBetweenItsMarks(t *testing.T) {
 			t.Fatalf("no list of %d mails: %v\n%s", len(msgs), err, text)
 		}
 		for i, m := range list {
-			if plain := func(s string) string { return strings.ReplaceAll(s, "&lt;", "<") }; plain(m.Content) != plain(strings.ToValidUTF8(msgs[i].Content, "\ufffd")) {
+			if plain := func(s string) string {
+				return strings.ReplaceAll(s, "&lt;",
+					"<")
+			}; plain(m.Content) != plain(strings.ToValidUTF8(msgs[i].Content, "\ufffd")) {
 				t.Fatalf("%q became %q", msgs[i].Content, m.Content)
 			}
 		}

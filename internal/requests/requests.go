@@ -20,13 +20,13 @@ import (
 // Requests are the requests of a team.
 type Requests struct {
 	table   muster.Table
-	post    *mailbox.Post
+	post    *mailbox.Mail
 	journal *journal.Journal
 	index   *index
 }
 
 // New is the requests of the team in s.
-func New(s muster.Store, p *mailbox.Post, j *journal.Journal) *Requests {
+func New(s muster.Store, p *mailbox.Mail, j *journal.Journal) *Requests {
 	t := s.Table(muster.TableRequests)
 	return &Requests{table: t, post: p, journal: j, index: &index{table: t, teller: corruption.New(s.Log(), s.Inbox(), j),
 		damage: corruption.Watch{Name: muster.TableRequests, Table: t}}}

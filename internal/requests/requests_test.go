@@ -19,7 +19,7 @@ import (
 )
 
 // post is mail between carol, bob, lead and user.
-func post(s muster.Store) *mailbox.Post {
+func post(s muster.Store) *mailbox.Mail {
 	return mailbox.New(s, journal.New(s.Log()), func(_ context.Context, n muster.Name) (bool, []muster.Name, error) {
 		return slices.Contains([]muster.Name{"carol", "bob", "lead", "user"}, n), nil, nil
 	})

@@ -58,7 +58,7 @@ func (m *Member) take(ctx context.Context) (*transcript.Transcript, error) {
 		if err != nil || t.Pos() == 0 {
 			return t, err
 		}
-		if err = t.Take(ctx, m.Record.Host); err == nil {
+		if err = t.TakeOver(ctx, m.Record.Host); err == nil {
 			return t, m.hosted(ctx)
 		}
 		if !errors.Is(err, muster.ErrFenced) || try == 10 {

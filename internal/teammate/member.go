@@ -42,7 +42,7 @@ type Rooms struct {
 	Store    muster.Store
 	Journal  *journal.Journal
 	Board    *board.Board
-	Post     *mailbox.Post
+	Post     *mailbox.Mail
 	Roster   *roster.Roster
 	Requests *requests.Requests
 	Lanes    Lanes

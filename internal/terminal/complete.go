@@ -6,17 +6,18 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// complete is Tab. It gives what to show above the prompt, if again (the second Tab in a row) finds several.
-func (s *screen) complete(again bool) string {
+// completeWord inserts what all candidates have in common. If that is nothing and Tab was pressed twice, it returns
+// the candidates as text to show above the prompt.
+func (s *screen) completeWord(again bool) string {
 	if s.options.Complete == nil {
 		return ""
 	}
-	text, cursor := s.input.value(), s.input.offset()
+	text, cursor := s.input.value(), s.input.cursorOffset()
 	from, candidates := s.options.Complete(text, cursor)
 	if len(candidates) == 0 || from < 0 || from > cursor {
 		return ""
 	}
-	if put := common(candidates); len(candidates) == 1 || len(put) > cursor-from {
+	if put := commonPrefix(candidates); len(candidates) == 1 || len(put) > cursor-from {
 		start := s.input.cursor
 		for n := cursor; start > 0 && n > from; start-- {
 			n -= len(s.input.text[start-1].text)
@@ -27,11 +28,11 @@ func (s *screen) complete(again bool) string {
 	if !again {
 		return ""
 	}
-	return inColumns(candidates, s.width-1)
+	return formatColumns(candidates, s.width-1)
 }
 
-// common is the longest prefix of all, cut at a whole character.
-func common(all []string) string {
+// commonPrefix returns the longest common prefix, cut at a whole rune.
+func commonPrefix(all []string) string {
 	prefix := []rune(all[0])
 	for _, s := range all[1:] {
 		other := []rune(s)
@@ -44,8 +45,8 @@ func common(all []string) string {
 	return string(prefix)
 }
 
-// inColumns lays words out like ls: down, then right.
-func inColumns(words []string, width int) string {
+// formatColumns lays words out in columns as ls does: down first, then right.
+func formatColumns(words []string, width int) string {
 	const gap = 2
 	widest := 0
 	shown := make([]string, len(words))

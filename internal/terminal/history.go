@@ -2,11 +2,11 @@ package terminal
 
 import "strings"
 
-// history is what was entered, oldest first, and where Up has gone in it.
+// history is what the user entered, oldest first, and the position that Up has reached in it.
 type history struct {
-	lines []string
-	at    int    // len(lines): at the draft
-	draft string // what was being typed before Up
+	lines    []string
+	position int    // len(lines): at the draft
+	draft    string // what was being typed before Up
 }
 
 func newHistory(lines []string) history {
@@ -17,60 +17,64 @@ func newHistory(lines []string) history {
 	return h
 }
 
+// add appends a line and ends the walk. A blank line, or one equal to the last, is not added.
 func (h *history) add(s string) {
 	if n := len(h.lines); strings.TrimSpace(s) != "" && (n == 0 || h.lines[n-1] != s) {
 		h.lines = append(h.lines, s)
 	}
-	h.at = len(h.lines)
+	h.position = len(h.lines)
 	h.draft = ""
 }
 
+// older returns the line before the current position. It keeps current as the draft if the walk begins here.
 func (h *history) older(current string) (string, bool) {
-	if h.at == 0 {
+	if h.position == 0 {
 		return "", false
 	}
-	if h.at == len(h.lines) {
+	if h.position == len(h.lines) {
 		h.draft = current
 	}
-	h.at--
-	return h.lines[h.at], true
+	h.position--
+	return h.lines[h.position], true
 }
 
+// newer returns the line after the current position, which may be the draft.
 func (h *history) newer() (string, bool) {
-	if h.at == len(h.lines) {
+	if h.position == len(h.lines) {
 		return "", false
 	}
-	if h.at++; h.at == len(h.lines) {
+	if h.position++; h.position == len(h.lines) {
 		return h.draft, true
 	}
-	return h.lines[h.at], true
+	return h.lines[h.position], true
 }
 
-// search is Ctrl-R: the newest line that contains what is typed, then older ones.
+// search is the state of Ctrl-R: it finds the newest line that contains the query, then older ones.
 type search struct {
-	on     bool
-	query  string
-	at     int    // the line found, or len(lines)
-	failed bool   // nothing older contains the query
-	before buffer // what stood there before
+	active     bool
+	query      string
+	match      int    // the line found, or len(lines)
+	failed     bool   // nothing older contains the query
+	savedInput buffer // what stood there before
 }
 
-// find looks for the query from a line on, towards older ones.
-func (s *search) find(h *history, from int) {
+// findFrom looks for the query in the line at index from and in older ones. Without a match it keeps the last one.
+func (s *search) findFrom(h *history, from int) {
 	s.failed = false
 	if s.query == "" {
-		s.at = len(h.lines)
+		s.match = len(h.lines)
 		return
 	}
 	for i := min(from, len(h.lines)-1); i >= 0; i-- {
 		if strings.Contains(h.lines[i], s.query) {
-			s.at = i
+			s.match = i
 			return
 		}
 	}
 	s.failed = true
 }
 
+// prompt is what stands before the input during a search.
 func (s *search) prompt() string {
 	query, _, _ := strings.Cut(s.query, "\n")
 	if s.failed {

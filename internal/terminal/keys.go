@@ -10,92 +10,94 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// key does what a key says.
-func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
+// handleKey does what a key means. A key that no table knows is typed text.
+func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
-	if s.search.on && s.searchKey(k, name) {
+	if s.search.active && s.handleSearchKey(k, name) {
 		return nil
 	}
-	tabbed := s.tabbed
-	s.tabbed = name == "tab"
-	b := &s.input
+	secondTab := s.lastKeyWasTab && name == "tab"
+	s.lastKeyWasTab = name == "tab"
+	if edit, ok := editKeys[name]; ok {
+		edit(&s.input)
+		return nil
+	}
 	switch name {
 	case "enter":
 		s.enter()
-	case "alt+enter", "ctrl+j", "shift+enter":
-		b.insert("\n")
 	case "ctrl+c":
-		if b.empty() {
-			s.event(Interrupt{})
+		if s.input.isEmpty() {
+			s.emit(Interrupt{})
 		}
-		b.set("")
-		s.history.at = len(s.history.lines)
+		s.input.set("")
+		s.history.position = len(s.history.lines)
 	case "ctrl+d":
-		if b.empty() {
-			s.event(Closed{})
-			return nil
+		if s.input.isEmpty() {
+			s.emit(Closed{})
+		} else {
+			s.input.deleteRight()
 		}
-		b.remove(b.cursor, min(b.cursor+1, len(b.text)))
-	case "delete":
-		b.remove(b.cursor, min(b.cursor+1, len(b.text)))
-	case "backspace", "ctrl+h":
-		b.remove(max(0, b.cursor-1), b.cursor)
-	case "left", "ctrl+b":
-		b.left()
-	case "right", "ctrl+f":
-		b.right()
-	case "home", "ctrl+a":
-		b.cursor = b.lineStart()
-	case "end", "ctrl+e":
-		b.cursor = b.lineEnd()
-	case "alt+b", "ctrl+left", "alt+left":
-		b.cursor = b.wordLeft()
-	case "alt+f", "ctrl+right", "alt+right":
-		b.cursor = b.wordRight()
-	case "alt+<", "ctrl+home":
-		b.cursor = 0
-	case "alt+>", "ctrl+end":
-		b.cursor = len(b.text)
-	case "ctrl+k":
-		b.kill(b.cursor, max(b.lineEnd(), min(b.cursor+1, b.lineEnd()+1, len(b.text))))
-	case "ctrl+u":
-		b.kill(b.lineStart(), b.cursor)
-	case "ctrl+w":
-		b.kill(b.blankLeft(), b.cursor)
-	case "alt+backspace":
-		b.kill(b.wordLeft(), b.cursor)
-	case "alt+d":
-		b.kill(b.cursor, b.wordRight())
-	case "ctrl+y":
-		b.yank()
-	case "ctrl+t":
-		b.transpose()
 	case "up", "ctrl+p":
-		s.vertical(-1)
+		s.moveVertically(-1)
 	case "down", "ctrl+n":
-		s.vertical(+1)
+		s.moveVertically(+1)
 	case "ctrl+r":
-		s.search = search{on: true, at: len(s.history.lines), before: *b}
+		s.search = search{active: true, match: len(s.history.lines), savedInput: s.input}
 	case "tab":
-		if shown := s.complete(tabbed); shown != "" {
-			s.queue.put(item{kind: echoed, text: shown})
+		if list := s.completeWord(secondTab); list != "" {
+			s.queue.put(item{kind: echoed, text: list})
 		}
 	case "ctrl+l":
-		return s.clear()
+		return s.clearScreen()
 	case "ctrl+z":
-		if jobControl() {
-			s.away = true // the shell gets a clean screen
+		if hasJobControl() {
+			s.suspended = true // the shell gets a clean screen
 			return tea.Suspend
 		}
 	default:
 		if k.Text != "" && utf8.ValidString(k.Text) {
-			b.insert(clean(k.Text))
+			s.input.insert(clean(k.Text))
 		}
 	}
 	return nil
 }
 
-// enter submits the input, and shows it in the scrollback.
+// editKeys are the keys that only change the input or move the cursor in it.
+var editKeys = map[string]func(*buffer){
+	"alt+enter":     (*buffer).insertNewline,
+	"ctrl+j":        (*buffer).insertNewline,
+	"shift+enter":   (*buffer).insertNewline,
+	"delete":        (*buffer).deleteRight,
+	"backspace":     (*buffer).deleteLeft,
+	"ctrl+h":        (*buffer).deleteLeft,
+	"left":          (*buffer).left,
+	"ctrl+b":        (*buffer).left,
+	"right":         (*buffer).right,
+	"ctrl+f":        (*buffer).right,
+	"home":          func(b *buffer) { b.cursor = b.startOfLine() },
+	"ctrl+a":        func(b *buffer) { b.cursor = b.startOfLine() },
+	"end":           func(b *buffer) { b.cursor = b.endOfLine() },
+	"ctrl+e":        func(b *buffer) { b.cursor = b.endOfLine() },
+	"alt+b":         func(b *buffer) { b.cursor = b.wordStartBefore() },
+	"ctrl+left":     func(b *buffer) { b.cursor = b.wordStartBefore() },
+	"alt+left":      func(b *buffer) { b.cursor = b.wordStartBefore() },
+	"alt+f":         func(b *buffer) { b.cursor = b.wordEndAfter() },
+	"ctrl+right":    func(b *buffer) { b.cursor = b.wordEndAfter() },
+	"alt+right":     func(b *buffer) { b.cursor = b.wordEndAfter() },
+	"alt+<":         func(b *buffer) { b.cursor = 0 },
+	"ctrl+home":     func(b *buffer) { b.cursor = 0 },
+	"alt+>":         func(b *buffer) { b.cursor = len(b.text) },
+	"ctrl+end":      func(b *buffer) { b.cursor = len(b.text) },
+	"ctrl+k":        (*buffer).killToEndOfLine,
+	"ctrl+u":        func(b *buffer) { b.kill(b.startOfLine(), b.cursor) },
+	"ctrl+w":        func(b *buffer) { b.kill(b.blankWordStartBefore(), b.cursor) },
+	"alt+backspace": func(b *buffer) { b.kill(b.wordStartBefore(), b.cursor) },
+	"alt+d":         func(b *buffer) { b.kill(b.cursor, b.wordEndAfter()) },
+	"ctrl+y":        (*buffer).yank,
+	"ctrl+t":        (*buffer).transpose,
+}
+
+// enter submits the input and shows it in the scrollback.
 func (s *screen) enter() {
 	text := s.input.value()
 	if strings.TrimSpace(text) == "" {
@@ -110,15 +112,15 @@ func (s *screen) enter() {
 	s.queue.put(item{kind: echoed, text: echo})
 	s.history.add(text)
 	s.input.set("")
-	s.event(Line{Text: text})
+	s.emit(Line{Text: text})
 }
 
-// vertical moves by a row, and beyond the first or last row into the history.
-func (s *screen) vertical(by int) {
+// moveVertically moves the cursor by one row. Beyond the first and the last row it goes through the history.
+func (s *screen) moveVertically(by int) {
 	indent := ansi.StringWidthWc(s.options.Prompt)
-	l := lay(&s.input, indent, s.width-1)
+	l := newLayout(&s.input, indent, s.width-1)
 	if y := l.y + by; y >= 0 && y < len(l.rows) {
-		s.input.cursor = l.at(&s.input, l.x, y)
+		s.input.cursor = l.clusterAt(&s.input, l.x, y)
 		return
 	}
 	line, ok := "", false
@@ -132,35 +134,36 @@ func (s *screen) vertical(by int) {
 	}
 }
 
-// searchKey is a key during Ctrl-R; false if the key ended the search and means what it always means.
-func (s *screen) searchKey(k tea.KeyPressMsg, name string) bool {
+// handleSearchKey handles a key during Ctrl-R. It returns false if the key ends the search and is to be handled as
+// usual.
+func (s *screen) handleSearchKey(k tea.KeyPressMsg, name string) bool {
 	f := &s.search
 	switch {
 	case name == "ctrl+r":
-		f.find(&s.history, f.at-1)
+		f.findFrom(&s.history, f.match-1)
 	case name == "backspace" || name == "ctrl+h":
 		_, n := utf8.DecodeLastRuneInString(f.query)
 		f.query = f.query[:len(f.query)-n]
-		f.find(&s.history, len(s.history.lines)-1)
+		f.findFrom(&s.history, len(s.history.lines)-1)
 	case name == "ctrl+g" || name == "ctrl+c":
-		s.input = f.before
-		f.on = false
+		s.input = f.savedInput
+		f.active = false
 		return true
 	case name == "esc":
-		f.on = false
+		f.active = false
 		return true
 	case k.Text != "" && k.Mod&(tea.ModCtrl|tea.ModAlt) == 0:
 		f.query += clean(k.Text)
-		f.find(&s.history, f.at)
+		f.findFrom(&s.history, f.match)
 	default:
-		s.leaveSearch()
+		s.endSearch()
 		return false
 	}
 	s.input.set("")
 	if f.query == "" {
-		s.input.set(f.before.value())
-	} else if f.at < len(s.history.lines) {
-		line := s.history.lines[f.at]
+		s.input.set(f.savedInput.value())
+	} else if f.match < len(s.history.lines) {
+		line := s.history.lines[f.match]
 		s.input.set(line)
 		if i := strings.Index(line, f.query); i >= 0 && len(s.input.text) > 1 {
 			s.input.cursor = min(len(clusters(line[:i])), len(s.input.text))
@@ -169,28 +172,29 @@ func (s *screen) searchKey(k tea.KeyPressMsg, name string) bool {
 	return true
 }
 
-func (s *screen) leaveSearch() {
-	if s.search.on {
-		s.search.on = false
-		if s.search.at < len(s.history.lines) {
-			s.history.at = s.search.at
+// endSearch ends Ctrl-R and leaves the match in the input. Up continues from there.
+func (s *screen) endSearch() {
+	if s.search.active {
+		s.search.active = false
+		if s.search.match < len(s.history.lines) {
+			s.history.position = s.search.match
 		}
 	}
 }
 
-// clear is Ctrl-L. The view goes to the second row: tmux takes an erasure that begins in the first one for a screen
-// to be kept in its history. bubbletea then moves up to where it thinks the view begins.
-func (s *screen) clear() tea.Cmd {
+// clearScreen is Ctrl-L. It first moves the view to the second row: an erasure that begins in the first row makes tmux
+// keep the screen in its history. bubbletea then moves up to where it believes the view begins.
+func (s *screen) clearScreen() tea.Cmd {
 	s.mu.Lock()
-	y := s.drawn.y
+	y := s.drawnView.y
 	s.mu.Unlock()
-	s.before(ansi.EraseEntireScreen + fmt.Sprintf("\x1b[%d;1H", y+2))
+	s.setPrefix(ansi.EraseEntireScreen + fmt.Sprintf("\x1b[%d;1H", y+2))
 	return tea.ClearScreen
 }
 
-// rewraps says whether the terminal wraps its rows anew when it gets narrower; xterm, GNU screen and the Linux
-// console cut them instead.
-func rewraps() bool {
+// terminalRewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm, GNU screen and the
+// Linux console cut them instead.
+func terminalRewraps() bool {
 	name := os.Getenv("TERM")
 	switch {
 	case os.Getenv("TMUX") != "":

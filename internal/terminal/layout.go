@@ -2,7 +2,7 @@ package terminal
 
 import "strings"
 
-// layout is the input as rows of the screen.
+// layout is the input broken into rows of the screen, and the cursor's place among them.
 type layout struct {
 	rows   []row
 	indent int // columns before each row: the prompt's width
@@ -12,16 +12,17 @@ type layout struct {
 // row is a part of the text: text[start:end].
 type row struct{ start, end int }
 
-// lay breaks the text into rows of at most width columns, at words. The blanks at a break stay at the row's end.
-func lay(b *buffer, indent, width int) layout {
+// newLayout breaks the text into rows of at most width columns, between words. The blanks at a break stay at the end
+// of the row, so each index of the text is in exactly one row.
+func newLayout(b *buffer, indent, width int) layout {
 	l := layout{indent: indent}
 	start := 0
-	for _, line := range split(b.text) {
+	for _, line := range splitLines(b.text) {
 		for {
 			_, next := breakAt(line, max(1, width-indent))
 			l.rows = append(l.rows, row{start, start + next})
 			if b.cursor >= start && b.cursor <= start+next { // at a break the next row takes it over
-				l.x, l.y = indent+columns(line[:b.cursor-start]), len(l.rows)-1
+				l.x, l.y = indent+columnsOf(line[:b.cursor-start]), len(l.rows)-1
 			}
 			start += next
 			if line = line[next:]; len(line) == 0 {
@@ -33,8 +34,8 @@ func lay(b *buffer, indent, width int) layout {
 	return l
 }
 
-// at gives the place in the text nearest to column x of row y.
-func (l layout) at(b *buffer, x, y int) int {
+// clusterAt returns the index of the cluster nearest to column x of row y.
+func (l layout) clusterAt(b *buffer, x, y int) int {
 	column := l.indent
 	r := l.rows[y]
 	for i := r.start; i < r.end; i++ {
@@ -48,15 +49,16 @@ func (l layout) at(b *buffer, x, y int) int {
 	return r.end
 }
 
-// render gives rows from to to, the first row of all behind the prompt.
-func (l layout) render(b *buffer, prompt string, from, to int) []string {
+// rowTexts returns the rows from index from to index to. The prompt stands before the first row of all; the others are
+// indented by its width.
+func (l layout) rowTexts(b *buffer, prompt string, from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {
 		lead := strings.Repeat(" ", l.indent)
 		if i == 0 {
 			lead = prompt
 		}
-		out = append(out, lead+shown(b.text[l.rows[i].start:l.rows[i].end]))
+		out = append(out, lead+visible(b.text[l.rows[i].start:l.rows[i].end]))
 	}
 	return out
 }

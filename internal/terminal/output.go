@@ -10,13 +10,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// mark begins a text that is inserted above the view. As a sequence it means nothing that "\x1b[m" would not.
-const mark = "\x1b[0;0m"
+// insertMark begins a text that is to be inserted above the view, so that output recognises it. A terminal would read
+// it like "\x1b[m".
+const insertMark = "\x1b[0;0m"
 
-// notOurs is what bubbletea writes on its own and no line editor needs: queries whose answers would be read as
-// typed text (here after a late answer, or by the shell after the end), keyboard protocols that old terminals take
-// for other commands and that stay on after a crash, and a cursor shape that is the user's to choose.
-var notOurs = strings.NewReplacer(
+// unwantedSequences removes what bubbletea writes unasked and no line editor needs. The answers to its queries could
+// be read as typed text, by us or by the shell after us. The keyboard protocols mean other commands to old terminals
+// and stay on after a crash. The shape of the cursor is the user's choice.
+var unwantedSequences = strings.NewReplacer(
 	ansi.RequestModeSynchronizedOutput, "",
 	ansi.RequestModeUnicodeCore, "",
 	ansi.ResetModeUnicodeCore, "",
@@ -29,59 +30,61 @@ var notOurs = strings.NewReplacer(
 	ansi.SetTabEvery8Columns, "",
 )
 
-// heldAtMost is how long an inserted text waits for the frame that belongs to it (one comes 60 times a second).
-const heldAtMost = 50 * time.Millisecond
+// maxHold is how long an inserted text waits for the frame that belongs to it. Frames come 30 times a second.
+const maxHold = 50 * time.Millisecond
 
-// output is the terminal as bubbletea sees it. An inserted text is held until the next frame, and both go out as
-// one write: the user never sees a streamed row twice, nor the cursor away from its place.
+// output is the terminal as bubbletea sees it. An inserted text is held back until the next frame, and both go out in
+// one write. So the user never sees a streamed row twice, nor the cursor in a wrong place.
 //
-// The file is not embedded: its WriteString and ReadFrom would go past Write.
+// The file is not embedded, because its WriteString and ReadFrom would bypass Write.
 type output struct {
-	file    *os.File
-	started func() // called after the first frame: nothing may be inserted before it
+	file         *os.File
+	onFirstFrame func() // called after the first frame: nothing may be inserted before it
 
-	mu       sync.Mutex
-	held     []byte
-	inserted bool                       // since the last frame; it may have gone out alone
-	first    func(inserted bool) string // asked at each frame for what must go before it
-	frames   int
+	mu                 sync.Mutex
+	held               []byte
+	insertedSinceFrame bool                       // since the last frame; it may have gone out alone
+	beforeFrame        func(inserted bool) string // asked at each frame for what must go before it
+	frames             int
 }
 
-func newOutput(f *os.File, started func()) *output { return &output{file: f, started: started} }
+func newOutput(f *os.File, started func()) *output { return &output{file: f, onFirstFrame: started} }
 
 func (o *output) Read(p []byte) (int, error)        { return o.file.Read(p) }
 func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 func (o *output) Close() error                      { return o.file.Close() }
 func (o *output) Fd() uintptr                       { return o.file.Fd() }
 
+// Write holds back an inserted text, and writes a frame together with the text held back before it.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if bytes.Contains(p, []byte(mark)) {
+	if bytes.Contains(p, []byte(insertMark)) {
 		if len(o.held) == 0 {
-			time.AfterFunc(heldAtMost, o.flush)
+			time.AfterFunc(maxHold, o.flush)
 		}
-		o.held = append(o.held, bytes.Replace(p, []byte(mark), nil, 1)...)
-		o.inserted = true
+		o.held = append(o.held, bytes.Replace(p, []byte(insertMark), nil, 1)...)
+		o.insertedSinceFrame = true
 		return len(p), nil
 	}
-	frame := notOurs.Replace(string(p))
+	frame := unwantedSequences.Replace(string(p))
 	if frame == "" {
 		return len(p), nil
 	}
 	var before string
-	if o.first != nil {
-		before = o.first(o.inserted)
+	if o.beforeFrame != nil {
+		before = o.beforeFrame(o.insertedSinceFrame)
 	}
 	err := o.emit(before + string(o.held) + frame)
-	o.held, o.inserted = nil, false
-	if o.frames++; o.frames == 1 && o.started != nil {
-		o.started()
+	o.held, o.insertedSinceFrame = nil, false
+	if o.frames++; o.frames == 1 && o.onFirstFrame != nil {
+		o.onFirstFrame()
 	}
 	return len(p), err
 }
 
-// emit asks the terminal to show a whole frame at once; one that does not know the mode ignores it.
+// emit writes a whole frame, bracketed so that terminals with synchronized output show it at once. Others ignore the
+// brackets.
 func (o *output) emit(s string) error {
 	if s == "" {
 		return nil
@@ -90,6 +93,7 @@ func (o *output) emit(s string) error {
 	return err
 }
 
+// flush writes an inserted text whose frame did not come in time.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,23 +101,23 @@ func (o *output) flush() {
 	o.held = nil
 }
 
-// drawn says whether there has been a frame.
-func (o *output) drawn() bool {
+// hasDrawn reports whether there has been a frame. Text inserted before the first one would be lost.
+func (o *output) hasDrawn() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.frames > 0
 }
 
-// input is the terminal's other direction. bubbletea ends reading at a hangup without a word.
+// input is the file that keys are read from. bubbletea stops reading at a hangup without saying so; onError says it.
 type input struct {
 	*os.File
-	gone func()
+	onError func()
 }
 
 func (i *input) Read(p []byte) (int, error) {
 	n, err := i.File.Read(p)
 	if err != nil {
-		i.gone()
+		i.onError()
 	}
 	return n, err
 }

@@ -2,32 +2,36 @@ package terminal
 
 import "sync"
 
-type kind int
+// itemKind says how the text of an item is shown.
+type itemKind int
 
 const (
-	printed  kind = iota // whole lines, which wait while a streamed line grows
-	echoed               // whole lines, at once: what the user entered or asked for
-	streamed             // a piece of streamed text
-	flushed              // the streamed text is complete
+	printed  itemKind = iota // whole lines; they wait while a streamed line grows
+	echoed                   // whole lines, shown at once: what the user entered or asked for
+	streamed                 // a piece of streamed text
+	flushed                  // the streamed text is complete
 )
 
+// item is a text that waits to be shown above the prompt.
 type item struct {
-	kind kind
+	kind itemKind
 	text string
 }
 
-// queue is what waits to be printed. It never blocks a writer.
-type queue struct {
+// queue is an unbounded first-in, first-out queue. Writers never block, because the goroutine that draws the
+// screen is one of them. One goroutine reads: it waits on ready, then calls take.
+type queue[T any] struct {
 	ready chan struct{} // holds a token when there may be something to take
 
 	mu     sync.Mutex
-	items  []item
+	items  []T
 	closed bool
 }
 
-func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
+func newQueue[T any]() *queue[T] { return &queue[T]{ready: make(chan struct{}, 1)} }
 
-func (q *queue) put(i item) {
+// put appends an item. After close it does nothing.
+func (q *queue[T]) put(i T) {
 	q.mu.Lock()
 	if !q.closed {
 		q.items = append(q.items, i)
@@ -36,111 +40,59 @@ func (q *queue) put(i item) {
 	q.nudge()
 }
 
-func (q *queue) nudge() {
+// nudge makes the reader call take again.
+func (q *queue[T]) nudge() {
 	select {
 	case q.ready <- struct{}{}:
-	default:
+	default: // a token is there already
 	}
 }
 
-func (q *queue) close() {
+// close says that no item follows. The items in the queue can still be taken.
+func (q *queue[T]) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 	q.nudge()
 }
 
-func (q *queue) ended() bool {
+func (q *queue[T]) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
-// take gives what waits, and whether nothing will follow.
-func (q *queue) take() ([]item, bool) {
+// take removes and returns all items, and reports whether none will follow.
+func (q *queue[T]) take() (items []T, last bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	items := q.items
-	q.items = nil
+	items, q.items = q.items, nil
 	return items, q.closed
 }
 
-// eventsKept are for a reader who comes back after the terminal has closed.
-const eventsKept = 16
+// keptEvents is how many events a reader still finds that comes back after the terminal has closed.
+const keptEvents = 16
 
-// mailbox carries events to a reader who may be slow: the model must never wait for it.
-type mailbox struct {
-	out chan Event
-
-	mu     sync.Mutex
-	events []Event
-	gone   bool // Closed was put
-	wake   chan struct{}
-	ended  chan struct{}
-}
-
-func newMailbox() *mailbox {
-	m := &mailbox{out: make(chan Event, eventsKept), wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go m.carry()
-	return m
-}
-
-func (m *mailbox) put(e Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := e.(Closed); ok {
-		if m.gone {
-			return
-		}
-		m.gone = true
-	}
-	m.events = append(m.events, e)
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
-// close ends the mailbox. What the reader has not taken yet is left in the channel, as far as it holds it.
-func (m *mailbox) close() { close(m.ended) }
-
-func (m *mailbox) carry() {
-	defer close(m.out)
-	for {
-		e, ok := m.next()
-		if !ok {
-			return
-		}
-		select {
-		case m.out <- e:
-		case <-m.ended:
+// deliverEvents moves events from a queue to a channel until the queue is closed and empty, then closes the
+// channel. After done is closed it no longer waits for the reader: events beyond the channel's capacity are lost.
+func deliverEvents(from *queue[Event], to chan<- Event, done <-chan struct{}) {
+	defer close(to)
+	for range from.ready {
+		events, last := from.take()
+		for _, e := range events {
 			select {
-			case m.out <- e:
+			case to <- e:
+				continue
+			case <-done:
+			}
+			select {
+			case to <- e:
 			default:
 				return
 			}
 		}
-	}
-}
-
-// next waits for an event; false when there will be none.
-func (m *mailbox) next() (Event, bool) {
-	for ended := false; ; {
-		m.mu.Lock()
-		if len(m.events) > 0 {
-			e := m.events[0]
-			m.events = m.events[1:]
-			m.mu.Unlock()
-			return e, true
-		}
-		m.mu.Unlock()
-		if ended {
-			return nil, false
-		}
-		select {
-		case <-m.wake:
-		case <-m.ended:
-			ended = true // look once more
+		if last {
+			return
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-const inputRows = 8
+const maxInputRows = 8
 
 type (
 	printMsg  struct{} // something waits in the queue
@@ -21,36 +21,40 @@ type (
 	}
 )
 
-// screen is the model. bubbletea calls filter, Update and View from one goroutine; the rest says what it shares.
+// screen is the bubbletea model: the state of the editor, the text to insert above it, and the status lines. bubbletea
+// calls filter, Update and View from one goroutine, so only the fields below mu, which the drawing goroutine reads
+// too, and columns need protection.
 type screen struct {
 	options Options
-	queue   *queue
+	queue   *queue[item]
 	out     *output
-	event   func(Event)
+	emit    func(Event)
 	now     func() time.Time
 
-	columns       atomic.Int64 // the width, for the one who asks for the status
-	width, height int
-	input         buffer
-	top           int // the first row of the input that is shown
-	history       history
-	search        search
-	tabbed        bool // the last key was Tab
-	status        []string
-	stream        stream
-	rows          []string // to be inserted, oldest first
-	waiting       []string // printed while a streamed row grows
-	since         time.Time
-	closed        bool
-	away          bool // suspended
-	inserted      bool // since the last View
+	// columns is the width of a status line. The goroutine that asks for the status reads it.
+	columns           atomic.Int64
+	width, height     int
+	input             buffer
+	firstRow          int // the first row of the input that is shown
+	history           history
+	search            search
+	lastKeyWasTab     bool // the last key was Tab
+	status            []string
+	stream            stream
+	insertRows        []string // to be inserted, oldest first
+	waitingRows       []string // printed while a streamed row grows
+	waitingSince      time.Time
+	closed            bool
+	suspended         bool // suspended
+	insertedSinceView bool // since the last View
 
-	mu     sync.Mutex
-	latest geometry // of the last View
-	drawn  geometry // of what stands on the terminal
+	mu         sync.Mutex
+	latestView geometry // of the last View
+	drawnView  geometry // of what stands on the terminal
 }
 
-// geometry is where a frame has put what: needed when the terminal wraps it anew at a resize.
+// geometry is where a frame put its rows and its cursor. It is needed when the terminal wraps a frame anew after a
+// resize.
 type geometry struct {
 	widths []int // columns of each row
 	x, y   int   // the cursor
@@ -58,103 +62,112 @@ type geometry struct {
 	prefix string
 }
 
-func newScreen(o Options, q *queue, out *output, event func(Event)) *screen {
+// newScreen returns a screen without a size; resize sets it. In tests out is nil.
+func newScreen(o Options, q *queue[item], out *output, event func(Event)) *screen {
 	if o.Prompt = strings.ReplaceAll(clean(o.Prompt), "\n", " "); o.Prompt == "" {
 		o.Prompt = "> "
 	}
-	s := &screen{options: o, queue: q, out: out, event: event, now: time.Now, history: newHistory(o.History)}
+	s := &screen{options: o, queue: q, out: out, emit: event, now: time.Now, history: newHistory(o.History)}
 	if out != nil {
-		out.first = s.beforeFrame
+		out.beforeFrame = s.beforeFrame
 	}
 	return s
 }
 
+// resize sets the size of the terminal, but assumes at least 8 columns and 2 rows.
 func (s *screen) resize(width, height int) {
 	s.width, s.height = max(width, 8), max(height, 2)
 	s.columns.Store(int64(s.width - 1))
 }
 
-// highest is the number of rows that the view may have; half a screen and more is left for inserting above it.
-// Were an inserted text and the view together higher than the screen, parts of the view would scroll away with it.
-func (s *screen) highest() int { return max(1, s.height*3/5) }
+// maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
+// the screen, parts of the view would scroll away with the text.
+func (s *screen) maxViewHeight() int { return max(1, s.height*3/5) }
 
+// Init does nothing: the first frame needs no command.
 func (s *screen) Init() tea.Cmd { return nil }
 
-// filter sees messages before bubbletea does: a text to insert has to be put in and taken out of the view in one step.
+// filter sees messages before bubbletea does. A text has to be inserted above the view and taken out of the view in
+// one step; otherwise the user would see it twice or not at all.
 func (s *screen) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	switch msg := msg.(type) {
 	case printMsg:
-		return s.insert()
+		return s.nextInsertion()
 	case tea.WindowSizeMsg:
 		if msg.Width < s.width {
-			s.rewrapped(msg.Width)
+			s.compensateRewrap(msg.Width)
 		}
 	}
 	return msg
 }
 
-// insert takes from the queue and gives the message that inserts the next rows, nil if there are none.
-func (s *screen) insert() tea.Msg {
-	if s.closed || s.out != nil && !s.out.drawn() {
+// nextInsertion takes texts from the queue and returns the message that inserts the next rows above the view. It
+// inserts no more rows than fit above the view; the others follow in further messages. It returns nil when nothing is
+// to be done.
+func (s *screen) nextInsertion() tea.Msg {
+	if s.closed || s.out != nil && !s.out.hasDrawn() {
 		return nil
 	}
 	items, last := s.queue.take()
 	for _, i := range items {
-		s.take(i)
+		s.apply(i)
 	}
 	if last {
-		s.take(item{kind: flushed})
+		s.apply(item{kind: flushed})
 	}
-	if len(s.rows) == 0 {
+	if len(s.insertRows) == 0 {
 		if last {
 			s.closed = true
 			return tea.QuitMsg{}
 		}
 		return statusMsg{lines: s.status} // no rows, but a streamed row may have grown
 	}
-	n := min(len(s.rows), max(1, s.height-s.highest()-1))
-	text := mark + strings.Join(s.rows[:n], "\n")
-	if s.rows = s.rows[n:]; len(s.rows) > 0 || last {
+	n := min(len(s.insertRows), max(1, s.height-s.maxViewHeight()-1))
+	text := insertMark + strings.Join(s.insertRows[:n], "\n")
+	if s.insertRows = s.insertRows[n:]; len(s.insertRows) > 0 || last {
 		s.queue.nudge()
 	}
-	s.inserted = true
+	s.insertedSinceView = true
 	return tea.Println(text)()
 }
 
-func (s *screen) take(i item) {
+// apply turns one queued text into rows to insert, or keeps it until the streamed line has ended.
+func (s *screen) apply(i item) {
 	width := s.width - 1 // the last column is left free: a row that ends there leaves the cursor in doubt
 	switch i.kind {
 	case echoed:
-		s.rows = append(s.rows, paint(i.text, width, s.options.Colour)...)
+		s.insertRows = append(s.insertRows, layOutLines(i.text, width, s.options.Colour)...)
 	case printed:
-		rows := paint(i.text, width, s.options.Colour)
-		if !s.stream.open() {
-			s.rows = append(s.rows, rows...)
+		rows := layOutLines(i.text, width, s.options.Colour)
+		if !s.stream.isGrowing() {
+			s.insertRows = append(s.insertRows, rows...)
 			return
 		}
-		if len(s.waiting) == 0 {
-			s.since = s.now()
+		if len(s.waitingRows) == 0 {
+			s.waitingSince = s.now()
 		}
-		s.waiting = append(s.waiting, rows...)
+		s.waitingRows = append(s.waitingRows, rows...)
 	case streamed:
 		// line by line, so that what waits comes at the first line's end
 		for _, piece := range strings.SplitAfter(i.text, "\n") {
-			s.rows = append(s.rows, s.stream.add(piece, width)...)
-			if !s.stream.open() {
-				s.release()
+			s.insertRows = append(s.insertRows, s.stream.add(piece, width)...)
+			if !s.stream.isGrowing() {
+				s.releaseWaiting()
 			}
 		}
 	case flushed:
-		s.rows = append(s.rows, s.stream.flush()...)
-		s.release()
+		s.insertRows = append(s.insertRows, s.stream.flush()...)
+		s.releaseWaiting()
 	}
 }
 
-func (s *screen) release() {
-	s.rows = append(s.rows, s.waiting...)
-	s.waiting = nil
+// releaseWaiting inserts the printed rows that waited for the streamed line.
+func (s *screen) releaseWaiting() {
+	s.insertRows = append(s.insertRows, s.waitingRows...)
+	s.waitingRows = nil
 }
 
+// Update applies one message to the model.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -164,47 +177,47 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			panic(fmt.Sprintf("the status function: %v", msg.panicked))
 		}
 		s.status = msg.lines
-		if len(s.waiting) > 0 && s.now().Sub(s.since) >= statusEvery {
-			s.release()
+		if len(s.waitingRows) > 0 && s.now().Sub(s.waitingSince) >= statusInterval {
+			s.releaseWaiting()
 			s.queue.nudge()
 		}
 	case tea.ResumeMsg:
-		s.away = false
+		s.suspended = false
 	case tea.PasteMsg:
-		s.tabbed = false
-		s.leaveSearch()
-		s.input.paste(pasted(msg.Content))
+		s.lastKeyWasTab = false
+		s.endSearch()
+		s.input.paste(cleanPaste(msg.Content))
 	case tea.KeyPressMsg:
-		return s, s.key(msg)
+		return s, s.handleKey(msg)
 	}
 	return s, nil
 }
 
-// View draws: the growing streamed row, the status, the input. What does not fit is cut from the status, then the
-// input shows the rows around the cursor.
+// View draws the growing streamed row, the status lines and the input. Where they do not fit, status lines are left
+// out first; then the input shows only the rows around the cursor.
 func (s *screen) View() tea.View {
-	if s.closed || s.away {
-		s.note(geometry{})
+	if s.closed || s.suspended {
+		s.setLatestView(geometry{})
 		return tea.NewView("")
 	}
 	prompt, input := s.options.Prompt, &s.input
-	if s.search.on {
+	if s.search.active {
 		prompt = s.search.prompt()
 	}
 	prompt = ansi.TruncateWc(prompt, s.width/2, "")
-	l := lay(input, ansi.StringWidthWc(prompt), s.width-1)
-	high := min(len(l.rows), inputRows, s.highest())
-	s.top = min(max(s.top, l.y-high+1), l.y, len(l.rows)-high)
+	l := newLayout(input, ansi.StringWidthWc(prompt), s.width-1)
+	high := min(len(l.rows), maxInputRows, s.maxViewHeight())
+	s.firstRow = min(max(s.firstRow, l.y-high+1), l.y, len(l.rows)-high)
 
 	var rows []string
-	room := s.highest() - high
-	if s.stream.open() && room > 0 {
-		rows = append(rows, shown(s.stream.growing))
+	room := s.maxViewHeight() - high
+	if s.stream.isGrowing() && room > 0 {
+		rows = append(rows, visible(s.stream.growing))
 		room--
 	}
-	rows = append(rows, s.statusRows(room)...)
-	y := len(rows) + l.y - s.top
-	rows = append(rows, l.render(input, prompt, s.top, s.top+high)...)
+	rows = append(rows, s.statusRowsIn(room)...)
+	y := len(rows) + l.y - s.firstRow
+	rows = append(rows, l.rowTexts(input, prompt, s.firstRow, s.firstRow+high)...)
 
 	g := geometry{x: min(l.x, s.width-1), y: y}
 	for i, r := range rows {
@@ -213,13 +226,13 @@ func (s *screen) View() tea.View {
 	}
 	// bubbletea skips a frame that equals the last one, and would leave the cursor where it inserted.
 	s.mu.Lock()
-	g.mark = s.latest.mark
-	if s.inserted {
-		g.mark = !s.drawn.mark
+	g.mark = s.latestView.mark
+	if s.insertedSinceView {
+		g.mark = !s.drawnView.mark
 	}
-	s.inserted = false
+	s.insertedSinceView = false
 	s.mu.Unlock()
-	s.note(g)
+	s.setLatestView(g)
 	content := strings.Join(rows, "\n")
 	if g.mark {
 		content += "\x1b[m"
@@ -229,10 +242,11 @@ func (s *screen) View() tea.View {
 	return v
 }
 
-func (s *screen) statusRows(room int) []string {
+// statusRowsIn returns the status lines, at most room of them. The last row then says how many are left out.
+func (s *screen) statusRowsIn(room int) []string {
 	var rows []string
 	for _, line := range s.status {
-		rows = append(rows, shown(coloured(strings.TrimSuffix(line, "\n"), s.options.Colour))+"\x1b[m")
+		rows = append(rows, visible(splitColoured(strings.TrimSuffix(line, "\n"), s.options.Colour))+"\x1b[m")
 	}
 	if len(rows) > room {
 		more := len(rows) - max(0, room-1)
@@ -244,52 +258,54 @@ func (s *screen) statusRows(room int) []string {
 	return rows
 }
 
-func (s *screen) note(g geometry) {
+func (s *screen) setLatestView(g geometry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest = g
+	s.latestView = g
 }
 
-// beforeFrame is called by the output, from bubbletea's drawing goroutine.
+// beforeFrame returns what must be written right before the next frame. The output calls it from bubbletea's drawing
+// goroutine.
 func (s *screen) beforeFrame(inserted bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	prefix := s.drawn.prefix
+	prefix := s.drawnView.prefix
 	// A view that got lower than the row of the cursor is drawn too low by bubbletea 2.0.9: it takes the cursor to
 	// be in the last row of the new view. An insertion before it has put the cursor into the first row.
-	if below := s.drawn.y - max(0, len(s.latest.widths)-1); below > 0 && !inserted {
+	if below := s.drawnView.y - max(0, len(s.latestView.widths)-1); below > 0 && !inserted {
 		prefix += ansi.CursorUp(below)
 	}
-	s.drawn = s.latest
+	s.drawnView = s.latestView
 	return prefix
 }
 
-// before has something written right before the next frame.
-func (s *screen) before(prefix string) {
+// setPrefix sets a sequence to be written right before the next frame.
+func (s *screen) setPrefix(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drawn.prefix = prefix
+	s.drawnView.prefix = prefix
 }
 
-// rewrapped prepares for a narrower terminal. Most terminals have wrapped the rows of the view anew: the cursor is
-// further below the view's first row than bubbletea knows, by the rows that were gained.
-func (s *screen) rewrapped(width int) {
-	if !rewraps() || width <= 0 {
+// compensateRewrap prepares for a narrower terminal. Most terminals wrap the rows of the view anew, which puts the
+// cursor further below the view's first row than bubbletea knows. The next frame first moves it up by the rows that
+// were gained.
+func (s *screen) compensateRewrap(width int) {
+	if !terminalRewraps() || width <= 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gained := 0
-	for i, w := range s.drawn.widths {
-		if i < s.drawn.y {
+	for i, w := range s.drawnView.widths {
+		if i < s.drawnView.y {
 			gained += max(0, (w-1)/width)
 		}
 	}
-	if len(s.drawn.widths) > 0 {
-		gained += s.drawn.x / width
+	if len(s.drawnView.widths) > 0 {
+		gained += s.drawnView.x / width
 	}
-	s.drawn.prefix = ""
+	s.drawnView.prefix = ""
 	if gained > 0 {
-		s.drawn.prefix = ansi.CursorUp(gained)
+		s.drawnView.prefix = ansi.CursorUp(gained)
 	}
 }

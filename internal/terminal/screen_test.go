@@ -17,7 +17,7 @@ type keyboard struct {
 
 func newKeyboard(o Options) *keyboard {
 	k := &keyboard{}
-	k.screen = newScreen(o, newQueue(), nil, func(e Event) { k.events = append(k.events, e) })
+	k.screen = newScreen(o, newQueue[item](), nil, func(e Event) { k.events = append(k.events, e) })
 	k.resize(80, 24)
 	return k
 }
@@ -25,8 +25,10 @@ func newKeyboard(o Options) *keyboard {
 var named = map[string]tea.Key{
 	"enter": {Code: tea.KeyEnter}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "tab": {Code: tea.KeyTab},
 	"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
-	"backspace": {Code: tea.KeyBackspace}, "delete": {Code: tea.KeyDelete}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
-	"ctrl+left": {Code: tea.KeyLeft, Mod: tea.ModCtrl}, "ctrl+right": {Code: tea.KeyRight, Mod: tea.ModCtrl}, "esc": {Code: tea.KeyEscape},
+	"backspace": {Code: tea.KeyBackspace}, "delete": {Code: tea.KeyDelete}, "home": {Code: tea.KeyHome},
+	"end":       {Code: tea.KeyEnd},
+	"ctrl+left": {Code: tea.KeyLeft, Mod: tea.ModCtrl}, "ctrl+right": {Code: tea.KeyRight, Mod: tea.ModCtrl},
+	"esc":           {Code: tea.KeyEscape},
 	"alt+backspace": {Code: tea.KeyBackspace, Mod: tea.ModAlt},
 }
 
@@ -36,7 +38,8 @@ func (k *keyboard) press(keys string) {
 		if name, rest, ok := strings.Cut(keys[1:], ">"); ok && keys[0] == '<' {
 			key, known := named[name]
 			if mod, letter, ok := strings.Cut(name, "+"); ok && !known {
-				key = tea.Key{Code: []rune(letter)[0], Mod: map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt}[mod]}
+				key = tea.Key{Code: []rune(letter)[0],
+					Mod: map[string]tea.KeyMod{"ctrl": tea.ModCtrl, "alt": tea.ModAlt}[mod]}
 			}
 			k.Update(tea.KeyPressMsg(key))
 			keys = rest
@@ -165,7 +168,7 @@ func TestCompleting(t *testing.T) {
 	if items, _ := k.queue.take(); len(items) != 1 || items[0].text != "alice  alina\n" {
 		t.Errorf("shown after two: %v", items)
 	}
-	if got := inColumns([]string{"a", "bb", "c", "dd", "e"}, 10); got != "a   c   e\nbb  dd\n" {
+	if got := formatColumns([]string{"a", "bb", "c", "dd", "e"}, 10); got != "a   c   e\nbb  dd\n" {
 		t.Errorf("in columns: %q", got)
 	}
 }
@@ -181,7 +184,7 @@ func TestViewIsNeverTooHigh(t *testing.T) {
 		for range 12 {
 			v := k.View()
 			rows := strings.Split(v.Content, "\n")
-			if len(rows) > k.highest() || v.Cursor.Y >= len(rows) || v.Cursor.X >= 40 {
+			if len(rows) > k.maxViewHeight() || v.Cursor.Y >= len(rows) || v.Cursor.X >= 40 {
 				t.Errorf("height %d: %d rows, cursor %d,%d", height, len(rows), v.Cursor.X, v.Cursor.Y)
 			}
 			k.press("<up>")
@@ -196,11 +199,11 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 	k.now = func() time.Time { return now }
 	step := func(i item, want string) {
 		t.Helper()
-		k.take(i)
-		if got := strings.Join(k.rows, "|"); got != want {
+		k.apply(i)
+		if got := strings.Join(k.insertRows, "|"); got != want {
 			t.Errorf("after %q: %q, want %q", i.text, got, want)
 		}
-		k.rows = nil
+		k.insertRows = nil
 	}
 	step(item{streamed, "one "}, "")
 	step(item{printed, "event"}, "")
@@ -214,7 +217,7 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 	step(item{printed, "event"}, "")
 	k.Update(statusMsg{})
 	step(item{kind: echoed, text: "."}, ".")
-	now = now.Add(statusEvery)
+	now = now.Add(statusInterval)
 	k.Update(statusMsg{})
 	step(item{kind: echoed, text: "."}, "event|.")
 }

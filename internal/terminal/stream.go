@@ -5,15 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// stream is the text of a model as it comes.
+// stream wraps a model's text while it arrives in pieces.
 type stream struct {
-	cut     string    // the beginning of a character whose rest has not come yet
+	partial string    // the beginning of a character whose rest has not come yet
 	growing []cluster // what has been shown of the current row
 }
 
-// add gives the rows that text has completed.
+// add appends text and returns the rows that are complete now. However the text is cut into pieces, the rows are the
+// same.
 func (s *stream) add(text string, width int) []string {
-	text = s.cut + text
+	text = s.partial + text
 	whole := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if utf8.RuneStart(text[len(text)-i]) {
@@ -23,48 +24,40 @@ func (s *stream) add(text string, width int) []string {
 			break
 		}
 	}
-	s.cut = text[whole:]
+	s.partial = text[whole:]
 	// Split again from the text: a combining mark may have come after its letter.
-	line := ""
-	for _, c := range s.growing {
-		line += c.text
-	}
-	return s.set(clusters(line+clean(text[:whole])), width)
-}
-
-func (s *stream) set(all []cluster, width int) []string {
+	lines := splitLines(clusters(textOf(s.growing) + clean(text[:whole])))
 	var rows []string
-	lines := split(all)
 	for i, line := range lines {
 		for {
 			end, next := breakAt(line, width)
 			if next >= len(line) {
 				break
 			}
-			rows = append(rows, shown(line[:end]))
+			rows = append(rows, visible(line[:end]))
 			line = line[next:]
 		}
 		if i == len(lines)-1 {
 			s.growing = line // with the blanks at its end: what comes next may still fit
 		} else {
-			rows = append(rows, trimmed(line))
+			rows = append(rows, withoutTrailingBlanks(line))
 		}
 	}
 	return rows
 }
 
-// trimmed is a row without the blanks at its end, which may stand over the width.
-func trimmed(row []cluster) string { return strings.TrimRight(shown(row), " ") }
+// withoutTrailingBlanks returns a row without the blanks at its end, which may exceed the width.
+func withoutTrailingBlanks(row []cluster) string { return strings.TrimRight(visible(row), " ") }
 
-// open says whether a row is growing.
-func (s *stream) open() bool { return len(s.growing) > 0 }
+// isGrowing reports whether a row has begun and not ended.
+func (s *stream) isGrowing() bool { return len(s.growing) > 0 }
 
-// flush gives the last row, if there is one.
+// flush ends the text and returns the last row, if there is one.
 func (s *stream) flush() []string {
 	row := s.growing
-	s.growing, s.cut = nil, ""
+	s.growing, s.partial = nil, ""
 	if len(row) == 0 {
 		return nil
 	}
-	return []string{trimmed(row)}
+	return []string{withoutTrailingBlanks(row)}
 }

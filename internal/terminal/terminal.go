@@ -1,10 +1,19 @@
-// Package terminal is the terminal of a conversation: a line editor at the bottom of an ordinary scrolling
-// terminal, text printed above it at any moment, a few status lines between, one growing piece of streamed text.
-// What scrolled stays in the terminal's own history. It knows nothing of teams.
+// Package terminal is the terminal side of a conversation. It shows a line editor at the bottom of an ordinary
+// scrolling terminal. Callers print text above it at any moment: whole lines, and one piece of text that streams in
+// and grows. Between the two stand a few status lines. What has scrolled stays in the terminal's own history.
 //
-// Read terminal.go (what a caller sees), queue.go (what waits to be printed), screen.go (the model that bubbletea
-// drives), keys.go, edit.go, layout.go, history.go, complete.go (the line editor), text.go and stream.go (cleaning
-// and wrapping), output.go (what of bubbletea's output is held back, and why).
+// Terminal is what callers see. The other types work for it:
+//
+//   - queue: the texts that wait to be printed, and the events that wait to be read
+//   - screen: the bubbletea model; it turns messages and keys into frames
+//   - buffer, layout, history, search: the line editor
+//   - stream, cluster: streamed text, cleaning, and wrapping
+//   - output: holds back inserted text until its frame, and removes sequences that bubbletea writes unasked
+//
+// Two invariants hold. Text from models and foreign programs never steers the terminal, because only colour sequences
+// pass. And no caller ever waits for the terminal, or the terminal for a caller.
+//
+// The package knows nothing of teams, members or commands.
 package terminal
 
 import (
@@ -22,20 +31,20 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// ErrNoTerminal is what Open gives, wrapped, where no line editor can work: In or Out is not a terminal, or TERM
-// is unset or dumb. The caller falls back to plain lines.
+// ErrNoTerminal is returned by Open, wrapped, where no line editor can work: In or Out is not a terminal, or TERM is
+// unset or dumb. The caller then falls back to plain lines.
 var ErrNoTerminal = errors.New("no terminal that can be edited on")
 
-// Options say what to talk to. In and Out are needed, all else may be left out.
+// Options say what to talk to. In and Out are required; everything else may be left out.
 type Options struct {
 	In, Out *os.File
 	Prompt  string   // before the first row of the input; further rows are indented by its width
 	History []string // oldest first; the caller keeps what Line gives
-	// Complete is asked at Tab, with the text and the cursor as a byte offset: candidates replace text[from:cursor].
-	// It must not block: keys wait for it.
+	// Complete is called when the user presses Tab, with the text and the cursor as a byte offset. Each candidate is a
+	// replacement for text[from:cursor]. It must not block, because keys wait for it.
 	Complete func(text string, cursor int) (from int, candidates []string)
-	// Status gives the lines above the prompt, each at most width columns (longer ones are cut). Asked once a second
-	// and after Refresh, at most ten times a second, by one goroutine of the terminal's own.
+	// Status returns the lines above the prompt. Lines longer than width columns are cut. One goroutine of the
+	// terminal calls it once a second and after Refresh, at most ten times a second.
 	Status func(width int) []string
 	Colour bool // without it, SGR sequences in Print and Status are taken out
 }
@@ -43,13 +52,13 @@ type Options struct {
 // Event is what the user did: Line, Interrupt or Closed.
 type Event interface{ event() }
 
-// Line is a text that was entered; it may have newlines, and is never empty or only blanks.
+// Line is a text that the user entered. It may contain newlines and is never blank.
 type Line struct{ Text string }
 
 // Interrupt is Ctrl-C on an empty line.
 type Interrupt struct{}
 
-// Closed is Ctrl-D on an empty line, or that the terminal went away. It is sent at most once.
+// Closed is Ctrl-D on an empty line, or the end of the terminal. It is sent at most once.
 type Closed struct{}
 
 func (Line) event()      {}
@@ -57,37 +66,35 @@ func (Interrupt) event() {}
 func (Closed) event()    {}
 
 const (
-	framesPerSecond = 30 // bubbletea wakes up as often while nothing happens, too
-	statusEvery     = time.Second
-	statusGap       = 100 * time.Millisecond
-	closeWait       = 2 * time.Second
+	framesPerSecond   = 30 // bubbletea wakes up as often while nothing happens, too
+	statusInterval    = time.Second
+	minStatusInterval = 100 * time.Millisecond
+	closeTimeout      = 2 * time.Second
 )
 
-// Terminal is an open one. Its methods may be called from any goroutine.
+// Terminal is an open terminal. Its methods may be called from any goroutine.
 type Terminal struct {
 	program *tea.Program
 	screen  *screen
-	queue   *queue
-	events  *mailbox
+	queue   *queue[item]
+	emitted *queue[Event]
+	events  chan Event
 	out     *output
 	in      *os.File
 	state   *term.State
 	refresh chan struct{}
 	done    chan struct{} // closed when bubbletea has ended and the terminal is restored
 
-	closing   sync.Once
-	closedErr error
-	runErr    error
+	closedEvent sync.Once // Closed is sent at most once
+	closing     sync.Once
+	closedErr   error
+	runErr      error
 }
 
 // Open puts the terminal into raw mode and shows the prompt. When ctx ends, the terminal closes itself.
 func Open(ctx context.Context, o Options) (*Terminal, error) {
-	name := os.Getenv("TERM")
-	if name == "" || name == "dumb" {
-		return nil, fmt.Errorf("TERM is %q: %w", name, ErrNoTerminal)
-	}
-	if o.In == nil || o.Out == nil || !term.IsTerminal(o.In.Fd()) || !term.IsTerminal(o.Out.Fd()) {
-		return nil, fmt.Errorf("the input or the output is not a terminal: %w", ErrNoTerminal)
+	if err := checkTerminal(o); err != nil {
+		return nil, err
 	}
 	state, err := term.GetState(o.In.Fd())
 	if err != nil {
@@ -97,44 +104,57 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the terminal's size: %w", err)
 	}
-	t := &Terminal{queue: newQueue(), events: newMailbox(), in: o.In, state: state,
-		refresh: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &Terminal{queue: newQueue[item](), emitted: newQueue[Event](), events: make(chan Event, keptEvents),
+		in: o.In, state: state, refresh: make(chan struct{}, 1), done: make(chan struct{})}
 	t.out = newOutput(o.Out, t.queue.nudge)
-	t.screen = newScreen(o, t.queue, t.out, t.events.put)
+	t.screen = newScreen(o, t.queue, t.out, t.emit)
 	t.screen.resize(width, height)
 	profile := colorprofile.Ascii
 	if o.Colour {
 		profile = max(colorprofile.Detect(o.Out, os.Environ()), colorprofile.ANSI)
 	}
 	t.program = tea.NewProgram(t.screen,
-		tea.WithInput(&input{File: o.In, gone: t.gone}),
+		tea.WithInput(&input{File: o.In, onError: t.hangUp}),
 		tea.WithOutput(t.out),
 		tea.WithFilter(t.screen.filter),
 		tea.WithColorProfile(profile),
 		tea.WithFPS(framesPerSecond),
 		tea.WithoutSignalHandler(), // SIGINT and SIGTERM are the caller's; Ctrl-C comes as a key
 	)
+	go deliverEvents(t.emitted, t.events, t.done)
 	go t.run()
-	go t.printer()
-	go t.status(o.Status)
-	go t.watch(ctx)
+	go t.printLoop()
+	go t.statusLoop(o.Status)
+	go t.closeWithContext(ctx)
 	return t, nil
 }
 
+// checkTerminal returns an error that wraps ErrNoTerminal where no line editor can work.
+func checkTerminal(o Options) error {
+	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
+		return fmt.Errorf("TERM is %q: %w", name, ErrNoTerminal)
+	}
+	if o.In == nil || o.Out == nil || !term.IsTerminal(o.In.Fd()) || !term.IsTerminal(o.Out.Fd()) {
+		return fmt.Errorf("the input or the output is not a terminal: %w", ErrNoTerminal)
+	}
+	return nil
+}
+
+// run drives bubbletea until it ends, and then restores the terminal's mode.
 func (t *Terminal) run() {
 	_, err := t.program.Run()
 	t.out.flush()
 	_ = term.Restore(t.in.Fd(), t.state) // bubbletea does so too; twice is harmless, never is not
 	t.runErr = err
-	if !t.queue.ended() {
-		t.gone()
+	if !t.queue.isClosed() {
+		t.hangUp()
 	}
 	close(t.done)
-	t.events.close()
+	t.emitted.close()
 }
 
-// printer tells the model that something waits to be printed. One goroutine does so, which keeps the order.
-func (t *Terminal) printer() {
+// printLoop tells the model that text waits to be printed. Only this goroutine does so, which keeps the order.
+func (t *Terminal) printLoop() {
 	for {
 		select {
 		case <-t.done:
@@ -145,15 +165,16 @@ func (t *Terminal) printer() {
 	}
 }
 
-func (t *Terminal) status(ask func(int) []string) {
-	tick := time.NewTicker(statusEvery)
+// statusLoop asks for the status lines every statusInterval and after Refresh, with minStatusInterval between.
+func (t *Terminal) statusLoop(ask func(int) []string) {
+	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	for {
-		t.program.Send(askStatus(ask, int(t.screen.columns.Load())))
+		t.program.Send(statusFrom(ask, int(t.screen.columns.Load())))
 		select {
 		case <-t.done:
 			return
-		case <-time.After(statusGap):
+		case <-time.After(minStatusInterval):
 		}
 		select {
 		case <-t.done:
@@ -164,8 +185,9 @@ func (t *Terminal) status(ask func(int) []string) {
 	}
 }
 
-// askStatus carries a panic of the caller's function to bubbletea's loop, which restores the terminal.
-func askStatus(ask func(int) []string, width int) (m statusMsg) {
+// statusFrom calls the caller's status function. It carries a panic of that function over to bubbletea's goroutine,
+// which restores the terminal before it reports the panic.
+func statusFrom(ask func(int) []string, width int) (m statusMsg) {
 	if ask == nil {
 		return m
 	}
@@ -178,7 +200,8 @@ func askStatus(ask func(int) []string, width int) (m statusMsg) {
 	return m
 }
 
-func (t *Terminal) watch(ctx context.Context) {
+// closeWithContext closes the terminal when ctx ends, and reports a hangup signal as the end of the terminal.
+func (t *Terminal) closeWithContext(ctx context.Context) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -190,28 +213,39 @@ func (t *Terminal) watch(ctx context.Context) {
 			_ = t.Close()
 			return
 		case <-hup:
-			t.gone()
+			t.hangUp()
 		}
 	}
 }
 
-func (t *Terminal) gone() { t.events.put(Closed{}) }
+// hangUp reports that the terminal went away.
+func (t *Terminal) hangUp() { t.emit(Closed{}) }
 
-// Events gives what the user did, in order. It is closed after Close.
-func (t *Terminal) Events() <-chan Event { return t.events.out }
+// emit queues an event for the caller. It never blocks.
+func (t *Terminal) emit(e Event) {
+	if _, ok := e.(Closed); ok {
+		t.closedEvent.Do(func() { t.emitted.put(e) })
+		return
+	}
+	t.emitted.put(e)
+}
+
+// Events returns the channel of what the user did, in order. The channel is closed after Close.
+func (t *Terminal) Events() <-chan Event { return t.events }
 
 // Print puts whole lines above the prompt, wrapped to the width. They may carry SGR colour; other control sequences
-// are taken out. While a streamed line is growing they wait for its end, at most about a second. After Close it does nothing.
+// are removed. While a streamed line is growing they wait for its end, at most about a second. After Close, Print does
+// nothing.
 func (t *Terminal) Print(lines string) { t.queue.put(item{kind: printed, text: lines}) }
 
-// Stream shows a model's text as it comes: the line that grows above the prompt, and the rows before it, wrapped at
-// words, in the scrollback. Control characters (but newline and tab) and bidirectional overrides are taken out.
+// Stream shows a piece of a model's text. The text grows above the prompt, and its finished rows, wrapped at words, go
+// into the scrollback. Control characters (except newline and tab) and bidirectional overrides are removed.
 func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: text}) }
 
-// Flush says that the streamed piece is complete.
+// Flush says that the streamed text is complete.
 func (t *Terminal) Flush() { t.queue.put(item{kind: flushed}) }
 
-// Refresh says that the status has changed.
+// Refresh says that the status lines have changed.
 func (t *Terminal) Refresh() {
 	select {
 	case t.refresh <- struct{}{}:
@@ -219,15 +253,15 @@ func (t *Terminal) Refresh() {
 	}
 }
 
-// Close prints what still waits, takes the prompt away and restores the terminal's mode, with the cursor on a fresh
-// line. Closing twice is harmless. The error is a panic of a callback or a terminal that failed, not an ordinary end.
+// Close prints what still waits, removes the prompt, and restores the terminal's mode, with the cursor on a fresh
+// line. Closing twice is harmless. An error means that a callback panicked or the terminal failed.
 func (t *Terminal) Close() error {
 	t.closing.Do(func() {
 		t.queue.close()
 		select {
 		case <-t.done:
 			t.closedErr = t.runErr
-		case <-time.After(closeWait): // the terminal takes no output, as after Ctrl-S on a serial line
+		case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
 			_ = term.Restore(t.in.Fd(), t.state)
 			t.closedErr = errors.New("the terminal did not take the last output")
 		}

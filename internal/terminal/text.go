@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,8 +11,8 @@ import (
 
 const tabWidth = 4
 
-// cluster is what the cursor moves over in one step: a grapheme cluster, a newline, a tab, a folded paste, or
-// (in text that is printed) a colour sequence, of no width.
+// cluster is what the cursor moves over in one step: a grapheme cluster, a newline, a tab or a folded paste. In
+// printed text it may also be a colour sequence, which has no width.
 type cluster struct {
 	text  string // what it stands for
 	shown string
@@ -20,7 +21,7 @@ type cluster struct {
 
 var newline = cluster{text: "\n"}
 
-// clusters splits clean text.
+// clusters splits text that clean has returned.
 func clusters(s string) []cluster {
 	out := make([]cluster, 0, len(s))
 	for len(s) > 0 {
@@ -42,34 +43,32 @@ func clusters(s string) []cluster {
 	return out
 }
 
-// steers says whether a rune can move the cursor, change a mode, or turn around what is read.
-func steers(r rune) bool {
-	switch {
-	case r == '\n', r == '\t':
+// isUnsafe reports whether a rune could move the cursor, change a mode of the terminal, or reverse the order of text.
+func isUnsafe(r rune) bool {
+	if r == '\n' || r == '\t' {
 		return false
-	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x2028, r == 0x2029:
-		return true
 	}
-	return false
+	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069
 }
 
-// clean takes out what could steer the terminal, colour sequences among it.
+// clean removes everything that could steer the terminal, colour sequences included.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if steers(r) {
+		if isUnsafe(r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// pasted is clean with the line ends that terminals send in a paste.
-func pasted(s string) string {
+// cleanPaste is clean for pasted text, in which terminals send \r as the end of a line.
+func cleanPaste(s string) string {
 	return clean(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"))
 }
 
-// coloured splits text that may carry SGR sequences; all other sequences and control characters are dropped.
-func coloured(s string, colour bool) []cluster {
+// splitColoured splits text that may carry SGR colour sequences. It drops all other sequences and control characters,
+// and without colour also the colour sequences.
+func splitColoured(s string, colour bool) []cluster {
 	var out []cluster
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	for len(s) > 0 {
@@ -82,7 +81,7 @@ func coloured(s string, colour bool) []cluster {
 			break
 		}
 		seq, _, n, _ := ansi.DecodeSequence(s, ansi.NormalState, nil)
-		if colour && isColour(seq) {
+		if colour && isColourSequence(seq) {
 			out = append(out, cluster{text: seq, shown: seq})
 		}
 		s = s[max(n, 1):]
@@ -90,11 +89,16 @@ func coloured(s string, colour bool) []cluster {
 	return out
 }
 
-func isColour(seq string) bool {
-	return strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") && strings.Trim(seq[2:len(seq)-1], "0123456789;:") == ""
+// isColourSequence reports whether seq is an SGR sequence: ESC [, numbers, m.
+func isColourSequence(seq string) bool {
+	parameters, ok := strings.CutPrefix(seq, "\x1b[")
+	if !ok || !strings.HasSuffix(parameters, "m") {
+		return false
+	}
+	return strings.Trim(parameters[:len(parameters)-1], "0123456789;:") == ""
 }
 
-// wrap breaks a line (no newlines in it) into rows of at most width columns, at words where there are any.
+// wrap breaks a line without newlines into rows of at most width columns, between words where possible.
 func wrap(line []cluster, width int) [][]cluster {
 	var rows [][]cluster
 	for {
@@ -107,7 +111,8 @@ func wrap(line []cluster, width int) [][]cluster {
 	}
 }
 
-// breakAt says where the first row of a line ends, and where the next one begins: len(line) if it all fits.
+// breakAt returns where the first row of a line ends and where the next row begins. Between them are the blanks at the
+// break. If the whole line fits, next is len(line).
 func breakAt(line []cluster, width int) (end, next int) {
 	column, end, over := 0, 0, -1
 	for i, c := range line {
@@ -128,7 +133,7 @@ func breakAt(line []cluster, width int) (end, next int) {
 		if c.shown == " " {
 			continue
 		}
-		if end == 0 || blank(line[:end]) { // a word longer than the row
+		if end == 0 || isBlank(line[:end]) { // a word longer than the row
 			end = max(over, 1)
 			next = end
 		}
@@ -140,16 +145,22 @@ func breakAt(line []cluster, width int) (end, next int) {
 	return len(line), len(line)
 }
 
-func blank(line []cluster) bool {
-	for _, c := range line {
-		if strings.TrimSpace(c.shown) != "" && c.width > 0 {
-			return false
-		}
-	}
-	return true
+// isBlank reports whether only blanks would be seen of a line.
+func isBlank(line []cluster) bool {
+	return !slices.ContainsFunc(line, func(c cluster) bool { return c.width > 0 && strings.TrimSpace(c.shown) != "" })
 }
 
-func shown(row []cluster) string {
+// textOf returns the text that clusters stand for.
+func textOf(all []cluster) string {
+	var b strings.Builder
+	for _, c := range all {
+		b.WriteString(c.text)
+	}
+	return b.String()
+}
+
+// visible returns a row as it is shown.
+func visible(row []cluster) string {
 	var b strings.Builder
 	for _, c := range row {
 		b.WriteString(c.shown)
@@ -157,7 +168,8 @@ func shown(row []cluster) string {
 	return b.String()
 }
 
-func columns(row []cluster) int {
+// columnsOf returns the width of a row in columns.
+func columnsOf(row []cluster) int {
 	n := 0
 	for _, c := range row {
 		n += c.width
@@ -165,14 +177,14 @@ func columns(row []cluster) int {
 	return n
 }
 
-// paint gives whole printed lines as rows. Each row closes the colours that it opened, and the next one takes them
-// up: between two rows the prompt may be drawn.
-func paint(lines string, width int, colour bool) []string {
+// layOutLines returns whole printed lines as rows. Each row resets the colours that it leaves on, and the next row
+// turns them on again, because the prompt may be drawn between any two rows.
+func layOutLines(lines string, width int, colour bool) []string {
 	var out []string
 	active := ""
-	for _, line := range split(coloured(strings.TrimSuffix(lines, "\n"), colour)) {
+	for _, line := range splitLines(splitColoured(strings.TrimSuffix(lines, "\n"), colour)) {
 		for _, row := range wrap(line, width) {
-			text := active + shown(row)
+			text := active + visible(row)
 			for _, c := range row {
 				if !strings.HasPrefix(c.text, "\x1b") {
 					continue
@@ -192,8 +204,8 @@ func paint(lines string, width int, colour bool) []string {
 	return out
 }
 
-// split cuts at newlines.
-func split(all []cluster) [][]cluster {
+// splitLines cuts text at its newlines.
+func splitLines(all []cluster) [][]cluster {
 	var lines [][]cluster
 	start := 0
 	for i, c := range all {

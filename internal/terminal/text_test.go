@@ -24,10 +24,11 @@ func TestCleaning(t *testing.T) {
 		{"tabs are blanks", "a\tb", "a    b", "a    b"},
 	} {
 		// a reset at the row's end is paint's own, where the colour was left on
-		if got := strings.Join(paint(c.in, 79, true), "|"); got != strings.TrimSuffix(c.colour, "\x1b[m") && got != c.colour {
+		if got := strings.Join(layOutLines(c.in, 79, true), "|"); got != strings.TrimSuffix(c.colour, "\x1b[m") &&
+			got != c.colour {
 			t.Errorf("%s: in colour %q, want %q", c.name, got, c.colour)
 		}
-		if got := strings.Join(paint(c.in, 79, false), "|"); got != c.plain {
+		if got := strings.Join(layOutLines(c.in, 79, false), "|"); got != c.plain {
 			t.Errorf("%s: plain %q, want %q", c.name, got, c.plain)
 		}
 	}
@@ -48,7 +49,7 @@ func TestWrapping(t *testing.T) {
 		{"a\nb\n\nc\n", []string{"a", "b", "", "c"}},
 		{"\x1b[31mred and blue\x1b[m", []string{"\x1b[31mred and\x1b[m", "\x1b[31mblue\x1b[m"}},
 	} {
-		if diff := cmp.Diff(c.want, paint(c.in, 8, true)); diff != "" {
+		if diff := cmp.Diff(c.want, layOutLines(c.in, 8, true)); diff != "" {
 			t.Errorf("%q: %s", c.in, diff)
 		}
 	}
@@ -94,7 +95,7 @@ func TestLayout(t *testing.T) {
 		b.insert(clean(anyText.Draw(t, "text")))
 		b.cursor = rapid.IntRange(0, len(b.text)).Draw(t, "cursor")
 		width := rapid.IntRange(8, 20).Draw(t, "width")
-		l := lay(&b, 2, width)
+		l := newLayout(&b, 2, width)
 		at := 0
 		for i, r := range l.rows {
 			if r.start < at || r.start > at+1 || r.end < r.start {
@@ -103,7 +104,7 @@ func TestLayout(t *testing.T) {
 			if r.start == at+1 && b.text[at].text != "\n" {
 				t.Fatalf("%q is in no row", b.text[at].text)
 			}
-			if row := strings.TrimRight(shown(b.text[r.start:r.end]), " "); ansi.StringWidthWc(row) > width-2 {
+			if row := strings.TrimRight(visible(b.text[r.start:r.end]), " "); ansi.StringWidthWc(row) > width-2 {
 				t.Fatalf("%q is wider than %d", row, width-2)
 			}
 			at = r.end
@@ -112,7 +113,7 @@ func TestLayout(t *testing.T) {
 			t.Fatalf("the rows end at %d of %d", at, len(b.text))
 		}
 		r := l.rows[l.y]
-		if b.cursor < r.start || b.cursor > r.end || l.x != 2+columns(b.text[r.start:b.cursor]) {
+		if b.cursor < r.start || b.cursor > r.end || l.x != 2+columnsOf(b.text[r.start:b.cursor]) {
 			t.Fatalf("the cursor %d is at %d,%d in %v", b.cursor, l.x, l.y, l.rows)
 		}
 	})

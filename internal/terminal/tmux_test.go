@@ -297,7 +297,8 @@ func TestPanicRestoresTheTerminal(t *testing.T) {
 	m.Keys("MUSTER_TALK=panic talk 2>"+filepath.Join(m.Dir, "stderr"), "Enter")
 	m.Wait(`bye after terminal.Closed (.|\n)*panic(.|\n)*\$ $`)
 	m.Cooked()
-	if said, _ := os.ReadFile(filepath.Join(m.Dir, "stderr")); !strings.Contains(string(said), "the status function: asked to") {
+	if said, _ := os.ReadFile(filepath.Join(m.Dir, "stderr")); !strings.Contains(string(said),
+		"the status function: asked to") {
 		t.Errorf("stderr has %q", said)
 	}
 }

@@ -8,14 +8,16 @@ import (
 
 // What stands where an entry could not be read.
 const (
-	lostStart  = "(The beginning of this conversation cannot be read any more.)"
-	lostResult = "The record of this result cannot be read any more; the outcome is unknown: check first."
+	// These texts stand where an entry could not be read.
+	lostStartText  = "(The beginning of this conversation cannot be read any more.)"
+	lostResultText = "The record of this result cannot be read any more; the outcome is unknown: check first."
 )
 
-// conversation builds, entry by entry, what is sent to a model: a history that starts with the user, whatever entries
-// were lost.
+// conversation builds what is sent to a model, entry by entry. The history is always one that a model accepts,
+// whatever entries were lost.
 type conversation struct{ llm.History }
 
+// add appends what an entry says.
 func (c *conversation) add(e Entry) {
 	switch e.Kind {
 	case KindFresh:
@@ -33,14 +35,17 @@ func (c *conversation) add(e Entry) {
 	}
 }
 
+// reply appends a reply of the model. Where entries before it were lost, it first closes the gap: open calls are
+// answered, and a history never begins with a reply. Calls of a reply that was cut off are dropped, because the last
+// one may be incomplete and none of them was run.
 func (c *conversation) reply(e Entry) {
 	for _, call := range c.Unanswered() { // an entry between was lost
-		r := llm.ErrorResult(lostResult)
+		r := llm.ErrorResult(lostResultText)
 		r.ID = call.ID
 		c.Answer(r)
 	}
 	if c.Len() == 0 {
-		c.Say(llm.Text{Text: lostStart})
+		c.Say(llm.Text{Text: lostStartText})
 	}
 	parts := e.Message.Parts
 	if e.Stop == llm.StopMax { // its last call may be cut, and none of them is run

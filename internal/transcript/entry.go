@@ -23,7 +23,7 @@ const (
 	KindHost   Kind = "host"   // another process writes from here on: Text says which
 )
 
-// Entry is one record of a transcript.
+// Entry is one record of a transcript. Its JSON is a format on disk.
 type Entry struct {
 	Pos     muster.Pos         `json:"-"` // the place after it
 	Kind    Kind               `json:"kind"`
@@ -36,11 +36,12 @@ type Entry struct {
 	Text    string             `json:"text,omitempty"`
 }
 
-// Stream is the stream of the member's transcript.
+// Stream returns the name of the log stream that holds the member's transcript.
 func Stream(name muster.Name) string { return muster.StreamTranscripts + string(name) }
 
-// Read yields the entries after the place, also while another process writes them. An entry that cannot be read is
-// an error with code Corrupt, with the place after it where that is known; the sequence goes on. Any other error ends it.
+// Read yields the entries after a position, also while another process writes. An entry that cannot be read is yielded
+// as an error with code Corrupt, with the position after it where known, and the sequence goes on. Any other error
+// ends it.
 func Read(ctx context.Context, l muster.Log, name muster.Name, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for rec, err := range l.Read(ctx, Stream(name), after) {
@@ -55,6 +56,7 @@ func Read(ctx context.Context, l muster.Log, name muster.Name, after muster.Pos)
 	}
 }
 
+// decode parses a record and checks that it holds what its kind requires.
 func decode(rec muster.Record) (Entry, error) {
 	e := Entry{Pos: rec.Pos}
 	if err := json.Unmarshal(rec.Data, &e); err != nil {
@@ -70,11 +72,13 @@ func decode(rec muster.Record) (Entry, error) {
 		ok = true
 	}
 	if !ok {
-		return Entry{Pos: rec.Pos}, muster.Errorf(muster.Corrupt, "an entry of the transcript cannot be read: kind %q without what belongs to it", e.Kind)
+		return Entry{Pos: rec.Pos}, muster.Errorf(muster.Corrupt,
+			"an entry of the transcript cannot be read: kind %q without what belongs to it", e.Kind)
 	}
 	return e, nil
 }
 
+// result returns the answer in an entry of KindResult.
 func (e Entry) result() (llm.Result, bool) {
 	if e.Message == nil || len(e.Message.Parts) != 1 {
 		return llm.Result{}, false
@@ -83,9 +87,9 @@ func (e Entry) result() (llm.Result, bool) {
 	return r, ok
 }
 
-// letters are the mails that the entry brought, read from its text: the JSON list between the marks. What was escaped
-// stays escaped.
-func (e Entry) letters() (mail []muster.Message) {
+// renderedMail returns the mails that the entry brought, parsed from its text: the JSON list between the marks.
+// Escaped text stays escaped.
+func (e Entry) renderedMail() (mail []muster.Message) {
 	if e.Kind != KindUser || len(e.Mail) == 0 {
 		return nil
 	}

@@ -76,9 +76,11 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				if len(tr.Messages()) == 0 {
 					check(tr.User(ctx, text(word()), nil))
 				}
-				ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3).Draw(rt, "calls") // the same twice, too
+				// the same twice, too
+				ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3).Draw(rt, "calls")
 				r := reply(word(), ids...)
-				r.Stop = rapid.SampledFrom([]llm.Stop{llm.StopEnd, llm.StopTools, llm.StopMax, llm.StopPaused}).Draw(rt, "stop")
+				r.Stop = rapid.SampledFrom([]llm.Stop{llm.StopEnd, llm.StopTools, llm.StopMax,
+					llm.StopPaused}).Draw(rt, "stop")
 				if rapid.Bool().Draw(rt, "empty") {
 					r.Message.Parts = r.Message.Parts[1:]
 				}
@@ -215,7 +217,8 @@ func TestForeignEntriesAreSetAside(t *testing.T) {
 	s := mem.New()
 	tr := reader(t, s.Log())
 	must(t, tr.User(t.Context(), text("go"), nil))
-	for _, line := range []string{`{"kind":"poem"}`, `{"kind":"user"}`, `{"kind":"result","message":{"role":"user","parts":[]}}`, `{"role":"user","content":"hi"}`, `{"kind":7}`} {
+	for _, line := range []string{`{"kind":"poem"}`, `{"kind":"user"}`,
+		`{"kind":"result","message":{"role":"user","parts":[]}}`, `{"role":"user","content":"hi"}`, `{"kind":7}`} {
 		_, err := s.Log().Append(t.Context(), Stream("alice"), muster.Anywhere, []byte(line))
 		must(t, err)
 	}

@@ -20,8 +20,10 @@ func TestALateHostIsRefused(t *testing.T) {
 	late := open(s)
 	must(t, late.User(ctx, []llm.Part{llm.Text{Text: "hello"}}, nil))
 	next := open(s.Handle())
-	must(t, next.Take(ctx, "host-2.1"))
-	if err := late.Reply(ctx, llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "too late"}}}}); !errors.Is(err, muster.ErrFenced) {
+	must(t, next.TakeOver(ctx, "host-2.1"))
+	if err := late.Reply(ctx,
+		llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "too late"}}}}); !errors.Is(err,
+		muster.ErrFenced) {
 		t.Fatalf("the late host wrote: %v", err)
 	}
 	must(t, next.Reply(ctx, llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "in time"}}}}))

@@ -57,7 +57,8 @@ func reply(s string, ids ...string) llm.Reply {
 	r := llm.Reply{Message: llm.Message{Parts: text(s)}, Stop: llm.StopEnd}
 	for _, id := range ids {
 		r.Stop = llm.StopTools
-		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: id, Name: "bash", Input: json.RawMessage(`{"command":"a < b && c > d"}`)})
+		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: id, Name: "bash",
+			Input: json.RawMessage(`{"command":"a < b && c > d"}`)})
 	}
 	return r
 }
@@ -144,9 +145,11 @@ func TestReopenedItIsTheSameByteForByte(t *testing.T) {
 	engines(t, func(t *testing.T, open func() muster.Store) {
 		s := open()
 		ctx, tr := t.Context(), reader(t, s.Log())
-		must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"}, llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
+		must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
+			llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
 		r := reply("think", "a")
-		r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p", Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
+		r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p",
+			Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
 		r.Usage, r.Model = llm.Usage{Input: 3, Output: 4}, "m"
 		must(t, tr.Reply(ctx, r))
 		must(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))

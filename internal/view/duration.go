@@ -8,68 +8,55 @@ import (
 	"muster"
 )
 
-// elapsed is a time since the start, for the first column of the progress: at most six characters for 99 hours.
-func elapsed(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute-50*time.Millisecond:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Hour:
-		d = d.Round(time.Second)
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-}
-
 // Age is a length of time in one unit, for tables: 40s, 12m, 3h, 5d.
-func Age(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
+func Age(d time.Duration) string { return inOneUnit(d, "s", "m", "h", "d") }
 
 // Duration is Age for sentences: 40 s, 12 min, 3 h, 5 days.
-func Duration(d time.Duration) string {
+func Duration(d time.Duration) string { return inOneUnit(d, " s", " min", " h", " days") }
+
+// inOneUnit rounds d down to whole seconds, minutes, hours or days. Two days is the least that counts in days.
+func inOneUnit(d time.Duration, second, minute, hour, day string) string {
 	d = max(d, 0)
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
+		return strconv.Itoa(int(d.Seconds())) + second
 	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
+		return strconv.Itoa(int(d.Minutes())) + minute
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
+		return strconv.Itoa(int(d.Hours())) + hour
 	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
+	return strconv.Itoa(int(d.Hours()/24)) + day
 }
 
-// total is how long something took: 14.2 s, 2 min 5 s, 1 h 2 min.
-func total(d time.Duration) string {
+// elapsed is a time since the start, for the first column of the progress: at most six characters for 99 hours.
+func elapsed(d time.Duration) string { return inTwoUnits(max(d, 0), "%.1fs", "%dm%02ds", "%dh%02dm") }
+
+// longDuration is how long something took, in a sentence: 14.2 s, 2 min 5 s, 1 h 2 min.
+func longDuration(d time.Duration) string {
+	return inTwoUnits(d, "%.1f s", "%d min %d s", "%d h %d min")
+}
+
+// inTwoUnits formats d as tenths of a second, minutes and seconds, or hours and minutes.
+func inTwoUnits(d time.Duration, seconds, minutes, hours string) string {
 	switch {
 	case d < time.Minute-50*time.Millisecond:
-		return fmt.Sprintf("%.1f s", d.Seconds())
+		return fmt.Sprintf(seconds, d.Seconds())
 	case d < time.Hour:
 		d = d.Round(time.Second)
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+		return fmt.Sprintf(minutes, int(d.Minutes()), int(d.Seconds())%60)
 	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	return fmt.Sprintf(hours, int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Since is how long ago a stamp was, for tables; "" when it is none.
-func Since(stamp float64, now time.Time) string {
+// SinceStamp returns the age of a stamp for tables, or "" if the stamp is 0.
+func SinceStamp(stamp float64, now time.Time) string {
 	if stamp == 0 {
 		return ""
 	}
 	return Age(now.Sub(muster.Time(stamp)))
 }
 
-// Clock is a time of day, with the date when it is not today; "-" when it is unknown.
+// Clock returns a time of day, with the date when it is not today, or "-" when it is unknown.
 func Clock(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -81,7 +68,7 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// tokens is a number of tokens: 812, 4.1k, 1.2M.
+// tokens formats a number of tokens: 812, 4.1k, 1.2M.
 func tokens(n float64) string {
 	switch {
 	case n < 1000:
@@ -92,10 +79,15 @@ func tokens(n float64) string {
 	return strconv.FormatFloat(n/1e6, 'f', 1, 64) + "M"
 }
 
-// Count is n and its noun: 1 task, 2 tasks.
-func Count(n int, noun string) string {
+// plural returns the word for one thing, or the other for several.
+func plural(n int, one, several string) string {
 	if n == 1 {
-		return "1 " + noun
+		return one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return several
+}
+
+// Count returns a number with its noun: 1 task, 2 tasks.
+func Count(n int, noun string) string {
+	return strconv.Itoa(n) + " " + plural(n, noun, noun+"s")
 }

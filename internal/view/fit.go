@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Format is the line as it is printed, without the last newline: what stands before it (the time), who in that many
-// columns, the verb, and the text. At a width the text is made to fit, and text that is wrapped goes on below itself; at
-// width 0 nothing is cut.
+// Format returns the line as it is printed, without a newline: the text before it (the time), the name padded to names
+// columns, the verb, and the text. With a width, the text is made to fit and wrapped text is indented. With width 0
+// nothing is cut.
 func (l Line) Format(p Paint, before string, names, width int) string {
 	return string(l.Append(nil, p, before, names, width))
 }
 
-// Append appends to some text what Format returns.
+// Append appends to a buffer what Format returns.
 func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
 	text, verbs := l.Text, 0
 	if text != "" {
@@ -24,7 +24,7 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	}
 	start, who := len(to), ""
 	if p {
-		who = whose(l.Who)
+		who = nameColour(l.Who)
 	}
 	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
 	to = append(p.pad(to, l.Tone.code(), l.Verb, verbs), ' ')
@@ -32,8 +32,8 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	return to[:start+len(bytes.TrimRight(to[start:], " "))]
 }
 
-// fit makes the line's text fit into room columns: its command gives way first, then the task's name, so that what came
-// of it is always there. The text of other lines is cut; trouble is said whole, on more lines than one.
+// fit makes the text fit into room columns. The command is shortened first, then the task's name, because the outcome
+// must stay visible. Bad news is wrapped instead of cut.
 func (l Line) fit(room int) []string {
 	if columns(l.Text) <= room {
 		return []string{l.Text}
@@ -61,7 +61,7 @@ func (l Line) fit(room int) []string {
 	return []string{Cut(text, room)}
 }
 
-// wrap breaks s into lines of at most width columns, between words where there is a gap.
+// wrap breaks s into lines of at most width columns, between words where there is a blank.
 func wrap(s string, width int) (all []string) {
 	for columns(s) > width {
 		n, end, blank := 0, 0, 0

@@ -19,46 +19,48 @@ type Line struct {
 	Tone Tone
 	Show bool // in the progress of a run; the log has them all
 
-	// What gives way first where the text does not fit: the command in it, then the task's name it begins with.
+	// The parts that are shortened first where the text does not fit: the command in it, then the task's name that it
+	// begins with.
 	command, name string
 }
 
-// taskColumn is the width of a task in a line that says more behind it.
+// taskColumn is the width of a task's name in a line that says more after it.
 const taskColumn = 24
 
-// Facts are what the lines say beside the event itself. Either may be left out.
+// Facts are what the lines say beyond the event itself. Each may be left out.
 type Facts struct {
 	Subject func(muster.TaskID) string // of a task, "" when it is not known
 	Check   string                     // the run's check
 }
 
-// Lines says an event in words: one line, two for a landing whose check failed.
+// Lines returns an event in words: one line, or two for a landing whose check failed.
 func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
 
-// AppendLines appends what Lines says to some lines.
+// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations.
 func AppendLines(to []Line, e muster.Event, f Facts) []Line {
-	t := teller{e, f, to}
+	t := lineWriter{e, f, to}
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check":
-		return t.run()
+		return t.runLines()
 	case "member", "turn", "tool", "model":
-		return t.member()
+		return t.memberLines()
 	case "task":
-		return t.task()
+		return t.taskLines()
 	case "mail", "request":
-		return t.mail()
+		return t.mailLines()
 	}
-	return t.lane()
+	return t.laneLines()
 }
 
-type teller struct {
+// lineWriter puts one event into words.
+type lineWriter struct {
 	muster.Event
 	Facts
 	lines []Line // before what it says
 }
 
-// str is a field as one line of at most n columns; 0: all of it.
-func (t teller) str(field string, n int) string {
+// field returns a field of the event as one line of at most n columns, or of any length if n is 0.
+func (t lineWriter) field(field string, n int) string {
 	s := OneLine(t.Text(field))
 	if n > 0 {
 		s = Cut(s, n)
@@ -66,8 +68,8 @@ func (t teller) str(field string, n int) string {
 	return s
 }
 
-// words is a field that is a list of words.
-func (t teller) words(field string) (all []string) {
+// list returns a field that is a list of words.
+func (t lineWriter) list(field string) (all []string) {
 	switch list := t.Fields[field].(type) {
 	case []string:
 		all = append(all, list...)
@@ -79,16 +81,16 @@ func (t teller) words(field string) (all []string) {
 	return all
 }
 
-// who is the member, or the given one when the event has none.
-func (t teller) who(other string) string {
+// who returns the event's member, or other when it has none.
+func (t lineWriter) who(other string) string {
 	if t.Member != "" {
 		return OneLine(string(t.Member))
 	}
 	return other
 }
 
-// name is the event's task: its number and subject.
-func (t teller) name() string {
+// taskName returns the number and the subject of the event's task.
+func (t lineWriter) taskName() string {
 	s := OneLine(t.Text("subject"))
 	if s == "" && t.Subject != nil {
 		s = OneLine(t.Subject(t.Task))
@@ -96,15 +98,15 @@ func (t teller) name() string {
 	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + Cut(s, 60))
 }
 
-// and is the task's column with something behind it.
-func (t teller) and(more string) string {
+// taskWith returns the task's name, padded to its column, and more text after it.
+func (t lineWriter) taskWith(more string) string {
 	if more == "" {
-		return t.name()
+		return t.taskName()
 	}
-	return Pad(t.name(), taskColumn) + "  " + more
+	return Pad(t.taskName(), taskColumn) + "  " + more
 }
 
-// Because is text with its reason, where there is one.
+// Because returns a text with its reason after a colon, where there is a reason.
 func Because(s, reason string) string {
 	if reason == "" {
 		return s
@@ -112,22 +114,23 @@ func Because(s, reason string) string {
 	return s + ": " + reason
 }
 
-func (t teller) run() []Line {
+func (t lineWriter) runLines() []Line {
 	l := Line{Who: t.who("muster"), Show: true}
 	switch t.Kind {
 	case journal.RunStarted:
-		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.str("goal", 200)
+		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.field("goal", 200)
 	case journal.RunResumed:
-		l.Who, l.Verb, l.Text = t.who("lead"), "again", t.str("goal", 200)
+		l.Who, l.Verb, l.Text = t.who("lead"), "again", t.field("goal", 200)
 	case journal.RunEnded:
-		l.Verb, l.Text, l.Show = "ends", Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.str("text", 200)), false
+		l.Verb, l.Text, l.Show = "ends", Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.field("text", 200)),
+			false
 	case journal.RunNote:
-		l.Who, l.Verb, l.Text = "muster", "note", t.str("text", 0)
+		l.Who, l.Verb, l.Text = "muster", "note", t.field("text", 0)
 	case journal.CheckStarted:
-		return append(t.lines, running("the base", t.str("command", 60)))
+		return append(t.lines, runningCheck("the base", t.field("command", 60)))
 	case journal.CheckBase:
 		l.Who, l.Verb = "landing", "check"
-		l.name, l.command = "the base", t.str("command", 60)
+		l.name, l.command = "the base", t.field("command", 60)
 		base := Pad(l.name, taskColumn) + "  " + l.command + "  "
 		switch t.Text("result") {
 		case "ok":
@@ -135,23 +138,24 @@ func (t teller) run() []Line {
 		case "red":
 			l.Text, l.Tone = base+"FAIL "+seconds(t.Number("seconds"))+"; until a landing turns it green, red ones are accepted", Bad
 		default:
-			l.Text, l.Tone = base+t.str("result", 60), Bad
+			l.Text, l.Tone = base+t.field("result", 60), Bad
 		}
 	default:
-		return t.other()
+		return t.unknown()
 	}
 	return append(t.lines, l)
 }
 
-// running is a check that has begun.
-func running(what, command string) Line {
-	return Line{Who: "landing", Verb: "check", Text: Pad(what, taskColumn) + "  " + command + "  running", command: command, name: what}
+// runningCheck is the line of a check that has begun.
+func runningCheck(what, command string) Line {
+	return Line{Who: "landing", Verb: "check", Text: Pad(what, taskColumn) + "  " + command + "  running",
+		command: command, name: what}
 }
 
-// seconds is how long a check took.
+// seconds formats how long a check took.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
-var idleWords = map[muster.IdleReason]string{
+var idleReasons = map[muster.IdleReason]string{
 	muster.IdleNoToolUse: "has ended its turn",
 	muster.IdleMessages:  "waits for mail",
 	muster.IdleTasks:     "waits for a task",
@@ -159,127 +163,134 @@ var idleWords = map[muster.IdleReason]string{
 }
 
 // tool is the name of the tool that an event tells of, and whose call it is when it is not the member's own.
-func (t teller) tool() string {
+func (t lineWriter) tool() string {
 	if bySubagent(t.Event) {
-		return "subagent's " + t.str("tool", 40)
+		return "subagent's " + t.field("tool", 40)
 	}
-	return t.str("tool", 40)
+	return t.field("tool", 40)
 }
 
-func (t teller) member() []Line {
+// memberLines are the lines of the events of members, turns, tools and models.
+func (t lineWriter) memberLines() []Line {
 	l := Line{Who: t.who("?"), Show: t.Member != muster.Lead}
 	switch t.Kind {
 	case journal.MemberSpawned:
-		l.Verb, l.Text = "joins", t.str("role", 60)
+		l.Verb, l.Text = "joins", t.field("role", 60)
 	case journal.MemberResumed:
 		l.Verb, l.Text = "again", "goes on with its conversation"
 	case journal.MemberWorking:
 		l.Verb, l.Text, l.Show = "works", "", false
 	case journal.MemberIdle:
-		l.Verb, l.Text = "idle", t.str("reason", 80)
-		if w, ok := idleWords[muster.IdleReason(l.Text)]; ok {
+		l.Verb, l.Text = "idle", t.field("reason", 80)
+		if w, ok := idleReasons[muster.IdleReason(l.Text)]; ok {
 			l.Text = w
 		}
 	case journal.MemberShutdown:
-		l.Verb, l.Text = "stops", t.str("reason", 80)
+		l.Verb, l.Text = "stops", t.field("reason", 80)
 	case journal.TurnStarted:
 		l.Verb, l.Text, l.Show = "turn", strconv.FormatFloat(t.Number("turn"), 'f', 0, 64), false
 	case journal.TurnEnded:
 		in := t.Number("input") + t.Number("cache_read") + t.Number("cache_write")
 		l.Verb, l.Show = "said", false
-		l.Text = t.str("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " + seconds(t.Number("seconds"))
+		l.Text = t.field("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " +
+			seconds(t.Number("seconds"))
 	case journal.ToolStarted:
-		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.tool()+" "+t.str("text", 120)), false
+		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.tool()+" "+t.field("text", 120)), false
 	case journal.ToolEnded:
 		l.Verb, l.Text, l.Show = "did", t.tool()+"  "+seconds(t.Number("seconds")), false
-		if err := t.str("error", 120); err != "" {
+		if err := t.field("error", 120); err != "" {
 			l.Text, l.Tone = l.Text+"  error: "+err, Bad
 		}
 	case journal.ModelRetry:
-		l.Verb, l.Text, l.Show, l.Tone = "waits", t.str("text", 120), true, Bad
+		l.Verb, l.Text, l.Show, l.Tone = "waits", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {
 			l.Text += "; goes on by itself at " + muster.Time(until).Local().Format("15:04:05")
 		}
 	default:
-		return t.other()
+		return t.unknown()
 	}
 	return append(t.lines, l)
 }
 
-func (t teller) task() []Line {
+func (t lineWriter) taskLines() []Line {
 	l := Line{Who: t.who("board"), Show: true}
 	switch t.Kind {
 	case journal.TaskCreated:
-		l.Verb, l.Text = "adds", t.name()
+		l.Verb, l.Text = "adds", t.taskName()
 	case journal.TaskUpdated:
-		changed := t.words("changed")
-		l.Verb, l.Text, l.Show = "edits", Because(t.name(), strings.Join(changed, ", ")), false
+		changed := t.list("changed")
+		l.Verb, l.Text, l.Show = "edits", Because(t.taskName(), strings.Join(changed, ", ")), false
 		if slices.Contains(changed, "retry") {
-			l.Verb, l.Text, l.Show = "retry", t.name(), true
+			l.Verb, l.Text, l.Show = "retry", t.taskName(), true
 		}
 	case journal.TaskClaimed:
-		lane := t.str("lane", 40)
+		lane := t.field("lane", 40)
 		if lane != "" {
 			lane = "lane " + lane
 		}
-		l.Verb, l.Text, l.name = "takes", t.and(lane), t.name()
+		l.Verb, l.Text, l.name = "takes", t.taskWith(lane), t.taskName()
 	case journal.TaskReleased:
-		l.Verb, l.Text = "leaves", Because(t.name(), t.str("reason", 100))
+		l.Verb, l.Text = "leaves", Because(t.taskName(), t.field("reason", 100))
 	case journal.TaskRevoked:
-		by := t.str("by", 40)
-		l.Verb, l.Text = "frees", Because(t.name()+" from "+l.Who, t.str("reason", 100))
+		by := t.field("by", 40)
+		l.Verb, l.Text = "frees", Because(t.taskName()+" from "+l.Who, t.field("reason", 100))
 		l.Who = "board"
 		if by != "" {
 			l.Who = by
 		}
 	case journal.TaskLanding:
-		l.Verb, l.Text, l.Show = "lands?", t.and(fmt.Sprintf("%.7s", t.str("head", 0))), false
+		l.Verb, l.Text, l.Show = "lands?", t.taskWith(fmt.Sprintf("%.7s", t.field("head", 0))), false
 	case journal.TaskReturned:
-		return t.returned()
+		return t.returnedLines()
 	case journal.TaskCompleted:
-		return append(t.lines, t.completed(l))
+		return append(t.lines, t.completedLine(l))
 	case journal.TaskAttention:
 		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
-		l.Text = t.and(t.str("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
+		l.Text = t.taskWith(t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
 	case journal.TaskDeleted:
-		l.Verb, l.Text = "drops", t.name()
+		l.Verb, l.Text = "drops", t.taskName()
 	case journal.TaskEdgeRemoved:
-		l.Verb, l.Text, l.Show = "edits", fmt.Sprintf("%s no longer waits for %.0f", t.name(), t.Number("blocker")), false
+		l.Verb, l.Text, l.Show = "edits", fmt.Sprintf("%s no longer waits for %.0f", t.taskName(),
+			t.Number("blocker")), false
 	case journal.TaskForeign:
-		l.Who, l.Verb, l.Text = "board", "note", Because(t.name(), t.str("text", 120))
+		l.Who, l.Verb, l.Text = "board", "note", Because(t.taskName(), t.field("text", 120))
 	default:
-		return t.other()
+		return t.unknown()
 	}
 	return append(t.lines, l)
 }
 
-func (t teller) returned() []Line {
+// returnedLines say that a task went back to its owner, and why: a conflict, or a check that failed on the merged
+// tree.
+func (t lineWriter) returnedLines() []Line {
 	back := Line{Who: "landing", Verb: "back", Tone: Bad, Show: true}
-	to := t.name() + " to " + t.who("its owner") + ": "
+	to := t.taskName() + " to " + t.who("its owner") + ": "
 	if t.Text("reason") != "check" {
-		back.Text = to + "conflict in " + t.str("text", 100)
+		back.Text = to + "conflict in " + t.field("text", 100)
 		return append(t.lines, back)
 	}
 	proof, command := "FAIL "+seconds(t.Number("seconds")), Cut(OneLine(t.Check), 60)
 	if command != "" {
 		proof = command + "  " + proof
 	}
-	check := Line{Who: "landing", Verb: "check", Tone: Bad, Show: true, Text: t.and(proof), command: command, name: t.name()}
-	back.Text = to + Cut(failure(t.Text("text")), 90) + " on the merged tree"
+	check := Line{Who: "landing", Verb: "check", Tone: Bad, Show: true, Text: t.taskWith(proof), command: command,
+		name: t.taskName()}
+	back.Text = to + Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
 	return append(t.lines, check, back)
 }
 
-// failing finds what test programs and compilers say: FAIL, error:, panic, and file.go:3:5: ...
-var failing = regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+// failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ...
+var failurePattern = regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
 
-// failure is the one line of a check's output that people look for first; where none looks like it, the last.
-func failure(output string) string {
+// firstFailure returns the line of a check's output that people look for first. Where no line looks like a failure, it
+// returns the last one.
+func firstFailure(output string) string {
 	last := ""
 	for s := range strings.Lines(output) {
 		if s = OneLine(s); s == "" {
 			continue
 		}
-		if failing.MatchString(s) {
+		if failurePattern.MatchString(s) {
 			return s
 		}
 		last = s
@@ -290,55 +301,58 @@ func failure(output string) string {
 	return last
 }
 
-func (t teller) completed(l Line) Line {
-	commit := t.str("commit", 0)
+// completedLine says that a task is done, with its commit and check if it changed anything.
+func (t lineWriter) completedLine(l Line) Line {
+	commit := t.field("commit", 0)
 	if commit == "" {
-		l.Verb, l.Text = "done", t.and("no change")
+		l.Verb, l.Text = "done", t.taskWith("no change")
 		return l
 	}
 	l.Who, l.Verb, l.Tone = "landing", "lands", Good
-	proof := t.str("receipt", 60)
+	proof := t.field("receipt", 60)
 	if took := t.Number("seconds"); took > 0 {
 		proof += " " + seconds(took)
 	}
-	if l.command = t.str("check", 60); l.command != "" {
+	if l.command = t.field("check", 60); l.command != "" {
 		proof = l.command + "  " + proof
 	}
-	l.name = t.name()
-	l.Text = t.and(fmt.Sprintf("%.7s  %s", commit, proof))
+	l.name = t.taskName()
+	l.Text = t.taskWith(fmt.Sprintf("%.7s  %s", commit, proof))
 	return l
 }
 
-func (t teller) mail() []Line {
+func (t lineWriter) mailLines() []Line {
 	l := Line{Who: t.who("?")}
 	switch t.Kind {
 	case journal.MailSent:
 		kind := muster.MessageType(t.Text("type"))
-		l.Verb, l.Text = "mails", Because("to "+t.str("to", 40), t.str("text", 80))
+		l.Verb, l.Text = "mails", Because("to "+t.field("to", 40), t.field("text", 80))
 		l.Show = t.Member != muster.System && (kind == muster.MailMessage || kind == muster.MailBroadcast)
 		if kind != muster.MailMessage {
-			l.Text = Because("to "+t.str("to", 40), "("+OneLine(string(kind))+") "+t.str("text", 80))
+			l.Text = Because("to "+t.field("to", 40), "("+OneLine(string(kind))+") "+t.field("text", 80))
 		}
 		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
-			l.Who, l.Verb, l.Text, l.Tone, l.Show = "board", "note", t.str("text", 160), Bad, true // a task's trouble is told by its own event
+			// a task's trouble is told by its own event
+			l.Who, l.Verb, l.Text, l.Tone, l.Show = "board", "note", t.field("text", 160), Bad, true
 		}
 		if kind == muster.MailBroadcast {
-			l.Text = Because("to all", t.str("text", 80))
+			l.Text = Because("to all", t.field("text", 80))
 		}
 	case journal.MailDelivered:
 		l.Verb, l.Text = "reads", Count(int(t.Number("count")), "mail")
 	case journal.MailRejected:
-		l.Verb, l.Text, l.Tone, l.Show = "note", "a line of its inbox was no mail and is set aside: "+t.str("text", 100), Bad, true
+		l.Verb, l.Text, l.Tone, l.Show = "note", "a line of its inbox was no mail and is set aside: "+t.field("text",
+			100), Bad, true
 	case journal.RequestCreated:
-		l.Verb, l.Text, l.Show = "asks", Because(t.question(), t.str("text", 90)), true
+		l.Verb, l.Text, l.Show = "asks", Because(t.question(), t.field("text", 90)), true
 		if t.Text("to") == string(muster.User) {
-			l.Text += "; muster approve " + t.str("request_id", 8)
+			l.Text += "; muster approve " + t.field("request_id", 8)
 		}
 	case journal.RequestDecided:
-		if by := t.str("by", 40); by != "" {
+		if by := t.field("by", 40); by != "" {
 			l.Who = by
 		}
-		l.Text, l.Show = Because(t.question(), t.str("text", 90)), true
+		l.Text, l.Show = Because(t.question(), t.field("text", 90)), true
 		switch muster.RequestStatus(t.Text("status")) {
 		case muster.RequestApproved:
 			l.Verb, l.Show = "yes", muster.RequestKind(t.Text("kind")) != muster.AskShutdown
@@ -350,13 +364,13 @@ func (t teller) mail() []Line {
 			l.Verb, l.Show = "drops", false // taken back by who asked
 		}
 	default:
-		return t.other()
+		return t.unknown()
 	}
 	return append(t.lines, l)
 }
 
 // question is what a request asks, in two or three words.
-func (t teller) question() string {
+func (t lineWriter) question() string {
 	switch muster.RequestKind(t.Text("kind")) {
 	case muster.AskPlan:
 		if t.Task != 0 {
@@ -364,41 +378,42 @@ func (t teller) question() string {
 		}
 		return "plan"
 	case muster.AskShutdown:
-		if to := t.str("to", 40); to != "" {
+		if to := t.field("to", 40); to != "" {
 			return "shutdown of " + to
 		}
 		return "shutdown"
 	}
-	return t.str("kind", 40)
+	return t.field("kind", 40)
 }
 
-func (t teller) lane() []Line {
+func (t lineWriter) laneLines() []Line {
 	l := Line{Who: t.who("lanes"), Verb: "lane"}
-	lane := t.str("lane", 40)
+	lane := t.field("lane", 40)
 	switch t.Kind {
 	case journal.LaneCreated:
-		l.Text = lane + " made on " + t.str("branch", 60)
+		l.Text = lane + " made on " + t.field("branch", 60)
 	case journal.LaneRemoved:
 		l.Text = lane + " removed"
 	case journal.LaneKept:
 		l.Text = lane + " kept"
 	case journal.LaneArchived:
-		l.Text = lane + " archived as " + t.str("ref", 80)
+		l.Text = lane + " archived as " + t.field("ref", 80)
 	case journal.LaneFailed:
-		l.Text, l.Tone, l.Show = Because(lane+" failed", t.str("text", 120))+"; muster worktree list", Bad, true
+		l.Text, l.Tone, l.Show = Because(lane+" failed", t.field("text", 120))+"; muster worktree list", Bad, true
 	case journal.StateCorrupt:
-		l.Who, l.Verb, l.Text, l.Tone, l.Show = "state", "broken", t.str("text", 120)+"; muster doctor", Bad, true
+		l.Who, l.Verb, l.Text, l.Tone, l.Show = "state", "broken", t.field("text", 120)+"; muster doctor", Bad, true
 	default:
-		return t.other()
+		return t.unknown()
 	}
 	return append(t.lines, l)
 }
 
-// other is an event of a kind that this program does not know: a newer one wrote it.
-func (t teller) other() []Line {
+// unknown is the line of an event of a kind that only a newer program knows.
+func (t lineWriter) unknown() []Line {
 	data, err := muster.Line(t.Fields)
 	if err != nil || len(t.Fields) == 0 {
 		data = nil
 	}
-	return append(t.lines, Line{Who: t.who("?"), Verb: "event", Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))})
+	return append(t.lines, Line{Who: t.who("?"), Verb: "event",
+		Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))})
 }

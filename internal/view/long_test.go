@@ -44,7 +44,8 @@ func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
 		at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.1, "command", "go test ./..."),
 		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
-		at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...", "seconds", 0.7),
+		at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...",
+			"seconds", 0.7),
 	)
 	p.Tick(muster.Time(1010))
 	if strings.Contains(out.String(), "running") || strings.Contains(out.String(), "under way") {
@@ -54,7 +55,8 @@ func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 
 func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
 	var rows []string
-	p := NewProgress(Options{Out: &strings.Builder{}, Width: 80, Start: muster.Time(1000), Task: lookup(muster.Task{ID: 2, Subject: "counter"}),
+	p := NewProgress(Options{Out: &strings.Builder{}, Width: 80, Start: muster.Time(1000),
+		Task:  lookup(muster.Task{ID: 2, Subject: "counter"}),
 		Check: "go test ./...", Members: func(r []string) { rows = r }})
 	play(p,
 		at(journal.RunResumed, "", 0),
@@ -70,13 +72,14 @@ func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
 func TestRowsGoToWhoDrawsThem(t *testing.T) {
 	var out strings.Builder
 	calls := 0
-	p := NewProgress(Options{Out: &out, Width: 60, Start: muster.Time(1000), Task: lookup(), Members: func([]string) { calls++ }})
+	p := NewProgress(Options{Out: &out, Width: 60, Start: muster.Time(1000), Task: lookup(),
+		Members: func([]string) { calls++ }})
 	play(p, at(journal.MemberSpawned, "alice", 0, "role", "coder"))
 	p.Tick(muster.Time(1002))
 	p.Tick(muster.Time(1002.2))
 	p.Tick(muster.Time(1003))
 	p.Close()
-	if calls != 2 || out.String() != "  0.0s alice    joins  coder\n" || !p.Told() {
+	if calls != 2 || out.String() != "  0.0s alice    joins  coder\n" || !p.HasWritten() {
 		t.Errorf("%d calls, %q", calls, out.String())
 	}
 	p.Resize(30)
@@ -88,8 +91,8 @@ func TestRowsGoToWhoDrawsThem(t *testing.T) {
 func TestALongBeginningIsSaid(t *testing.T) {
 	var out strings.Builder
 	p := NewProgress(Options{Out: &out, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
-	p.Tick(muster.Time(1000).Add(longWork - time.Millisecond))
-	p.Tick(muster.Time(1000).Add(longWork))
+	p.Tick(muster.Time(1000).Add(longWorkDelay - time.Millisecond))
+	p.Tick(muster.Time(1000).Add(longWorkDelay))
 	p.Tick(muster.Time(1005))
 	same(t, out.String(), "  0.0s muster   begins finds what is left\n")
 	out.Reset()

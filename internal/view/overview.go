@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,9 @@ type Member struct {
 	Alive bool
 }
 
-// Does is what a member does, in words. subject names tasks, "" when it is not known; tool is what runs in its hands.
-func (m Member) Does(subject func(muster.TaskID) string, tool string) string {
+// Describe says what a member does. subject names tasks and returns "" for unknown ones; tool is what the member runs
+// now.
+func (m Member) Describe(subject func(muster.TaskID) string, tool string) string {
 	task := ""
 	if m.Task != 0 {
 		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(subject(m.Task))))
@@ -50,9 +52,9 @@ type Overview struct {
 	Now      time.Time
 }
 
-// Counted is how a task is counted on a board: by its status, but a completed one as "landed" or "done", a pending one
-// as "ready" or "waiting".
-func Counted(t muster.Task) string {
+// BoardLabel returns under which label a board counts a task: its status, but "landed" or "done" for a completed task
+// and "ready" or "waiting" for a pending one.
+func BoardLabel(t muster.Task) string {
 	switch {
 	case t.Status == muster.Completed && t.Landed != nil:
 		return "landed"
@@ -67,22 +69,32 @@ func Counted(t muster.Task) string {
 }
 
 // Write prints the overview.
-func (o Overview) Write(w io.Writer, p Paint, width int) error {
-	o.headline(w, p, width)
+func (o Overview) Write(out io.Writer, p Paint, width int) error {
+	w := new(strings.Builder)
+	if err := o.write(w, p, width); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, w.String())
+	return err
+}
+
+func (o Overview) write(w *strings.Builder, p Paint, width int) error {
+	o.writeHeadline(w, p, width)
 	if len(o.Members) > 0 {
-		if err := o.members(w, p, width); err != nil {
+		if err := o.writeMembers(w, p, width); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(counts(o.Board, "landed", "done", "landing", "in_progress", "ready", "waiting", "needs_attention"), "no tasks"))
-	if s := counts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed); s != "" {
+	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(formatCounts(o.Board, "landed", "done", "landing", "in_progress", "ready",
+		"waiting", "needs_attention"), "no tasks"))
+	if s := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed); s != "" {
 		fmt.Fprintf(w, "LANES   %s\n", s)
 	}
-	return o.needs(w, p, width)
+	return o.writeNeeds(w, p, width)
 }
 
-// headline is the team, its goal, and for how long it works.
-func (o Overview) headline(w io.Writer, p Paint, width int) {
+// writeHeadline prints the team, its goal, and for how long it has worked.
+func (o Overview) writeHeadline(w *strings.Builder, p Paint, width int) {
 	team, end := "team "+string(o.Team), ""
 	switch {
 	case o.Run.StartedAt == 0:
@@ -93,7 +105,7 @@ func (o Overview) headline(w io.Writer, p Paint, width int) {
 		end = "    " + Duration(o.Lived)
 	}
 	stopped := ""
-	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.alive() {
+	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.hasLiveMember() {
 		end, stopped = end+"   ", "stopped"
 	}
 	goal := ""
@@ -110,16 +122,11 @@ func (o Overview) headline(w io.Writer, p Paint, width int) {
 	fmt.Fprintln(w, team+goal+end+stopped)
 }
 
-func (o Overview) alive() bool {
-	for _, m := range o.Members {
-		if m.Alive {
-			return true
-		}
-	}
-	return false
+func (o Overview) hasLiveMember() bool {
+	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Alive })
 }
 
-func (o Overview) members(w io.Writer, p Paint, width int) error {
+func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
 	subjects := make(map[muster.TaskID]string, len(o.Tasks))
 	for _, t := range o.Tasks {
 		subjects[t.ID] = t.Subject
@@ -127,27 +134,29 @@ func (o Overview) members(w io.Writer, p Paint, width int) error {
 	subject := func(id muster.TaskID) string { return subjects[id] }
 	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}
 	for _, m := range o.Members {
-		does, since := m.Does(subject, ""), m.Since
+		does, since := m.Describe(subject, ""), m.Since
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
-			does, since = m.Does(subject, now.Doing), muster.Stamp(now.Since)
+			does, since = m.Describe(subject, now.Doing), muster.Stamp(now.Since)
 		}
-		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does), Text(Since(since, o.Now)), Text(fmt.Sprint(m.Turns)))
+		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does),
+			Text(SinceStamp(since, o.Now)), Text(fmt.Sprint(m.Turns)))
 	}
 	return t.Write(w, p, width)
 }
 
-// WriteMembers prints members for people.
+// WriteMembers prints a table of members.
 func WriteMembers(w io.Writer, p Paint, width int, members []Member, now time.Time) error {
 	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
 	for _, m := range members {
 		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(string(m.Status)),
-			Text(m.Does(func(muster.TaskID) string { return "" }, "")), Text(Since(m.Since, now)), Text(fmt.Sprint(m.Turns)))
+			Text(m.Describe(func(muster.TaskID) string { return "" }, "")), Text(SinceStamp(m.Since, now)),
+			Text(fmt.Sprint(m.Turns)))
 	}
 	return t.Write(w, p, width)
 }
 
-// counts is "4 landed, 1 landing" in the order of the names.
-func counts[K ~string](n map[K]int, names ...K) string {
+// formatCounts returns text like "4 landed, 1 landing" in the order of names.
+func formatCounts[K ~string](n map[K]int, names ...K) string {
 	var parts []string
 	for _, name := range names {
 		if n[name] == 0 {
@@ -156,7 +165,7 @@ func counts[K ~string](n map[K]int, names ...K) string {
 		what := strings.ReplaceAll(string(name), "_", " ")
 		switch name {
 		case "needs_attention":
-			what = map[bool]string{true: "needs you", false: "need you"}[n[name] == 1]
+			what = plural(n[name], "needs you", "need you")
 		case "done":
 			what = "done without a change"
 		}
@@ -165,22 +174,24 @@ func counts[K ~string](n map[K]int, names ...K) string {
 	return strings.Join(parts, ", ")
 }
 
-// needs lists what waits for the user, each with what to type.
-func (o Overview) needs(w io.Writer, p Paint, width int) error {
+// writeNeeds lists what waits for the user, each with the command to type.
+func (o Overview) writeNeeds(w *strings.Builder, p Paint, width int) error {
 	t := Table{Titles: []string{"", "", ""}, Wide: 1}
 	for _, r := range o.Requests {
 		if r.To != muster.User && r.To != muster.Lead {
 			continue
 		}
-		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(Waited(r, o.Now)))
+		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
 		if r.Kind == muster.AskPlan {
-			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(Waited(r, o.Now)))
+			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(WaitingTime(r, o.Now)))
 		}
-		t.Row(Text("  "+string(r.ID)), Text(OneLine(what)), Text(fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID)))
+		t.Row(Text("  "+string(r.ID)), Text(OneLine(what)),
+			Text(fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID)))
 	}
 	for _, x := range o.Tasks {
 		if x.Status == muster.NeedsAttention {
-			t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)), Text(fmt.Sprintf("muster task retry %d", x.ID)))
+			t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
+				Text(fmt.Sprintf("muster task retry %d", x.ID)))
 		}
 	}
 	if o.Mail > 0 {

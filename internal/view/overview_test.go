@@ -11,17 +11,22 @@ import (
 
 func TestOverview(t *testing.T) {
 	o := Overview{
-		Team: "api-v2", Run: muster.Run{Goal: "move the API to v2 " + strings.Repeat("and on ", 20), StartedAt: 1000}, Now: muster.Time(5000), Lived: 12 * time.Minute,
+		Team: "api-v2", Run: muster.Run{Goal: "move the API to v2 " + strings.Repeat("and on ", 20), StartedAt: 1000},
+		Now: muster.Time(5000), Lived: 12 * time.Minute,
 		Members: []Member{
-			{Member: muster.Member{Name: "lead", Role: "lead", Status: muster.Idle, IdleReason: muster.IdleMessages, Since: 4960, Turns: 14}, Alive: true},
-			{Member: muster.Member{Name: "alice", Role: "coder", Status: muster.Working, Task: 4, Since: 4000, Turns: 31}, Alive: true},
+			{Member: muster.Member{Name: "lead", Role: "lead", Status: muster.Idle, IdleReason: muster.IdleMessages,
+				Since: 4960, Turns: 14}, Alive: true},
+			{Member: muster.Member{Name: "alice", Role: "coder", Status: muster.Working, Task: 4, Since: 4000,
+				Turns: 31}, Alive: true},
 			{Member: muster.Member{Name: "bob", Role: "tester", Status: muster.Working, Task: 9}},
 		},
-		Tasks:    []muster.Task{{ID: 4, Subject: "handlers"}, {ID: 9, Subject: "report", Status: muster.NeedsAttention, Result: "came back 3 times"}},
-		Board:    map[string]int{"landed": 4, "landing": 1, "in_progress": 1, "waiting": 2, "needs_attention": 1},
-		Lanes:    map[muster.LaneStatus]int{muster.LaneActive: 2, muster.LaneFailed: 1},
-		Requests: []muster.Request{{ID: "7f2c91aa", Kind: muster.AskPlan, From: "carol", To: "lead", TaskID: 9, CreatedAt: 4820}, {ID: "1", To: "carol"}},
-		Mail:     1,
+		Tasks: []muster.Task{{ID: 4, Subject: "handlers"},
+			{ID: 9, Subject: "report", Status: muster.NeedsAttention, Result: "came back 3 times"}},
+		Board: map[string]int{"landed": 4, "landing": 1, "in_progress": 1, "waiting": 2, "needs_attention": 1},
+		Lanes: map[muster.LaneStatus]int{muster.LaneActive: 2, muster.LaneFailed: 1},
+		Requests: []muster.Request{{ID: "7f2c91aa", Kind: muster.AskPlan, From: "carol", To: "lead", TaskID: 9,
+			CreatedAt: 4820}, {ID: "1", To: "carol"}},
+		Mail: 1,
 	}
 	e := at(journal.ToolStarted, "alice", 4, "tool", "bash", "text", "go test")
 	e.At = 4997

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Tone is what a colour means. It is never the only sign: the text says it too.
+// Tone is what a colour means.
 type Tone int
 
 const (
@@ -20,10 +20,10 @@ const (
 	Faint      // said for completeness
 )
 
-// Paint colours text, or leaves it as it is.
+// Paint says whether text is coloured.
 type Paint bool
 
-// code is the tone's colour, as terminals number them; "": none.
+// code returns the SGR number of the tone's colour, or "" for none.
 func (t Tone) code() string {
 	switch t {
 	case Good:
@@ -36,8 +36,8 @@ func (t Tone) code() string {
 	return ""
 }
 
-// whose is a name's colour: the same name has always the same one, and none that means something.
-func whose(name string) string {
+// nameColour returns the colour of a name. A name always has the same one, and never the colour of a tone.
+func nameColour(name string) string {
 	switch name {
 	case "", "landing", "board", "muster", "state":
 		return ""
@@ -46,15 +46,15 @@ func whose(name string) string {
 	}
 	palette := [...]string{"36", "33", "35", "34", "96", "93", "95", "94"}
 	h := fnv.New32a()
-	io.WriteString(h, name)
+	_, _ = h.Write([]byte(name)) // a hash never fails
 	return palette[h.Sum32()%uint32(len(palette))]
 }
 
-// In colours s as the tone says.
+// In colours s in a tone.
 func (p Paint) In(t Tone, s string) string { return p.code(t.code(), s) }
 
-// Who colours s as the name's.
-func (p Paint) Who(name, s string) string { return p.code(whose(name), s) }
+// Who colours s in the colour of a name.
+func (p Paint) Who(name, s string) string { return p.code(nameColour(name), s) }
 
 func (p Paint) code(code, s string) string {
 	if !p || code == "" || s == "" {
@@ -63,7 +63,7 @@ func (p Paint) code(code, s string) string {
 	return string(p.pad(nil, code, s, 0))
 }
 
-// pad appends s to some text, in a colour, filled with spaces to the width n.
+// pad appends s in a colour, filled with spaces to n columns.
 func (p Paint) pad(to []byte, code, s string, n int) []byte {
 	fill := max(n-columns(s), 0)
 	painted := bool(p) && code != "" && len(s)+fill > 0
@@ -80,7 +80,7 @@ func (p Paint) pad(to []byte, code, s string, n int) []byte {
 	return to
 }
 
-// OneLine is text as one line that cannot steer a terminal: models and foreign programs wrote it.
+// OneLine returns text as one line that cannot steer a terminal.
 func OneLine(s string) string {
 	if isOneLine(s) {
 		return s // nearly all are, and a long log has many
@@ -89,7 +89,7 @@ func OneLine(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff: // and what reorders text
+		case isUnsafe(r), r == 0xfeff:
 			return -1
 		}
 		return r
@@ -97,7 +97,8 @@ func OneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// isOneLine reports whether s is words of plain ASCII with one blank between each two.
+// isOneLine reports whether s is printable ASCII words with one blank between each two. Nearly all texts are, and a
+// long log has many, so they skip the slow path.
 func isOneLine(s string) bool {
 	blank := true // before s, and after it
 	for i := range len(s) {
@@ -109,17 +110,22 @@ func isOneLine(s string) bool {
 	return s == "" || !blank
 }
 
-// ManyLines is text of several lines that cannot steer a terminal.
+// isUnsafe reports whether a rune could steer a terminal or reverse the order of text.
+func isUnsafe(r rune) bool {
+	return unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// ManyLines returns text of several lines without what could steer a terminal.
 func ManyLines(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r != '\n' && r != '\t' && isUnsafe(r) {
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// TerminalWidth is how many columns w has; ok is false where w is no terminal.
+// TerminalWidth returns the number of columns of w; ok is false if w is no terminal.
 func TerminalWidth(w io.Writer) (width int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -10,7 +10,7 @@ import (
 	"muster/journal"
 )
 
-// Presence is what the members do right now, as the events tell it.
+// Presence is what the members do right now, according to the events.
 type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
 	check   string      // the run's
@@ -19,17 +19,17 @@ type Presence struct {
 	names, tasks, turns int
 }
 
-// Activity is what one of them does.
+// Activity is what one member does.
 type Activity struct {
 	name  muster.Name
-	does  string // working, idle, landing, waits
+	state string // working, idle, landing, waits
 	task  muster.TaskID
 	turn  int
 	Doing string // the running tool, or why it rests
 	Since time.Time
 }
 
-// Apply takes note of an event.
+// Apply updates the presence with one event.
 func (l *Presence) Apply(e muster.Event) {
 	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
 		l.check = OneLine(e.Text("command"))
@@ -42,36 +42,36 @@ func (l *Presence) Apply(e muster.Event) {
 	case journal.MemberShutdown:
 		l.members = slices.DeleteFunc(l.members, func(m *Activity) bool { return m.name == e.Member })
 	case journal.MemberSpawned, journal.MemberResumed, journal.MemberWorking:
-		l.get(e.Member, at).set("working", "", at)
+		l.getOrAdd(e.Member, at).update("working", "", at)
 	case journal.MemberIdle:
-		l.get(e.Member, at).set("idle", IdleReason(e.Member, e.Text("reason")), at)
+		l.getOrAdd(e.Member, at).update("idle", IdleReason(e.Member, e.Text("reason")), at)
 	case journal.TurnStarted:
-		m := l.get(e.Member, at)
+		m := l.getOrAdd(e.Member, at)
 		m.turn = int(e.Number("turn"))
-		m.set("working", "thinks", at)
+		m.update("working", "thinks", at)
 	case journal.TurnEnded:
-		if m := l.get(e.Member, at); m.Doing == "thinks" {
-			m.set(m.does, "", at)
+		if m := l.getOrAdd(e.Member, at); m.Doing == "thinks" {
+			m.update(m.state, "", at)
 		}
 	case journal.ToolStarted:
-		m := l.get(e.Member, at)
+		m := l.getOrAdd(e.Member, at)
 		if bySubagent(e) { // the member itself is still in its call of subagent
 			return
 		}
 		if tool := e.Text("tool"); tool == "wait" {
-			m.set("idle", IdleReason(e.Member, string(muster.IdleMessages)), at)
+			m.update("idle", IdleReason(e.Member, string(muster.IdleMessages)), at)
 		} else {
-			m.set("working", strings.TrimSpace(OneLine(tool)+" "+OneLine(e.Text("text"))), at)
+			m.update("working", strings.TrimSpace(OneLine(tool)+" "+OneLine(e.Text("text"))), at)
 		}
 	case journal.ToolEnded:
 		if bySubagent(e) {
 			return
 		}
-		l.get(e.Member, at).set("working", "", at)
+		l.getOrAdd(e.Member, at).update("working", "", at)
 	case journal.ModelRetry:
-		l.get(e.Member, at).set("waits", OneLine(e.Text("text")), at)
+		l.getOrAdd(e.Member, at).update("waits", OneLine(e.Text("text")), at)
 	default:
-		l.task(e, at)
+		l.applyTask(e, at)
 	}
 }
 
@@ -81,7 +81,8 @@ func bySubagent(e muster.Event) bool {
 	return is
 }
 
-func (l *Presence) task(e muster.Event, at time.Time) {
+// applyTask applies an event of a task to the member that it names. Somebody outside the team is no member.
+func (l *Presence) applyTask(e muster.Event, at time.Time) {
 	m := l.Find(e.Member)
 	if m == nil { // somebody outside the team
 		return
@@ -94,57 +95,57 @@ func (l *Presence) task(e muster.Event, at time.Time) {
 		if l.check != "" {
 			doing = "checks " + l.check
 		}
-		m.set("landing", doing, at)
+		m.update("landing", doing, at)
 	case journal.TaskReturned:
-		m.set("working", "", at)
+		m.update("working", "", at)
 	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
 		if m.task == e.Task {
 			m.task = 0
-			m.set("working", "", at)
+			m.update("working", "", at)
 		}
 	}
 }
 
-func (m *Activity) set(does, doing string, at time.Time) {
-	m.does, m.Doing, m.Since = does, doing, at
+func (m *Activity) update(does, doing string, at time.Time) {
+	m.state, m.Doing, m.Since = does, doing, at
 }
 
-// Find is what the member does, nil when no event has told of it.
+// Find returns what the member does, or nil if no event has mentioned it.
 func (l *Presence) Find(n muster.Name) *Activity {
-	for _, m := range l.members {
-		if m.name == n {
-			return m
-		}
+	if i := slices.IndexFunc(l.members, func(m *Activity) bool { return m.name == n }); i >= 0 {
+		return l.members[i]
 	}
 	return nil
 }
 
-func (l *Presence) get(n muster.Name, at time.Time) *Activity {
+// getOrAdd returns the activity of a member, adding one if there is none. The lead comes first.
+func (l *Presence) getOrAdd(n muster.Name, since time.Time) *Activity {
 	if m := l.Find(n); m != nil {
 		return m
 	}
-	m := &Activity{name: n, does: "working", Since: at}
+	m := &Activity{name: n, state: "working", Since: since}
+	at := len(l.members)
 	if n == muster.Lead {
-		l.members = append([]*Activity{m}, l.members...)
-	} else {
-		l.members = append(l.members, m)
+		at = 0
 	}
+	l.members = slices.Insert(l.members, at, m)
 	return m
 }
 
-// IdleReason is why a member rests, in words.
+// IdleReason says why a member is idle.
 func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"
 	}
-	if w, ok := idleWords[muster.IdleReason(reason)]; ok {
+	if w, ok := idleReasons[muster.IdleReason(reason)]; ok {
 		return w
 	}
 	return OneLine(reason)
 }
 
-// Rows are the members as lines of less than width columns:
-// alice  working  2 counter   turn 7  bash go test ./...  12 s
+// Rows returns the members as lines of less than width columns:
+//
+//	alice  working  2 counter   turn 7  bash go test ./...  12 s
 func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.TaskID) string) []string {
 	const most = 12 // what fits above the bottom of any terminal
 	shown := l.members[:min(len(l.members), most)]
@@ -170,7 +171,8 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 	return rows
 }
 
-// row is one member in room columns. What does not fit gives way: what it does right now first, then turn, then task.
+// row returns one member in room columns. Where they are too few, it leaves out first what the member does right now,
+// then the turn, then the task.
 func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string {
 	const least = 8 // columns; less of a text says nothing
 	names := min(l.names, max(room-len(took)-2, least))
@@ -183,7 +185,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 			left -= width + 2
 		}
 	}
-	column(m.does, 7)
+	column(m.state, 7)
 	if tasks := min(l.tasks, left-2); tasks >= min(l.tasks, least) {
 		column(Cut(task, tasks), tasks)
 	}

@@ -12,46 +12,53 @@ import (
 )
 
 const (
-	Redraw   = 100 * time.Millisecond // how often Tick draws, at most
-	planLull = time.Second            // a plan is told when no task was added for that long
-	longWork = time.Second            // what takes longer than that is told when it is under way, not only at its end
-	laneLull = time.Second            // a claim is told without its lane when none came for that long
+	// RedrawInterval is how often Tick redraws at most.
+	RedrawInterval = 100 * time.Millisecond
+	// planDelay is how long no task must be added before the plan is written.
+	planDelay = time.Second
+	// longWorkDelay is how long work must take to be mentioned while it runs, not only at its end.
+	longWorkDelay = time.Second
+	// laneDelay is how long a claim waits for the event that names its lane.
+	laneDelay = time.Second
 )
 
-// Progress tells people what happens: one line an event and, on a terminal, the living members below, redrawn in
-// place. It is used by one goroutine. It sets no mode of the terminal, so whatever ends the program leaves it clean.
+// Progress shows a run while it goes on: one line for each event and, on a terminal, the living members below, redrawn
+// in place. One goroutine uses it. It sets no mode of the terminal, so the terminal stays usable however the program
+// ends.
 type Progress struct {
 	out     io.Writer
 	paint   Paint
 	width   int // of the terminal; 0: it is none
 	start   time.Time
-	look    func(muster.TaskID) (muster.Task, error)
+	lookUp  func(muster.TaskID) (muster.Task, error)
 	members func(rows []string)
 
-	names    int // the width of the second column
-	subjects map[muster.TaskID]string
-	check    string
-	living   Presence
-	plan     []muster.TaskID // the lead's new tasks, not told yet
-	planned  time.Time       // when the last of them came
-	heard    string          // the last broadcast
-	told     bool            // anything
-	queue    []said          // begins with a claim whose lane is not known yet; else empty
-	opening  string          // said when nothing happens for long
-	checks   []checking      // that run and are not told
-	drawn    []string        // the living members' lines as they stand on the terminal
-	drawnAt  time.Time
+	names         int // the width of the second column
+	subjects      map[muster.TaskID]string
+	check         string
+	presence      Presence
+	plan          []muster.TaskID // the lead's new tasks, not told yet
+	planAt        time.Time       // when the last of them came
+	lastBroadcast string          // the last broadcast
+	wroteLine     bool            // anything
+	// queue begins with a claim whose lane is not known yet, or is empty.
+	queue   []queuedLine
+	opening string             // said when nothing happens for long
+	checks  []runningCheckNote // that run and are not told
+	drawn   []string           // the living members' lines as they stand on the terminal
+	drawnAt time.Time
 }
 
-// checking is a check that runs.
-type checking struct {
+// runningCheckNote is a check that runs and has not been mentioned.
+type runningCheckNote struct {
 	at   time.Time
 	task muster.TaskID // 0: of the base
 	line Line
 }
 
-// said is a line at its time. One that tells a claim waits for the claim's lane, and all that came later behind it.
-type said struct {
+// queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
+// behind it.
+type queuedLine struct {
 	at    time.Time
 	line  Line
 	claim muster.TaskID // 0: it need not wait
@@ -75,115 +82,121 @@ type Options struct {
 	Members func(rows []string)
 }
 
-// NewProgress is the progress of a run of which nothing was told yet.
+// NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
-	return &Progress{out: o.Out, paint: o.Paint, width: o.Width, start: o.Start, look: o.Task, members: o.Members,
-		names: 8, subjects: map[muster.TaskID]string{}, check: o.Check, living: Presence{check: o.Check}, opening: o.Opening}
+	return &Progress{out: o.Out, paint: o.Paint, width: o.Width, start: o.Start, lookUp: o.Task, members: o.Members,
+		names: 8, subjects: map[muster.TaskID]string{}, check: o.Check, presence: Presence{check: o.Check},
+		opening: o.Opening}
 }
 
-// Told says whether a line was written.
-func (p *Progress) Told() bool { return p.told }
+// HasWritten reports whether a line was written.
+func (p *Progress) HasWritten() bool { return p.wroteLine }
 
-// Resize says that the terminal has another width now, in columns.
+// Resize sets the width of the terminal in columns.
 func (p *Progress) Resize(width int) { p.width = width }
 
-// Rows are the living members at that time, as lines of less than width columns.
+// Rows returns the living members as lines of less than width columns.
 func (p *Progress) Rows(now time.Time, width int) []string {
-	return p.living.Rows(p.paint, now, width, p.subject)
+	return p.presence.Rows(p.paint, now, width, p.subject)
 }
 
-// Event tells one event.
+// Event shows one event.
 func (p *Progress) Event(e muster.Event) {
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s
 	}
 	switch e.Kind {
 	case journal.RunStarted: // what an earlier run had is over
-		p.check, p.living.check = "", ""
+		p.check, p.presence.check = "", ""
 	case journal.CheckStarted, journal.CheckBase:
 		p.check = e.Text("command")
 	}
 	p.opening = ""
-	p.living.Apply(e)
-	p.settle(e)
-	p.checking(e)
+	p.presence.Apply(e)
+	p.resolveClaims(e)
+	p.noteChecks(e)
 	if e.Kind == journal.TaskCreated && e.Member == muster.Lead {
-		p.plan, p.planned = append(p.plan, e.Task), muster.Time(e.At)
+		p.plan, p.planAt = append(p.plan, e.Task), muster.Time(e.At)
 		return
 	}
 	if e.Kind == journal.MailSent && e.Text("type") == string(muster.MailBroadcast) {
 		said := string(e.Member) + " " + e.Text("text")
-		if said == p.heard {
+		if said == p.lastBroadcast {
 			return // the same to the next one
 		}
-		p.heard = said
+		p.lastBroadcast = said
 	}
 	if e.Kind == journal.TaskClaimed && e.Text("lane") == "" {
-		p.tell()
-		p.claim(e)
+		p.flushPlan()
+		p.enqueueClaim(e)
 		return
 	}
-	for _, l := range Lines(e, Facts{p.subject, p.check}) {
+	for _, l := range Lines(e, p.facts()) {
 		if l.Show {
-			p.tell()
-			p.say(muster.Time(e.At), l)
+			p.flushPlan()
+			p.enqueue(muster.Time(e.At), l)
 		}
 	}
 }
 
-// checking takes note of checks that begin and end.
-func (p *Progress) checking(e muster.Event) {
+// noteChecks remembers checks that begin and forgets those that end.
+func (p *Progress) noteChecks(e muster.Event) {
 	switch e.Kind {
-	case journal.CheckStarted, journal.CheckBase, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
+	case journal.CheckStarted, journal.CheckBase, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted,
+		journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
 	default:
 		return
 	}
-	p.checks = slices.DeleteFunc(p.checks, func(c checking) bool { return c.task == e.Task })
+	p.checks = slices.DeleteFunc(p.checks, func(c runningCheckNote) bool { return c.task == e.Task })
 	at := muster.Time(e.At)
 	switch {
 	case e.Kind == journal.CheckStarted:
-		p.checks = append(p.checks, checking{at, 0, running("the base", Cut(OneLine(p.check), 60))})
-	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil: // on a terminal its owner's row says it
-		l := running(teller{Event: e, Facts: Facts{p.subject, p.check}}.name(), Cut(OneLine(p.check), 60))
-		l.Verb, l.Text = "lands?", strings.TrimSuffix(l.Text, "running")+"under way" // it may still wait for another landing
-		p.checks = append(p.checks, checking{at, e.Task, l})
+		p.checks = append(p.checks, runningCheckNote{at, 0, runningCheck("the base", Cut(OneLine(p.check), 60))})
+	// on a terminal its owner's row says it
+	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil:
+		l := runningCheck(lineWriter{Event: e, Facts: p.facts()}.taskName(), Cut(OneLine(p.check), 60))
+		// it may still wait for another landing
+		l.Verb, l.Text = "lands?", strings.TrimSuffix(l.Text, "running")+"under way"
+		p.checks = append(p.checks, runningCheckNote{at, e.Task, l})
 	}
 }
 
-// claim tells who takes a task, in which lane: the one that the task has already, or the one that is made for it now.
-func (p *Progress) claim(e muster.Event) {
-	s := said{at: muster.Time(e.At), claim: e.Task, by: e.Member}
-	if t, err := p.look(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
+// enqueueClaim shows who claims a task in which lane: the lane that the task has already, or the one that is being
+// made.
+func (p *Progress) enqueueClaim(e muster.Event) {
+	s := queuedLine{at: muster.Time(e.At), claim: e.Task, by: e.Member}
+	if t, err := p.lookUp(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
 		e, s.claim = withLane(e, string(t.Worktree)), 0
 	}
-	s.line = Lines(e, Facts{p.subject, p.check})[0]
+	s.line = Lines(e, p.facts())[0]
 	p.queue = append(p.queue, s)
-	p.flush()
+	p.writeReady()
 }
 
-// withLane is a claim with its lane.
+// withLane returns the event of a claim with its lane.
 func withLane(e muster.Event, lane string) muster.Event {
-	return muster.Event{Kind: journal.TaskClaimed, At: e.At, Member: e.Member, Task: e.Task, Fields: map[string]any{"lane": lane}}
+	return muster.Event{Kind: journal.TaskClaimed, At: e.At, Member: e.Member, Task: e.Task,
+		Fields: map[string]any{"lane": lane}}
 }
 
-// settle ends the wait of claims: their lane is there, or what comes next shows that they have none.
-func (p *Progress) settle(e muster.Event) {
+// resolveClaims ends the wait of claims: either their lane is known now, or the event shows that they have none.
+func (p *Progress) resolveClaims(e muster.Event) {
 	for i := range p.queue {
 		s := &p.queue[i]
 		switch {
 		case s.claim == 0:
 		case e.Kind == journal.LaneCreated && e.Task == s.claim:
-			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, e.Text("lane")), Facts{p.subject, p.check})[0]
+			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, e.Text("lane")), p.facts())[0]
 			s.claim = 0
 		case e.Task == s.claim || e.Kind == journal.TurnStarted && e.Member == s.by:
 			s.claim = 0
 		}
 	}
-	p.flush()
+	p.writeReady()
 }
 
-// flush writes what need not wait.
-func (p *Progress) flush() {
+// writeReady writes the lines that need not wait.
+func (p *Progress) writeReady() {
 	for len(p.queue) > 0 && p.queue[0].claim == 0 {
 		s := p.queue[0]
 		p.queue = p.queue[1:]
@@ -191,21 +204,21 @@ func (p *Progress) flush() {
 	}
 }
 
-// say writes one line above the living members, behind those that wait.
-func (p *Progress) say(at time.Time, l Line) {
-	p.queue = append(p.queue, said{at: at, line: l})
-	p.flush()
+// enqueue writes one line, after those that wait.
+func (p *Progress) enqueue(at time.Time, l Line) {
+	p.queue = append(p.queue, queuedLine{at: at, line: l})
+	p.writeReady()
 }
 
 func (p *Progress) write(at time.Time, l Line) {
-	p.told = true
+	p.wroteLine = true
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
-	io.WriteString(p.out, l.Format(p.paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.start))), p.names, p.width)+"\n")
+	p.print(l.Format(p.paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.start))), p.names, p.width) + "\n")
 }
 
-// tell says the plan that has gathered.
-func (p *Progress) tell() {
+// flushPlan writes the tasks that the lead has added since the last plan as one line.
+func (p *Progress) flushPlan() {
 	if len(p.plan) == 0 {
 		return
 	}
@@ -214,26 +227,23 @@ func (p *Progress) tell() {
 	var each []string
 	for _, id := range ids {
 		s := fmt.Sprintf("%d %s", id, OneLine(p.subject(id)))
-		if t, err := p.look(id); err == nil && len(t.DependsOn) > 0 {
+		if t, err := p.lookUp(id); err == nil && len(t.DependsOn) > 0 {
 			s += " (after " + IDs(t.DependsOn) + ")"
 		}
 		each = append(each, s)
 	}
-	text := ""
-	for i, s := range each {
-		if i > 0 && len(text)+len(s) > 110 {
+	text := each[0]
+	for _, s := range each[1:] {
+		if len(text)+len(s) > 110 {
 			text += ", ..."
 			break
 		}
-		if i > 0 {
-			text += ", "
-		}
-		text += s
+		text += ", " + s
 	}
-	p.say(p.planned, Line{Who: string(muster.Lead), Verb: "plan", Text: Count(len(ids), "task") + ": " + text})
+	p.enqueue(p.planAt, Line{Who: string(muster.Lead), Verb: "plan", Text: Count(len(ids), "task") + ": " + text})
 }
 
-// IDs is ids with commas.
+// IDs joins task ids with commas.
 func IDs(ids []muster.TaskID) string {
 	var s []string
 	for _, id := range ids {
@@ -242,50 +252,59 @@ func IDs(ids []muster.TaskID) string {
 	return strings.Join(s, ", ")
 }
 
+// facts are what lines say beside their event.
+func (p *Progress) facts() Facts { return Facts{p.subject, p.check} }
+
 func (p *Progress) subject(id muster.TaskID) string {
 	if s, ok := p.subjects[id]; ok || id == 0 {
 		return s
 	}
-	s := ""
-	if t, err := p.look(id); err == nil {
-		s = t.Subject
-	}
-	p.subjects[id] = s
-	return s
+	t, _ := p.lookUp(id) // without its record the task goes by its number
+	p.subjects[id] = t.Subject
+	return t.Subject
 }
 
-// Tick draws the living members anew where something has changed, and tells a plan that is complete.
+// Tick writes what has waited long enough, and redraws the living members if their rows have changed.
 func (p *Progress) Tick(now time.Time) {
-	if len(p.plan) > 0 && now.Sub(p.planned) >= planLull {
-		p.tell()
+	if len(p.plan) > 0 && now.Sub(p.planAt) >= planDelay {
+		p.flushPlan()
 	}
+	p.expireClaims(now)
+	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWorkDelay {
+		p.flushPlan()
+		p.enqueue(now, p.checks[0].line)
+		p.checks = p.checks[1:]
+	}
+	if p.opening != "" && now.Sub(p.start) >= longWorkDelay {
+		p.enqueue(p.start, Line{Who: "muster", Verb: "begins", Text: p.opening})
+		p.opening = ""
+	}
+	if p.width > 0 && now.Sub(p.drawnAt) >= RedrawInterval {
+		p.redraw(now)
+	}
+}
+
+// expireClaims writes the claims whose lane did not come in time.
+func (p *Progress) expireClaims(now time.Time) {
 	for i := range p.queue {
 		s := &p.queue[i]
-		if s.claim == 0 || now.Sub(s.at) < laneLull {
+		if s.claim == 0 || now.Sub(s.at) < laneDelay {
 			continue
 		}
-		if p.living.Find(s.by) != nil { // a member has lanes, who claims from outside has none
-			s.line = Lines(muster.Event{Kind: journal.TaskClaimed, Member: s.by, Task: s.claim}, Facts{p.subject, p.check})[0]
+		if p.presence.Find(s.by) != nil { // members have lanes, other processes that claim have none
+			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, ""), p.facts())[0]
 			s.line.Text = Pad(s.line.Text, taskColumn) + "  its lane is being made"
 		}
 		s.claim = 0
 	}
-	p.flush()
-	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWork {
-		p.tell()
-		p.say(now, p.checks[0].line)
-		p.checks = p.checks[1:]
-	}
-	if p.opening != "" && now.Sub(p.start) >= longWork {
-		p.say(p.start, Line{Who: "muster", Verb: "begins", Text: p.opening})
-		p.opening = ""
-	}
-	if p.width == 0 || now.Sub(p.drawnAt) < Redraw {
-		return
-	}
+	p.writeReady()
+}
+
+// redraw replaces the rows of the living members if they have changed.
+func (p *Progress) redraw(now time.Time) {
 	rows := p.Rows(now, p.width)
 	if p.members == nil && len(rows) > 0 {
-		rows = append([]string{""}, rows...) // apart from what happened
+		rows = append([]string{""}, rows...) // a blank row separates them from what happened
 	}
 	if slices.Equal(rows, p.drawn) {
 		return
@@ -294,30 +313,31 @@ func (p *Progress) Tick(now time.Time) {
 	p.drawn, p.drawnAt = rows, now
 	if p.members != nil {
 		p.members(rows)
-		return
-	}
-	if len(rows) > 0 {
-		io.WriteString(p.out, strings.Join(rows, "\n")+"\n")
+	} else if len(rows) > 0 {
+		p.print(strings.Join(rows, "\n") + "\n")
 	}
 }
 
-// erase takes the living members off the terminal.
+// print writes to the output. A failure is not reported: a run goes on when nobody can read its progress.
+func (p *Progress) print(s string) { _, _ = io.WriteString(p.out, s) }
+
+// erase removes the living members from the terminal.
 func (p *Progress) erase() {
 	if p.members != nil { // whoever draws them takes them away
 		return
 	}
 	if len(p.drawn) > 0 {
-		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", len(p.drawn))
+		p.print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
 	}
 	p.drawn = nil
 }
 
-// Close tells what is left to tell and leaves the terminal with lines only.
+// Close writes what is left and leaves only lines on the terminal.
 func (p *Progress) Close() {
-	p.tell()
+	p.flushPlan()
 	for i := range p.queue {
 		p.queue[i].claim = 0
 	}
-	p.flush()
+	p.writeReady()
 	p.erase()
 }

@@ -19,7 +19,8 @@ func play(p *Progress, events ...muster.Event) {
 	}
 }
 
-func progressTo(out io.Writer, p Paint, width int, start time.Time, look func(muster.TaskID) (muster.Task, error)) *Progress {
+func progressTo(out io.Writer, p Paint, width int, start time.Time,
+	look func(muster.TaskID) (muster.Task, error)) *Progress {
 	return NewProgress(Options{Out: out, Paint: p, Width: width, Start: start, Task: look})
 }
 
@@ -36,7 +37,9 @@ func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
 
 func TestProgressIsALineAnEvent(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 1, Subject: "tokenizer"}, muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
+	p := progressTo(&out, false, 0, muster.Time(1000),
+		lookup(muster.Task{ID: 1, Subject: "tokenizer"},
+			muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
 	play(p,
 		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
 		at(journal.TurnStarted, "lead", 0, "turn", 1.0),
@@ -48,7 +51,8 @@ func TestProgressIsALineAnEvent(t *testing.T) {
 		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
 		at(journal.MailSent, "lead", 0, "to", "alice", "type", "broadcast", "text", "hurry"),
 		at(journal.MailSent, "lead", 0, "to", "bob", "type", "broadcast", "text", "hurry"),
-		at(journal.TaskCompleted, "alice", 1, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...", "seconds", 0.7),
+		at(journal.TaskCompleted, "alice", 1, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...",
+			"seconds", 0.7),
 	)
 	p.Tick(time.Unix(2000, 0))
 	p.Close()
@@ -70,9 +74,10 @@ func TestALongPlanIsCut(t *testing.T) {
 	for i := range 30 {
 		p.Event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
 	}
-	p.Tick(muster.Time(1000).Add(planLull))
+	p.Tick(muster.Time(1000).Add(planDelay))
 	got := out.String()
-	if !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 || strings.Count(got, "\n") != 1 {
+	if !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 ||
+		strings.Count(got, "\n") != 1 {
 		t.Errorf("%q", got)
 	}
 }
@@ -134,7 +139,7 @@ func TestLivingMembersStayBelow(t *testing.T) {
 	}
 
 	before := out.Len()
-	p.Tick(now.Add(Redraw / 2)) // too early
+	p.Tick(now.Add(RedrawInterval / 2)) // too early
 	p.Tick(now.Add(200 * time.Millisecond))
 	if out.Len() != before {
 		t.Errorf("drawn again without a change: %q", out.String()[before:])
@@ -145,7 +150,8 @@ func TestLivingMembersStayBelow(t *testing.T) {
 	}
 	play(p, at(journal.MemberShutdown, "alice", 0, "reason", "all is done"))
 	p.Tick(now.Add(2 * time.Second))
-	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      idle ") || !strings.HasSuffix(screen[5], "  waits for the team  14 s") {
+	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      idle ") ||
+		!strings.HasSuffix(screen[5], "  waits for the team  14 s") {
 		t.Errorf("after alice has stopped:\n%s", strings.Join(screen, "\n"))
 	}
 	p.Close()
@@ -164,7 +170,8 @@ func TestLivingLinesFitTheTerminal(t *testing.T) {
 		l.Apply(at(journal.ToolStarted, name, 2, "tool", "bash", "text", strings.Repeat("very 長い ", 40)))
 	}
 	for _, width := range []int{40, 80, 200} {
-		rows := l.Rows(false, muster.Time(5000), width, func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
+		rows := l.Rows(false, muster.Time(5000), width,
+			func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
 		if len(rows) != 13 || rows[12] != "... and 28 more" {
 			t.Fatalf("%d rows, the last %q", len(rows), rows[len(rows)-1])
 		}
@@ -178,7 +185,8 @@ func TestLivingLinesFitTheTerminal(t *testing.T) {
 
 func TestPaint(t *testing.T) {
 	on := Paint(true)
-	if again := Paint(true).Who("alice", "alice"); on.Who("alice", "alice") != again || on.Who("alice", "x") == "x" || on.Who("landing", "x") != "x" {
+	if again := Paint(true).Who("alice", "alice"); on.Who("alice", "alice") != again || on.Who("alice", "x") == "x" ||
+		on.Who("landing", "x") != "x" {
 		t.Error("who has a steady colour, the runtime has none")
 	}
 	if on.In(Bad, "x") != "\x1b[31mx\x1b[0m" || on.In(Good, "x") != "\x1b[32mx\x1b[0m" || on.In(Plain, "x") != "x" {
@@ -188,7 +196,8 @@ func TestPaint(t *testing.T) {
 		t.Error("no colour, no bytes")
 	}
 	for n := range 200 {
-		if s := on.Who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") || strings.Contains(s, "\x1b[32m") {
+		if s := on.Who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") ||
+			strings.Contains(s, "\x1b[32m") {
 			t.Errorf("a name in a colour that means something: %q", s)
 		}
 	}
@@ -196,7 +205,8 @@ func TestPaint(t *testing.T) {
 
 func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
+	p := progressTo(&out, false, 0, muster.Time(1000),
+		lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
 	play(p,
 		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
 		at(journal.TaskClaimed, "bob", 2, "subject", "counter"),
@@ -206,12 +216,13 @@ func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("told before the first lane is known:\n%s", out.String())
 	}
-	play(p, at(journal.LaneCreated, "", 1, "lane", "task-1-tokenizer"), at(journal.TaskClaimed, "carol", 4, "subject", "known"), at(journal.TaskClaimed, "dave", 5, "subject", "bare"))
+	play(p, at(journal.LaneCreated, "", 1, "lane", "task-1-tokenizer"),
+		at(journal.TaskClaimed, "carol", 4, "subject", "known"), at(journal.TaskClaimed, "dave", 5, "subject", "bare"))
 	p.Tick(muster.Time(1000.5))
 	if strings.Contains(out.String(), "bare") {
 		t.Error("did not wait for a lane")
 	}
-	p.Tick(muster.Time(1000.2).Add(laneLull))
+	p.Tick(muster.Time(1000.2).Add(laneDelay))
 	same(t, out.String(), `  0.0s alice    takes  1 tokenizer               lane task-1-tokenizer
   0.1s bob      takes  2 counter                 lane task-2-counter
   0.2s carol    joins  coder
@@ -223,15 +234,20 @@ func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 	for _, width := range []int{60, 70, 80, 100} {
 		var out strings.Builder
-		p := progressTo(&out, false, width, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
+		p := progressTo(&out, false, width, muster.Time(1000),
+			lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
 		play(p,
-			at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.5, "command", "go test -race ./internal/... ./cmd/..."),
-			at(journal.TaskCompleted, "alice", 2, "commit", "422b157aa", "receipt", "ok", "check", "go test -race ./internal/... ./cmd/...", "seconds", 0.5),
-			at(journal.TaskReturned, "alice", 2, "reason", "check", "seconds", 0.6, "text", "--- FAIL: TestCountEmpty (0.00s) and so on and on and on and on"),
+			at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.5, "command",
+				"go test -race ./internal/... ./cmd/..."),
+			at(journal.TaskCompleted, "alice", 2, "commit", "422b157aa", "receipt", "ok", "check",
+				"go test -race ./internal/... ./cmd/...", "seconds", 0.5),
+			at(journal.TaskReturned, "alice", 2, "reason", "check", "seconds", 0.6, "text",
+				"--- FAIL: TestCountEmpty (0.00s) and so on and on and on and on"),
 		)
 		p.Close()
 		told := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		if len(told) < 4 || !strings.HasSuffix(told[0], "  ok 0.5 s") || !strings.HasSuffix(told[1], "  ok 0.5 s") || !strings.Contains(told[1], "422b157") || !strings.HasSuffix(told[2], "  FAIL 0.6 s") {
+		if len(told) < 4 || !strings.HasSuffix(told[0], "  ok 0.5 s") || !strings.HasSuffix(told[1], "  ok 0.5 s") ||
+			!strings.Contains(told[1], "422b157") || !strings.HasSuffix(told[2], "  FAIL 0.6 s") {
 			t.Errorf("at %d:\n%s", width, out.String())
 		}
 		said := ""
@@ -246,7 +262,8 @@ func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 				t.Errorf("at %d not under the text: %q", width, l)
 			}
 		}
-		if !strings.Contains(said, "2 a counter with a long name to alice: --- FAIL: TestCountEmpty (0.00s) and so on and on and on and on on the merged tree") {
+		if !strings.Contains(said,
+			"2 a counter with a long name to alice: --- FAIL: TestCountEmpty (0.00s) and so on and on and on and on on the merged tree") {
 			t.Errorf("at %d trouble is cut: %q", width, said)
 		}
 	}
@@ -254,7 +271,8 @@ func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	for s, want := range map[string]string{
-		"": "", "one two three": "one two|three", "abcdefghijkl mn": "abcdefgh|ijkl mn", "12345678 9": "12345678|9", "件件件件件": "件件件件|件",
+		"": "", "one two three": "one two|three", "abcdefghijkl mn": "abcdefgh|ijkl mn", "12345678 9": "12345678|9",
+		"件件件件件": "件件件件|件",
 	} {
 		if got := strings.Join(wrap(s, 8), "|"); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
@@ -267,7 +285,8 @@ func TestTroubleMailedToTheLeadIsTold(t *testing.T) {
 	p := progressTo(&out, false, 0, muster.Time(1000), lookup())
 	play(p,
 		at(journal.MailSent, "system", 0, "to", "lead", "type", "error", "text", "alice is lost: its process died"),
-		at(journal.MailSent, "system", 3, "to", "lead", "type", "error", "text", "task 3 needs attention"), // board says it
+		// board says it
+		at(journal.MailSent, "system", 3, "to", "lead", "type", "error", "text", "task 3 needs attention"),
 		at(journal.MailSent, "system", 0, "to", "lead", "type", "task_landed", "text", "news"),
 	)
 	same(t, out.String(), "  0.0s board    note   alice is lost: its process died\n")
@@ -288,7 +307,8 @@ func TestLivingColumnsStay(t *testing.T) {
 		t.Errorf("the columns jump:\n%s\n%s", wide, got)
 	}
 	for width := 30; width < 110; width++ {
-		if got := row(width, "counter"); strings.Contains(got, "....") || !strings.HasSuffix(got, "  1 s") || columns(got) >= width {
+		if got := row(width, "counter"); strings.Contains(got, "....") || !strings.HasSuffix(got, "  1 s") ||
+			columns(got) >= width {
 			t.Errorf("at %d: %q", width, got)
 		}
 	}

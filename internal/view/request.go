@@ -8,7 +8,7 @@ import (
 	"muster"
 )
 
-// Question is what a request wants, in two or three words.
+// Question is what a request asks, in two or three words.
 func Question(r muster.Request) string {
 	switch r.Kind {
 	case muster.AskPlan:
@@ -19,29 +19,31 @@ func Question(r muster.Request) string {
 	return OneLine(string(r.Kind))
 }
 
-// Waited is how long a request waits, or did until it was decided.
-func Waited(r muster.Request, now time.Time) time.Duration {
+// WaitingTime is how long a request has waited, or waited until it was decided.
+func WaitingTime(r muster.Request, now time.Time) time.Duration {
 	if r.ResolvedAt > 0 {
 		now = muster.Time(r.ResolvedAt)
 	}
 	return now.Sub(muster.Time(r.CreatedAt))
 }
 
-// WriteRequests prints requests for people.
+// WriteRequests prints a table of requests.
 func WriteRequests(w io.Writer, p Paint, width int, all []muster.Request, now time.Time) error {
 	t := Table{Titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, Wide: 6}
 	for _, r := range all {
-		t.Row(Text(OneLine(string(r.ID))), Cell{Text: OneLine(string(r.From)), Who: OneLine(string(r.From))}, Text(OneLine(string(r.To))), Text(Question(r)),
-			requestStatus(r.Status), Text(Age(Waited(r, now))), Text(Cut(requestText(r), 200)))
+		t.Row(Text(OneLine(string(r.ID))), Cell{Text: OneLine(string(r.From)), Who: OneLine(string(r.From))},
+			Text(OneLine(string(r.To))), Text(Question(r)),
+			requestStatus(r.Status), Text(Age(WaitingTime(r, now))), Text(Cut(requestText(r), 200)))
 	}
 	return t.Write(w, p, width)
 }
 
 func requestStatus(s muster.RequestStatus) Cell {
-	return Cell{Text: string(s), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good, muster.RequestRejected: Bad, muster.RequestExpired: Bad}[s]}
+	return Cell{Text: string(s), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good,
+		muster.RequestRejected: Bad, muster.RequestExpired: Bad}[s]}
 }
 
-// requestText is the answer where there is one, else what was asked.
+// requestText is the answer where there is one, otherwise what was asked.
 func requestText(r muster.Request) string {
 	switch {
 	case r.Response != "":

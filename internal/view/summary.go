@@ -11,47 +11,48 @@ import (
 	"muster"
 )
 
-// Ending is how a run ended, as its summary tells it.
+// Ending is how a run ended: what its summary is made from.
 type Ending struct {
-	Run   muster.Run
-	Code  int    // 0 all done, 3 stopped with work left
-	Text  string // the lead's last words, or why the run stopped
-	Red   bool   // the target's check was red at the end
-	Tasks []muster.Task
+	Run        muster.Run
+	Code       int    // 0 all done, 3 stopped with work left
+	Text       string // the lead's last words, or why the run stopped
+	CheckIsRed bool   // the target's check was red at the end
+	Tasks      []muster.Task
 	// Unread are the tasks whose records cannot be read, and why.
-	Unread map[muster.TaskID]string
+	Unreadable map[muster.TaskID]string
 	// Off are the tasks that landed and are no longer on the target.
-	Off   []muster.TaskID
-	Tally *Tally
-	Now   time.Time
-	Where string // what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
-	Gone  bool   // the repository is not kept
+	OffTarget []muster.TaskID
+	Tally     *Tally
+	Now       time.Time
+	// what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
+	RepositoryFlag string
+	IsTemporary    bool // the repository is not kept
 }
 
 // Summary is the tasks of a run, sorted by how they ended.
 type Summary struct {
 	Ending
-	landed, same, left []muster.Task
-	off                []muster.Task // landed, and no longer on the target
-	foreign            []muster.Task // another program completed them: what their lanes hold has not landed
+	landed, unchanged, unfinished []muster.Task
+	offTarget                     []muster.Task // landed, and no longer on the target
+	foreign                       []muster.Task // another program completed them: what their lanes hold has not landed
 }
 
-// Summarise sorts the tasks that belong to the run: made or done in it, or still open.
+// Summarise sorts the tasks that belong to the run: those made or completed in it, and those still open.
 func Summarise(e Ending) Summary {
 	s := Summary{Ending: e}
 	for _, t := range e.Tasks {
 		switch {
 		case t.Open():
-			s.left = append(s.left, t)
+			s.unfinished = append(s.unfinished, t)
 		case !e.Run.Has(t): // an earlier run's
 		case t.Status == muster.NeedsAttention:
-			s.left = append(s.left, t)
+			s.unfinished = append(s.unfinished, t)
 		case t.Landed == nil && t.CompletedBy == muster.System:
 			s.foreign = append(s.foreign, t)
 		case t.Landed == nil:
-			s.same = append(s.same, t)
-		case slices.Contains(e.Off, t.ID):
-			s.off = append(s.off, t)
+			s.unchanged = append(s.unchanged, t)
+		case slices.Contains(e.OffTarget, t.ID):
+			s.offTarget = append(s.offTarget, t)
 		default:
 			s.landed = append(s.landed, t)
 		}
@@ -59,57 +60,69 @@ func Summarise(e Ending) Summary {
 	return s
 }
 
-func (s Summary) all() int {
-	return len(s.landed) + len(s.off) + len(s.same) + len(s.foreign) + len(s.left) + len(s.Unread)
+func (s Summary) count() int {
+	return len(s.landed) + len(s.offTarget) + len(s.unchanged) + len(s.foreign) + len(s.unfinished) + len(s.Unreadable)
 }
 
-// Write prints the end of a run.
-func (s Summary) Write(w io.Writer, p Paint, width int) error {
-	if s.all() == 0 {
+// Write prints the end of a run: a headline, what is unfinished and why, a table of what is done, and what to type
+// next.
+func (s Summary) Write(out io.Writer, p Paint, width int) error {
+	w := new(strings.Builder)
+	if err := s.write(w, p, width); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, w.String())
+	return err
+}
+
+func (s Summary) write(w *strings.Builder, p Paint, width int) error {
+	if s.count() == 0 {
 		if s.Text != "" {
 			fmt.Fprintln(w, ManyLines(s.Text))
 		}
 		return nil
 	}
 	fmt.Fprintln(w, s.headline())
-	for _, t := range s.left {
-		fmt.Fprintln(w, s.leftover(t))
+	for _, t := range s.unfinished {
+		fmt.Fprintln(w, s.unfinishedLine(t))
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.Unread)) {
-		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unread[id]), 160))
+	for _, id := range slices.Sorted(maps.Keys(s.Unreadable)) {
+		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unreadable[id]), 160))
 	}
-	off, why := s.reasons()
-	if why, _, _ = strings.Cut(why, "\n"); s.Code == 0 || s.Red || off != "" || len(s.left)+len(s.Unread) > 0 {
+	off, why := s.splitReason()
+	if why, _, _ = strings.Cut(why, "\n"); s.Code == 0 || s.CheckIsRed || off != "" ||
+		len(s.unfinished)+len(s.Unreadable) > 0 {
 		why = "" // there is none, or the headline says it
 	}
 	if off+why != "" {
 		fmt.Fprintln(w, OneLine(off+why))
 	}
-	if len(s.landed)+len(s.off)+len(s.same)+len(s.foreign) > 0 {
+	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
 		fmt.Fprintln(w)
-		if err := s.table(w, p, width); err != nil {
+		if err := s.writeTable(w, p, width); err != nil {
 			return err
 		}
 	}
-	s.closing(w)
+	s.nextSteps(w)
 	return nil
 }
 
+// headline says how many tasks landed, how they were verified, and what is left.
 func (s Summary) headline() string {
-	h := fmt.Sprintf("%d of %s landed on %s", len(s.landed), Count(s.all(), "task"), OneLine(s.Run.Target))
-	if s.all() == len(s.same) {
-		h = Count(s.all(), "task") + " done without a change"
-	} else if n := len(s.same); n > 0 {
+	h := fmt.Sprintf("%d of %s landed on %s", len(s.landed), Count(s.count(), "task"), OneLine(s.Run.Target))
+	if s.count() == len(s.unchanged) {
+		h = Count(s.count(), "task") + " done without a change"
+	} else if n := len(s.unchanged); n > 0 {
 		h += fmt.Sprintf(", %d done without a change", n)
 	}
-	if n := len(s.off); n > 0 {
+	if n := len(s.offTarget); n > 0 {
 		h += fmt.Sprintf(", %d landed and no longer on it", n)
 	}
 	if n := len(s.foreign); n > 0 {
 		h += fmt.Sprintf(", %d completed by another program and not landed", n)
 	}
-	if len(s.left)+len(s.Unread) == 0 {
-		h += " in " + total(s.took())
+	if len(s.unfinished)+len(s.Unreadable) == 0 {
+		h += " in " + longDuration(s.duration())
 	}
 	still := 0
 	for _, t := range s.landed {
@@ -122,33 +135,34 @@ func (s Summary) headline() string {
 	case len(s.landed) == 0:
 	case check == "":
 		h += `, NOT VERIFIED: no check is set (muster run --check "go test ./...")`
-	case s.Red:
+	case s.CheckIsRed:
 		h += ", NOT VERIFIED: the check is red as it was at the start: " + check
 	case still > 0:
 		h += fmt.Sprintf(", checked with %s: %d of them landed while it was still red", check, still)
 	default:
 		h += ", each checked with " + check
 	}
-	if n := len(s.left) + len(s.Unread); n > 0 {
-		h += fmt.Sprintf("; %d %s left", n, map[bool]string{true: "is", false: "are"}[n == 1])
-		if _, why := s.reasons(); why != "" && s.Code != 0 {
+	if n := len(s.unfinished) + len(s.Unreadable); n > 0 {
+		h += fmt.Sprintf("; %d %s left", n, plural(n, "is", "are"))
+		if _, why := s.splitReason(); why != "" && s.Code != 0 {
 			h += ": " + Cut(OneLine(why), 160)
 		}
 	}
 	return h
 }
 
-// reasons are why the run ended as it did: off is the text's first line, when it says what is no longer on the target; it has
-// what to type and is never cut.
-func (s Summary) reasons() (off, why string) {
-	if len(s.off) > 0 {
+// splitReason returns why the run ended. If landed work is no longer on the target, off is the first line of the text:
+// it says what to type and is never cut.
+func (s Summary) splitReason() (off, why string) {
+	if len(s.offTarget) > 0 {
 		off, why, _ = strings.Cut(s.Text, "\n")
 		return off, why
 	}
 	return "", s.Text
 }
 
-func (s Summary) took() time.Duration {
+// duration is how long processes of the team worked on the run.
+func (s Summary) duration() time.Duration {
 	end := s.Now
 	if s.Run.EndedAt > 0 {
 		end = muster.Time(s.Run.EndedAt)
@@ -156,12 +170,12 @@ func (s Summary) took() time.Duration {
 	return max(end.Sub(muster.Time(s.Run.StartedAt))-s.Tally.away, 0)
 }
 
-// leftover says what is left of a task and why:
+// unfinishedLine says what is left of a task and why:
 //
 //	5  report     needs_attention  3 attempts, last: conflict in report.go with 4 (muster log --task 5)
-func (s Summary) leftover(t muster.Task) string {
+func (s Summary) unfinishedLine(t muster.Task) string {
 	names := 9
-	for _, x := range s.left {
+	for _, x := range s.unfinished {
 		names = max(names, min(columns(OneLine(x.Subject)), taskColumn))
 	}
 	why := ""
@@ -183,13 +197,13 @@ func (s Summary) leftover(t muster.Task) string {
 	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
 }
 
-func (s Summary) table(w io.Writer, p Paint, width int) error {
+func (s Summary) writeTable(w *strings.Builder, p Paint, width int) error {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {
 		if x.Status != muster.Completed || !s.Run.Has(x) {
 			continue
 		}
-		work := s.Tally.of(x.ID)
+		work := s.Tally.effortOf(x.ID)
 		owner := x.Owner
 		if owner == "" {
 			owner = work.owner
@@ -200,7 +214,8 @@ func (s Summary) table(w io.Writer, p Paint, width int) error {
 			row[5].Text = "not landed"
 		}
 		if x.Landed != nil {
-			row[3], row[4], row[5] = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), Text(fmt.Sprint(max(work.tries, 1))), proof(*x.Landed)
+			row[3], row[4], row[5] = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), Text(fmt.Sprint(max(work.tries, 1))),
+				checkCell(*x.Landed)
 		}
 		if work.time > 0 {
 			row[6] = Text(elapsed(work.time))
@@ -211,15 +226,15 @@ func (s Summary) table(w io.Writer, p Paint, width int) error {
 		t.Rows = append(t.Rows, row)
 	}
 	sum := ""
-	if s.Tally.token > 0 {
-		sum = tokens(s.Tally.token)
+	if s.Tally.tokens > 0 {
+		sum = tokens(s.Tally.tokens)
 	}
-	t.Row(append(texts("", "", "", "", "", ""), Text(elapsed(s.took())), Text(sum))...)
+	t.Row(append(texts("", "", "", "", "", ""), Text(elapsed(s.duration())), Text(sum))...)
 	return t.Write(w, p, width)
 }
 
-// proof is what the check said: ok 0.7s.
-func proof(l muster.Landed) Cell {
+// checkCell says what the check gave: ok 0.7s.
+func checkCell(l muster.Landed) Cell {
 	c := Cell{Text: OneLine(l.Receipt)}
 	switch l.Receipt {
 	case muster.ReceiptGreen:
@@ -234,12 +249,12 @@ func proof(l muster.Landed) Cell {
 	return c
 }
 
-// closing is what was mended on the way, and what to type next.
-func (s Summary) closing(w io.Writer) {
+// nextSteps prints what was returned and fixed on the way, and what to type next.
+func (s Summary) nextSteps(w *strings.Builder) {
 	checks, conflicts := 0, 0
 	for _, t := range s.landed {
-		checks += s.Tally.of(t.ID).checks
-		conflicts += s.Tally.of(t.ID).conflicts
+		checks += s.Tally.effortOf(t.ID).checks
+		conflicts += s.Tally.effortOf(t.ID).conflicts
 	}
 	fmt.Fprintln(w)
 	var fixed []string
@@ -254,20 +269,20 @@ func (s Summary) closing(w io.Writer) {
 	}
 	target := OneLine(s.Run.Target)
 	switch {
-	case s.Gone:
+	case s.IsTemporary:
 		fmt.Fprintln(w, "see it all: muster demo --keep DIR (this repository is gone)")
 		return
 	case len(s.landed) > 0:
-		fmt.Fprintln(w, "see them:   git "+s.Where+"log --oneline "+target)
-		fmt.Fprintln(w, "take them:  git "+s.Where+"merge "+target)
+		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
+		fmt.Fprintln(w, "take them:  git "+s.RepositoryFlag+"merge "+target)
 	}
-	for _, t := range s.left {
+	for _, t := range s.unfinished {
 		if t.Status == muster.NeedsAttention {
-			fmt.Fprintf(w, "try again:  muster %stask retry %d\n", s.Where, t.ID)
+			fmt.Fprintf(w, "try again:  muster %stask retry %d\n", s.RepositoryFlag, t.ID)
 			break
 		}
 	}
-	if slices.ContainsFunc(s.left, muster.Task.Open) {
-		fmt.Fprintln(w, "go on:      muster "+s.Where+"resume")
+	if slices.ContainsFunc(s.unfinished, muster.Task.Open) {
+		fmt.Fprintln(w, "go on:      muster "+s.RepositoryFlag+"resume")
 	}
 }

@@ -80,30 +80,38 @@ func TestUncheckedWorkSaysSo(t *testing.T) {
 }
 
 func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Red: true, Code: 3, Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3,
+		Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
 	first, _, _ := strings.Cut(got, "\n")
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
 	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
 		t.Error(got)
 	}
-	got = summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"), landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
+	got = summaryOf(t, Ending{Run: muster.Run{Check: "make"},
+		Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"),
+			landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
 	first, _, _ = strings.Cut(got, "\n")
 	same(t, first, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`)
 }
 
 // Work that was taken off the target is not counted as landed there, and what is done about it is told whole.
 func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
-	why := "Task 1 landed and is no longer on muster/demo, which somebody has moved or removed; to have it back: " + strings.Repeat("git ", 30) + "merge"
-	e := Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: why + "\nThe lead's last words.", Off: []muster.TaskID{1}, Tasks: []muster.Task{
-		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}}
-	for _, e.Red = range []bool{false, true} {
+	why := "Task 1 landed and is no longer on muster/demo, which somebody has moved or removed; to have it back: " +
+		strings.Repeat("git ", 30) + "merge"
+	e := Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: why + "\nThe lead's last words.",
+		OffTarget: []muster.TaskID{1}, Tasks: []muster.Task{
+			landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}}
+	for _, e.CheckIsRed = range []bool{false, true} {
 		got := strings.Split(summaryOf(t, e), "\n")
-		if !strings.HasPrefix(got[0], "1 of 2 tasks landed on muster/demo, 1 landed and no longer on it in 14.2 s, ") || got[1] != why || got[2] != "" {
+		if !strings.HasPrefix(got[0],
+			"1 of 2 tasks landed on muster/demo, 1 landed and no longer on it in 14.2 s, ") || got[1] != why ||
+			got[2] != "" {
 			t.Errorf("%q", got)
 		}
 	}
 	e.Tasks = append(e.Tasks, muster.Task{ID: 3, Subject: "docs", Status: muster.Pending})
-	if got := summaryOf(t, e); !strings.Contains(got, "; 1 is left: The lead's last words.\n") || !strings.Contains(got, "\n"+why+"\n") {
+	if got := summaryOf(t, e); !strings.Contains(got, "; 1 is left: The lead's last words.\n") ||
+		!strings.Contains(got, "\n"+why+"\n") {
 		t.Error(got)
 	}
 	e = Ending{Code: 3, Text: "the budget is spent", Tasks: e.Tasks[1:2]}
@@ -113,13 +121,15 @@ func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
 }
 
 func TestWorkLeftOverSaysWhy(t *testing.T) {
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention", Tasks: []muster.Task{
-		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
-		{ID: 5, Subject: "report", Status: muster.NeedsAttention, UpdatedAt: 1005, Result: "came back 3 times, last: conflict"},
-		{ID: 6, Subject: "docs", Status: muster.Pending, BlockedBy: []muster.TaskID{5}},
-		{ID: 7, Subject: "a subject that is far too long for its column", Status: muster.InProgress, Owner: "bob"},
-		{ID: 8, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
-	}})
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention",
+		Tasks: []muster.Task{
+			landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
+			{ID: 5, Subject: "report", Status: muster.NeedsAttention, UpdatedAt: 1005,
+				Result: "came back 3 times, last: conflict"},
+			{ID: 6, Subject: "docs", Status: muster.Pending, BlockedBy: []muster.TaskID{5}},
+			{ID: 7, Subject: "a subject that is far too long for its column", Status: muster.InProgress, Owner: "bob"},
+			{ID: 8, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
+		}})
 	same(t, got, `1 of 5 tasks landed on muster/demo, each checked with make; 4 are left: task 5 needs attention
  5  report                    needs_attention  came back 3 times, last: conflict (muster log --task 5)
  6  docs                      pending          waits for 5
@@ -165,7 +175,7 @@ func TestTimesForPeople(t *testing.T) {
 		200000: {"55h33m", "2d", "2 days", "55 h 33 min"},
 	} {
 		x := muster.Time(5000 + d).Sub(muster.Time(5000))
-		if got := [4]string{elapsed(x), Age(x), Duration(x), total(x)}; got != want {
+		if got := [4]string{elapsed(x), Age(x), Duration(x), longDuration(x)}; got != want {
 			t.Errorf("%v: %v, want %v", d, got, want)
 		}
 	}
@@ -177,17 +187,21 @@ func TestTimesForPeople(t *testing.T) {
 }
 
 func TestWhatAnEarlierRunGaveUpIsNotThisRuns(t *testing.T) {
-	old := muster.Task{ID: 1, Subject: "old", Status: muster.NeedsAttention, CreatedAt: 800, UpdatedAt: 900, Result: "came back"}
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
-	if !strings.HasPrefix(got, "1 of 1 task landed on muster/demo in 14.2 s, each checked with make\n") || strings.Contains(got, "resume") || strings.Contains(got, "try again") {
+	old := muster.Task{ID: 1, Subject: "old", Status: muster.NeedsAttention, CreatedAt: 800, UpdatedAt: 900,
+		Result: "came back"}
+	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"},
+		Tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
+	if !strings.HasPrefix(got, "1 of 1 task landed on muster/demo in 14.2 s, each checked with make\n") ||
+		strings.Contains(got, "resume") || strings.Contains(got, "try again") {
 		t.Error(got)
 	}
 	got = summaryOf(t, Ending{Text: "The answer.", Tasks: []muster.Task{old}})
 	same(t, got, "The answer.\n")
 	// What this run gave up is its own, but there is nothing to go on with.
 	old.UpdatedAt = 1001
-	got = summaryOf(t, Ending{Code: 3, Text: "stuck", Where: "-C kept ", Tasks: []muster.Task{old}})
-	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") || strings.Contains(got, "resume") {
+	got = summaryOf(t, Ending{Code: 3, Text: "stuck", RepositoryFlag: "-C kept ", Tasks: []muster.Task{old}})
+	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") ||
+		strings.Contains(got, "resume") {
 		t.Error(got)
 	}
 }
@@ -209,11 +223,11 @@ func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
 		e.Event.At = e.at
 		n.Add(e.Event)
 	}
-	if a, b := n.of(1).time.Seconds(), n.of(2).time.Seconds(); a < 2.9 || a > 3.1 || b < 2.9 || b > 3.1 {
+	if a, b := n.effortOf(1).time.Seconds(), n.effortOf(2).time.Seconds(); a < 2.9 || a > 3.1 || b < 2.9 || b > 3.1 {
 		t.Errorf("%v and %v, want 3 s each", a, b)
 	}
 	s := Summarise(Ending{Run: muster.Run{StartedAt: 1000, EndedAt: 9010}, Tally: n})
-	if got := total(s.took()); got != "10.0 s" {
+	if got := longDuration(s.duration()); got != "10.0 s" {
 		t.Error(got)
 	}
 }

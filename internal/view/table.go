@@ -14,10 +14,10 @@ type Cell struct {
 	Who  string // colours it as this name
 }
 
-// Text is a cell without a colour.
+// Text returns a cell without a colour.
 func Text(s string) Cell { return Cell{Text: s} }
 
-// texts are cells without a colour.
+// texts returns cells without a colour.
 func texts(fields ...string) []Cell {
 	row := make([]Cell, len(fields))
 	for i, s := range fields {
@@ -26,19 +26,19 @@ func texts(fields ...string) []Cell {
 	return row
 }
 
-// Table is rows under titles, aligned; a column whose title starts with > is aligned to the right.
+// Table is rows under titles. A column whose title starts with > is aligned to the right.
 type Table struct {
 	Titles []string
 	Rows   [][]Cell
 	Gap    int // between columns, 2 if zero
-	// Wide is the column that is cut when the table is wider than a terminal; -1: none.
+	// Wide is the column that is cut when the table is wider than the terminal; -1 means none.
 	Wide int
 }
 
 // Row adds a row.
 func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Write prints the table; width 0 means that nothing is cut.
+// Write prints the table. With width 0 nothing is cut.
 func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	titles := make([]Cell, len(t.Titles))
 	right := make([]bool, len(t.Titles))
@@ -55,7 +55,7 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	if gap == 0 {
 		gap = 2
 	}
-	widths := t.measure(all, width, gap)
+	widths := t.columnWidths(all, width, gap)
 	var b strings.Builder
 	for _, row := range all {
 		var line strings.Builder
@@ -85,8 +85,8 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	return err
 }
 
-// measure is how wide each column is.
-func (t *Table) measure(all [][]Cell, width, gap int) []int {
+// columnWidths returns the width of each column.
+func (t *Table) columnWidths(all [][]Cell, width, gap int) []int {
 	widths := make([]int, len(t.Titles))
 	for _, row := range all {
 		for i, c := range row {
@@ -106,10 +106,10 @@ func (t *Table) measure(all [][]Cell, width, gap int) []int {
 	return widths
 }
 
-// Pad fills s with spaces to the width n.
+// Pad fills s with spaces to n columns.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(n-columns(s), 0)) }
 
-// Cut shortens s to the width n. What it ends with then are three dots, also where dots were cut.
+// Cut shortens s to n columns. A shortened text ends with exactly three dots.
 func Cut(s string, n int) string {
 	switch {
 	case columns(s) <= n:
@@ -120,7 +120,7 @@ func Cut(s string, n int) string {
 	return strings.TrimRight(runewidth.Truncate(s, n-3, ""), " .") + "..."
 }
 
-// columns is how wide s is on a terminal.
+// columns returns the width of s on a terminal.
 func columns(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

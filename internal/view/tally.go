@@ -8,32 +8,34 @@ import (
 	"muster/journal"
 )
 
-// Tally is what the events of a run add up to.
+// Tally adds up the events of a run: what each task took, and all tokens. Time in which no process of the team lived
+// is not counted.
 type Tally struct {
-	tasks map[muster.TaskID]*effort
-	hand  map[muster.Name]muster.TaskID // the task that each member has now
-	token float64                       // of all
-	away  time.Duration                 // no process of the team lived
-	seen  float64                       // when one was last seen alive
+	tasks     map[muster.TaskID]*effort
+	current   map[muster.Name]muster.TaskID // the task that each member has now
+	tokens    float64                       // of all
+	away      time.Duration                 // no process of the team lived
+	lastAlive float64                       // when one was last seen alive
 }
 
 // effort is what one task took.
 type effort struct {
-	owner     muster.Name // the last one: a completed task's document keeps it, one that was given up does not
-	tries     int         // landings begun
-	checks    int         // came back red
-	conflicts int         // came back with a conflict
+	// owner is the last owner. The document of a task that was given up no longer has it.
+	owner     muster.Name
+	tries     int // landings begun
+	checks    int // came back red
+	conflicts int // came back with a conflict
 	tokens    float64
 	time      time.Duration // claimed, summed over its claims
-	since     float64       // of the claim that is open
+	claimedAt float64       // of the claim that is open
 }
 
-// NewTally is a tally of nothing.
+// NewTally returns an empty tally.
 func NewTally() *Tally {
-	return &Tally{tasks: map[muster.TaskID]*effort{}, hand: map[muster.Name]muster.TaskID{}}
+	return &Tally{tasks: map[muster.TaskID]*effort{}, current: map[muster.Name]muster.TaskID{}}
 }
 
-func (t *Tally) of(id muster.TaskID) *effort {
+func (t *Tally) effortOf(id muster.TaskID) *effort {
 	if t.tasks[id] == nil {
 		t.tasks[id] = &effort{}
 	}
@@ -42,23 +44,23 @@ func (t *Tally) of(id muster.TaskID) *effort {
 
 // Add counts one event.
 func (t *Tally) Add(e muster.Event) {
-	t.alive(e)
+	t.skipDowntime(e)
 	switch e.Kind {
 	case journal.TurnEnded:
 		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write")
-		t.token += n
+		t.tokens += n
 		id := e.Task
 		if id == 0 {
-			id = t.hand[e.Member]
+			id = t.current[e.Member]
 		}
 		if id != 0 {
-			t.of(id).tokens += n
+			t.effortOf(id).tokens += n
 		}
 	case journal.TaskClaimed:
-		t.hand[e.Member] = e.Task
-		t.of(e.Task).owner, t.of(e.Task).since = e.Member, e.At
+		t.current[e.Member] = e.Task
+		t.effortOf(e.Task).owner, t.effortOf(e.Task).claimedAt = e.Member, e.At
 	case journal.TaskReturned:
-		w := t.of(e.Task)
+		w := t.effortOf(e.Task)
 		w.tries++
 		if e.Text("reason") == "check" {
 			w.checks++
@@ -67,41 +69,41 @@ func (t *Tally) Add(e muster.Event) {
 		}
 	case journal.TaskCompleted:
 		if e.Text("commit") != "" {
-			t.of(e.Task).tries++
+			t.effortOf(e.Task).tries++
 		}
-		t.end(e)
+		t.endClaim(e)
 	case journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
-		t.end(e)
+		t.endClaim(e)
 	}
 }
 
-// alive takes the time between a process's end and the next one's start out of all that is counted. Only a process of
-// the team writes events of runs, turns and tools; tasks are changed by people too.
-func (t *Tally) alive(e muster.Event) {
-	if e.Kind == journal.RunResumed && t.seen > 0 {
-		t.away += muster.Time(e.At).Sub(muster.Time(t.seen))
+// skipDowntime removes the time between the end of one process and the start of the next from all durations. Only a
+// process of the team writes events of runs, turns, tools and checks, so these show when one was alive.
+func (t *Tally) skipDowntime(e muster.Event) {
+	if e.Kind == journal.RunResumed && t.lastAlive > 0 {
+		t.away += muster.Time(e.At).Sub(muster.Time(t.lastAlive))
 		for _, w := range t.tasks {
-			if w.since > 0 {
-				w.since += e.At - max(t.seen, w.since)
+			if w.claimedAt > 0 {
+				w.claimedAt += e.At - max(t.lastAlive, w.claimedAt)
 			}
 		}
 	}
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "turn", "tool", "check":
-		t.seen = e.At
+		t.lastAlive = e.At
 	}
 }
 
-// end closes the claim that is open.
-func (t *Tally) end(e muster.Event) {
-	w := t.of(e.Task)
-	if w.since > 0 {
-		w.time += muster.Time(e.At).Sub(muster.Time(w.since))
+// endClaim adds the time of the open claim to the task.
+func (t *Tally) endClaim(e muster.Event) {
+	w := t.effortOf(e.Task)
+	if w.claimedAt > 0 {
+		w.time += muster.Time(e.At).Sub(muster.Time(w.claimedAt))
 	}
-	w.since = 0
-	for n, id := range t.hand {
+	w.claimedAt = 0
+	for n, id := range t.current {
 		if id == e.Task {
-			delete(t.hand, n)
+			delete(t.current, n)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"muster"
 )
 
-// WriteTask prints one task: names and values, then its texts.
-func WriteTask(w io.Writer, p Paint, t muster.Task, now time.Time) error {
+// WriteTask prints one task: its fields, then its texts.
+func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
+	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
 	v := Table{Titles: []string{"", ""}, Wide: -1}
 	row := func(name, value string) {
@@ -36,7 +37,7 @@ func WriteTask(w io.Writer, p Paint, t muster.Task, now time.Time) error {
 	}
 	row("lane", string(t.Worktree))
 	if t.Landed != nil {
-		v.Row(Text("landed"), Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landedProof(*t.Landed))))
+		v.Row(Text("landed"), Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landingEvidence(*t.Landed))))
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
@@ -56,15 +57,18 @@ func WriteTask(w io.Writer, p Paint, t muster.Task, now time.Time) error {
 	if err := v.Write(w, p, 0); err != nil {
 		return err
 	}
-	for _, s := range []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}} {
+	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}}
+	for _, s := range texts {
 		if body := strings.TrimSpace(ManyLines(s.body)); body != "" {
 			fmt.Fprintf(w, "\n%s\n  %s\n", s.title, strings.ReplaceAll(body, "\n", "\n  "))
 		}
 	}
-	return nil
+	_, err := io.WriteString(out, w.String())
+	return err
 }
 
-func landedProof(l muster.Landed) string {
+// landingEvidence says what was checked when the task landed, and the result.
+func landingEvidence(l muster.Landed) string {
 	s := OneLine(l.Receipt)
 	if l.Seconds > 0 {
 		s += " " + seconds(l.Seconds)
@@ -75,7 +79,8 @@ func landedProof(l muster.Landed) string {
 	return s
 }
 
-// TaskStatus is a status in its colour.
+// TaskStatus returns a status in its colour.
 func TaskStatus(s muster.TaskStatus) Cell {
-	return Cell{Text: string(s), Tone: map[muster.TaskStatus]Tone{muster.Completed: Good, muster.NeedsAttention: Bad}[s]}
+	return Cell{Text: string(s), Tone: map[muster.TaskStatus]Tone{muster.Completed: Good,
+		muster.NeedsAttention: Bad}[s]}
 }

@@ -9,25 +9,27 @@ import (
 	"muster"
 )
 
-// deepest is how far the tree goes to the right: what is below that stands there too, and names all it waits for.
-const deepest = 6
+// maxTreeDepth limits the indentation of the tree. Deeper tasks stand at that depth and name all tasks that they wait
+// for.
+const maxTreeDepth = 6
 
-// branch is a task in the tree.
-type branch struct {
-	task  *muster.Task
-	level int
-	under muster.TaskID // the task above it, 0 at the top
+// treeNode is a task in the tree.
+type treeNode struct {
+	task   *muster.Task
+	level  int
+	parent muster.TaskID // the task above it, 0 at the top
 }
 
-// grow puts each task under the last one that it waits for, or, where it waits for none, under the last one that it was
-// to come after, as far as those are among the given. The order within a level is the given one.
-func grow(all []muster.Task) []branch {
+// buildTree puts each task under the last of the given tasks that it waits for. A task that waits for none of them
+// stands under the last one that it depended on. Siblings keep the given order. Every task appears once, even if the
+// dependencies form a cycle, which only a foreign program can write.
+func buildTree(all []muster.Task) []treeNode {
 	at := make(map[muster.TaskID]int, len(all))
 	for i := range all {
 		at[all[i].ID] = i
 	}
 	below := make(map[muster.TaskID][]int, len(all))
-	var stack []branch
+	var stack []treeNode
 	for i := range slices.Backward(all) {
 		above := muster.TaskID(0)
 		for _, ids := range [][]muster.TaskID{all[i].DependsOn, all[i].BlockedBy} {
@@ -38,12 +40,12 @@ func grow(all []muster.Task) []branch {
 			}
 		}
 		if above == 0 {
-			stack = append(stack, branch{task: &all[i]})
+			stack = append(stack, treeNode{task: &all[i]})
 		} else {
 			below[above] = append(below[above], i)
 		}
 	}
-	tree := make([]branch, 0, len(all))
+	tree := make([]treeNode, 0, len(all))
 	seen := make([]bool, len(all))
 	for next := 0; ; next++ {
 		for len(stack) > 0 {
@@ -56,7 +58,7 @@ func grow(all []muster.Task) []branch {
 			seen[i] = true
 			tree = append(tree, b)
 			for _, i := range below[b.task.ID] {
-				stack = append(stack, branch{&all[i], b.level + 1, b.task.ID})
+				stack = append(stack, treeNode{&all[i], b.level + 1, b.task.ID})
 			}
 		}
 		for next < len(all) && seen[next] {
@@ -65,11 +67,11 @@ func grow(all []muster.Task) []branch {
 		if next == len(all) {
 			return tree
 		}
-		stack = append(stack, branch{task: &all[next]}) // a foreign program made a ring
+		stack = append(stack, treeNode{task: &all[next]}) // a foreign program made a ring
 	}
 }
 
-// WriteTree prints the board for people: a task under the one that it waits for.
+// WriteTree prints the board: each task under the one that it waits for.
 func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 	t := Table{Titles: []string{">ID", "SUBJECT", "STATUS", "OWNER", "WAITS FOR"}, Wide: 1}
 	most := 40
@@ -77,13 +79,14 @@ func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 		most = 10
 	}
 	waits := false
-	for _, b := range grow(all) {
-		owner, others := OneLine(string(b.task.Owner)), b.others()
+	for _, b := range buildTree(all) {
+		owner, others := OneLine(string(b.task.Owner)), b.otherBlockers()
 		if owner == "" && b.task.Status == muster.Pending && b.task.ClaimRole != "" {
 			owner = "a " + OneLine(b.task.ClaimRole)
 		}
 		waits = waits || others != ""
-		t.Row(Text(fmt.Sprint(b.task.ID)), Text(strings.Repeat("  ", min(b.level, deepest))+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+		t.Row(Text(fmt.Sprint(b.task.ID)), Text(strings.Repeat("  ",
+			min(b.level, maxTreeDepth))+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
 			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Text(Cut(others, most)))
 	}
 	if !waits { // the tree says it all
@@ -95,19 +98,16 @@ func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 	return t.Write(w, p, width)
 }
 
-// others are the tasks that it waits for and that its place in the tree does not show.
-func (b branch) others() string {
-	if b.level == 0 || b.level > deepest {
+// otherBlockers names the tasks that the node waits for and that its place in the tree does not show.
+func (b treeNode) otherBlockers() string {
+	if b.level == 0 || b.level > maxTreeDepth {
 		return IDs(b.task.BlockedBy)
 	}
 	var ids []muster.TaskID
 	for _, id := range b.task.BlockedBy {
-		if id != b.under {
+		if id != b.parent {
 			ids = append(ids, id)
 		}
 	}
-	if ids == nil {
-		return ""
-	}
-	return "and " + IDs(ids)
+	return strings.TrimSuffix("and "+IDs(ids), "and ")
 }

@@ -39,7 +39,8 @@ func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
 // Where nothing is left to say, there is no column for it; what is not shown is named.
 func TestTreeWithoutItsBlockers(t *testing.T) {
 	var out strings.Builder
-	WriteTree(&out, false, 80, []muster.Task{{ID: 1, Subject: "a", Status: muster.Pending}, {ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}})
+	WriteTree(&out, false, 80, []muster.Task{{ID: 1, Subject: "a", Status: muster.Pending},
+		{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}})
 	same(t, out.String(), "ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
 	out.Reset()
 	WriteTree(&out, false, 80, []muster.Task{{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}})
@@ -49,7 +50,8 @@ func TestTreeWithoutItsBlockers(t *testing.T) {
 // chain is n tasks, each behind the one before and half of them behind the first too.
 func chain(n int) (all []muster.Task) {
 	for i := range n {
-		t := muster.Task{ID: muster.TaskID(i + 1), Subject: "a subject that is longer than its column 件", Status: muster.Pending, Owner: "a-long-member-name"}
+		t := muster.Task{ID: muster.TaskID(i + 1), Subject: "a subject that is longer than its column 件",
+			Status: muster.Pending, Owner: "a-long-member-name"}
 		if i > 0 {
 			t.BlockedBy = ids(muster.TaskID(i))
 		}
@@ -85,18 +87,20 @@ func TestTreeFitsANarrowTerminal(t *testing.T) {
 func TestTreeShowsEveryTaskOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "n")
-		some := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 25), func(i int) muster.TaskID { return muster.TaskID(i) }), 0, 4)
+		some := rapid.SliceOfN(rapid.Map(rapid.IntRange(1, 25),
+			func(i int) muster.TaskID { return muster.TaskID(i) }), 0, 4)
 		all := make([]muster.Task, n)
 		for i := range all {
-			all[i] = muster.Task{ID: muster.TaskID(i + 1), BlockedBy: some.Draw(t, "waits"), DependsOn: some.Draw(t, "after")}
+			all[i] = muster.Task{ID: muster.TaskID(i + 1), BlockedBy: some.Draw(t, "waits"),
+				DependsOn: some.Draw(t, "after")}
 		}
-		tree := grow(all)
+		tree := buildTree(all)
 		seen := map[muster.TaskID]int{}
 		for i, b := range tree {
 			if seen[b.task.ID]++; seen[b.task.ID] > 1 {
 				t.Fatalf("%d twice", b.task.ID)
 			}
-			if b.level > 0 && (i == 0 || b.level > tree[i-1].level+1 || seen[b.under] == 0) {
+			if b.level > 0 && (i == 0 || b.level > tree[i-1].level+1 || seen[b.parent] == 0) {
 				t.Fatalf("%d is on level %d under nothing", b.task.ID, b.level)
 			}
 		}

@@ -1,5 +1,14 @@
-// Package anthropic answers llm.Model by the Messages API, through the vendor's
-// SDK. Another base URL reaches servers that imitate it.
+// Package anthropic implements llm.Model by Anthropic's Messages API, through the vendor's SDK. Another base URL
+// reaches servers that imitate the API.
+//
+// New is the only way in. Inside, request.go turns a conversation into a request, replyBuilder turns the events of a
+// stream into a reply, and thinking.go keeps thinking in the form in which the API takes it back. A request is a
+// function of the conversation alone, and a longer conversation begins with the bytes of a shorter one, so that the
+// vendor's cache hits. A reply is complete or an error; no part of a broken one is returned.
+//
+// The package reads nothing from the environment and never retries; package retry does.
+//
+// Compatibility: New and the fields of Options stay. Fields may be added.
 package anthropic
 
 import (
@@ -14,18 +23,19 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// Endpoint is the vendor's.
+// Endpoint is the vendor's base URL.
 const Endpoint = "https://api.anthropic.com"
 
-// DefaultMaxTokens is the length of a reply where neither the request nor Options says one.
+// DefaultMaxTokens is the length of a reply where neither the request nor Options set one.
 const DefaultMaxTokens = 8000
 
-// Options say which model, where, and as whom. Nothing is read from the environment.
+// Options name the model, the server and the key. Nothing is read from the environment.
 type Options struct {
-	Model     string
-	BaseURL   string // "" is Endpoint; with or without a slash or /v1 at its end
-	Key       string // sent as x-api-key; "" sends none
-	MaxTokens int    // of a reply, for requests that do not say; 0 is DefaultMaxTokens
+	Model   string
+	BaseURL string // "" is Endpoint; with or without a slash or /v1 at its end
+	Key     string // sent as x-api-key; "" sends none
+	// MaxTokens limits a reply where the request does not; 0 means DefaultMaxTokens.
+	MaxTokens int
 
 	// Effort asks for thinking: low, medium, high, xhigh or max, as far as the model
 	// has them. "" sends nothing about thinking.
@@ -34,8 +44,7 @@ type Options struct {
 	Client *http.Client // nil is the default; its redirects are not followed
 }
 
-// New returns the model that o describes. It asks nothing yet: what is wrong with
-// o is said by the first Reply.
+// New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first Reply.
 func New(o Options) llm.Model {
 	if o.BaseURL == "" {
 		o.BaseURL = Endpoint
@@ -68,10 +77,12 @@ func New(o Options) llm.Model {
 	}
 }
 
+// model implements llm.Model.
 type model struct {
-	o        Options
-	peer     wire.Peer
-	provider string // of the thinking that this endpoint makes and takes back
+	o    Options
+	peer wire.Peer
+	// provider marks the thinking that this endpoint made, because no other takes it back.
+	provider string
 	messages sdk.MessageService
 }
 
@@ -86,19 +97,19 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	}
 	x := wire.Exchange{Peer: m.peer, Emit: emit}
 	stream := m.messages.NewStreaming(ctx, params, option.WithMiddleware(x.Do))
-	defer stream.Close()
-	b := building{model: m, ids: wire.IDs{Turn: len(r.Messages)}, emit: emit}
+	defer func() { _ = stream.Close() }() // the reply is complete or lost by then
+	b := replyBuilder{model: m, ids: wire.IDs{Turn: len(r.Messages)}, emit: emit}
 	for stream.Next() {
 		if err := b.event(stream.Current()); err != nil {
 			return llm.Reply{}, err
 		}
-		if b.stopped {
+		if b.hasStopped {
 			return b.reply() // what could follow is not waited for
 		}
 	}
 	err = stream.Err()
 	if e, ok := errors.AsType[*sdk.Error](err); ok {
-		err = m.peer.Event([]byte(e.RawJSON()))
+		err = m.peer.ErrorInStream([]byte(e.RawJSON()))
 	}
-	return llm.Reply{}, x.Failed(ctx, err)
+	return llm.Reply{}, x.Error(ctx, err)
 }

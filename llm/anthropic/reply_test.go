@@ -33,7 +33,8 @@ func TestReplies(t *testing.T) {
 		},
 		"stop sequence": {turn("stop_sequence", text(0, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
 		"parallel calls": {
-			turn("tool_use", text(0, "I look."), call(1, "t1", "read", `{"pa`, `th": "a"}`), call(2, "t2", "list"), call(3, "t3", "read", `{"path":"<b>"}`)),
+			turn("tool_use", text(0, "I look."), call(1, "t1", "read", `{"pa`, `th": "a"}`), call(2, "t2", "list"),
+				call(3, "t3", "read", `{"path":"<b>"}`)),
 			llm.StopTools, []llm.Part{
 				llm.Text{Text: "I look."},
 				llm.Call{ID: "t1", Name: "read", Input: input(`{"path":"a"}`)},
@@ -53,7 +54,8 @@ func TestReplies(t *testing.T) {
 			},
 		},
 		"input in the start of the block": {
-			turn("tool_use", []string{`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"n","input":{"a":1}}}`, `{"type":"content_block_stop","index":0}`}),
+			turn("tool_use",
+				[]string{`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"n","input":{"a":1}}}`, `{"type":"content_block_stop","index":0}`}),
 			llm.StopTools, []llm.Part{llm.Call{ID: "t", Name: "n", Input: input(`{"a":1}`)}},
 		},
 		"cut by max_tokens": {
@@ -61,12 +63,17 @@ func TestReplies(t *testing.T) {
 			llm.StopMax, []llm.Part{llm.Text{Text: "so far"}},
 		},
 		"cut by max_tokens in thinking": {turn("max_tokens", thinking(0, "", "hm")[:2]), llm.StopMax, nil},
-		"refusal":                       {turn("refusal", text(0, "No."), call(1, "t", "n")), llm.StopRefused, []llm.Part{llm.Text{Text: "No."}}},
-		"pause":                         {turn("pause_turn", text(0, "...")), llm.StopPaused, []llm.Part{llm.Text{Text: "..."}}},
-		"nothing":                       {turn("end_turn"), llm.StopEnd, nil},
-		"an empty text":                 {turn("end_turn", text(0)), llm.StopEnd, nil},
-		"tool_use without one":          {turn("tool_use", text(0, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
-		"a block of a kind to come":     {turn("end_turn", []string{`{"type":"content_block_start","index":0,"content_block":{"type":"hologram"}}`, `{"type":"content_block_stop","index":0}`}, text(1, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+		"refusal": {turn("refusal", text(0, "No."), call(1, "t", "n")), llm.StopRefused,
+			[]llm.Part{llm.Text{Text: "No."}}},
+		"pause": {turn("pause_turn", text(0, "...")), llm.StopPaused,
+			[]llm.Part{llm.Text{Text: "..."}}},
+		"nothing":              {turn("end_turn"), llm.StopEnd, nil},
+		"an empty text":        {turn("end_turn", text(0)), llm.StopEnd, nil},
+		"tool_use without one": {turn("tool_use", text(0, "x")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+		"a block of a kind to come": {turn("end_turn",
+			[]string{`{"type":"content_block_start","index":0,"content_block":{"type":"hologram"}}`,
+				`{"type":"content_block_stop","index":0}`}, text(1, "x")), llm.StopEnd,
+			[]llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := serve(t, streaming(c.body))
@@ -74,7 +81,8 @@ func TestReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: usage, Model: "claude-answering"}
+			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: usage,
+				Model: "claude-answering"}
 			if d := cmp.Diff(want, r); d != "" {
 				t.Error(d)
 			}
@@ -93,7 +101,8 @@ func TestReplies(t *testing.T) {
 // to no other.
 func TestThinkingRoundTrip(t *testing.T) {
 	redacted := []string{`{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"sealed=="}}`, `{"type":"content_block_stop","index":1}`}
-	v := serve(t, streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted, call(2, "t1", "list"))))
+	v := serve(t, streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
+		call(2, "t1", "list"))))
 	m := v.model(anthropic.Options{})
 	r, ds, err := ask(t, m)
 	if err != nil {
@@ -111,10 +120,12 @@ func TestThinkingRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Parts = append([]llm.Part{
-		llm.Thinking{Text: "foreign", Provider: "anthropic@elsewhere", Opaque: input(`{"type":"thinking","signature":"s"}`)},
+		llm.Thinking{Text: "foreign", Provider: "anthropic@elsewhere",
+			Opaque: input(`{"type":"thinking","signature":"s"}`)},
 		llm.Thinking{Text: "unsigned", Provider: again.Parts[0].(llm.Thinking).Provider},
 	}, again.Parts...)
-	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "a b"}}}}}
+	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1",
+		Parts: []llm.Part{llm.Text{Text: "a b"}}}}}
 	if _, _, err := ask(t, m, user("hello"), again, result); err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +151,11 @@ func TestBrokenStreams(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed input":          {turn("tool_use", call(0, "t1", "ok", `{}`), call(1, "t2", "n", `{"a":`)), llm.Incomplete},
-		"input that is no object":  {turn("tool_use", call(0, "t", "n", `[1]`)), llm.Incomplete},
-		"no terminal event":        {sse(append(append([]string{start}, whole...), ended("tool_use"))...), llm.Incomplete},
+		"malformed input": {turn("tool_use", call(0, "t1", "ok", `{}`), call(1, "t2", "n", `{"a":`)),
+			llm.Incomplete},
+		"input that is no object": {turn("tool_use", call(0, "t", "n", `[1]`)), llm.Incomplete},
+		"no terminal event": {sse(append(append([]string{start}, whole...), ended("tool_use"))...),
+			llm.Incomplete},
 		"no stop reason":           {sse(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},
 		"a block without an end":   {turn("tool_use", whole[:2]), llm.Incomplete},
 		"nothing at all":           {"", llm.Incomplete},
@@ -150,11 +163,16 @@ func TestBrokenStreams(t *testing.T) {
 		"an event that is no JSON": {sse(start) + "event: message_delta\ndata: {\n\n", llm.Incomplete},
 		"a piece without a block":  {turn("tool_use", whole[1:]), llm.Incomplete},
 		"window exceeded":          {turn("model_context_window_exceeded", text(0, "x")), llm.ContextFull},
-		"overloaded inside":        {sse(append([]string{start}, text(0, "x")...)...) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", llm.Overloaded},
-		"limited inside":           {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n", llm.Limited},
-		"fault inside":             {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"oops\"}}\n\n", llm.Overloaded},
-		"invalid inside":           {sse(start) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad\"}}\n\n", llm.BadRequest},
-		"unknown inside":           {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
+		"overloaded inside": {sse(append([]string{start}, text(0, "x")...)...) +
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", llm.Overloaded},
+		"limited inside": {sse(start) +
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n", llm.Limited},
+		"fault inside": {sse(start) +
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"oops\"}}\n\n",
+			llm.Overloaded},
+		"invalid inside": {sse(start) +
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad\"}}\n\n", llm.BadRequest},
+		"unknown inside": {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := serve(t, streaming(c.body))
@@ -175,7 +193,8 @@ func TestBrokenStreams(t *testing.T) {
 // A stream of three calls, cut at every byte, with the connection broken or
 // closed as if all were well: never anything but the whole or an error to ask again.
 func TestCutAtEveryByte(t *testing.T) {
-	body := turn("tool_use", text(0, "I do three."), call(1, "t1", "a", `{"x":`, `1}`), call(2, "t2", "b"), call(3, "t3", "c", `{"y":"z"}`))
+	body := turn("tool_use", text(0, "I do three."), call(1, "t1", "a", `{"x":`, `1}`), call(2, "t2", "b"),
+		call(3, "t3", "c", `{"y":"z"}`))
 	var cut atomic.Int64
 	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := int(cut.Load())
@@ -212,15 +231,17 @@ func TestCancelled(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done() // no terminal event, ever
 	})
-	_, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(d llm.Delta) {
-		if strings.Contains(d.Text, "then") {
-			cancel(cause)
-		}
-	})
+	_, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
+		func(d llm.Delta) {
+			if strings.Contains(d.Text, "then") {
+				cancel(cause)
+			}
+		})
 	if err != cause {
 		t.Errorf("got %v, want the cause itself", err)
 	}
-	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, nil); err != cause {
+	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
+		nil); err != cause {
 		t.Errorf("asked after the end: %v", err)
 	}
 }
@@ -243,7 +264,8 @@ func TestPingsAreHeard(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(llm.Delta) { heard <- true }); err != nil {
+	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
+		func(llm.Delta) { heard <- true }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,12 +12,11 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// breakpoints is how many cache breakpoints the API takes in one request.
-const breakpoints = 4
+// maxCacheBreakpoints is how many cache breakpoints the API allows in one request.
+const maxCacheBreakpoints = 4
 
-// params is the request on the wire. Everything in it is a function of r alone
-// and in r's order, and a longer conversation begins with the bytes of a shorter
-// one: only the cache breakpoints move.
+// params builds the request. It is a function of r alone and keeps its order. A longer conversation begins with the
+// bytes of a shorter one; only the cache breakpoints move.
 func (m *model) params(r llm.Request) (sdk.MessageNewParams, error) {
 	most := r.MaxTokens
 	if most <= 0 {
@@ -40,33 +39,32 @@ func (m *model) params(r llm.Request) (sdk.MessageNewParams, error) {
 		}
 	}
 	for _, t := range r.Tools {
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: schema(t.Schema)}
+		tool := &sdk.ToolParam{Name: t.Name, InputSchema: inputSchema(t.Schema)}
 		if t.Description != "" {
 			tool.Description = sdk.String(t.Description)
 		}
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}
-	mark(&p)
-	m.think(&p)
+	setCacheBreakpoints(&p)
+	m.setThinking(&p)
 	return p, nil
 }
 
-// schema passes a tool's schema on as the bytes that it is.
-func schema(s json.RawMessage) sdk.ToolInputSchemaParam {
+// inputSchema passes on a tool's schema byte for byte.
+func inputSchema(s json.RawMessage) sdk.ToolInputSchemaParam {
 	if len(s) == 0 {
 		s = json.RawMessage(`{"type":"object"}`)
 	}
 	return param.Override[sdk.ToolInputSchemaParam](s)
 }
 
-// mark sets the cache breakpoints: on each part of the system prompt (the last
-// ones, if there are too many; the first covers the tools before it), and with
-// what is left on the ends of the last user messages. Two of these, where two are
-// left: the older is the end of the request before this one, and stays in reach
-// when a round of tools was longer than the API looks back.
-func mark(p *sdk.MessageNewParams) {
+// setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system prompt (on
+// the last ones, if there are too many), and the first of them covers the tools. Up to two more go on the ends of the
+// last user messages. The older of these is the end of the previous request; it stays in reach when a round of tools
+// was longer than the API looks back.
+func setCacheBreakpoints(p *sdk.MessageNewParams) {
 	ephemeral := sdk.NewCacheControlEphemeralParam()
-	left := breakpoints - 1
+	left := maxCacheBreakpoints - 1
 	for i := max(0, len(p.System)-left); i < len(p.System); i++ {
 		p.System[i].CacheControl = ephemeral
 		left--
@@ -91,6 +89,7 @@ func mark(p *sdk.MessageNewParams) {
 	}
 }
 
+// messagesOf converts the conversation. It leaves out messages without content, which the API refuses.
 func (m *model) messagesOf(ms []llm.Message) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	for _, msg := range ms {
@@ -114,20 +113,20 @@ func (m *model) messagesOf(ms []llm.Message) []sdk.MessageParam {
 	return out
 }
 
-// block is p on the wire; false if it is nothing that this API takes.
+// block converts one part; ok is false if the API has no block for it.
 func (m *model) block(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
 	switch p := p.(type) {
 	case llm.Text:
 		return sdk.NewTextBlock(p.Text), strings.TrimSpace(p.Text) != ""
 	case llm.Image:
-		return sdk.ContentBlockParamUnion{OfImage: image(p)}, len(p.Data) > 0
+		return sdk.ContentBlockParamUnion{OfImage: imageBlock(p)}, len(p.Data) > 0
 	case llm.Thinking:
-		return m.sealed(p)
+		return m.thinkingBlock(p)
 	case llm.Call:
 		return sdk.ContentBlockParamUnion{OfToolUse: &sdk.ToolUseBlockParam{
 			ID:    wire.Name(p.ID, 64),
 			Name:  wire.Name(p.Name, 128),
-			Input: object(p.Input),
+			Input: orEmptyObject(p.Input),
 		}}, true
 	case llm.Result:
 		b := &sdk.ToolResultBlockParam{ToolUseID: wire.Name(p.ID, 64)}
@@ -138,11 +137,12 @@ func (m *model) block(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
 			switch part := part.(type) {
 			case llm.Text:
 				if strings.TrimSpace(part.Text) != "" {
-					b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: part.Text}})
+					b.Content = append(b.Content,
+						sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: part.Text}})
 				}
 			case llm.Image:
 				if len(part.Data) > 0 {
-					b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfImage: image(part)})
+					b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfImage: imageBlock(part)})
 				}
 			}
 		}
@@ -151,14 +151,16 @@ func (m *model) block(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
 	return sdk.ContentBlockParamUnion{}, false
 }
 
-func image(p llm.Image) *sdk.ImageBlockParam {
+// imageBlock converts an image.
+func imageBlock(p llm.Image) *sdk.ImageBlockParam {
 	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
 		MediaType: sdk.Base64ImageSourceMediaType(p.Media),
 		Data:      base64.StdEncoding.EncodeToString(p.Data),
 	}}}
 }
 
-func object(in json.RawMessage) json.RawMessage {
+// orEmptyObject returns the input of a call, which the API wants even if it is empty.
+func orEmptyObject(in json.RawMessage) json.RawMessage {
 	if len(in) == 0 {
 		return json.RawMessage("{}")
 	}

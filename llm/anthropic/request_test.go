@@ -47,20 +47,25 @@ func TestRequest(t *testing.T) {
 	_, err := m.Reply(t.Context(), llm.Request{
 		System: []string{"You are a <member>.", "", "The repository."},
 		Tools: []llm.Spec{
-			{Name: "zeta", Description: "last letter first", Schema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z"]}`)},
+			{Name: "zeta", Description: "last letter first",
+				Schema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z"]}`)},
 			{Name: "alpha"},
 		},
 		Messages: []llm.Message{
-			{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."}, llm.Image{Media: "image/png", Data: []byte("png")}}},
+			{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."},
+				llm.Image{Media: "image/png", Data: []byte("png")}}},
 			{Role: llm.Assistant, Parts: []llm.Part{
-				llm.Thinking{Text: "hm", Provider: provider, Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
+				llm.Thinking{Text: "hm", Provider: provider,
+					Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
 				llm.Text{Text: "Two things."},
 				llm.Call{ID: "t1", Name: "zeta", Input: json.RawMessage(`{"z":"1","a":2}`)},
 				llm.Call{ID: "functions.alpha:0", Name: "alpha", Input: json.RawMessage(`{}`)},
 			}},
 			{Role: llm.User, Parts: []llm.Part{
-				llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"}, llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
-				llm.Result{ID: "functions.alpha:0", IsError: true, Parts: []llm.Part{llm.Text{Text: "no"}, llm.Text{Text: " "}}},
+				llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"},
+					llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
+				llm.Result{ID: "functions.alpha:0", IsError: true,
+					Parts: []llm.Part{llm.Text{Text: "no"}, llm.Text{Text: " "}}},
 				llm.Text{Text: "<inbox>[]</inbox>"},
 			}},
 			{Role: llm.Assistant},
@@ -101,7 +106,8 @@ func TestEffort(t *testing.T) {
 			t.Fatal(err)
 		}
 		adaptive := want == `"adaptive"`
-		if string(sent.Thinking.Type) != want || adaptive != (sent.Output.Effort == "high") || adaptive != (sent.Thinking.Budget == 0) || sent.MaxTokens != 1000+sent.Thinking.Budget {
+		if string(sent.Thinking.Type) != want || adaptive != (sent.Output.Effort == "high") ||
+			adaptive != (sent.Thinking.Budget == 0) || sent.MaxTokens != 1000+sent.Thinking.Budget {
 			t.Errorf("%s: %+v", model, sent)
 		}
 		if _, _, err := ask(t, v.model(anthropic.Options{Model: model})); err != nil {
@@ -136,7 +142,8 @@ func TestPrefix(t *testing.T) {
 		if c := strings.Count(s, `"cache_control"`); c < 1 || c > 4 {
 			t.Fatalf("%d breakpoints", c)
 		}
-		_, messages, ok := strings.Cut(strings.ReplaceAll(s, `,"cache_control":{"type":"ephemeral"}`, ""), `"messages":[`)
+		_, messages, ok := strings.Cut(strings.ReplaceAll(s, `,"cache_control":{"type":"ephemeral"}`, ""),
+			`"messages":[`)
 		if !ok {
 			t.Fatalf("no messages in %s", s)
 		}
@@ -165,9 +172,11 @@ func TestPrefix(t *testing.T) {
 		for i := range rapid.IntRange(1, 5).Draw(t, "rounds") {
 			parts := []llm.Part{llm.Text{Text: rapid.StringN(1, 20, -1).Draw(t, "text") + "."}}
 			if i > 0 {
-				call := llm.Call{ID: rapid.StringMatching(`[a-z.:]{1,6}`).Draw(t, "id"), Name: "n", Input: json.RawMessage(`{}`)}
+				call := llm.Call{ID: rapid.StringMatching(`[a-z.:]{1,6}`).Draw(t, "id"), Name: "n",
+					Input: json.RawMessage(`{}`)}
 				said := rapid.StringN(0, 10, -1).Draw(t, "said")
-				r.Messages = append(r.Messages, llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: said}, call}})
+				r.Messages = append(r.Messages, llm.Message{Role: llm.Assistant,
+					Parts: []llm.Part{llm.Text{Text: said}, call}})
 				parts = append([]llm.Part{llm.Result{ID: call.ID, Parts: parts}}, parts...)
 			}
 			r.Messages = append(r.Messages, llm.Message{Role: llm.User, Parts: parts})

@@ -41,14 +41,16 @@ func TestThroughStandIn(t *testing.T) {
 		}},
 		Stop: llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, Model: "scripted",
 	}
-	second := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "Done."}}}, Stop: llm.StopEnd, Model: "scripted"}
+	second := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "Done."}}},
+		Stop: llm.StopEnd, Model: "scripted"}
 	b := &behind{replies: []llm.Reply{first, second}}
 	s := llmtest.Anthropic(t, b)
 	m := anthropic.New(anthropic.Options{Model: "m", BaseURL: s.URL, Client: s.Client()})
 
 	r := llm.Request{
-		System:    []string{"one", "two"},
-		Tools:     []llm.Spec{{Name: "read", Description: "reads", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "list", Schema: json.RawMessage(`{"type":"object"}`)}},
+		System: []string{"one", "two"},
+		Tools: []llm.Spec{{Name: "read", Description: "reads", Schema: json.RawMessage(`{"type":"object"}`)},
+			{Name: "list", Schema: json.RawMessage(`{"type":"object"}`)}},
 		Messages:  []llm.Message{user("go")},
 		MaxTokens: 99,
 		CacheKey:  "alice",
@@ -87,9 +89,12 @@ func TestThroughStandIn(t *testing.T) {
 	}
 
 	for name, ms := range map[string][]llm.Message{
-		"a call without a result":    append(r.Messages[:2:2], user("hm")),
-		"a result without a call":    {user("x"), second.Message, {Role: llm.User, Parts: []llm.Part{llm.Result{ID: "c9"}}}},
-		"a result after other parts": append(r.Messages[:2:2], llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "x"}, r.Messages[2].Parts[0], r.Messages[2].Parts[1]}}),
+		"a call without a result": append(r.Messages[:2:2], user("hm")),
+		"a result without a call": {user("x"), second.Message,
+			{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "c9"}}}},
+		"a result after other parts": append(r.Messages[:2:2],
+			llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "x"}, r.Messages[2].Parts[0],
+				r.Messages[2].Parts[1]}}),
 	} {
 		bad := r
 		bad.Messages = ms

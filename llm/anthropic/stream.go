@@ -10,91 +10,94 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// building is a reply while it streams in. Nothing of it is given out before
-// message_stop.
-type building struct {
+// replyBuilder collects a reply while it streams in. It returns nothing before the event message_stop.
+type replyBuilder struct {
 	model  *model
 	ids    wire.IDs
 	emit   func(llm.Delta)
-	blocks []*block
+	blocks []*blockBuilder
 	usage  llm.Usage
-	name   string // of the model that answers
-	stop   sdk.StopReason
+	// modelName is the model that answers, according to the server.
+	modelName string
+	stop      sdk.StopReason
 
-	stopped bool // message_stop came
+	hasStopped bool // message_stop came
 }
 
-// block is a content block while it streams in.
-type block struct {
+// blockBuilder collects one content block.
+type blockBuilder struct {
 	kind      string
 	id, name  string
 	text      strings.Builder // or thinking
 	signature strings.Builder
 	data      string // of redacted thinking
 	input     strings.Builder
-	start     string // the input that the block began with
-	done      bool
+	// initialInput is the input that the block began with. It counts if no pieces follow.
+	initialInput string
+	isDone       bool
 }
 
-// event takes the next event of the stream.
-func (b *building) event(e sdk.MessageStreamEventUnion) error {
+// event applies the next event of the stream.
+func (b *replyBuilder) event(e sdk.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
-		b.name = string(e.Message.Model)
-		b.count(e.Message.Usage.RawJSON())
+		b.modelName = string(e.Message.Model)
+		b.addUsage(e.Message.Usage.RawJSON())
 	case "content_block_start":
 		if int(e.Index) != len(b.blocks) {
-			return b.broken("blocks out of order")
+			return b.errBroken("blocks out of order")
 		}
 		c := e.ContentBlock
-		n := &block{kind: c.Type, id: c.ID, name: c.Name, data: c.Data, start: c.JSON.Input.Raw()}
+		n := &blockBuilder{kind: c.Type, id: c.ID, name: c.Name, data: c.Data, initialInput: c.JSON.Input.Raw()}
 		n.text.WriteString(c.Text)
 		n.text.WriteString(c.Thinking)
 		n.signature.WriteString(c.Signature)
 		b.blocks = append(b.blocks, n)
-		b.show(int(e.Index), n.kind, c.Text+c.Thinking)
+		b.emitText(int(e.Index), n.kind, c.Text+c.Thinking)
 	case "content_block_delta":
-		n := b.open(e.Index)
+		n := b.openBlock(e.Index)
 		if n == nil {
-			return b.broken("a piece of a block that is not open")
+			return b.errBroken("a piece of a block that is not open")
 		}
 		switch d := e.Delta; d.Type {
 		case "text_delta":
 			n.text.WriteString(d.Text)
-			b.show(int(e.Index), n.kind, d.Text)
+			b.emitText(int(e.Index), n.kind, d.Text)
 		case "thinking_delta":
 			n.text.WriteString(d.Thinking)
-			b.show(int(e.Index), n.kind, d.Thinking)
+			b.emitText(int(e.Index), n.kind, d.Thinking)
 		case "signature_delta":
 			n.signature.WriteString(d.Signature)
 		case "input_json_delta":
 			n.input.WriteString(d.PartialJSON)
 		}
 	case "content_block_stop":
-		n := b.open(e.Index)
+		n := b.openBlock(e.Index)
 		if n == nil {
-			return b.broken("the end of a block that is not open")
+			return b.errBroken("the end of a block that is not open")
 		}
-		n.done = true
+		n.isDone = true
 	case "message_delta":
 		if e.Delta.StopReason != "" {
 			b.stop = e.Delta.StopReason
 		}
-		b.count(e.Usage.RawJSON())
+		b.addUsage(e.Usage.RawJSON())
 	case "message_stop":
-		b.stopped = true
+		b.hasStopped = true
 	}
 	return nil
 }
 
-func (b *building) open(i int64) *block {
-	if i < 0 || i >= int64(len(b.blocks)) || b.blocks[i].done {
+// openBlock returns the block with that index, or nil if it has not begun or has ended.
+func (b *replyBuilder) openBlock(i int64) *blockBuilder {
+	if i < 0 || i >= int64(len(b.blocks)) || b.blocks[i].isDone {
 		return nil
 	}
 	return b.blocks[i]
 }
 
-func (b *building) show(part int, kind, s string) {
+// emitText passes a piece of text or thinking on.
+func (b *replyBuilder) emitText(part int, kind, s string) {
 	switch {
 	case s == "":
 	case kind == thinking:
@@ -104,9 +107,9 @@ func (b *building) show(part int, kind, s string) {
 	}
 }
 
-// count takes over what a usage says. They are running totals, and a later one
-// may leave out what an earlier one said.
-func (b *building) count(raw string) {
+// addUsage applies a report of usage. The numbers are running totals, and a later report may leave out what an earlier
+// one had.
+func (b *replyBuilder) addUsage(raw string) {
 	var u struct {
 		Input  *int `json:"input_tokens"`
 		Output *int `json:"output_tokens"`
@@ -116,7 +119,7 @@ func (b *building) count(raw string) {
 	if json.Unmarshal([]byte(raw), &u) != nil {
 		return
 	}
-	set := func(to *int, from *int) {
+	set := func(to, from *int) {
 		if from != nil {
 			*to = *from
 		}
@@ -127,22 +130,23 @@ func (b *building) count(raw string) {
 	set(&b.usage.CacheWrite, u.Write)
 }
 
-func (b *building) broken(why string) *llm.Error {
+// errBroken says that the stream makes no sense.
+func (b *replyBuilder) errBroken(why string) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of %s is broken: %s", b.model.peer.Host(), why)
 }
 
-// reply is the finished reply.
-func (b *building) reply() (llm.Reply, error) {
-	if b.name == "" {
-		b.name = b.model.o.Model
+// reply returns the finished reply. It drops calls whose input may be cut.
+func (b *replyBuilder) reply() (llm.Reply, error) {
+	if b.modelName == "" {
+		b.modelName = b.model.o.Model
 	}
-	r := llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: b.usage, Model: b.name}
+	r := llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: b.usage, Model: b.modelName}
 	var runs bool // its calls may run
 	switch b.stop {
 	case "":
-		return llm.Reply{}, b.broken("no stop reason")
+		return llm.Reply{}, b.errBroken("no stop reason")
 	case "model_context_window_exceeded":
-		return llm.Reply{}, llm.Errorf(llm.ContextFull, "the reply ran into the end of the window of %s", b.name)
+		return llm.Reply{}, llm.Errorf(llm.ContextFull, "the reply ran into the end of the window of %s", b.modelName)
 	case sdk.StopReasonMaxTokens:
 		r.Stop = llm.StopMax
 	case sdk.StopReasonRefusal:
@@ -153,8 +157,8 @@ func (b *building) reply() (llm.Reply, error) {
 		r.Stop, runs = llm.StopEnd, true
 	}
 	for _, n := range b.blocks {
-		if !n.done && r.Stop != llm.StopMax {
-			return llm.Reply{}, b.broken("a block without an end")
+		if !n.isDone && r.Stop != llm.StopMax {
+			return llm.Reply{}, b.errBroken("a block without an end")
 		}
 		switch n.kind {
 		case "text":
@@ -162,16 +166,16 @@ func (b *building) reply() (llm.Reply, error) {
 				r.Message.Parts = append(r.Message.Parts, llm.Text{Text: n.text.String()})
 			}
 		case thinking, redacted:
-			if p, ok := b.thought(n); ok {
+			if p, ok := b.finishThinking(n); ok {
 				r.Message.Parts = append(r.Message.Parts, p)
 			}
 		case "tool_use":
 			if !runs {
 				continue
 			}
-			c, err := b.call(n)
+			c, err := b.finishCall(n)
 			if err != nil {
-				return llm.Reply{}, b.broken("the input of call " + n.name + " is no JSON object")
+				return llm.Reply{}, b.errBroken("the input of call " + n.name + " is no JSON object")
 			}
 			r.Message.Parts = append(r.Message.Parts, c)
 			r.Stop = llm.StopTools
@@ -180,11 +184,10 @@ func (b *building) reply() (llm.Reply, error) {
 	return r, nil
 }
 
-// thought is a finished thinking block; one that was cut has no signature and is
-// not kept.
-func (b *building) thought(n *block) (llm.Thinking, bool) {
-	s := seal{Type: n.kind, Signature: n.signature.String(), Data: n.data}
-	if !n.done || s.Signature == "" && s.Data == "" && n.text.Len() == 0 {
+// finishThinking returns a finished block of thinking. One that was cut off has no signature and is dropped.
+func (b *replyBuilder) finishThinking(n *blockBuilder) (llm.Thinking, bool) {
+	s := opaqueThinking{Type: n.kind, Signature: n.signature.String(), Data: n.data}
+	if !n.isDone || s.Signature == "" && s.Data == "" && n.text.Len() == 0 {
 		return llm.Thinking{}, false
 	}
 	p := llm.Thinking{Text: n.text.String(), Provider: b.model.provider}
@@ -194,11 +197,12 @@ func (b *building) thought(n *block) (llm.Thinking, bool) {
 	return p, true
 }
 
-func (b *building) call(n *block) (llm.Call, error) {
+// finishCall returns a finished call.
+func (b *replyBuilder) finishCall(n *blockBuilder) (llm.Call, error) {
 	raw := n.input.String()
 	if strings.TrimSpace(raw) == "" {
-		raw = n.start
+		raw = n.initialInput
 	}
 	in, err := llm.Input([]byte(raw))
-	return llm.Call{ID: b.ids.Take(n.id), Name: n.name, Input: in}, err
+	return llm.Call{ID: b.ids.Next(n.id), Name: n.name, Input: in}, err
 }

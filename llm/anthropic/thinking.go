@@ -10,8 +10,9 @@ import (
 	"muster/llm"
 )
 
-// seal is the Opaque of a Thinking: what of the block is not its text.
-type seal struct {
+// opaqueThinking is the Opaque of an llm.Thinking: everything of the block except its text. Its JSON is stored in
+// transcripts.
+type opaqueThinking struct {
 	Type      string `json:"type"`
 	Signature string `json:"signature,omitempty"`
 	Data      string `json:"data,omitempty"`
@@ -22,10 +23,10 @@ const (
 	redacted = "redacted_thinking"
 )
 
-// sealed is the block that p was made from, unchanged. Another endpoint's
-// thinking, and what has no signature, is not sent.
-func (m *model) sealed(p llm.Thinking) (b sdk.ContentBlockParamUnion, ok bool) {
-	var s seal
+// thinkingBlock returns the block that p was made from, unchanged. Thinking of another endpoint, and thinking without
+// a signature, is not sent.
+func (m *model) thinkingBlock(p llm.Thinking) (b sdk.ContentBlockParamUnion, ok bool) {
+	var s opaqueThinking
 	if p.Provider != m.provider || json.Unmarshal(p.Opaque, &s) != nil {
 		return b, false
 	}
@@ -38,13 +39,13 @@ func (m *model) sealed(p llm.Thinking) (b sdk.ContentBlockParamUnion, ok bool) {
 	return b, false
 }
 
-// think asks for thinking as the model takes it: by effort, or the older ones by
-// a budget, which comes on top of the reply's length.
-func (m *model) think(p *sdk.MessageNewParams) {
+// setThinking asks for thinking in the form that the model takes: an effort, or for older models a budget of tokens,
+// which is added to the length of the reply.
+func (m *model) setThinking(p *sdk.MessageNewParams) {
 	if m.o.Effort == "" {
 		return
 	}
-	if adaptive(m.o.Model) {
+	if hasAdaptiveThinking(m.o.Model) {
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
 		p.OutputConfig.Effort = sdk.OutputConfigEffort(m.o.Effort)
 		return
@@ -60,9 +61,9 @@ func (m *model) think(p *sdk.MessageNewParams) {
 	p.MaxTokens += budget
 }
 
-// adaptive: claude-FAMILY-MAJOR[-MINOR] from 4.6 on, and every other name; the
-// older order of the words (claude-3-7-sonnet) is before that.
-func adaptive(model string) bool {
+// hasAdaptiveThinking reports whether a model takes an effort. All do except claude-FAMILY-MAJOR[-MINOR] before 4.6
+// and names in the older order (claude-3-7-sonnet).
+func hasAdaptiveThinking(model string) bool {
 	words := strings.Split(strings.TrimPrefix(model, "claude-"), "-")
 	if _, err := strconv.Atoi(words[0]); err == nil || len(words) < 2 {
 		return err != nil

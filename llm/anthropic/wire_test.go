@@ -85,9 +85,11 @@ func ended(reason string) string {
 }
 
 func text(i int, pieces ...string) []string {
-	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`, i)}
+	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`,
+		i)}
 	for _, p := range pieces {
-		out = append(out, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, p))
+		out = append(out,
+			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, p))
 	}
 	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
 }
@@ -95,7 +97,8 @@ func text(i int, pieces ...string) []string {
 func call(i int, id, name string, pieces ...string) []string {
 	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":%q,"input":{}}}`, i, id, name)}
 	for _, p := range pieces {
-		out = append(out, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, p))
+		out = append(out,
+			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, p))
 	}
 	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
 }
@@ -103,10 +106,14 @@ func call(i int, id, name string, pieces ...string) []string {
 func thinking(i int, signature string, pieces ...string) []string {
 	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"thinking","thinking":"","signature":""}}`, i)}
 	for _, p := range pieces {
-		out = append(out, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"thinking_delta","thinking":%q}}`, i, p))
+		out = append(out,
+			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"thinking_delta","thinking":%q}}`,
+				i, p))
 	}
 	if signature != "" {
-		out = append(out, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"signature_delta","signature":%q}}`, i, signature))
+		out = append(out,
+			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"signature_delta","signature":%q}}`,
+				i, signature))
 	}
 	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
 }

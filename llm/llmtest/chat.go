@@ -65,7 +65,8 @@ func (chatAPI) parse(body []byte) (a asked, err error) {
 		a.CacheKey = w.User
 	}
 	for _, t := range w.Tools {
-		a.Tools = append(a.Tools, llm.Spec{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
+		a.Tools = append(a.Tools, llm.Spec{Name: t.Function.Name, Description: t.Function.Description,
+			Schema: t.Function.Parameters})
 	}
 	for i, m := range w.Messages {
 		if m.Role == "system" || m.Role == "developer" {
@@ -188,21 +189,24 @@ func (c chatAPI) reply(s *stream, a asked, r llm.Reply) {
 				c.chunk(s, r.Model, o{"content": t}, nil)
 			}
 		case llm.Call:
-			c.chunk(s, r.Model, o{"tool_calls": []o{{"index": calls, "id": p.ID, "type": "function", "function": o{"name": p.Name, "arguments": ""}}}}, nil)
+			c.chunk(s, r.Model, o{"tool_calls": []o{{"index": calls, "id": p.ID, "type": "function",
+				"function": o{"name": p.Name, "arguments": ""}}}}, nil)
 			for _, t := range pieces(string(p.Input)) {
 				c.chunk(s, r.Model, o{"tool_calls": []o{{"index": calls, "function": o{"arguments": t}}}}, nil)
 			}
 			calls++
 		}
 	}
-	finish := map[llm.Stop]string{llm.StopTools: "tool_calls", llm.StopMax: "length", llm.StopRefused: "content_filter"}[r.Stop]
+	finish := map[llm.Stop]string{llm.StopTools: "tool_calls", llm.StopMax: "length",
+		llm.StopRefused: "content_filter"}[r.Stop]
 	if finish == "" {
 		finish = "stop"
 	}
 	c.chunk(s, r.Model, o{}, finish)
 	if a.Usage {
 		u := r.Usage
-		s.event("", o{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model, "choices": []o{},
+		s.event("", o{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model,
+			"choices": []o{},
 			"usage": o{
 				"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
 				"total_tokens":          u.Input + u.CacheRead + u.CacheWrite + u.Output,

@@ -1,10 +1,11 @@
-// Package llmtest is a stand-in for the model vendors' servers: it speaks their
-// streaming wire formats and has any llm.Model do the answering, so that a
-// scripted model can sit behind a real wire. Like the real ones it refuses a
-// conversation whose calls and results do not pair.
+// Package llmtest is a stand-in for the servers of the model vendors, for tests. Handler speaks their streaming wire
+// formats and lets any llm.Model answer, so that a scripted model can sit behind a real wire. Anthropic, OpenAIChat and
+// OpenAIResponses start a server for a test.
 //
-// What is said is written when the model's reply is finished; streaming is in the
-// wire format, not in time.
+// Like the real servers it refuses a conversation whose calls and results do not match. It writes a reply when the
+// model has finished it: it streams in its format, not in time.
+//
+// Compatibility: the exported functions stay. What a server accepts follows the vendors.
 package llmtest
 
 import (
@@ -21,16 +22,14 @@ import (
 	"muster/llm"
 )
 
-// Provider is the Provider of the Thinking parts that a model behind the wire
-// sees: the wire does not carry the name.
+// Provider is the Provider of the Thinking parts that a model behind the wire sees. The wire does not carry the name.
 const Provider = "wire"
 
-// Handler serves m as a server of all three APIs: POST /messages,
-// /chat/completions and /responses, with and without /v1 in front.
+// Handler serves m as a server of all three APIs: POST /messages, /chat/completions and /responses, with and without
+// /v1 in front.
 //
-// m gets the wire's request parsed back; CacheKey comes from metadata.user_id,
-// prompt_cache_key or user. Its *llm.Error becomes the HTTP error that means it,
-// with Status if set; Incomplete becomes a stream that breaks off.
+// m receives the request parsed back. Its CacheKey comes from metadata.user_id, prompt_cache_key or user. An
+// *llm.Error of m becomes the matching HTTP error, with Status if set; Incomplete becomes a stream that breaks off.
 func Handler(m llm.Model) http.Handler {
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"", "/v1"} {
@@ -44,7 +43,7 @@ func Handler(m llm.Model) http.Handler {
 	return mux
 }
 
-// asked is a request as it came over the wire.
+// asked is a request that came over the wire.
 type asked struct {
 	llm.Request
 	Model string

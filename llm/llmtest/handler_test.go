@@ -25,7 +25,8 @@ func (f modelFunc) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) 
 
 func says(s string) modelFunc {
 	return func(context.Context, llm.Request) (llm.Reply, error) {
-		return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: s}}}}, nil
+		return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant,
+			Parts: []llm.Part{llm.Text{Text: s}}}}, nil
 	}
 }
 
@@ -64,19 +65,29 @@ func TestRefused(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		"no JSON":              {"/v1/messages", `{`, 400},
-		"not streaming":        {"/messages", `{"model":"m","max_tokens":1,"messages":[]}`, 400},
-		"no messages":          {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[]}`, 400},
-		"no max_tokens":        {"/messages", `{"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`, 400},
-		"assistant first":      {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"assistant","content":"a"}]}`, 400},
-		"an empty text":        {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":" "}]}]}`, 400},
-		"five breakpoints":     {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":[` + strings.TrimSuffix(marks, ",") + `]}]}`, 400},
-		"a forged signature":   {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}]}`, 400},
-		"input no object":      {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":[]}]}]}`, 400},
-		"chat without a model": {"/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"a"}]}`, 400},
-		"chat, empty reply":    {"/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant"}]}`, 400},
-		"reasoning not stored": {"/responses", `{"model":"m","stream":true,"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs"}]}`, 400},
-		"another path":         {"/v2/messages", `{}`, 404},
+		"no JSON":       {"/v1/messages", `{`, 400},
+		"not streaming": {"/messages", `{"model":"m","max_tokens":1,"messages":[]}`, 400},
+		"no messages":   {"/messages", `{"model":"m","max_tokens":1,"stream":true,"messages":[]}`, 400},
+		"no max_tokens": {"/messages",
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`, 400},
+		"assistant first": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"assistant","content":"a"}]}`, 400},
+		"an empty text": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":" "}]}]}`, 400},
+		"five breakpoints": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":[` +
+				strings.TrimSuffix(marks, ",") + `]}]}`, 400},
+		"a forged signature": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}]}`, 400},
+		"input no object": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":[]}]}]}`, 400},
+		"chat without a model": {"/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"a"}]}`,
+			400},
+		"chat, empty reply": {"/chat/completions",
+			`{"model":"m","stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant"}]}`, 400},
+		"reasoning not stored": {"/responses",
+			`{"model":"m","stream":true,"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs"}]}`, 400},
+		"another path": {"/v2/messages", `{}`, 404},
 	} {
 		res, err := http.Post(s.URL+c.path, "application/json", strings.NewReader(c.body))
 		if err != nil {
@@ -136,7 +147,8 @@ func TestStalledServer(t *testing.T) {
 	for name, m := range adapters(s.URL) {
 		var why error
 		shown := ""
-		m = retry.Wrap(m, retry.Options{IdleTimeout: 50 * time.Millisecond, Min: time.Millisecond, OnWait: func(_ time.Time, err error) { why = err }})
+		m = retry.Wrap(m, retry.Options{IdleTimeout: 50 * time.Millisecond, Min: time.Millisecond,
+			OnWait: func(_ time.Time, err error) { why = err }})
 		r, err := m.Reply(t.Context(), hello, func(d llm.Delta) {
 			if d.Again {
 				shown += "|"

@@ -156,15 +156,18 @@ func (messagesAPI) refuse(w http.ResponseWriter, status int, kind, text string) 
 
 func (messagesAPI) begin(s *stream, a asked) {
 	messagesAPI{}.start(s, a.Model, llm.Usage{})
-	s.event("content_block_start", o{"type": "content_block_start", "index": 0, "content_block": o{"type": "text", "text": ""}})
-	s.event("content_block_delta", o{"type": "content_block_delta", "index": 0, "delta": o{"type": "text_delta", "text": "..."}})
+	s.event("content_block_start", o{"type": "content_block_start", "index": 0,
+		"content_block": o{"type": "text", "text": ""}})
+	s.event("content_block_delta", o{"type": "content_block_delta", "index": 0,
+		"delta": o{"type": "text_delta", "text": "..."}})
 }
 
 func (messagesAPI) start(s *stream, model string, u llm.Usage) {
 	s.event("message_start", o{"type": "message_start", "message": o{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
-		"usage": o{"input_tokens": u.Input, "output_tokens": 1, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite},
+		"usage": o{"input_tokens": u.Input, "output_tokens": 1, "cache_read_input_tokens": u.CacheRead,
+			"cache_creation_input_tokens": u.CacheWrite},
 	}})
 	s.event("ping", o{"type": "ping"})
 }
@@ -196,10 +199,12 @@ func (messagesAPI) reply(s *stream, _ asked, r llm.Reply) {
 				send(o{"type": b.Type, "data": b.Data})
 				continue
 			}
-			ds := append(in("thinking_delta", "thinking", p.Text), o{"type": "signature_delta", "signature": sign(p.Text)})
+			ds := append(in("thinking_delta", "thinking", p.Text),
+				o{"type": "signature_delta", "signature": sign(p.Text)})
 			send(o{"type": "thinking", "thinking": "", "signature": ""}, ds...)
 		case llm.Call:
-			send(o{"type": "tool_use", "id": p.ID, "name": p.Name, "input": o{}}, in("input_json_delta", "partial_json", string(p.Input))...)
+			send(o{"type": "tool_use", "id": p.ID, "name": p.Name, "input": o{}},
+				in("input_json_delta", "partial_json", string(p.Input))...)
 		}
 	}
 	reason := map[llm.Stop]string{
@@ -208,6 +213,7 @@ func (messagesAPI) reply(s *stream, _ asked, r llm.Reply) {
 	if reason == "" {
 		reason = "end_turn"
 	}
-	s.event("message_delta", o{"type": "message_delta", "delta": o{"stop_reason": reason, "stop_sequence": nil}, "usage": o{"output_tokens": r.Usage.Output}})
+	s.event("message_delta", o{"type": "message_delta", "delta": o{"stop_reason": reason, "stop_sequence": nil},
+		"usage": o{"output_tokens": r.Usage.Output}})
 	s.event("message_stop", o{"type": "message_stop"})
 }

@@ -126,12 +126,15 @@ func (responsesAPI) send(s *stream, name string, data o) {
 
 func (c responsesAPI) begin(s *stream, a asked) {
 	c.created(s, a.Model)
-	c.send(s, "response.output_item.added", o{"output_index": 0, "item": o{"type": "message", "id": "item_0", "role": "assistant", "status": "in_progress", "content": []o{}}})
-	c.send(s, "response.output_text.delta", o{"output_index": 0, "content_index": 0, "item_id": "item_0", "delta": "..."})
+	c.send(s, "response.output_item.added", o{"output_index": 0,
+		"item": o{"type": "message", "id": "item_0", "role": "assistant", "status": "in_progress", "content": []o{}}})
+	c.send(s, "response.output_text.delta", o{"output_index": 0, "content_index": 0, "item_id": "item_0",
+		"delta": "..."})
 }
 
 func (c responsesAPI) created(s *stream, model string) {
-	c.send(s, "response.created", o{"response": o{"id": "resp_1", "object": "response", "model": model, "status": "in_progress", "output": []o{}, "error": nil}})
+	c.send(s, "response.created", o{"response": o{"id": "resp_1", "object": "response", "model": model,
+		"status": "in_progress", "output": []o{}, "error": nil}})
 }
 
 func (c responsesAPI) reply(s *stream, _ asked, r llm.Reply) {
@@ -141,7 +144,8 @@ func (c responsesAPI) reply(s *stream, _ asked, r llm.Reply) {
 	piecewise := func(it o, event, text string, more o) {
 		i := len(output)
 		it["id"] = fmt.Sprintf("item_%d", i)
-		c.send(s, "response.output_item.added", o{"output_index": i, "item": o{"type": it["type"], "id": it["id"], "status": "in_progress"}})
+		c.send(s, "response.output_item.added", o{"output_index": i,
+			"item": o{"type": it["type"], "id": it["id"], "status": "in_progress"}})
 		for _, p := range pieces(text) {
 			d := o{"output_index": i, "item_id": it["id"], "delta": p}
 			for k, v := range more {
@@ -155,13 +159,16 @@ func (c responsesAPI) reply(s *stream, _ asked, r llm.Reply) {
 	for _, p := range r.Message.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			piecewise(o{"type": "reasoning", "summary": []o{{"type": "summary_text", "text": p.Text}}, "encrypted_content": sign(p.Text)},
+			piecewise(o{"type": "reasoning", "summary": []o{{"type": "summary_text", "text": p.Text}},
+				"encrypted_content": sign(p.Text)},
 				"response.reasoning_summary_text.delta", p.Text, o{"summary_index": 0})
 		case llm.Text:
-			piecewise(o{"type": "message", "role": "assistant", "status": "completed", "content": []o{{"type": "output_text", "text": p.Text, "annotations": []o{}}}},
+			piecewise(o{"type": "message", "role": "assistant", "status": "completed",
+				"content": []o{{"type": "output_text", "text": p.Text, "annotations": []o{}}}},
 				"response.output_text.delta", p.Text, o{"content_index": 0})
 		case llm.Call:
-			piecewise(o{"type": "function_call", "status": "completed", "call_id": p.ID, "name": p.Name, "arguments": string(p.Input)},
+			piecewise(o{"type": "function_call", "status": "completed", "call_id": p.ID, "name": p.Name,
+				"arguments": string(p.Input)},
 				"response.function_call_arguments.delta", string(p.Input), nil)
 		}
 	}
@@ -169,7 +176,8 @@ func (c responsesAPI) reply(s *stream, _ asked, r llm.Reply) {
 		output = []o{}
 	}
 	u := r.Usage
-	res := o{"id": "resp_1", "object": "response", "model": r.Model, "status": "completed", "output": output, "error": nil, "incomplete_details": nil,
+	res := o{"id": "resp_1", "object": "response", "model": r.Model, "status": "completed", "output": output,
+		"error": nil, "incomplete_details": nil,
 		"usage": o{
 			"input_tokens": u.Input + u.CacheRead + u.CacheWrite, "output_tokens": u.Output,
 			"total_tokens":         u.Input + u.CacheRead + u.CacheWrite + u.Output,

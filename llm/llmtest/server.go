@@ -6,7 +6,7 @@ import (
 	"muster/llm"
 )
 
-// T is what of a test the servers need; *testing.T is one.
+// T is the part of *testing.T that the servers need.
 type T interface {
 	Helper()
 	Cleanup(func())
@@ -18,10 +18,10 @@ func Anthropic(t T, m llm.Model) *httptest.Server { t.Helper(); return server(t,
 // OpenAIChat serves m by Chat Completions until the test ends.
 func OpenAIChat(t T, m llm.Model) *httptest.Server { t.Helper(); return server(t, m) }
 
-// OpenAIResponses serves m by Responses until the test ends.
+// OpenAIResponses serves m by the Responses API until the test ends.
 func OpenAIResponses(t T, m llm.Model) *httptest.Server { t.Helper(); return server(t, m) }
 
-// server serves all three: the path says which is meant.
+// server serves all three APIs, because the path says which one is meant.
 func server(t T, m llm.Model) *httptest.Server {
 	s := httptest.NewServer(Handler(m))
 	t.Cleanup(func() {

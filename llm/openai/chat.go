@@ -14,16 +14,18 @@ import (
 	"muster/llm/internal/wire"
 )
 
-func (m *model) chat(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+// replyByChat answers by Chat Completions.
+func (m *model) replyByChat(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	params, err := m.chatParams(r)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	return m.ask(ctx, "chat/completions", params, emit, &chatting{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
+	return m.stream(ctx, "chat/completions", params, emit,
+		&chatReplyBuilder{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
 }
 
-// chatParams is the request on the wire: a function of r alone, and a longer
-// conversation begins with the bytes of a shorter one.
+// chatParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
+// shorter one.
 func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         m.o.Model,
@@ -37,17 +39,18 @@ func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 	}
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, param.Override[sdk.ChatCompletionToolUnionParam](chatTool{
-			Type:     "function",
-			Function: chatFunction{Name: t.Name, Description: t.Description, Parameters: object(t.Schema, noSchema)},
+			Type: "function",
+			Function: chatFunction{Name: t.Name, Description: t.Description,
+				Parameters: orDefault(t.Schema, emptySchema)},
 		}))
 	}
-	if m.vendor {
-		p.MaxCompletionTokens = sdk.Int(m.most(r))
+	if m.isVendor {
+		p.MaxCompletionTokens = sdk.Int(m.maxTokens(r))
 	} else {
-		p.MaxTokens = sdk.Int(m.most(r)) // the older name is the one that every other server knows
+		p.MaxTokens = sdk.Int(m.maxTokens(r)) // the older name is the one that every other server knows
 	}
 	if r.CacheKey != "" {
-		if m.vendor {
+		if m.isVendor {
 			p.PromptCacheKey = sdk.String(r.CacheKey)
 		} else {
 			p.User = sdk.String(r.CacheKey)
@@ -98,8 +101,9 @@ type (
 	}
 )
 
+// chatMessages converts the system prompt and the conversation.
 func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
-	if s := system(r.System); s != "" {
+	if s := joinSystem(r.System); s != "" {
 		out = append(out, chatMessage{Role: "system", Content: s})
 	}
 	for _, msg := range r.Messages {
@@ -114,10 +118,10 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	return out
 }
 
-// chatAssistant is msg on the wire; false if nothing of it can be sent.
+// chatAssistant converts a reply; ok is false if nothing of it can be sent.
 func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 	a := chatMessage{Role: "assistant"}
-	if s := texts(msg.Parts); s != "" {
+	if s := joinTexts(msg.Parts); s != "" {
 		a.Content = s
 	}
 	for _, p := range msg.Parts {
@@ -126,7 +130,7 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 			if p.Provider != m.provider {
 				continue
 			}
-			switch field(p.Opaque) {
+			switch reasoningField(p.Opaque) {
 			case "reasoning_content":
 				a.ReasonedA += p.Text
 			case "reasoning":
@@ -135,15 +139,15 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 		case llm.Call:
 			a.ToolCalls = append(a.ToolCalls, chatCall{
 				ID: p.ID, Type: "function",
-				Function: chatArgs{Name: wire.Name(p.Name, 64), Arguments: string(object(p.Input, noInput))},
+				Function: chatArgs{Name: wire.Name(p.Name, 64), Arguments: string(orDefault(p.Input, emptyInput))},
 			})
 		}
 	}
 	return a, a.Content != nil || len(a.ToolCalls) > 0
 }
 
-// chatUser is msg on the wire: a message for each result, then one for the rest.
-// A result takes text only, so its images go into the one that follows.
+// chatUser converts a user message: one message for each result, then one for the rest. A result can hold only text,
+// so its images go into the message that follows.
 func chatUser(msg llm.Message) (out []chatMessage) {
 	var rest []llm.Part
 	for _, p := range msg.Parts {
@@ -151,7 +155,7 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 		if !ok {
 			continue
 		}
-		s := texts(r.Parts)
+		s := joinTexts(r.Parts)
 		if shown := images(r.Parts); len(shown) > 0 {
 			note := fmt.Sprintf("(%d images of this result follow)", len(shown))
 			if len(shown) == 1 {
@@ -171,7 +175,7 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 		}
 	}
 	if len(images(rest)) == 0 {
-		if s := texts(rest); s != "" {
+		if s := joinTexts(rest); s != "" {
 			out = append(out, chatMessage{Role: "user", Content: s})
 		}
 		return out
@@ -192,14 +196,15 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 	return append(out, chatMessage{Role: "user", Content: content})
 }
 
-// reasoned is the Opaque of a Thinking: under which name the server sent it, and
-// wants it back.
-type reasoned struct {
+// opaqueReasoning is the Opaque of an llm.Thinking: the name of the field in which the server sent it and wants it
+// back. Its JSON is stored in transcripts.
+type opaqueReasoning struct {
 	Field string `json:"field"`
 }
 
-func field(opaque json.RawMessage) string {
-	var r reasoned
+// reasoningField returns that name, or "" if the thinking is not from this package.
+func reasoningField(opaque json.RawMessage) string {
+	var r opaqueReasoning
 	_ = json.Unmarshal(opaque, &r) // what is not ours names no field
 	return r.Field
 }

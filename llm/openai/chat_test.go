@@ -71,24 +71,43 @@ func TestChatReplies(t *testing.T) {
 		stop  llm.Stop
 		parts []llm.Part
 	}{
-		"text":                                {completion("stop", content("Hel"), content("lo, wörld")), llm.StopEnd, []llm.Part{llm.Text{Text: "Hello, wörld"}}},
-		"nothing":                             {completion("stop"), llm.StopEnd, nil},
-		"length":                              {completion("length", content("so"), piece(0, "a", "write", `{"x":`)), llm.StopMax, []llm.Part{llm.Text{Text: "so"}}},
-		"filtered":                            {completion("content_filter", content("so"), piece(0, "a", "n", `{}`)), llm.StopRefused, []llm.Part{llm.Text{Text: "so"}}},
-		"refusal":                             {completion("stop", delta(`{"refusal":"No."}`)), llm.StopRefused, []llm.Part{llm.Text{Text: "No."}}},
-		"parallel calls":                      {completion("tool_calls", piece(0, "a", "read", ""), piece(0, "", "", `{"p"`), piece(0, "", "", `:1}`), piece(1, "b", "list", ""), piece(1, "", "", "{}")), llm.StopTools, two},
-		"calls interleaved":                   {completion("tool_calls", piece(0, "a", "read", ""), piece(1, "b", "list", ""), piece(0, "", "", `{"p"`), piece(1, "", "", "{}"), piece(0, "", "", `:1}`)), llm.StopTools, two},
-		"calls that say stop":                 {completion("stop", piece(0, "a", "read", `{"p":1}`), piece(1, "b", "list", "")), llm.StopTools, two},
-		"every call has index 0":              {completion("tool_calls", piece(0, "a", "read", `{"p"`), piece(0, "", "", `:1}`), piece(0, "b", "list", "")), llm.StopTools, two},
-		"no index":                            {completion("tool_calls", piece(nil, "a", "read", `{"p"`), piece(nil, "", "", `:1}`), piece(nil, "b", "list", "{}")), llm.StopTools, two},
-		"no ids":                              {completion("tool_calls", piece(0, "", "read", `{"p":1}`), piece(1, "", "list", "{}")), llm.StopTools, minted},
-		"no ids and every index 0":            {completion("tool_calls", piece(0, "", "read", `{"p":1}`), piece(0, "", "list", "{}")), llm.StopTools, minted},
-		"the same id twice":                   {completion("tool_calls", piece(0, "a", "read", `{"p":1}`), piece(1, "b", "list", "{}"), piece(0, "a", "read", "")), llm.StopTools, two},
-		"name and id with every piece":        {completion("tool_calls", piece(0, "a", "read", `{"p"`), piece(0, "a", "read", `:1}`), piece(1, "b", "list", "{}")), llm.StopTools, two},
-		"arguments as an object":              {completion("tool_calls", delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"read","arguments":{"p":1}}},{"index":1,"id":"b","function":{"name":"list","arguments":null}}]}`)), llm.StopTools, two},
-		"both calls in one chunk":             {completion("tool_calls", delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"read","arguments":"{\"p\":1}"}},{"index":1,"id":"b","function":{"name":"list","arguments":""}}]}`)), llm.StopTools, two},
-		"the end is said twice":               {completion("stop", content("x"), finish("stop")), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
-		"an error that is null in each chunk": {strings.ReplaceAll(completion("stop", content("x")), `"choices"`, `"error":null,"choices"`), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
+		"text": {completion("stop", content("Hel"), content("lo, wörld")), llm.StopEnd,
+			[]llm.Part{llm.Text{Text: "Hello, wörld"}}},
+		"nothing": {completion("stop"), llm.StopEnd, nil},
+		"length": {completion("length", content("so"), piece(0, "a", "write", `{"x":`)),
+			llm.StopMax, []llm.Part{llm.Text{Text: "so"}}},
+		"filtered": {completion("content_filter", content("so"), piece(0, "a", "n", `{}`)),
+			llm.StopRefused, []llm.Part{llm.Text{Text: "so"}}},
+		"refusal": {completion("stop", delta(`{"refusal":"No."}`)), llm.StopRefused,
+			[]llm.Part{llm.Text{Text: "No."}}},
+		"parallel calls": {completion("tool_calls", piece(0, "a", "read", ""),
+			piece(0, "", "", `{"p"`), piece(0, "", "", `:1}`), piece(1, "b", "list", ""), piece(1, "", "", "{}")),
+			llm.StopTools, two},
+		"calls interleaved": {completion("tool_calls", piece(0, "a", "read", ""),
+			piece(1, "b", "list", ""), piece(0, "", "", `{"p"`), piece(1, "", "", "{}"), piece(0, "", "", `:1}`)),
+			llm.StopTools, two},
+		"calls that say stop": {completion("stop", piece(0, "a", "read", `{"p":1}`),
+			piece(1, "b", "list", "")), llm.StopTools, two},
+		"every call has index 0": {completion("tool_calls", piece(0, "a", "read", `{"p"`),
+			piece(0, "", "", `:1}`), piece(0, "b", "list", "")), llm.StopTools, two},
+		"no index": {completion("tool_calls", piece(nil, "a", "read", `{"p"`),
+			piece(nil, "", "", `:1}`), piece(nil, "b", "list", "{}")), llm.StopTools, two},
+		"no ids": {completion("tool_calls", piece(0, "", "read", `{"p":1}`),
+			piece(1, "", "list", "{}")), llm.StopTools, minted},
+		"no ids and every index 0": {completion("tool_calls", piece(0, "", "read", `{"p":1}`),
+			piece(0, "", "list", "{}")), llm.StopTools, minted},
+		"the same id twice": {completion("tool_calls", piece(0, "a", "read", `{"p":1}`),
+			piece(1, "b", "list", "{}"), piece(0, "a", "read", "")), llm.StopTools, two},
+		"name and id with every piece": {completion("tool_calls", piece(0, "a", "read", `{"p"`),
+			piece(0, "a", "read", `:1}`), piece(1, "b", "list", "{}")), llm.StopTools, two},
+		"arguments as an object": {completion("tool_calls",
+			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"read","arguments":{"p":1}}},{"index":1,"id":"b","function":{"name":"list","arguments":null}}]}`)), llm.StopTools, two},
+		"both calls in one chunk": {completion("tool_calls",
+			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"read","arguments":"{\"p\":1}"}},{"index":1,"id":"b","function":{"name":"list","arguments":""}}]}`)), llm.StopTools, two},
+		"the end is said twice": {completion("stop", content("x"), finish("stop")), llm.StopEnd,
+			[]llm.Part{llm.Text{Text: "x"}}},
+		"an error that is null in each chunk": {strings.ReplaceAll(completion("stop", content("x")), `"choices"`,
+			`"error":null,"choices"`), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := serve(t, streaming(c.body))
@@ -96,7 +115,8 @@ func TestChatReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: chatUsage, Model: "qwen-answering"}
+			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
+				Usage: chatUsage, Model: "qwen-answering"}
 			if d := cmp.Diff(want, r); d != "" {
 				t.Error(d)
 			}
@@ -110,7 +130,8 @@ func TestChatReplies(t *testing.T) {
 // Reasoning goes back under its own name to the server that gave it, and to no other.
 func TestChatReasoning(t *testing.T) {
 	for _, field := range []string{"reasoning_content", "reasoning"} {
-		v := serve(t, streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)), delta(fmt.Sprintf(`{%q:"see"}`, field)), content("I look."), piece(0, "a", "list", "{}"))))
+		v := serve(t, streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
+			delta(fmt.Sprintf(`{%q:"see"}`, field)), content("I look."), piece(0, "a", "list", "{}"))))
 		m := v.model(openai.Options{})
 		r, ds, err := ask(t, m)
 		if err != nil {
@@ -119,7 +140,8 @@ func TestChatReasoning(t *testing.T) {
 		if _, think := shown(ds); think != "Let me see" {
 			t.Errorf("shown %q", think)
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: "foreign", Provider: "openai-chat@elsewhere", Opaque: input(`{"field":"reasoning"}`)})
+		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: "foreign", Provider: "openai-chat@elsewhere",
+			Opaque: input(`{"field":"reasoning"}`)})
 		result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "a"}}}
 		if _, _, err := ask(t, m, user("hello"), r.Message, result); err != nil {
 			t.Fatal(err)
@@ -128,9 +150,10 @@ func TestChatReasoning(t *testing.T) {
 		if err := json.Unmarshal(v.asked(1), &sent); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see", "tool_calls": []any{map[string]any{
-			"id": "a", "type": "function", "function": map[string]any{"name": "list", "arguments": "{}"},
-		}}}
+		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
+			"tool_calls": []any{map[string]any{
+				"id": "a", "type": "function", "function": map[string]any{"name": "list", "arguments": "{}"},
+			}}}
 		if d := cmp.Diff(want, sent.Messages[1]); d != "" {
 			t.Error(d)
 		}
@@ -142,19 +165,21 @@ func TestChatBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed arguments":     {completion("tool_calls", piece(0, "a", "ok", "{}"), piece(1, "b", "n", `{"x":`)), llm.Incomplete},
+		"malformed arguments": {completion("tool_calls", piece(0, "a", "ok", "{}"), piece(1, "b", "n", `{"x":`)),
+			llm.Incomplete},
 		"arguments no object":     {completion("tool_calls", piece(0, "a", "n", `[1]`)), llm.Incomplete},
 		"a call without a name":   {completion("tool_calls", piece(0, "a", "", `{}`)), llm.Incomplete},
 		"no finish reason":        {sse(content("x"), piece(0, "a", "n", "{}"), done), llm.Incomplete},
 		"nothing at all":          {"", llm.Incomplete},
 		"only the end":            {sse(done), llm.Incomplete},
 		"a chunk that is no JSON": {sse(content("x"), `{"choices":`), llm.Incomplete},
-		"an error inside":         {sse(content("x"), `{"error":{"message":"gpu fell over","type":"server_error","code":500}}`), llm.Overloaded},
-		"an error as text":        {sse(content("x"), `{"error":"model runner stopped"}`), llm.Incomplete},
-		"a full context inside":   {sse(`{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`), llm.ContextFull},
-		"a limit inside":          {sse(`{"error":{"code":"rate_limit_exceeded","message":"slow"}}`), llm.Limited},
-		"out of resources":        {completion("insufficient_system_resource", content("x")), llm.Overloaded},
-		"a network error there":   {completion("network_error", piece(0, "a", "n", "{}")), llm.Incomplete},
+		"an error inside": {sse(content("x"),
+			`{"error":{"message":"gpu fell over","type":"server_error","code":500}}`), llm.Overloaded},
+		"an error as text":      {sse(content("x"), `{"error":"model runner stopped"}`), llm.Incomplete},
+		"a full context inside": {sse(`{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`), llm.ContextFull},
+		"a limit inside":        {sse(`{"error":{"code":"rate_limit_exceeded","message":"slow"}}`), llm.Limited},
+		"out of resources":      {completion("insufficient_system_resource", content("x")), llm.Overloaded},
+		"a network error there": {completion("network_error", piece(0, "a", "n", "{}")), llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := serve(t, streaming(c.body))

@@ -9,8 +9,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// chatting is a chat completion while it streams in.
-type chatting struct {
+// chatReplyBuilder collects a reply of Chat Completions.
+type chatReplyBuilder struct {
 	model *model
 	ids   wire.IDs
 	emit  func(llm.Delta)
@@ -20,19 +20,20 @@ type chatting struct {
 	thought strings.Builder
 	field   string // the name under which thought came
 	refused bool
-	calls   []*chatted
+	calls   []*callBuilder
 	usage   llm.Usage
 	finish  string
 }
 
-// chatted is a call while it streams in.
-type chatted struct {
+// callBuilder collects one call.
+type callBuilder struct {
 	index    *int
 	id, name string
 	args     strings.Builder
 }
 
-type chunk struct {
+// chatChunk is what is read of one event.
+type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
 		Delta struct {
@@ -55,6 +56,7 @@ type chunk struct {
 	} `json:"usage"`
 }
 
+// callDelta is a piece of a call.
 type callDelta struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -64,8 +66,9 @@ type callDelta struct {
 	} `json:"function"`
 }
 
-func (c *chatting) event(data []byte) (bool, error) {
-	var k chunk
+// event applies a chunk. It never ends the stream, because the usage comes after the finish reason.
+func (c *chatReplyBuilder) event(data []byte) (bool, error) {
+	var k chatChunk
 	if err := json.Unmarshal(data, &k); err != nil {
 		return false, err
 	}
@@ -86,9 +89,9 @@ func (c *chatting) event(data []byte) (bool, error) {
 	}
 	d := k.Choices[0].Delta
 	if d.ReasonedA != "" {
-		c.think("reasoning_content", d.ReasonedA)
+		c.addThinking("reasoning_content", d.ReasonedA)
 	} else if d.ReasonedB != "" {
-		c.think("reasoning", d.ReasonedB)
+		c.addThinking("reasoning", d.ReasonedB)
 	}
 	if s := d.Content + d.Refusal; s != "" {
 		c.refused = c.refused || d.Refusal != ""
@@ -96,7 +99,7 @@ func (c *chatting) event(data []byte) (bool, error) {
 		c.emit(llm.Delta{Part: 1, Text: s})
 	}
 	for _, t := range d.ToolCalls {
-		if err := c.call(t); err != nil {
+		if err := c.addCall(t); err != nil {
 			return false, err
 		}
 	}
@@ -106,21 +109,22 @@ func (c *chatting) event(data []byte) (bool, error) {
 	return false, nil // the usage comes after the finish reason
 }
 
-func (c *chatting) think(field, s string) {
+// addThinking appends reasoning and remembers in which field it came.
+func (c *chatReplyBuilder) addThinking(field, s string) {
 	c.field = field
 	c.thought.WriteString(s)
 	c.emit(llm.Delta{Part: 0, Think: s})
 }
 
-// call takes a piece of a call.
-func (c *chatting) call(t callDelta) error {
-	args, err := arguments(t.Function.Arguments)
+// addCall appends a piece of a call.
+func (c *chatReplyBuilder) addCall(t callDelta) error {
+	args, err := parseArguments(t.Function.Arguments)
 	if err != nil {
 		return err
 	}
-	at := c.continues(t)
+	at := c.findCall(t)
 	if at == nil {
-		at = &chatted{index: t.Index, id: t.ID, name: t.Function.Name}
+		at = &callBuilder{index: t.Index, id: t.ID, name: t.Function.Name}
 		c.calls = append(c.calls, at)
 	} else if at.name == "" {
 		at.name = t.Function.Name
@@ -132,9 +136,9 @@ func (c *chatting) call(t callDelta) error {
 	return nil
 }
 
-// continues is the call that t is more of, nil if it begins a new one. The index
-// should say it, but some servers give every call the index 0, or none.
-func (c *chatting) continues(t callDelta) *chatted {
+// findCall returns the call that the piece continues, or nil if it begins a new one. The index should tell, but some
+// servers give every call the index 0, or none.
+func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 	for _, at := range c.calls {
 		if t.ID != "" && t.ID == at.id {
 			return at
@@ -156,8 +160,8 @@ func (c *chatting) continues(t callDelta) *chatted {
 	return nil
 }
 
-// arguments are the bytes of the input in a piece.
-func arguments(raw json.RawMessage) (string, error) {
+// parseArguments returns the text of the arguments in a piece.
+func parseArguments(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
@@ -169,7 +173,8 @@ func arguments(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-func (c *chatting) reply() (r llm.Reply, ok bool, err error) {
+// reply returns the finished reply. Calls count only if the reply ended normally.
+func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 	if c.finish == "" {
 		return r, false, nil
 	}
@@ -184,9 +189,10 @@ func (c *chatting) reply() (r llm.Reply, ok bool, err error) {
 	case "content_filter", "sensitive":
 		r.Stop = llm.StopRefused
 	case "insufficient_system_resource":
-		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources", c.model.peer.Host())
+		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources",
+			c.model.peer.Host())
 	case "error", "network_error", "abort":
-		return llm.Reply{}, false, c.model.broken("it ended with %q", c.finish)
+		return llm.Reply{}, false, c.model.errBroken("it ended with %q", c.finish)
 	default: // some say "stop" where they mean "tool_calls"
 		r.Stop, runs = llm.StopEnd, true
 	}
@@ -194,11 +200,12 @@ func (c *chatting) reply() (r llm.Reply, ok bool, err error) {
 		r.Stop, runs = llm.StopRefused, false
 	}
 	if c.thought.Len() > 0 {
-		opaque, err := json.Marshal(reasoned{c.field})
+		opaque, err := json.Marshal(opaqueReasoning{c.field})
 		if err != nil {
 			return llm.Reply{}, false, err
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.model.provider, Opaque: opaque})
+		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.model.provider,
+			Opaque: opaque})
 	}
 	if c.text.Len() > 0 {
 		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: c.text.String()})
@@ -212,9 +219,9 @@ func (c *chatting) reply() (r llm.Reply, ok bool, err error) {
 			err = errors.New("it has no name")
 		}
 		if err != nil {
-			return llm.Reply{}, false, c.model.broken("call %q: %w", t.name, err)
+			return llm.Reply{}, false, c.model.errBroken("call %q: %w", t.name, err)
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: c.ids.Take(t.id), Name: t.name, Input: in})
+		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: c.ids.Next(t.id), Name: t.name, Input: in})
 		r.Stop = llm.StopTools
 	}
 	return r, true, nil

@@ -3,14 +3,14 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"muster/llm"
 )
 
-// texts are the texts in ps, joined: most servers that imitate the API take one
-// string and nothing else.
-func texts(ps []llm.Part) string {
+// joinTexts joins the texts of ps. Most servers that imitate the API take a single string.
+func joinTexts(ps []llm.Part) string {
 	var out []string
 	for _, p := range ps {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
@@ -20,18 +20,13 @@ func texts(ps []llm.Part) string {
 	return strings.Join(out, "\n\n")
 }
 
-// system is the system prompt as one text: chat templates of local models often
-// refuse a second one.
-func system(parts []string) string {
-	var out []string
-	for _, s := range parts {
-		if s != "" {
-			out = append(out, s)
-		}
-	}
-	return strings.Join(out, "\n\n")
+// joinSystem joins the system prompt. The chat templates of many local models refuse a second system message.
+func joinSystem(parts []string) string {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
+	return strings.Join(parts, "\n\n")
 }
 
+// images returns the images of ps.
 func images(ps []llm.Part) (out []llm.Image) {
 	for _, p := range ps {
 		if i, ok := p.(llm.Image); ok && len(i.Data) > 0 {
@@ -41,11 +36,13 @@ func images(ps []llm.Part) (out []llm.Image) {
 	return out
 }
 
+// dataURL encodes an image as a data URL.
 func dataURL(i llm.Image) string {
 	return "data:" + i.Media + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-func object(s json.RawMessage, none string) json.RawMessage {
+// orDefault returns s, or none if s is empty.
+func orDefault(s json.RawMessage, none string) json.RawMessage {
 	if len(s) == 0 {
 		return json.RawMessage(none)
 	}
@@ -53,6 +50,6 @@ func object(s json.RawMessage, none string) json.RawMessage {
 }
 
 const (
-	noInput  = `{}`
-	noSchema = `{"type":"object","properties":{}}`
+	emptyInput  = `{}`
+	emptySchema = `{"type":"object","properties":{}}`
 )

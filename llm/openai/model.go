@@ -1,7 +1,16 @@
-// Package openai answers llm.Model by Chat Completions or by Responses, through
-// the vendor's SDK. Chat Completions is what most other servers speak: Ollama,
-// llama.cpp, vLLM, DeepSeek and many more, each with its own ideas of the details,
-// which are met here.
+// Package openai implements llm.Model by OpenAI's Responses API or by Chat Completions, through the vendor's SDK. Most
+// other servers speak Chat Completions: Ollama, llama.cpp, vLLM, DeepSeek and many more. Each deviates in details,
+// which are handled here and not in front of it.
+//
+// New is the only way in. For each API there is one file that builds requests (responses.go, chat.go) and one that
+// reads streams (responsestream.go, chatstream.go); content.go converts parts for both. A request is a function of the
+// conversation alone, and a longer conversation begins with the bytes of a shorter one, so that the vendor's cache
+// hits. A reply is complete or an error.
+//
+// The package reads nothing from the environment and never retries; package retry does. It stores nothing at the
+// vendor's.
+//
+// Compatibility: New, the APIs and the fields of Options stay. Fields may be added.
 package openai
 
 import (
@@ -18,13 +27,13 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// Endpoint is the vendor's.
+// Endpoint is the vendor's base URL.
 const Endpoint = "https://api.openai.com/v1/"
 
-// DefaultMaxTokens is the length of a reply where neither the request nor Options says one.
+// DefaultMaxTokens is the length of a reply where neither the request nor Options set one.
 const DefaultMaxTokens = 8000
 
-// API is one of the two ways to ask.
+// API is one of the two protocols.
 type API string
 
 const (
@@ -36,7 +45,7 @@ const (
 	Responses API = "responses"
 )
 
-// Options say which model, where, and as whom. Nothing is read from the environment.
+// Options name the model, the server and the key. Nothing is read from the environment.
 type Options struct {
 	Model     string
 	BaseURL   string // "" is Endpoint; with or without a slash or /v1 at its end
@@ -51,8 +60,7 @@ type Options struct {
 	Client *http.Client // nil is the default; its redirects are not followed
 }
 
-// New returns the model that o describes. It asks nothing yet: what is wrong with
-// o is said by the first Reply.
+// New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first Reply.
 func New(o Options) llm.Model {
 	if o.BaseURL == "" {
 		o.BaseURL = Endpoint
@@ -61,15 +69,15 @@ func New(o Options) llm.Model {
 		o.MaxTokens = DefaultMaxTokens
 	}
 	m := &model{o: o, peer: wire.Peer{URL: o.BaseURL, Model: o.Model}}
-	m.vendor = m.peer.Host() == "api.openai.com"
+	m.isVendor = m.peer.Host() == "api.openai.com"
 	if o.API == Auto {
 		m.o.API = Chat
-		if m.vendor {
+		if m.isVendor {
 			m.o.API = Responses
 		}
 	}
 	m.provider = "openai-" + string(m.o.API)
-	if !m.vendor {
+	if !m.isVendor {
 		// What one server sealed means nothing to another.
 		m.provider += "@" + m.peer.Host()
 	}
@@ -86,11 +94,13 @@ func New(o Options) llm.Model {
 	return m
 }
 
+// model implements llm.Model.
 type model struct {
 	o        Options
 	peer     wire.Peer
-	vendor   bool
-	provider string // of the reasoning that this endpoint makes and takes back
+	isVendor bool
+	// provider marks the reasoning that this endpoint made, because no other takes it back.
+	provider string
 	client   sdk.Client
 }
 
@@ -100,48 +110,50 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 		emit = func(llm.Delta) {}
 	}
 	if m.o.API == Responses {
-		return m.respond(ctx, r, emit)
+		return m.replyByResponses(ctx, r, emit)
 	}
-	return m.chat(ctx, r, emit)
+	return m.replyByChat(ctx, r, emit)
 }
 
-func (m *model) most(r llm.Request) int64 {
+// maxTokens returns the limit for the reply to r.
+func (m *model) maxTokens(r llm.Request) int64 {
 	if r.MaxTokens > 0 {
 		return int64(r.MaxTokens)
 	}
 	return int64(m.o.MaxTokens)
 }
 
-// reading is a reply while it streams in.
-type reading interface {
-	// event takes the JSON of the next event; done says that nothing after it matters.
+// replyReader collects a reply while it streams in.
+type replyReader interface {
+	// event applies the JSON of the next event. It returns true if no later event matters.
 	event(data []byte) (done bool, err error)
-	// reply is the finished reply; ok is false while the end is not there.
+	// reply returns the finished reply; ok is false if the stream has not reached its end.
 	reply() (r llm.Reply, ok bool, err error)
 }
 
-// ask posts params and reads the stream of the answer. The SDK's decoder reads
-// it; its stream type would take an event with "error": null for an error.
-func (m *model) ask(ctx context.Context, path string, params any, emit func(llm.Delta), to reading) (llm.Reply, error) {
+// stream sends params and reads the stream of the answer. It uses the SDK's decoder, but not its stream type, which
+// takes an event with "error": null for an error.
+func (m *model) stream(ctx context.Context, path string, params any, emit func(llm.Delta), to replyReader) (llm.Reply,
+	error) {
 	x := wire.Exchange{Peer: m.peer, Emit: emit}
 	var res *http.Response
 	err := m.client.Post(ctx, path, params, &res, option.WithJSONSet("stream", true), option.WithMiddleware(x.Do))
 	if err != nil {
-		return llm.Reply{}, x.Failed(ctx, err)
+		return llm.Reply{}, x.Error(ctx, err)
 	}
 	events := ssestream.NewDecoder(res)
-	defer events.Close()
+	defer func() { _ = events.Close() }() // the reply is complete or lost by then
 	for events.Next() {
 		data := events.Event().Data
 		if bytes.HasPrefix(data, []byte("[DONE]")) {
 			break
 		}
-		if failed(data) {
-			return llm.Reply{}, m.peer.Event(data)
+		if isErrorEvent(data) {
+			return llm.Reply{}, m.peer.ErrorInStream(data)
 		}
 		done, err := to.event(data)
 		if err != nil {
-			return llm.Reply{}, x.Failed(ctx, err)
+			return llm.Reply{}, x.Error(ctx, err)
 		}
 		if done {
 			break
@@ -152,11 +164,11 @@ func (m *model) ask(ctx context.Context, path string, params any, emit func(llm.
 	if err != nil || ok {
 		return r, err
 	}
-	return llm.Reply{}, x.Failed(ctx, events.Err())
+	return llm.Reply{}, x.Error(ctx, events.Err())
 }
 
-// failed says whether an event is an error in the middle of the stream.
-func failed(data []byte) bool {
+// isErrorEvent reports whether an event is an error in the middle of the stream.
+func isErrorEvent(data []byte) bool {
 	var e struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
@@ -167,7 +179,7 @@ func failed(data []byte) bool {
 	return e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// broken is the error for a stream that makes no sense.
-func (m *model) broken(f string, a ...any) *llm.Error {
+// errBroken says that the stream makes no sense.
+func (m *model) errBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+m.peer.Host()+" is broken: "+f, a...)
 }

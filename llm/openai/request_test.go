@@ -44,19 +44,23 @@ func golden(t *testing.T, name string, got []byte) {
 var request = llm.Request{
 	System: []string{"You are a <member>.", "", "The repository."},
 	Tools: []llm.Spec{
-		{Name: "zeta", Description: "last letter first", Schema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z"]}`)},
+		{Name: "zeta", Description: "last letter first",
+			Schema: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}},"required":["z"]}`)},
 		{Name: "alpha"},
 	},
 	Messages: []llm.Message{
-		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."}, llm.Image{Media: "image/png", Data: []byte("png")}}},
+		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."},
+			llm.Image{Media: "image/png", Data: []byte("png")}}},
 		{Role: llm.Assistant, Parts: []llm.Part{
-			llm.Thinking{Text: "hm", Provider: "anthropic", Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
+			llm.Thinking{Text: "hm", Provider: "anthropic",
+				Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
 			llm.Text{Text: "Two things."},
 			llm.Call{ID: "t1", Name: "zeta", Input: json.RawMessage(`{"z":"1","a":2}`)},
 			llm.Call{ID: "t2", Name: "alpha", Input: json.RawMessage(`{}`)},
 		}},
 		{Role: llm.User, Parts: []llm.Part{
-			llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"}, llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
+			llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"},
+				llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
 			llm.Result{ID: "t2", IsError: true, Parts: []llm.Part{llm.Text{Text: "no"}}},
 			llm.Text{Text: "<inbox>[]</inbox>"},
 		}},
@@ -125,11 +129,14 @@ func TestPrefix(t *testing.T) {
 			for i := range rapid.IntRange(1, 5).Draw(t, "rounds") {
 				parts := []llm.Part{llm.Text{Text: rapid.StringN(1, 20, -1).Draw(t, "text") + "."}}
 				if i > 0 {
-					call := llm.Call{ID: rapid.StringMatching(`[a-z.:]{1,6}`).Draw(t, "id"), Name: "n", Input: json.RawMessage(`{"a":"]"}`)}
+					call := llm.Call{ID: rapid.StringMatching(`[a-z.:]{1,6}`).Draw(t, "id"), Name: "n",
+						Input: json.RawMessage(`{"a":"]"}`)}
 					said := rapid.StringN(0, 10, -1).Draw(t, "said")
-					r.Messages = append(r.Messages, llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: said}, call}})
+					r.Messages = append(r.Messages,
+						llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: said}, call}})
 					shown := append(parts, llm.Image{Media: "image/png", Data: []byte{1}})
-					parts = append([]llm.Part{llm.Result{ID: call.ID, Parts: shown[:rapid.IntRange(1, 2).Draw(t, "images")]}}, parts...)
+					parts = append([]llm.Part{llm.Result{ID: call.ID,
+						Parts: shown[:rapid.IntRange(1, 2).Draw(t, "images")]}}, parts...)
 				}
 				r.Messages = append(r.Messages, llm.Message{Role: llm.User, Parts: parts})
 				if _, err := m.Reply(t.Context(), r, nil); err != nil {

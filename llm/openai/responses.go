@@ -14,27 +14,28 @@ import (
 	"muster/llm/internal/wire"
 )
 
-func (m *model) respond(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+// replyByResponses answers by the Responses API.
+func (m *model) replyByResponses(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	params, err := m.responseParams(r)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	return m.ask(ctx, "responses", params, emit, &responding{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
+	return m.stream(ctx, "responses", params, emit,
+		&responseBuilder{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
 }
 
-// responseParams is the request on the wire: a function of r alone, and a longer
-// conversation begins with the bytes of a shorter one. Nothing is stored at the
-// vendor's: what must come back is in the items.
+// responseParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
+// shorter one. Nothing is stored at the vendor's; the items carry what must come back.
 func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, error) {
 	p := responses.ResponseNewParams{
 		Model:           m.o.Model,
 		Store:           sdk.Bool(false),
-		MaxOutputTokens: sdk.Int(m.most(r)),
+		MaxOutputTokens: sdk.Int(m.maxTokens(r)),
 	}
-	if reasons(m.o.Model) {
+	if canReason(m.o.Model) {
 		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
-	if s := system(r.System); s != "" {
+	if s := joinSystem(r.System); s != "" {
 		p.Instructions = sdk.String(s)
 	}
 	var items responses.ResponseInputParam
@@ -49,7 +50,7 @@ func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, erro
 	p.Input.OfInputItemList = items
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, param.Override[responses.ToolUnionParam](responseTool{
-			Type: "function", Name: t.Name, Description: t.Description, Parameters: object(t.Schema, noSchema),
+			Type: "function", Name: t.Name, Description: t.Description, Parameters: orDefault(t.Schema, emptySchema),
 		}))
 	}
 	if r.CacheKey != "" {
@@ -61,8 +62,8 @@ func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, erro
 	return p, nil
 }
 
-// reasons: the models before the reasoning ones refuse to be asked for reasoning.
-func reasons(model string) bool {
+// canReason reports whether a model may be asked for reasoning. Older models refuse the question.
+func canReason(model string) bool {
 	for _, s := range []string{"gpt-3", "gpt-4", "chatgpt-"} {
 		if strings.HasPrefix(model, s) {
 			return false
@@ -104,15 +105,15 @@ type (
 	}
 )
 
-// kept is the Opaque of a Thinking or a Call: an item as it came, or the phase of
-// the message that follows.
-type kept struct {
+// opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the message that
+// follows. Its JSON is stored in transcripts.
+type opaqueItem struct {
 	Provider string          `json:"provider,omitempty"` // a Call has no field for it
 	Item     json.RawMessage `json:"item,omitempty"`
 	Phase    string          `json:"phase,omitempty"`
 }
 
-// items is msg on the wire.
+// items converts one message.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
 		return userItems(msg)
@@ -121,7 +122,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 	for _, p := range msg.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			var k kept
+			var k opaqueItem
 			if p.Provider != m.provider || json.Unmarshal(p.Opaque, &k) != nil {
 				continue
 			}
@@ -131,7 +132,8 @@ func (m *model) items(msg llm.Message) (out []any) {
 			}
 		case llm.Text:
 			if p.Text != "" {
-				out = append(out, inputMessage{Type: "message", Role: "assistant", Phase: phase, Content: []contentPart{{Type: "output_text", Text: p.Text}}})
+				out = append(out, inputMessage{Type: "message", Role: "assistant", Phase: phase,
+					Content: []contentPart{{Type: "output_text", Text: p.Text}}})
 			}
 			phase = ""
 		case llm.Call:
@@ -141,9 +143,9 @@ func (m *model) items(msg llm.Message) (out []any) {
 	return out
 }
 
-// callItem is the item that c came as, or one that says the same.
+// callItem returns the item that the call came as or, if that came from another endpoint, one that says the same.
 func (m *model) callItem(c llm.Call) any {
-	var k kept
+	var k opaqueItem
 	var item functionCall
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
 		json.Unmarshal(k.Item, &item) == nil && item.CallID == c.ID && item.Name == c.Name {
@@ -151,11 +153,11 @@ func (m *model) callItem(c llm.Call) any {
 	}
 	return functionCall{
 		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
-		Arguments: string(object(c.Input, noInput)),
+		Arguments: string(orDefault(c.Input, emptyInput)),
 	}
 }
 
-// userItems is msg on the wire: an item for each result, then one for the rest.
+// userItems converts a user message: one item for each result, then one for the rest.
 func userItems(msg llm.Message) (out []any) {
 	var rest []llm.Part
 	for _, p := range msg.Parts {
@@ -164,7 +166,7 @@ func userItems(msg llm.Message) (out []any) {
 			rest = append(rest, p)
 			continue
 		}
-		o := functionOutput{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: texts(r.Parts)}
+		o := functionOutput{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
 		if len(images(r.Parts)) > 0 {
 			o.Output = contentParts(r.Parts)
 		}
@@ -176,6 +178,7 @@ func userItems(msg llm.Message) (out []any) {
 	return out
 }
 
+// contentParts converts text and images.
 func contentParts(ps []llm.Part) (out []contentPart) {
 	for _, p := range ps {
 		switch p := p.(type) {

@@ -22,7 +22,9 @@ func response(terminal, extra string, items ...string) string {
 	for i, it := range items {
 		events = append(events, fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, it))
 	}
-	return sse(append(events, fmt.Sprintf(`{"type":%q,"response":{"id":"r","model":"gpt-answering",%s"output":[%s],%s}}`, terminal, extra, strings.Join(items, ","), responseUsage))...)
+	return sse(append(events,
+		fmt.Sprintf(`{"type":%q,"response":{"id":"r","model":"gpt-answering",%s"output":[%s],%s}}`, terminal, extra,
+			strings.Join(items, ","), responseUsage))...)
 }
 
 const (
@@ -60,14 +62,18 @@ func TestResponses(t *testing.T) {
 		stop  llm.Stop
 		parts []llm.Part
 	}{
-		"text":               {response(completed, "", saysHi), llm.StopEnd, []llm.Part{hi}},
-		"parallel calls":     {response(completed, "", reasoned, saysHi, callA, callB), llm.StopTools, []llm.Part{llm.Thinking{Text: "Hm."}, hi, a, b}},
+		"text": {response(completed, "", saysHi), llm.StopEnd, []llm.Part{hi}},
+		"parallel calls": {response(completed, "", reasoned, saysHi, callA, callB), llm.StopTools,
+			[]llm.Part{llm.Thinking{Text: "Hm."}, hi, a, b}},
 		"nothing":            {response(completed, ""), llm.StopEnd, nil},
 		"cut":                {response(incomplete, cut, saysHi, reasoned, cutCall), llm.StopMax, []llm.Part{hi}},
 		"cut after thinking": {response(incomplete, cut, reasoned), llm.StopMax, nil},
-		"filtered":           {response(incomplete, `"incomplete_details":{"reason":"content_filter"},`, saysHi, callA), llm.StopRefused, []llm.Part{hi}},
-		"refusal":            {response(completed, "", `{"type":"message","content":[{"type":"refusal","refusal":"No."}]}`, callA), llm.StopRefused, []llm.Part{llm.Text{Text: "No."}}},
-		"an item to come":    {response(completed, "", `{"type":"hologram"}`, saysHi), llm.StopEnd, []llm.Part{hi}},
+		"filtered": {response(incomplete, `"incomplete_details":{"reason":"content_filter"},`, saysHi,
+			callA), llm.StopRefused, []llm.Part{hi}},
+		"refusal": {response(completed, "",
+			`{"type":"message","content":[{"type":"refusal","refusal":"No."}]}`, callA), llm.StopRefused,
+			[]llm.Part{llm.Text{Text: "No."}}},
+		"an item to come": {response(completed, "", `{"type":"hologram"}`, saysHi), llm.StopEnd, []llm.Part{hi}},
 		"items only one by one": {
 			strings.Replace(response(completed, "", callA, callB), `"output":[`+callA+","+callB+`]`, `"output":[]`, 1),
 			llm.StopTools, []llm.Part{a, b},
@@ -79,7 +85,8 @@ func TestResponses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: chatUsage, Model: "gpt-answering"}
+			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
+				Usage: chatUsage, Model: "gpt-answering"}
 			if d := cmp.Diff(want, bare(r)); d != "" {
 				t.Error(d)
 			}
@@ -125,7 +132,8 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	}
 	results := llm.Message{Role: llm.User, Parts: []llm.Part{
 		llm.Result{ID: "a", Parts: []llm.Part{llm.Text{Text: "x"}}},
-		llm.Result{ID: "b", Parts: []llm.Part{llm.Text{Text: "see"}, llm.Image{Media: "image/png", Data: []byte("png")}}},
+		llm.Result{ID: "b", Parts: []llm.Part{llm.Text{Text: "see"},
+			llm.Image{Media: "image/png", Data: []byte("png")}}},
 		llm.Text{Text: "go on"},
 	}}
 	message := `{"type":"message","role":"assistant",%s"content":[{"type":"output_text","text":"I look."}]}`
@@ -138,8 +146,11 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 		to   llm.Model
 		want []string
 	}{
-		"the same":  {m, []string{reasoned, fmt.Sprintf(message, `"phase":"commentary",`), callA, callB}},
-		"elsewhere": {v.model(openai.Options{API: openai.Responses}), []string{fmt.Sprintf(message, ""), `{"type":"function_call","call_id":"a","name":"read","arguments":"{\"p\":1}"}`, `{"type":"function_call","call_id":"b","name":"list","arguments":"{}"}`}},
+		"the same": {m, []string{reasoned, fmt.Sprintf(message, `"phase":"commentary",`), callA, callB}},
+		"elsewhere": {v.model(openai.Options{API: openai.Responses}),
+			[]string{fmt.Sprintf(message, ""),
+				`{"type":"function_call","call_id":"a","name":"read","arguments":"{\"p\":1}"}`,
+				`{"type":"function_call","call_id":"b","name":"list","arguments":"{}"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := ask(t, c.to, user("hello"), said, results); err != nil {
@@ -165,15 +176,23 @@ func TestResponsesBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed arguments":   {response(completed, "", callA, strings.Replace(cutCall, "incomplete", "completed", 1)), llm.Incomplete},
-		"no terminal event":     {sse(created, `{"type":"response.output_item.done","output_index":0,"item":`+callA+`}`), llm.Incomplete},
-		"nothing at all":        {"", llm.Incomplete},
-		"failed":                {sse(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oops"}}}`), llm.Overloaded},
-		"failed, limit":         {sse(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow"}}}`), llm.Limited},
-		"failed, full":          {sse(created, `{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"long"}}}`), llm.ContextFull},
-		"failed without a word": {sse(created, `{"type":"response.failed","response":{"status":"failed","error":null}}`), llm.Incomplete},
-		"error event":           {sse(created, `{"type":"error","code":"server_error","message":"oops","param":null}`), llm.Overloaded},
-		"error event, nested":   {sse(created, `{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`), llm.ContextFull},
+		"malformed arguments": {response(completed, "", callA,
+			strings.Replace(cutCall, "incomplete", "completed", 1)), llm.Incomplete},
+		"no terminal event": {sse(created,
+			`{"type":"response.output_item.done","output_index":0,"item":`+callA+`}`), llm.Incomplete},
+		"nothing at all": {"", llm.Incomplete},
+		"failed": {sse(created,
+			`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oops"}}}`), llm.Overloaded},
+		"failed, limit": {sse(created,
+			`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow"}}}`), llm.Limited},
+		"failed, full": {sse(created,
+			`{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"long"}}}`), llm.ContextFull},
+		"failed without a word": {sse(created,
+			`{"type":"response.failed","response":{"status":"failed","error":null}}`), llm.Incomplete},
+		"error event": {sse(created,
+			`{"type":"error","code":"server_error","message":"oops","param":null}`), llm.Overloaded},
+		"error event, nested": {sse(created,
+			`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`), llm.ContextFull},
 		"incomplete, no reason": {response(incomplete, "", callA), llm.Incomplete},
 		"cancelled":             {response("response.cancelled", "", callA), llm.Incomplete},
 	} {

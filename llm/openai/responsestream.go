@@ -8,23 +8,24 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// responding is a response while it streams in.
-type responding struct {
+// responseBuilder collects a reply of the Responses API.
+type responseBuilder struct {
 	model *model
 	ids   wire.IDs
 	emit  func(llm.Delta)
 
-	items []placed // that are done
-	end   *response
+	items []indexedItem // that are done
+	end   *responseBody
 }
 
-// placed is an output item and its place among the others.
-type placed struct {
+// indexedItem is an output item with its position.
+type indexedItem struct {
 	index int
 	raw   json.RawMessage
 }
 
-type response struct {
+// responseBody is what is read of the final event.
+type responseBody struct {
 	Model      string            `json:"model"`
 	Status     string            `json:"status"`
 	Output     []json.RawMessage `json:"output"`
@@ -42,7 +43,8 @@ type response struct {
 	} `json:"usage"`
 }
 
-func (c *responding) event(data []byte) (bool, error) {
+// event applies an event. The event that ends the response returns true.
+func (c *responseBuilder) event(data []byte) (bool, error) {
 	var e struct {
 		Type     string          `json:"type"`
 		Index    int             `json:"output_index"`
@@ -55,25 +57,25 @@ func (c *responding) event(data []byte) (bool, error) {
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		c.emit(llm.Delta{Part: e.Index, Text: text(e.Delta)})
+		c.emit(llm.Delta{Part: e.Index, Text: deltaText(e.Delta)})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		c.emit(llm.Delta{Part: e.Index, Think: text(e.Delta)})
+		c.emit(llm.Delta{Part: e.Index, Think: deltaText(e.Delta)})
 	case "response.output_item.done":
-		c.items = append(c.items, placed{e.Index, e.Item})
+		c.items = append(c.items, indexedItem{e.Index, e.Item})
 	case "response.failed", "response.completed", "response.incomplete", "response.cancelled":
-		var r response
+		var r responseBody
 		if err := json.Unmarshal(e.Response, &r); err != nil {
 			return false, err
 		}
 		switch e.Type {
 		case "response.failed":
-			body, err := json.Marshal(map[string]json.RawMessage{"error": object(r.Error, "null")})
+			body, err := json.Marshal(map[string]json.RawMessage{"error": orDefault(r.Error, "null")})
 			if err != nil {
 				return false, err
 			}
-			return true, c.model.peer.Event(body)
+			return true, c.model.peer.ErrorInStream(body)
 		case "response.cancelled":
-			return true, c.model.broken("it was cancelled there")
+			return true, c.model.errBroken("it was cancelled there")
 		case "response.completed":
 			r.Status = "completed"
 		default:
@@ -85,13 +87,13 @@ func (c *responding) event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// text is the text of a delta; a delta that is no text is none to show.
-func text(raw json.RawMessage) (s string) {
+// deltaText returns the text of a delta, or "" if it holds something else.
+func deltaText(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s)
 	return s
 }
 
-// outputItem is what is read of an item; the item itself is kept whole.
+// outputItem is what is read of an item. The item itself is kept whole.
 type outputItem struct {
 	Type      string `json:"type"`
 	Phase     string `json:"phase"`
@@ -109,7 +111,8 @@ type outputItem struct {
 	} `json:"content"`
 }
 
-func (c *responding) reply() (r llm.Reply, ok bool, err error) {
+// reply returns the finished reply.
+func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	if c.end == nil {
 		return r, false, nil
 	}
@@ -131,30 +134,30 @@ func (c *responding) reply() (r llm.Reply, ok bool, err error) {
 		case "content_filter":
 			r.Stop = llm.StopRefused
 		default:
-			return llm.Reply{}, false, c.model.broken("it is incomplete: %s", c.end.Incomplete.Reason)
+			return llm.Reply{}, false, c.model.errBroken("it is incomplete: %s", c.end.Incomplete.Reason)
 		}
 	}
 	raws := c.end.Output
 	if len(raws) == 0 { // some servers give the items only one by one
-		slices.SortStableFunc(c.items, func(a, b placed) int { return a.index - b.index })
+		slices.SortStableFunc(c.items, func(a, b indexedItem) int { return a.index - b.index })
 		for _, it := range c.items {
 			raws = append(raws, it.raw)
 		}
 	}
 	for _, raw := range raws {
-		if err := c.item(&r, raw); err != nil {
+		if err := c.addItem(&r, raw); err != nil {
 			return llm.Reply{}, false, err
 		}
 	}
-	settle(&r)
+	reconcileCalls(&r)
 	return r, true, nil
 }
 
-// item adds one output item to r.
-func (c *responding) item(r *llm.Reply, raw json.RawMessage) error {
+// addItem appends one output item to the reply.
+func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 	var it outputItem
 	if err := json.Unmarshal(raw, &it); err != nil {
-		return c.model.broken("an item does not parse: %w", err)
+		return c.model.errBroken("an item does not parse: %w", err)
 	}
 	switch it.Type {
 	case "reasoning":
@@ -169,7 +172,7 @@ func (c *responding) item(r *llm.Reply, raw json.RawMessage) error {
 			p.Text += s.Text
 		}
 		if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
-			p.Opaque = c.keep(kept{Item: raw})
+			p.Opaque = c.marshalOpaque(opaqueItem{Item: raw})
 		}
 		if p.Text != "" || p.Opaque != nil {
 			r.Message.Parts = append(r.Message.Parts, p)
@@ -186,7 +189,8 @@ func (c *responding) item(r *llm.Reply, raw json.RawMessage) error {
 			return nil
 		}
 		if it.Phase != "" {
-			r.Message.Parts = append(r.Message.Parts, llm.Thinking{Provider: c.model.provider, Opaque: c.keep(kept{Phase: it.Phase})})
+			r.Message.Parts = append(r.Message.Parts,
+				llm.Thinking{Provider: c.model.provider, Opaque: c.marshalOpaque(opaqueItem{Phase: it.Phase})})
 		}
 		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: s})
 	case "function_call":
@@ -195,18 +199,19 @@ func (c *responding) item(r *llm.Reply, raw json.RawMessage) error {
 			in, err = nil, nil // dropped below, and it may be cut
 		}
 		if err != nil {
-			return c.model.broken("call %q: %w", it.Name, err)
+			return c.model.errBroken("call %q: %w", it.Name, err)
 		}
-		call := llm.Call{ID: c.ids.Take(it.CallID), Name: it.Name, Input: in}
+		call := llm.Call{ID: c.ids.Next(it.CallID), Name: it.Name, Input: in}
 		if call.ID == it.CallID {
-			call.Opaque = c.keep(kept{Provider: c.model.provider, Item: raw})
+			call.Opaque = c.marshalOpaque(opaqueItem{Provider: c.model.provider, Item: raw})
 		}
 		r.Message.Parts = append(r.Message.Parts, call)
 	}
 	return nil
 }
 
-func (c *responding) keep(k kept) json.RawMessage {
+// marshalOpaque encodes an opaqueItem.
+func (c *responseBuilder) marshalOpaque(k opaqueItem) json.RawMessage {
 	b, err := json.Marshal(k)
 	if err != nil {
 		return nil // not reached: an item was parsed before it is kept
@@ -214,9 +219,9 @@ func (c *responding) keep(k kept) json.RawMessage {
 	return b
 }
 
-// settle makes the stop and the calls agree. Where calls are dropped, the
-// reasoning that led to them goes too: the vendor refuses it without its item.
-func settle(r *llm.Reply) {
+// reconcileCalls makes the stop reason and the calls agree. Where it drops calls, it also drops the reasoning before
+// them, because the vendor refuses reasoning without the item that it led to.
+func reconcileCalls(r *llm.Reply) {
 	if r.Stop == llm.StopEnd {
 		if len(r.Message.Calls()) > 0 {
 			r.Stop = llm.StopTools

@@ -49,16 +49,21 @@ func TestThroughStandIn(t *testing.T) {
 					llm.Call{ID: "c1", Name: "read", Input: json.RawMessage(`{"path":"a\nb"}`)},
 					llm.Call{ID: "c2", Name: "list", Input: json.RawMessage(`{}`)},
 				}},
-				Stop: llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, Model: "scripted",
+				Stop: llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4},
+				Model: "scripted",
 			}
-			second := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "So far"}}}, Stop: llm.StopMax, Model: "scripted"}
+			second := llm.Reply{Message: llm.Message{Role: llm.Assistant,
+				Parts: []llm.Part{llm.Text{Text: "So far"}}}, Stop: llm.StopMax, Model: "scripted"}
 			b := &behind{replies: []llm.Reply{first, second}}
 			s := standIn(t, b)
 			m := openai.New(openai.Options{Model: "m", BaseURL: s.URL, API: api, Client: s.Client()})
 			r := llm.Request{
-				System:    []string{"one"},
-				Tools:     []llm.Spec{{Name: "read", Description: "reads", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "list", Schema: json.RawMessage(`{"type":"object"}`)}},
-				Messages:  []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "go"}, llm.Image{Media: "image/png", Data: []byte{1, 2}}}}},
+				System: []string{"one"},
+				Tools: []llm.Spec{{Name: "read", Description: "reads",
+					Schema: json.RawMessage(`{"type":"object"}`)},
+					{Name: "list", Schema: json.RawMessage(`{"type":"object"}`)}},
+				Messages: []llm.Message{{Role: llm.User,
+					Parts: []llm.Part{llm.Text{Text: "go"}, llm.Image{Media: "image/png", Data: []byte{1, 2}}}}},
 				MaxTokens: 99,
 				CacheKey:  "alice",
 			}

@@ -17,7 +17,8 @@ import (
 // A stream of three calls, cut at every byte, with the connection broken or
 // closed as if all were well: never anything but the whole or an error to ask again.
 func TestCutAtEveryByte(t *testing.T) {
-	chat := completion("tool_calls", content("I do three."), piece(0, "a", "x", `{"p"`), piece(0, "", "", `:1}`), piece(1, "b", "y", ""), piece(2, "c", "z", `{"q":"r"}`))
+	chat := completion("tool_calls", content("I do three."), piece(0, "a", "x", `{"p"`), piece(0, "", "", `:1}`),
+		piece(1, "b", "y", ""), piece(2, "c", "z", `{"q":"r"}`))
 	resp := response(completed, "", saysHi, callA, callB, strings.Replace(callA, `"a"`, `"c"`, 1))
 	for _, c := range []struct {
 		api  openai.API
@@ -66,11 +67,12 @@ func TestCancelled(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done() // no terminal event, ever
 		})
-		_, err := v.model(openai.Options{API: api}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(d llm.Delta) {
-			if strings.Contains(d.Text, "then") {
-				cancel(cause)
-			}
-		})
+		_, err := v.model(openai.Options{API: api}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
+			func(d llm.Delta) {
+				if strings.Contains(d.Text, "then") {
+					cancel(cause)
+				}
+			})
 		if err != cause {
 			t.Errorf("%s: got %v, want the cause itself", api, err)
 		}
@@ -95,7 +97,8 @@ func TestCommentsAreHeard(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := v.model(openai.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}}, func(llm.Delta) { heard <- true }); err != nil {
+	if _, err := v.model(openai.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
+		func(llm.Delta) { heard <- true }); err != nil {
 		t.Fatal(err)
 	}
 }

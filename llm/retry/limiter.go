@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Limiter holds back everybody who shares a key while its provider says to wait.
-// The zero value holds nobody back. Safe for concurrent use.
+// Limiter holds back everybody who shares a key while the provider says to wait. Its zero value holds nobody back. It
+// is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	until time.Time
 	err   error // why
 }
 
-// Until is when the limiter lets go, and why it holds; the zero time if it does not.
+// Until returns when the limiter lets go and why it holds, or the zero time if it does not.
 func (l *Limiter) Until() (time.Time, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,8 +25,8 @@ func (l *Limiter) Until() (time.Time, error) {
 	return l.until, l.err
 }
 
-// hold holds everybody until t; an earlier t than before changes nothing.
-func (l *Limiter) hold(t time.Time, err error) {
+// holdUntil holds everybody until t. It never shortens a wait.
+func (l *Limiter) holdUntil(t time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.After(l.until) {
@@ -34,8 +34,8 @@ func (l *Limiter) hold(t time.Time, err error) {
 	}
 }
 
-// wait returns when nothing holds any more, each caller a little after the limit
-// and not all at once. While it slept the limit may have moved: it looks again.
+// wait returns when nothing holds any more. Each caller waits a random time longer, so that they do not all come at
+// once. The limit may have moved while it slept, so it then looks again.
 func (l *Limiter) wait(ctx context.Context, on func(time.Time, error)) error {
 	for {
 		until, why := l.Until()
@@ -45,7 +45,7 @@ func (l *Limiter) wait(ctx context.Context, on func(time.Time, error)) error {
 		left := time.Until(until)
 		left += rand.N(min(max(left/10, time.Second), 10*time.Second))
 		on(time.Now().Add(left), why)
-		if err := sleep(ctx, left); err != nil {
+		if err := sleepContext(ctx, left); err != nil {
 			return err
 		}
 	}

@@ -9,18 +9,18 @@ import (
 	"muster/llm"
 )
 
-// watch asks the model once, and ends it when it is silent for too long.
-func (s *steady) watch(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+// replyWatched asks the model once, and cancels it when it is silent for too long.
+func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	patience := s.o.FirstTimeout
-	bark := time.AfterFunc(limited(patience), func() { cancel(errSilent) })
+	bark := time.AfterFunc(timerDuration(patience), func() { cancel(errSilent) })
 	defer bark.Stop()
 	reply, err := s.model.Reply(watched, r, func(d llm.Delta) {
 		if d.Text != "" || d.Think != "" {
 			patience = s.o.IdleTimeout
 		}
-		bark.Reset(limited(patience))
+		bark.Reset(timerDuration(patience))
 		emit(d)
 	})
 	if err != nil && ctx.Err() == nil && context.Cause(watched) == errSilent {
@@ -32,8 +32,8 @@ func (s *steady) watch(ctx context.Context, r llm.Request, emit func(llm.Delta))
 // errSilent is the cause with which a silent reply is cancelled.
 var errSilent = errors.New("the model is silent")
 
-// limited is d for a timer: negative is as long as a timer can be.
-func limited(d time.Duration) time.Duration {
+// timerDuration returns d for a timer; negative means as long as a timer can be.
+func timerDuration(d time.Duration) time.Duration {
 	if d < 0 {
 		return math.MaxInt64
 	}

@@ -46,13 +46,15 @@ func TestWatchdog(t *testing.T) {
 		o      retry.Options
 		ends   time.Duration
 	}{
-		"nothing ever":             {nil, retry.Options{}, 5 * min},
-		"pings before the first":   {[]sound{{4 * min, ping}, {4 * min, ping}}, retry.Options{}, 13 * min},
-		"silent after a word":      {[]sound{{min, word}}, retry.Options{}, min + 90*time.Second},
-		"silent after a thought":   {[]sound{{min, think}}, retry.Options{}, min + 90*time.Second},
-		"a word and then pings":    {[]sound{{min, word}, {min, ping}, {min, ping}}, retry.Options{}, 3*min + 90*time.Second},
+		"nothing ever":           {nil, retry.Options{}, 5 * min},
+		"pings before the first": {[]sound{{4 * min, ping}, {4 * min, ping}}, retry.Options{}, 13 * min},
+		"silent after a word":    {[]sound{{min, word}}, retry.Options{}, min + 90*time.Second},
+		"silent after a thought": {[]sound{{min, think}}, retry.Options{}, min + 90*time.Second},
+		"a word and then pings": {[]sound{{min, word}, {min, ping}, {min, ping}}, retry.Options{}, 3*min +
+			90*time.Second},
 		"a first that is too late": {[]sound{{6 * min, word}}, retry.Options{}, 5 * min},
-		"other times":              {[]sound{{time.Second, word}}, retry.Options{FirstTimeout: 2 * time.Second, IdleTimeout: time.Second}, 2 * time.Second},
+		"other times": {[]sound{{time.Second, word}},
+			retry.Options{FirstTimeout: 2 * time.Second, IdleTimeout: time.Second}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,7 +95,8 @@ func TestNoWatchdog(t *testing.T) {
 		cause := errors.New("stopped by user")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(1000*time.Hour, func() { cancel(cause) })
-		_, err := retry.Wrap(speaking(sound{time.Second, word}), retry.Options{FirstTimeout: -1, IdleTimeout: -1}).Reply(ctx, llm.Request{}, nil)
+		_, err := retry.Wrap(speaking(sound{time.Second, word}),
+			retry.Options{FirstTimeout: -1, IdleTimeout: -1}).Reply(ctx, llm.Request{}, nil)
 		if err != cause {
 			t.Errorf("got %v", err)
 		}

@@ -15,16 +15,16 @@ import (
 
 const provider = "script"
 
-// model plays a script.
+// model plays a script. It keeps no state except how often a turn has failed, which the conversation does not show.
 type model struct {
 	script *Script
 	pace   float64
 	mu     sync.Mutex
-	failed map[occasion]int // how often a turn has failed; the conversation does not tell
+	failed map[attempt]int // how often a turn has failed; the conversation does not tell
 }
 
-// occasion is a turn at its place in one member's conversation.
-type occasion struct {
+// attempt is a turn at its place in one member's conversation.
+type attempt struct {
 	key    string
 	turn   *turn
 	played int
@@ -39,7 +39,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	w := m.script.follow(me, r)
+	w := m.script.playTo(me, r)
 	t, _ := w.turn()
 	if t == nil {
 		t = &turn{say: "Nothing more to say.", stop: llm.StopEnd}
@@ -48,20 +48,20 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	if err != nil {
 		return llm.Reply{}, llm.Errorf(llm.BadRequest, "%s:%d: %s says nothing: %w", m.script.file, t.line, me, err)
 	}
-	failure := m.failure(occasion{r.CacheKey, t, w.played})
+	failure := m.failure(attempt{r.CacheKey, t, w.played})
 	if failure != nil && failure.kind != llm.Incomplete {
-		return llm.Reply{}, rehearsed(failure)
+		return llm.Reply{}, scriptedError(failure)
 	}
 	if err := m.stream(ctx, reply.Message, t.wait, emit, failure != nil); err != nil {
 		return llm.Reply{}, err
 	}
 	if failure != nil {
-		return llm.Reply{}, rehearsed(failure)
+		return llm.Reply{}, scriptedError(failure)
 	}
 	return reply, nil
 }
 
-// speaker is who a request's key stands for.
+// speaker returns the member that the cache key of a request stands for.
 func (s *Script) speaker(key string) (string, error) {
 	if key == "" && len(s.speakers) == 1 {
 		for name := range s.speakers {
@@ -73,13 +73,14 @@ func (s *Script) speaker(key string) (string, error) {
 		name += "/" + part
 	}
 	if name == "" {
-		return "", llm.Errorf(llm.BadRequest, "%s: the request does not say who speaks, and the script has several speakers", s.file)
+		return "", llm.Errorf(llm.BadRequest,
+			"%s: the request does not say who speaks, and the script has several speakers", s.file)
 	}
 	return name, nil
 }
 
-// failure is the error that a turn ends in this time, nil if it has failed often enough.
-func (m *model) failure(o occasion) *failure {
+// failure returns the error that a turn ends in this time, or nil if it has failed often enough.
+func (m *model) failure(o attempt) *failure {
 	if o.turn.fail == nil {
 		return nil
 	}
@@ -92,14 +93,15 @@ func (m *model) failure(o occasion) *failure {
 	return o.turn.fail
 }
 
-func rehearsed(f *failure) *llm.Error {
+// scriptedError returns the error that a script asks for.
+func scriptedError(f *failure) *llm.Error {
 	e := llm.Errorf(f.kind, "rehearsed by the script")
 	e.After = f.after
 	return e
 }
 
-// reply makes the reply of a turn, with its values filled in.
-func (w *walk) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
+// reply returns the reply of a turn, with its values filled in.
+func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 	msg := llm.Message{Role: llm.Assistant}
 	if t.think != "" {
 		text, _, err := w.fill(t.think)
@@ -129,18 +131,17 @@ func (w *walk) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 	return llm.Reply{Message: msg, Stop: t.stop, Usage: usage(r, msg), Model: provider}, nil
 }
 
-// callID is the same whenever the same request is asked, and another in every other place.
-func (w *walk) callID(r llm.Request, i int) string {
+// callID returns an id that is the same whenever the same request is sent, and different everywhere else.
+func (w *playback) callID(r llm.Request, i int) string {
 	h := fnv.New64a()
-	h.Write([]byte(r.CacheKey))
+	_, _ = h.Write([]byte(r.CacheKey)) // a hash never fails
 	for _, text := range w.heard {
-		h.Write([]byte{0})
-		h.Write([]byte(text))
+		_, _ = h.Write([]byte("\x00" + text))
 	}
 	return fmt.Sprintf("call_%d_%d_%08x", w.played, i, uint32(h.Sum64()))
 }
 
-// usage is an estimate: four characters a token, and everything up to the last reply read from a cache.
+// usage estimates tokens at four characters each. Everything up to the last reply counts as read from a cache.
 func usage(r llm.Request, said llm.Message) llm.Usage {
 	old := 0
 	for _, s := range r.System {
@@ -156,14 +157,16 @@ func usage(r llm.Request, said llm.Message) llm.Usage {
 			old += fresh
 			fresh = 0
 		}
-		fresh += size(m.Parts)
+		fresh += characters(m.Parts)
 	}
-	return llm.Usage{Input: tokens(fresh), CacheRead: tokens(old), Output: tokens(size(said.Parts))}
+	return llm.Usage{Input: estimateTokens(fresh), CacheRead: estimateTokens(old),
+		Output: estimateTokens(characters(said.Parts))}
 }
 
-func tokens(characters int) int { return (characters + 3) / 4 }
+func estimateTokens(characters int) int { return (characters + 3) / 4 }
 
-func size(parts []llm.Part) (n int) {
+// characters returns the number of characters in parts.
+func characters(parts []llm.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
@@ -173,7 +176,7 @@ func size(parts []llm.Part) (n int) {
 		case llm.Call:
 			n += len(p.Name) + len(p.Input)
 		case llm.Result:
-			n += size(p.Parts)
+			n += characters(p.Parts)
 		case llm.Image:
 			n += len(p.Data)
 		}
@@ -181,17 +184,17 @@ func size(parts []llm.Part) (n int) {
 	return n
 }
 
-// stream shows a reply in pieces, the wait spread over them. cut: it breaks off in the middle.
+// stream emits a reply in pieces, with the wait spread over them. With cut it stops in the middle.
 func (m *model) stream(ctx context.Context, msg llm.Message, wait time.Duration, emit func(llm.Delta), cut bool) error {
 	deltas := []llm.Delta{{}} // at work
 	for i, p := range msg.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			for _, s := range pieces(p.Text) {
+			for _, s := range splitForStreaming(p.Text) {
 				deltas = append(deltas, llm.Delta{Part: i, Think: s})
 			}
 		case llm.Text:
-			for _, s := range pieces(p.Text) {
+			for _, s := range splitForStreaming(p.Text) {
 				deltas = append(deltas, llm.Delta{Part: i, Text: s})
 			}
 		}
@@ -214,8 +217,8 @@ func (m *model) stream(ctx context.Context, msg llm.Message, wait time.Duration,
 	return nil
 }
 
-// pieces cuts a text into a few, between words.
-func pieces(text string) (out []string) {
+// splitForStreaming cuts a text into a few pieces, between words.
+func splitForStreaming(text string) (out []string) {
 	const few = 4
 	for n := len(text)/few + 1; len(text) > n; {
 		at := strings.IndexByte(text[n:], ' ')

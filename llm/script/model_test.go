@@ -33,7 +33,8 @@ speakers:
 		t.Fatal(err)
 	}
 	wantMsg := llm.Message{Role: llm.Assistant, Parts: []llm.Part{
-		llm.Thinking{Text: "first this and then that and then more", Provider: "script"}, llm.Text{Text: "One two three four five six."}}}
+		llm.Thinking{Text: "first this and then that and then more", Provider: "script"},
+		llm.Text{Text: "One two three four five six."}}}
 	if d := cmp.Diff(wantMsg, r.Message); d != "" {
 		t.Error(d)
 	}
@@ -58,7 +59,8 @@ func TestUsageIsEstimatedFromTheConversation(t *testing.T) {
 	k := begin(t, parsed(t, "speakers: {a: [{say: '12345678'}, {say: '1234'}]}"), "a@x")
 	k.req.System = []string{strings.Repeat("s", 40)}
 	k.tell(strings.Repeat("u", 20))
-	k.req.Messages = append(k.req.Messages, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: strings.Repeat("v", 12)}}})
+	k.req.Messages = append(k.req.Messages, llm.Message{Role: llm.User,
+		Parts: []llm.Part{llm.Text{Text: strings.Repeat("v", 12)}}})
 	r, err := k.model.Reply(t.Context(), k.req, func(llm.Delta) {})
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ func parse(file string, data []byte) (*Script, error) {
 		return nil, r.yamlError(err)
 	}
 	if len(tree.Docs) > 1 {
-		return nil, muster.Errorf(muster.Invalid, "%s: there are %d documents in it (separated by ---), and a script is one", file, len(tree.Docs))
+		return nil, muster.Errorf(muster.Invalid,
+			"%s: there are %d documents in it (separated by ---), and a script is one", file, len(tree.Docs))
 	}
 	var text fileText
 	if err := yaml.UnmarshalWithOptions(data, &text, yaml.Strict()); err != nil {
@@ -108,7 +109,8 @@ func (r *reader) script(text fileText) (*Script, error) {
 		if len(sc.Turns) == 0 {
 			r.wrong("a scene needs turns", "scenes", i)
 		}
-		s.scenes = append(s.scenes, &scene{cue: r.cue(sc.Cue, "scenes", i, "cue"), who: sc.Who, turns: r.turns(sc.Turns, "scenes", i, "turns")})
+		s.scenes = append(s.scenes, &scene{cue: r.cue(sc.Cue, "scenes", i, "cue"), who: sc.Who,
+			turns: r.turns(sc.Turns, "scenes", i, "turns")})
 	}
 	for name, turns := range text.Speakers {
 		r.values(turns, "speakers", name)
@@ -131,8 +133,9 @@ func (r *reader) turns(texts []turnText, path ...any) (turns []*turn) {
 
 func (r *reader) turn(t turnText, path []any) *turn {
 	line, _ := r.place(path)
-	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, at(path, "cue")...), until: r.cue(t.Until, at(path, "until")...),
-		wait: r.duration(t.Wait, at(path, "wait"))}
+	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, at(path, "cue")...),
+		until: r.cue(t.Until, at(path, "until")...),
+		wait:  r.duration(t.Wait, at(path, "wait"))}
 	for i, one := range t.Do {
 		if len(one) != 1 {
 			r.wrong("each entry of do is one call: a tool's name and its input", at(path, "do", i)...)
@@ -172,7 +175,8 @@ func (r *reader) failure(e errorText, path []any) *failure {
 	switch f.kind {
 	case llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest, llm.Denied, llm.Spent:
 	default:
-		r.wrong("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent", path...)
+		r.wrong("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent",
+			path...)
 	}
 	if f.times < 0 {
 		r.wrong("times is how often it fails: 1 or more", at(path, "times")...)
@@ -216,7 +220,7 @@ func (r *reader) values(turns []turnText, path ...any) {
 		}
 		for _, text := range texts {
 			for _, name := range valuesIn(text) {
-				if !builtIn(name) && !r.groups[name] {
+				if !isBuiltIn(name) && !r.groups[name] {
 					r.wrong("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), and the values that are always there are "+
 						builtIns+" (for the text itself write $${"+name+"})", at(path, i)...)
 				}

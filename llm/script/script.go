@@ -1,5 +1,7 @@
-// Package script is a scripted model: a rehearsal read from a file. It says who says what when, with values such as
-// task and request ids filled in.
+// Package script is a scripted model, for tests and demonstrations without a vendor. Load reads a Script from a file;
+// its Model says who says what when, with values such as task and request ids filled in.
+//
+// Compatibility: scripts that are valid today stay valid and play the same.
 //
 // The file is YAML (so JSON does too):
 //
@@ -32,22 +34,24 @@
 // What a turn of the conversation brings in (text, and the results of calls) is matched against the cues of the scenes,
 // which are Go regular expressions. A match enters the scene; when its turns are played, whoever spoke before goes on
 // where it was. One message can enter several scenes, in the order in which they occur in it, and one scene several
-// times if its named groups capture different things: whether two mails come together or one by one makes no difference.
-// When nothing is left, a member says so and ends its turn.
+// times if its named groups capture different things: whether two mails come together or one by one makes no
+// difference. When nothing is left, a member says so and ends its turn.
 //
-// ${NAME} stands for what a named group captured, or for one of these; a string that is nothing but a value of the first
-// two lines becomes a number, as tools want it:
+// ${NAME} stands for what a named group captured, or for one of these; a string that is nothing but a value of the
+// first two lines becomes a number, as tools want it:
 //
 //	${task}, ${task:SUBJECT}        the task claimed last; the task with that subject
 //	${number:NAME}                  what a group captured
 //	${request}, ${request:NAME}     the last request's id; the last one of that member
 //	${me}                           the speaker
 //
-// A value may be nested in another's name, as above. $${NAME} is left as ${NAME}. In a {...} of YAML a value needs quotes.
+// A value may be nested in another's name, as above. $${NAME} is left as ${NAME}. In a {...} of YAML a value needs
+// quotes.
 //
-// The speaker is Request.CacheKey up to the @; a subagent with the key alice@team/sub is alice/sub, of the role subagent.
-// What is said next is found by walking the conversation that the request holds, so the model keeps no state and a
-// member that was killed goes on at the right line. (The one exception: how often a turn has failed is counted in memory.)
+// The speaker is Request.CacheKey up to the @; a subagent with the key alice@team/sub is alice/sub, of the role
+// subagent. What is said next is found by walking the conversation that the request holds, so the model keeps no state
+// and a member that was killed goes on at the right line. (The one exception: how often a turn has failed is counted
+// in memory.)
 package script
 
 import (
@@ -57,7 +61,7 @@ import (
 	"muster/llm"
 )
 
-// Script is a script that was read.
+// Script is a script that was read. It never changes, so several models may play it.
 type Script struct {
 	file     string
 	speakers map[string][]*turn
@@ -84,7 +88,7 @@ type turn struct {
 	fail  *failure
 }
 
-// call is one call of a reply; its input has values still to be filled in.
+// call is one call of a reply. The values in its input are still to be filled in.
 type call struct {
 	tool  string
 	input map[string]any
@@ -97,10 +101,10 @@ type failure struct {
 	times int
 }
 
-// Model is the model that plays s.
+// Model returns a model that plays s.
 func (s *Script) Model() llm.Model { return s.ModelAt(1) }
 
-// ModelAt is the model that plays s with every wait multiplied by pace; 0 leaves the waits out.
+// ModelAt returns a model that plays s with every wait multiplied by pace; 0 leaves the waits out.
 func (s *Script) ModelAt(pace float64) llm.Model {
-	return &model{script: s, pace: pace, failed: map[occasion]int{}}
+	return &model{script: s, pace: pace, failed: map[attempt]int{}}
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// innermost is a value without another one in its name; the $ before it, if there is one, makes it plain text.
-var innermost = regexp.MustCompile(`\$?\$\{[^${}\n]+\}`)
+// valuePattern matches a value without another one in its name. A $ before it makes it plain text.
+var valuePattern = regexp.MustCompile(`\$?\$\{[^${}\n]+\}`)
 
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
-// builtIn reports whether a value of this name may be known without a cue that captures it. Nested values are
-// replaced inside out; one whose name has still a value in it is judged when it is played.
-func builtIn(name string) bool {
+// isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values are
+// replaced from the inside out; a name that still contains a value is judged when it is played.
+func isBuiltIn(name string) bool {
 	kind, _, of := strings.Cut(name, ":")
 	switch kind {
 	case "task", "request":
@@ -25,9 +25,9 @@ func builtIn(name string) bool {
 	return false
 }
 
-// valuesIn are the names of the innermost values in a text; of ${number:NAME} the NAME.
+// valuesIn returns the names of the innermost values in a text, without the number: before a name.
 func valuesIn(text string) (names []string) {
-	for _, m := range innermost.FindAllString(text, -1) {
+	for _, m := range valuePattern.FindAllString(text, -1) {
 		if !strings.HasPrefix(m, "$$") {
 			names = append(names, strings.TrimPrefix(m[2:len(m)-1], "number:"))
 		}
@@ -52,17 +52,19 @@ func stringsIn(texts []string, v any) []string {
 	return texts
 }
 
-// unknown is a value that the conversation does not tell (yet).
-type unknown string
+// unknownValueError is the name of a value that the conversation does not tell (yet).
+type unknownValueError string
 
-func (u unknown) Error() string { return fmt.Sprintf("nothing so far tells what ${%s} is", string(u)) }
+func (u unknownValueError) Error() string {
+	return fmt.Sprintf("nothing so far tells what ${%s} is", string(u))
+}
 
-// fill puts the values into a text. number: the text is one value alone, and a number to the tools.
-func (w *walk) fill(text string) (out string, number bool, err error) {
+// fill puts the values into a text. number says that the text is a single value that tools want as a number.
+func (w *playback) fill(text string) (out string, number bool, err error) {
 	const kept = "\x00{" // a ${ that is to stay, while others are replaced
 	whole := strings.HasPrefix(text, "${")
 	for {
-		at := innermost.FindStringIndex(text)
+		at := valuePattern.FindStringIndex(text)
 		if at == nil {
 			return strings.ReplaceAll(text, kept, "${"), number, nil
 		}
@@ -74,10 +76,11 @@ func (w *walk) fill(text string) (out string, number bool, err error) {
 		name := m[2 : len(m)-1]
 		v, ok := w.value(strings.TrimPrefix(name, "number:"))
 		if !ok {
-			return "", false, unknown(name)
+			return "", false, unknownValueError(name)
 		}
 		alone := whole && len(m) == len(text)
-		number = alone && digits.MatchString(v) && (name == "task" || strings.HasPrefix(name, "task:") || strings.HasPrefix(name, "number:"))
+		number = alone && digits.MatchString(v) &&
+			(name == "task" || strings.HasPrefix(name, "task:") || strings.HasPrefix(name, "number:"))
 		text = text[:at[0]] + strings.ReplaceAll(v, "${", kept) + text[at[1]:]
 	}
 }
@@ -85,7 +88,7 @@ func (w *walk) fill(text string) (out string, number bool, err error) {
 var digits = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
 
 // fillAll puts the values into every text of a call's input.
-func (w *walk) fillAll(v any) (any, error) {
+func (w *playback) fillAll(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
 		text, number, err := w.fill(v)
@@ -115,8 +118,8 @@ func (w *walk) fillAll(v any) (any, error) {
 	return v, nil
 }
 
-// value is what a name stands for here: captured by the scene or the ones around it, else read from the conversation.
-func (w *walk) value(name string) (string, bool) {
+// value returns what a name stands for: what the innermost scene captured, otherwise what the conversation says.
+func (w *playback) value(name string) (string, bool) {
 	for i := len(w.frames) - 1; i >= 0; i-- {
 		if v, ok := w.frames[i].captured[name]; ok {
 			return v, true
@@ -128,24 +131,24 @@ func (w *walk) value(name string) (string, bool) {
 	case name == "me":
 		return w.me, true
 	case name == "task":
-		if id, ok := w.last(lastOf(claimed)); ok {
+		if id, ok := w.newestMatch(lastMatch(claimedPattern)); ok {
 			return id, true
 		}
-		find = lastOf(namedTask)
+		find = lastMatch(taskPattern)
 	case kind == "task":
-		find = func(text string) string { return taskCalled(text, of) }
+		find = func(text string) string { return lastTaskCalled(text, of) }
 	case name == "request":
-		find = lastOf(namedRequest)
+		find = lastMatch(requestPattern)
 	case kind == "request":
-		find = func(text string) string { return requestOf(text, of) }
+		find = func(text string) string { return lastRequestOf(text, of) }
 	default:
 		return "", false
 	}
-	return w.last(find)
+	return w.newestMatch(find)
 }
 
-// last asks what came in, newest first.
-func (w *walk) last(find func(string) string) (string, bool) {
+// newestMatch returns what find finds in the newest text that came in.
+func (w *playback) newestMatch(find func(string) string) (string, bool) {
 	for i := len(w.heard) - 1; i >= 0; i-- {
 		if v := find(w.heard[i]); v != "" {
 			return v, true
@@ -155,16 +158,17 @@ func (w *walk) last(find func(string) string) (string, bool) {
 }
 
 var (
-	claimed      = regexp.MustCompile(`<auto-claimed>\s*Task #(\d+)`)
-	namedTask    = regexp.MustCompile(`(?i)\btask #?(\d+)`)
-	namedRequest = regexp.MustCompile(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
-	taskLine     = regexp.MustCompile(`#(\d+):? ([^\n]+)`)
-	taskJSON     = regexp.MustCompile(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
-	inbox        = regexp.MustCompile(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
-	requestLine  = regexp.MustCompile(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
+	claimedPattern = regexp.MustCompile(`<auto-claimed>\s*Task #(\d+)`)
+	taskPattern    = regexp.MustCompile(`(?i)\btask #?(\d+)`)
+	requestPattern = regexp.MustCompile(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
+	taskLine       = regexp.MustCompile(`#(\d+):? ([^\n]+)`)
+	taskJSON       = regexp.MustCompile(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
+	inbox          = regexp.MustCompile(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
+	requestLine    = regexp.MustCompile(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
 )
 
-func lastOf(re *regexp.Regexp) func(string) string {
+// lastMatch returns a function that finds the first group of the last match.
+func lastMatch(re *regexp.Regexp) func(string) string {
 	return func(text string) string {
 		if all := re.FindAllStringSubmatch(text, -1); len(all) > 0 {
 			return all[len(all)-1][1]
@@ -173,8 +177,8 @@ func lastOf(re *regexp.Regexp) func(string) string {
 	}
 }
 
-// taskCalled is the last id that the text gives the task with this subject.
-func taskCalled(text, subject string) (id string) {
+// lastTaskCalled returns the last id that the text gives the task with this subject.
+func lastTaskCalled(text, subject string) (id string) {
 	near := ""
 	for _, m := range taskLine.FindAllStringSubmatch(text, -1) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(m[2]), subject)
@@ -197,8 +201,8 @@ func taskCalled(text, subject string) (id string) {
 	return id
 }
 
-// requestOf is the last request id that the text has from the member.
-func requestOf(text, member string) (id string) {
+// lastRequestOf returns the last request id in the text that is from the member.
+func lastRequestOf(text, member string) (id string) {
 	for _, m := range requestLine.FindAllStringSubmatch(text, -1) {
 		if m[2] == member {
 			id = m[1]

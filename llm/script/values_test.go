@@ -37,14 +37,18 @@ func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		name, heard, say, want string
 	}{
-		{"the task claimed", "<auto-claimed>\nTask #3: a\n\nIt builds on #1 b\n</auto-claimed>\nTask #9 came back", "${task}", "3"},
-		{"the last claim", "<auto-claimed>\nTask #3: a</auto-claimed> <auto-claimed>\nTask #5: b</auto-claimed>", "${task}", "5"},
+		{"the task claimed", "<auto-claimed>\nTask #3: a\n\nIt builds on #1 b\n</auto-claimed>\nTask #9 came back",
+			"${task}", "3"},
+		{"the last claim", "<auto-claimed>\nTask #3: a</auto-claimed> <auto-claimed>\nTask #5: b</auto-claimed>",
+			"${task}", "5"},
 		{"no claim: what is named", "please claim task 8", "take ${task} now", "take 8 now"},
 		{"created", "Task #2 tokenizer [pending] created.", "${task:tokenizer}", "2"},
-		{"a line of the list", "#1 tokenizer rest [pending]\n#2 tokenizer [pending] waits for: #1", "${task:tokenizer}", "2"},
+		{"a line of the list", "#1 tokenizer rest [pending]\n#2 tokenizer [pending] waits for: #1",
+			"${task:tokenizer}", "2"},
 		{"briefed", "Task #4: the counter\n\nmore", "${task:the counter}", "4"},
 		{"a blocker", "It builds on #1 parser (landed as abc): fine", "${task:parser}", "1"},
-		{"exact before near", "#6 parse: all of it [pending]\n#7 parse [pending]\nIt builds on #8 parse: yes", "${task:parse}", "7"},
+		{"exact before near", "#6 parse: all of it [pending]\n#7 parse [pending]\nIt builds on #8 parse: yes",
+			"${task:parse}", "7"},
 		{"JSON", "{\n  \"id\": 11,\n  \"subject\": \"say \\\"hi\\\"\"", `${task:say "hi"}`, "11"},
 		{"the last request", heardMail, "${request}", "deadbeef"},
 		{"a request in a result", "Shutdown request 0a1b2c3d sent to bob.", "${request}", "0a1b2c3d"},

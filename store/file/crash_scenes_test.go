@@ -32,7 +32,7 @@ type crew struct {
 	*board.Board
 	journal *journal.Journal
 	roster  *roster.Roster
-	post    *mailbox.Post
+	post    *mailbox.Mail
 	reqs    *requests.Requests
 
 	acked map[string]int // what a scene was told, and when, in calls

@@ -38,7 +38,7 @@ type rooms struct {
 	store   muster.Store
 	journal *journal.Journal
 	board   *board.Board
-	post    *mailbox.Post
+	post    *mailbox.Mail
 }
 
 var workers = map[string]func(context.Context, *rooms) error{

@@ -67,7 +67,7 @@ type Lanes interface {
 // Services are what the tools work on.
 type Services struct {
 	Board    *board.Board
-	Post     *mailbox.Post
+	Post     *mailbox.Mail
 	Roster   *roster.Roster
 	Requests *requests.Requests
 	Lanes    Lanes

@@ -1,9 +1,14 @@
-// Package wire is what the adapters share about HTTP: which error an answer
-// means, how long to wait after it, and what a base URL is.
+// Package wire is what the vendor adapters share about HTTP. Peer turns answers into errors of package llm, Exchange
+// is the middleware that both SDKs call, Base normalises base URLs, RetryAfter reads how long to wait, and Name and
+// IDs make names and ids that every vendor accepts.
+//
+// Every error that leaves the package is an *llm.Error whose text is one sentence for people. It knows no vendor's
+// request or reply format.
 package wire
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -19,13 +24,13 @@ import (
 	"muster/llm"
 )
 
-// Peer is who is spoken to, for sentences.
+// Peer is the server and the model that are spoken to, as errors name them.
 type Peer struct {
 	URL   string // the base URL
 	Model string
 }
 
-// Host is the host part of the peer's URL.
+// Host returns the host of the peer's URL.
 func (p Peer) Host() string {
 	if u, err := url.Parse(p.URL); err == nil && u.Host != "" {
 		return u.Host
@@ -33,8 +38,8 @@ func (p Peer) Host() string {
 	return p.URL
 }
 
-// unreachable is the error for a request that got no answer.
-func (p Peer) unreachable(err error) *llm.Error {
+// errUnreachable is the error for a request that got no answer.
+func (p Peer) errUnreachable(err error) *llm.Error {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
 	var op *net.OpError
@@ -57,17 +62,18 @@ func (p Peer) unreachable(err error) *llm.Error {
 	return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
 }
 
-// fault is the body of an error, of either vendor and most that imitate them.
-type fault struct {
+// errorBody is the body of an error, of either vendor and most servers that imitate them.
+type errorBody struct {
 	Type    string
 	Code    string // or a number as text
 	Message string
 }
 
-func (f fault) is(word string) bool { return f.Code == word || f.Type == word }
+// hasWord reports whether the code or the type is word.
+func (f errorBody) hasWord(word string) bool { return f.Code == word || f.Type == word }
 
-// parse reads {"error":{...}}, {"error":"..."}, {"code":..,"message":..} and text.
-func parse(body []byte) fault {
+// parseErrorBody reads {"error":{...}}, {"error":"..."}, {"code":..,"message":..} and plain text.
+func parseErrorBody(body []byte) errorBody {
 	type said struct {
 		Type    string          `json:"type"`
 		Code    json.RawMessage `json:"code"` // a string, or with some servers a number
@@ -78,7 +84,7 @@ func parse(body []byte) fault {
 		Error json.RawMessage `json:"error"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
-		return fault{Message: firstLine(body)}
+		return errorBody{Message: firstLine(body)}
 	}
 	e := outer.said
 	if len(outer.Error) > 0 && string(outer.Error) != "null" {
@@ -87,7 +93,7 @@ func parse(body []byte) fault {
 			_ = json.Unmarshal(outer.Error, &e.Message)
 		}
 	}
-	f := fault{Type: e.Type, Message: e.Message}
+	f := errorBody{Type: e.Type, Message: e.Message}
 	if json.Unmarshal(e.Code, &f.Code) != nil {
 		f.Code = string(e.Code)
 	}
@@ -97,6 +103,7 @@ func parse(body []byte) fault {
 	return f
 }
 
+// firstLine returns the first line of a body, at most 300 bytes of it.
 func firstLine(b []byte) string {
 	s, _, _ := strings.Cut(string(bytes.TrimSpace(b)), "\n")
 	if len(s) > 300 {
@@ -105,34 +112,34 @@ func firstLine(b []byte) string {
 	return s
 }
 
-// refusal is what an answer with an error status means.
-func (p Peer) refusal(status int, h http.Header, body []byte) *llm.Error {
-	f := parse(body)
-	e := p.fault(status, f)
+// errorForResponse returns what an answer with an error status means.
+func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Error {
+	f := parseErrorBody(body)
+	e := p.errorFor(status, f)
 	e.Status = status
-	if e.Kind == llm.Overloaded || e.Kind == llm.Limited && !spends(f, status) {
+	if e.Kind == llm.Overloaded || e.Kind == llm.Limited && !isSpendLimit(f, status) {
 		e.After = RetryAfter(h, time.Now())
 	}
 	return e
 }
 
-// Event is what an error inside a stream means; body is its JSON. A limit that
-// strikes in the middle is not a spend limit, so it has a time even where none is said.
-func (p Peer) Event(body []byte) *llm.Error {
-	f := parse(body)
+// ErrorInStream returns what an error event inside a stream means; body is its JSON. A rate limit in the middle of a
+// stream always gets a time to wait, because without one it would count as a spend limit.
+func (p Peer) ErrorInStream(body []byte) *llm.Error {
+	f := parseErrorBody(body)
 	status := statusOf(f)
 	if status == 0 {
 		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), f.Message)
 	}
-	e := p.fault(status, f)
-	if e.Kind == llm.Limited && !spends(f, status) {
-		e.After = midstream
+	e := p.errorFor(status, f)
+	if e.Kind == llm.Limited && !isSpendLimit(f, status) {
+		e.After = midstreamWait
 	}
 	return e
 }
 
-// statusOf is the HTTP status that f would have had before the stream began.
-func statusOf(f fault) int {
+// statusOf returns the HTTP status that the error would have had before the stream began, or 0 if it is unknown.
+func statusOf(f errorBody) int {
 	for _, word := range []string{f.Code, f.Type} {
 		switch word {
 		case "overloaded_error":
@@ -160,21 +167,22 @@ func statusOf(f fault) int {
 	if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
 		return n
 	}
-	if full(f) {
+	if isContextFull(f) {
 		return 413
 	}
 	return 0
 }
 
-// midstream is the wait after a rate limit that was not announced in a header.
-const midstream = 20 * time.Second
+// midstreamWait is the wait after a rate limit for which no header gave a time.
+const midstreamWait = 20 * time.Second
 
-func (p Peer) fault(status int, f fault) *llm.Error {
-	says := or(f.Message, f.Type, f.Code, http.StatusText(status), "no reason given")
+// errorFor returns the error for a status and a body.
+func (p Peer) errorFor(status int, f errorBody) *llm.Error {
+	says := cmp.Or(f.Message, f.Type, f.Code, http.StatusText(status), "no reason given")
 	switch {
-	case spends(f, status):
+	case isSpendLimit(f, status):
 		return llm.Errorf(llm.Limited, "%s has a spend limit or no credit left: %s", p.Host(), says)
-	case full(f), status == http.StatusRequestEntityTooLarge:
+	case isContextFull(f), status == http.StatusRequestEntityTooLarge:
 		return llm.Errorf(llm.ContextFull, "the conversation is too long for %s: %s", p.Model, says)
 	case status == http.StatusTooManyRequests:
 		return llm.Errorf(llm.Limited, "%s limits the rate: %s", p.Host(), says)
@@ -184,25 +192,25 @@ func (p Peer) fault(status int, f fault) *llm.Error {
 		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.URL, p.Model, says)
 	case status == http.StatusRequestTimeout, status >= 500:
 		return llm.Errorf(llm.Overloaded, "%s answers %d: %s", p.Host(), status, says)
-	case f.is("model_not_found"):
+	case f.hasWord("model_not_found"):
 		return llm.Errorf(llm.Denied, "%s does not know the model %q: %s", p.URL, p.Model, says)
 	default:
 		return llm.Errorf(llm.BadRequest, "%s refuses the request: %s", p.Host(), says)
 	}
 }
 
-// spends: the money is gone, which no waiting brings back. One vendor says it
-// with a plain invalid_request_error, so that only its words tell.
-func spends(f fault, status int) bool {
+// isSpendLimit reports whether the money is gone, which no waiting brings back. One vendor says so with a plain
+// invalid_request_error, so that only the words tell.
+func isSpendLimit(f errorBody, status int) bool {
 	return status == http.StatusPaymentRequired ||
-		f.is("insufficient_quota") || f.is("billing_hard_limit_reached") || f.is("billing_error") ||
+		f.hasWord("insufficient_quota") || f.hasWord("billing_hard_limit_reached") || f.hasWord("billing_error") ||
 		strings.Contains(f.Message, "credit balance is too low")
 }
 
-// full: the conversation is longer than the model's window. The code is one
-// vendor's; the others have nothing but words for it.
-func full(f fault) bool {
-	if f.is("context_length_exceeded") || f.is("exceed_context_size_error") {
+// isContextFull reports whether the conversation is longer than the model's window. Only one vendor has a code for it;
+// the others say it in words.
+func isContextFull(f errorBody) bool {
+	if f.hasWord("context_length_exceeded") || f.hasWord("exceed_context_size_error") {
 		return true
 	}
 	m := strings.ToLower(f.Message)
@@ -220,13 +228,4 @@ func full(f fault) bool {
 		}
 	}
 	return false
-}
-
-func or(ss ...string) string {
-	for _, s := range ss {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

@@ -14,9 +14,9 @@ import (
 	"muster/llm"
 )
 
-// Base is a base URL as people give it, with or without a slash and a version at
-// its end, in the form an SDK wants: it ends in tail, "/" or "/v1/". A version of
-// its own anywhere in the path (/api/paas/v4, /v1beta/openai) takes the place of /v1.
+// Base returns a base URL in the form that an SDK wants. People write it with or without a slash and a version at its
+// end; the result ends in tail, which is "/" or "/v1/". A version anywhere in the path (/api/paas/v4, /v1beta/openai)
+// takes the place of /v1.
 func Base(s, tail string) string {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil {
@@ -26,19 +26,20 @@ func Base(s, tail string) string {
 	u.RawPath = ""
 	if tail == "/" {
 		u.Path = strings.TrimSuffix(u.Path, "/v1")
-	} else if slices.ContainsFunc(strings.Split(u.Path, "/"), versioned) {
+	} else if slices.ContainsFunc(strings.Split(u.Path, "/"), isVersion) {
 		tail = "/"
 	}
 	u.Path += tail
 	return u.String()
 }
 
-func versioned(s string) bool {
+// isVersion reports whether a path element is a version, such as v1 or v1beta.
+func isVersion(s string) bool {
 	return len(s) >= 2 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9'
 }
 
-// Client is c, or the default client, following no redirects: a redirect would
-// carry the key and the conversation to a host that nobody named.
+// Client returns a copy of c, or of the default client, that follows no redirects. A redirect would carry the key and
+// the conversation to a host that nobody named.
 func Client(c *http.Client) *http.Client {
 	var d http.Client
 	if c != nil {
@@ -48,9 +49,8 @@ func Client(c *http.Client) *http.Client {
 	return &d
 }
 
-// Exchange is one request and its answer. Its Do is a middleware for either
-// vendor's SDK: what comes back from it is a stream, or an error as the contract
-// of llm.Model has it.
+// Exchange is one request and its answer. Do is a middleware for either vendor's SDK; it returns a stream, or an error
+// as the contract of llm.Model demands.
 type Exchange struct {
 	Peer Peer
 	Emit func(llm.Delta)
@@ -62,26 +62,26 @@ type Exchange struct {
 func (x *Exchange) Do(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil {
-		return nil, x.Peer.unreachable(err)
+		return nil, x.Peer.errUnreachable(err)
 	}
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-		res.Body.Close()
-		return nil, x.Peer.refusal(res.StatusCode, res.Header, body)
+		_ = res.Body.Close() // its status has said it all
+		return nil, x.Peer.errorForResponse(res.StatusCode, res.Header, body)
 	}
-	if e := x.Peer.notStream(res.StatusCode, res.Header); e != nil {
-		res.Body.Close()
+	if e := x.Peer.errNotStream(res.StatusCode, res.Header); e != nil {
+		_ = res.Body.Close() // its status has said it all
 		return nil, e
 	}
 	x.answered = true
-	res.Body = &alive{res.Body, x.Emit}
+	res.Body = &pingReader{res.Body, x.Emit}
 	return res, nil
 }
 
-// Failed is the error to return for err, which an SDK gave instead of the
-// stream's terminal event; nil is a stream that simply ended.
-func (x *Exchange) Failed(ctx context.Context, err error) error {
+// Error returns the error to report for err, which an SDK gave in place of the stream's last event. A nil err means
+// that the stream ended without one.
+func (x *Exchange) Error(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -98,26 +98,27 @@ func (x *Exchange) Failed(ctx context.Context, err error) error {
 	}
 }
 
-// notStream looks at a good answer before its stream is read: a page of HTML
-// with status 200 is what a wrong base URL gives.
-func (p Peer) notStream(status int, h http.Header) *llm.Error {
+// errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base URL gives.
+func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
-		return &llm.Error{Kind: llm.BadRequest, Status: status, Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.URL, h.Get("Location"))}
+		return &llm.Error{Kind: llm.BadRequest, Status: status,
+			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.URL, h.Get("Location"))}
 	}
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == "text/html" {
-		return &llm.Error{Kind: llm.BadRequest, Status: status, Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.URL)}
+		return &llm.Error{Kind: llm.BadRequest, Status: status,
+			Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.URL)}
 	}
 	return nil
 }
 
-// alive emits an empty delta at every piece of a body that arrives, so that a
-// watchdog sees pings and other bytes that carry nothing to show.
-type alive struct {
+// pingReader emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and other
+// bytes that carry nothing to show.
+type pingReader struct {
 	io.ReadCloser
 	emit func(llm.Delta)
 }
 
-func (a *alive) Read(p []byte) (int, error) {
+func (a *pingReader) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if n > 0 {
 		a.emit(llm.Delta{})

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Name makes s one that every vendor takes as a tool's name or a call's id:
-// letters, digits, _ and -, not empty, at most limit long. What is changed gets a
-// hash of the original, so that two different ones stay two.
+// Name returns s in a form that every vendor accepts as a tool's name or a call's id: letters, digits, _ and -, not
+// empty, at most limit long. A changed name ends in a hash of the original, so that two different names stay
+// different.
 func Name(s string, limit int) string {
 	ok := s != "" && len(s) <= limit
 	out := strings.Map(func(r rune) rune {
@@ -27,17 +27,17 @@ func Name(s string, limit int) string {
 	return out[:min(len(out), limit-9)] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// IDs gives the calls of one reply their ids. A server that leaves an id out, or
-// repeats one, gets one made from the call's place in the conversation: the same
-// if it is asked again, and no other call's.
+// IDs gives the calls of one reply their ids. A server that leaves an id out or repeats one gets one made from the
+// call's place in the conversation. It is the same when the request is sent again, and different from that of any
+// other call.
 type IDs struct {
 	Turn int // the number of messages of the request
 	n    int
 	seen map[string]bool
 }
 
-// Take is the id for the next call, for which the server said id.
-func (d *IDs) Take(id string) string {
+// Next returns the id of the next call, for which the server said id.
+func (d *IDs) Next(id string) string {
 	if d.seen == nil {
 		d.seen = map[string]bool{}
 	}

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// RetryAfter is how long the answer says to wait: retry-after-ms, retry-after in
-// seconds or as a date, else the reset of a limit that has nothing remaining. 0 if it says nothing.
-// What is said as a time is counted from the answer's own Date; now is taken where it has none.
+// RetryAfter returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms, retry-after
+// in seconds or as a date, and otherwise the reset of a limit that has nothing remaining. A time is counted from the
+// answer's own Date, or from now if it has none.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return capped(ms / 1000)
+		return clampSeconds(ms / 1000)
 	}
 	if v := h.Get("Retry-After"); v != "" {
 		if s, err := strconv.ParseFloat(v, 64); err == nil {
 			// 0 says at once, which is not the same as saying nothing.
-			return max(capped(s), time.Millisecond)
+			return max(clampSeconds(s), time.Millisecond)
 		}
 		if t, err := http.ParseTime(v); err == nil {
-			return until(t, h, now)
+			return waitUntil(t, h, now)
 		}
 	}
 	var d time.Duration
@@ -31,7 +31,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		}
 		if h.Get("Anthropic-Ratelimit-"+of+"-Remaining") == "0" {
 			if t, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+of+"-Reset")); err == nil {
-				d = max(d, until(t, h, now))
+				d = max(d, waitUntil(t, h, now))
 			}
 		}
 	}
@@ -39,28 +39,28 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 }
 
 const (
-	year = 365 * 24 * time.Hour
-	// unsure is the longest wait for a time that only our own clock could measure: it may be a day behind.
-	// Who comes back too early is told again.
-	unsure = time.Hour
+	maxWait = 365 * 24 * time.Hour
+	// maxUntrustedWait is the longest wait for a time that only our own clock could measure, which may be a day
+	// behind. Whoever comes back too early is told to wait again.
+	maxUntrustedWait = time.Hour
 )
 
-// until is how long it is to a time that the answer names. A time gone by says at once.
-func until(t time.Time, h http.Header, now time.Time) time.Duration {
-	most := unsure
+// waitUntil returns how long it is to a time that the answer names. A time in the past means at once.
+func waitUntil(t time.Time, h http.Header, now time.Time) time.Duration {
+	most := maxUntrustedWait
 	if date, err := http.ParseTime(h.Get("Date")); err == nil { // both by the clock of who says so
-		now, most = date, year
+		now, most = date, maxWait
 	}
 	return min(max(t.Sub(now), time.Millisecond), most)
 }
 
-// capped keeps an absurd number of seconds inside a Duration.
-func capped(s float64) time.Duration {
+// clampSeconds converts seconds to a Duration and limits absurd values.
+func clampSeconds(s float64) time.Duration {
 	if !(s > 0) { // not a number, too
 		return 0
 	}
-	if s > year.Seconds() {
-		return year
+	if s > maxWait.Seconds() {
+		return maxWait
 	}
 	return time.Duration(s * float64(time.Second))
 }

@@ -19,31 +19,45 @@ func TestRetryAfter(t *testing.T) {
 		header map[string]string
 		want   time.Duration
 	}{
-		"nothing":         {nil, 0},
-		"seconds":         {map[string]string{"Retry-After": "12"}, 12 * time.Second},
-		"a fraction":      {map[string]string{"Retry-After": "0.5"}, 500 * time.Millisecond},
-		"at once":         {map[string]string{"Retry-After": "0"}, time.Millisecond},
-		"a date":          {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
-		"a date gone by":  {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:00:00 GMT"}, time.Millisecond},
-		"milliseconds":    {map[string]string{"Retry-After-Ms": "1500", "Retry-After": "9"}, 1500 * time.Millisecond},
-		"nonsense":        {map[string]string{"Retry-After": "soon"}, 0},
-		"no number":       {map[string]string{"Retry-After": "NaN"}, time.Millisecond},
-		"without end":     {map[string]string{"Retry-After": "1e300"}, 365 * 24 * time.Hour},
-		"below nothing":   {map[string]string{"Retry-After": "-5"}, time.Millisecond},
-		"reset":           {map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "6m0s", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "1s"}, 6 * time.Minute},
-		"reset, not used": {map[string]string{"X-Ratelimit-Remaining-Requests": "3", "X-Ratelimit-Reset-Requests": "6m0s"}, 0},
-		"reset, a time":   {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-02T03:04:35Z"}, 30 * time.Second},
+		"nothing":        {nil, 0},
+		"seconds":        {map[string]string{"Retry-After": "12"}, 12 * time.Second},
+		"a fraction":     {map[string]string{"Retry-After": "0.5"}, 500 * time.Millisecond},
+		"at once":        {map[string]string{"Retry-After": "0"}, time.Millisecond},
+		"a date":         {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT"}, time.Minute},
+		"a date gone by": {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:00:00 GMT"}, time.Millisecond},
+		"milliseconds":   {map[string]string{"Retry-After-Ms": "1500", "Retry-After": "9"}, 1500 * time.Millisecond},
+		"nonsense":       {map[string]string{"Retry-After": "soon"}, 0},
+		"no number":      {map[string]string{"Retry-After": "NaN"}, time.Millisecond},
+		"without end":    {map[string]string{"Retry-After": "1e300"}, 365 * 24 * time.Hour},
+		"below nothing":  {map[string]string{"Retry-After": "-5"}, time.Millisecond},
+		"reset": {map[string]string{"X-Ratelimit-Remaining-Requests": "0",
+			"X-Ratelimit-Reset-Requests": "6m0s", "X-Ratelimit-Remaining-Tokens": "0",
+			"X-Ratelimit-Reset-Tokens": "1s"}, 6 * time.Minute},
+		"reset, not used": {map[string]string{"X-Ratelimit-Remaining-Requests": "3",
+			"X-Ratelimit-Reset-Requests": "6m0s"}, 0},
+		"reset, a time": {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0",
+			"Anthropic-Ratelimit-Tokens-Reset": "2026-01-02T03:04:35Z"}, 30 * time.Second},
 
 		// Our clock is a day off: what counts is the time by the clock of who answers.
-		"a date, by the answer's clock":    {map[string]string{"Retry-After": "Thu, 01 Jan 2026 03:05:05 GMT", "Date": "Thu, 01 Jan 2026 03:04:05 GMT"}, time.Minute},
-		"a date ahead of ours":             {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:05:05 GMT", "Date": "Sat, 03 Jan 2026 03:04:05 GMT"}, time.Minute},
-		"a date that is far, and is meant": {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT", "Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 24 * time.Hour},
-		"a date, measured by ours alone":   {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT"}, time.Hour},
-		"a date beyond everything":         {map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT", "Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 365 * 24 * time.Hour},
-		"a date, and a Date of nonsense":   {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT", "Date": "today"}, time.Minute},
-		"reset, by the answer's clock":     {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z", "Date": "Thu, 01 Jan 2026 03:04:05 GMT"}, 30 * time.Second},
-		"reset, a time gone by":            {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z"}, time.Millisecond},
-		"reset, measured by ours alone":    {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0", "Anthropic-Ratelimit-Tokens-Reset": "2026-01-09T03:04:35Z"}, time.Hour},
+		"a date, by the answer's clock": {map[string]string{"Retry-After": "Thu, 01 Jan 2026 03:05:05 GMT",
+			"Date": "Thu, 01 Jan 2026 03:04:05 GMT"}, time.Minute},
+		"a date ahead of ours": {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:05:05 GMT",
+			"Date": "Sat, 03 Jan 2026 03:04:05 GMT"}, time.Minute},
+		"a date that is far, and is meant": {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT",
+			"Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 24 * time.Hour},
+		"a date, measured by ours alone": {map[string]string{"Retry-After": "Sat, 03 Jan 2026 03:04:05 GMT"},
+			time.Hour},
+		"a date beyond everything": {map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT",
+			"Date": "Fri, 02 Jan 2026 03:04:05 GMT"}, 365 * 24 * time.Hour},
+		"a date, and a Date of nonsense": {map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT",
+			"Date": "today"}, time.Minute},
+		"reset, by the answer's clock": {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0",
+			"Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z", "Date": "Thu, 01 Jan 2026 03:04:05 GMT"},
+			30 * time.Second},
+		"reset, a time gone by": {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0",
+			"Anthropic-Ratelimit-Tokens-Reset": "2026-01-01T03:04:35Z"}, time.Millisecond},
+		"reset, measured by ours alone": {map[string]string{"Anthropic-Ratelimit-Tokens-Remaining": "0",
+			"Anthropic-Ratelimit-Tokens-Reset": "2026-01-09T03:04:35Z"}, time.Hour},
 	} {
 		h := http.Header{}
 		for k, v := range c.header {
@@ -53,7 +67,7 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if capped(math.Inf(1)) != 365*24*time.Hour {
+	if clampSeconds(math.Inf(1)) != 365*24*time.Hour {
 		t.Error("no cap")
 	}
 }
@@ -103,7 +117,7 @@ func TestFaults(t *testing.T) {
 		`{"detail":"f"}`:                       `{"detail":"f"}`,
 		strings.Repeat("ü", 1000):              "...",
 	} {
-		e := p.refusal(400, nil, []byte(body))
+		e := p.errorForResponse(400, nil, []byte(body))
 		if e.Kind != llm.BadRequest || !strings.HasSuffix(e.Error(), want) || len(e.Error()) > 500 {
 			t.Errorf("%.40q: %v", body, e)
 		}

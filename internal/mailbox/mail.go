@@ -1,6 +1,12 @@
-// Package mailbox is mail between members: one durable inbox each. A sender mints a mail's id before its first try, and
-// the runtime stamps who sends; the reader takes what is pending into its transcript before it drops it here, so a mail
-// is delivered once, whatever crashes.
+// Package mailbox is mail between members. Each member has one durable inbox in the store; Mail sends to them and
+// reads them, and Render turns mail into text for a model.
+//
+// A mail is delivered exactly once, whatever crashes. The sender's runtime gives a mail its id before the first try,
+// so that sending it again does no harm. The reader makes pending mail durable in its transcript before it drops it
+// from the inbox, and its transcript recognises the ids of mail that is read twice. Who sends is stamped by the
+// runtime and never taken from a model.
+//
+// When members read their mail, and what they do then, is decided in package teammate.
 package mailbox
 
 import (
@@ -20,35 +26,35 @@ import (
 const (
 	// MaxMail is how many bytes of text one mail may have.
 	MaxMail = 64 << 10
-	// MaxDelivery is how many bytes enter a conversation at once, unless one mail alone is more.
+	// MaxDelivery is how many bytes of mail enter a conversation at once. A single larger mail enters alone.
 	MaxDelivery = 64 << 10
 )
 
-// Known reports whether a name can get mail, and if not, which names are like it.
+// Known reports whether a name can get mail, and if not, which names are similar.
 type Known func(context.Context, muster.Name) (known bool, near []muster.Name, err error)
 
-// Post sends and reads mail.
-type Post struct {
+// Mail sends and reads the mail of one team. It is safe for concurrent use.
+type Mail struct {
 	inbox   muster.Inbox
 	journal *journal.Journal
 	known   Known
-	quiets  quiets
+	idle    idleCache
 }
 
-// New is the post of the team in s.
-func New(s muster.Store, j *journal.Journal, known Known) *Post {
-	return &Post{inbox: s.Inbox(), journal: j, known: known}
+// New returns the mail of the team in s.
+func New(s muster.Store, j *journal.Journal, known Known) *Mail {
+	return &Mail{inbox: s.Inbox(), journal: j, known: known}
 }
 
-// NewID mints a mail's id.
+// NewID returns a new random id for a mail.
 func NewID() muster.MessageID {
 	var b [8]byte
-	rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return muster.MessageID(hex.EncodeToString(b[:]))
 }
 
-// Check reports why m cannot be sent. Errors: NotFound when nobody has the recipient's name; Invalid.
-func (p *Post) Check(ctx context.Context, m muster.Message) error {
+// Check reports why m cannot be sent. Errors: NotFound if nobody has the recipient's name; Invalid.
+func (p *Mail) Check(ctx context.Context, m muster.Message) error {
 	size := 0
 	for _, text := range []string{m.Content, m.Plan, m.Feedback} {
 		if !utf8.ValidString(text) {
@@ -65,7 +71,8 @@ func (p *Post) Check(ctx context.Context, m muster.Message) error {
 	case speech && strings.TrimSpace(m.Content) == "":
 		return muster.Errorf(muster.Invalid, "no mail sent: it is empty")
 	case size > MaxMail:
-		return muster.Errorf(muster.Invalid, "no mail sent: its text has %d bytes, and a mail may have %d", size, MaxMail).
+		return muster.Errorf(muster.Invalid, "no mail sent: its text has %d bytes, and a mail may have %d", size,
+			MaxMail).
 			WithHint("write it to a file that the other can read, and name the file in the mail")
 	}
 	ok, near, err := p.known(ctx, m.To)
@@ -83,9 +90,9 @@ func (p *Post) Check(ctx context.Context, m muster.Message) error {
 	return e
 }
 
-// Send sends m and returns it as it was sent: with an id, if it had none, and the time. It is durable on nil. Sending
+// Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil. Sending
 // again with the same id is harmless. Errors: those of Check.
-func (p *Post) Send(ctx context.Context, m muster.Message) (muster.Message, error) {
+func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, error) {
 	if err := p.Check(ctx, m); err != nil {
 		return muster.Message{}, err
 	}
@@ -105,9 +112,10 @@ func (p *Post) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 	return m, nil
 }
 
-// Broadcast sends content to each of to, but not to the sender: one mail with its own id each. What could be sent is
-// returned beside the error.
-func (p *Post) Broadcast(ctx context.Context, from muster.Name, content string, to []muster.Name) ([]muster.Message, error) {
+// Broadcast sends content to each of to except the sender, each mail with an id of its own. It returns the mails that
+// were sent also when it returns an error.
+func (p *Mail) Broadcast(ctx context.Context, from muster.Name, content string, to []muster.Name) ([]muster.Message,
+	error) {
 	var sent []muster.Message
 	var errs []error
 	done := map[muster.Name]bool{from: true}
@@ -124,15 +132,18 @@ func (p *Post) Broadcast(ctx context.Context, from muster.Name, content string, 
 		sent = append(sent, m)
 	}
 	if len(errs) == 1 {
-		return sent, errs[0]
+		return sent, errs[0] // as it is, so that its hint is not lost
 	}
 	return sent, errors.Join(errs...)
 }
 
-// Peek returns the oldest pending mails after the place, as many as fit into maxBytes when rendered (0: MaxDelivery) but at
-// least one, the place after them, and how many wait behind them. A mail that lies there twice is returned once; what
-// an earlier Peek returned and nobody dropped comes again, and the transcript knows it.
-func (p *Post) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxBytes int) (msgs []muster.Message, end muster.Pos, waiting int, err error) {
+// Peek returns the oldest pending mails after a position: as many as fit into maxBytes when rendered (0 means
+// MaxDelivery), but at least one. end is the position after them, and waiting the number of mails behind them. A mail
+// that lies there twice is returned once. Mail that is not dropped is returned again by the next Peek; the transcript
+// recognises it.
+func (p *Mail) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxBytes int) (
+	msgs []muster.Message, end muster.Pos, waiting int, err error,
+) {
 	if maxBytes <= 0 {
 		maxBytes = MaxDelivery
 	}
@@ -142,7 +153,7 @@ func (p *Post) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxB
 	}
 	n, size := 0, 0
 	for n < len(all) {
-		if size += len(letter(all[n])); n > 0 && size > maxBytes {
+		if size += len(renderMail(all[n])); n > 0 && size > maxBytes {
 			break
 		}
 		n++
@@ -153,28 +164,29 @@ func (p *Post) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxB
 			return nil, after, 0, err
 		}
 	}
-	had := map[muster.MessageID]bool{}
+	seen := map[muster.MessageID]bool{}
 	for _, m := range all {
-		if m.ID == "" || !had[m.ID] {
+		if m.ID == "" || !seen[m.ID] { // a foreign program may write mail without an id
 			msgs = append(msgs, m)
 		}
-		had[m.ID] = true
+		seen[m.ID] = true
 	}
 	return msgs, end, waiting, nil
 }
 
-// Drop removes what lies before the place: the end of a Peek whose mails are durable in the transcript.
-func (p *Post) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
-	p.quiets.note(box, func(k *quiet) { *k = quiet{dropped: time.Now()} })
+// Drop removes the mail before a position. It must be the end of a Peek whose mails are durable in the transcript,
+// otherwise a crash would lose them.
+func (p *Mail) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
+	p.idle.update(box, func(k *boxState) { *k = boxState{droppedAt: time.Now()} })
 	return p.inbox.Drop(ctx, box, before)
 }
 
-// Watch receives after mail came, until ctx ends.
-func (p *Post) Watch(ctx context.Context, box muster.Name) <-chan struct{} {
+// Watch returns a channel that receives after mail has come, until ctx ends.
+func (p *Mail) Watch(ctx context.Context, box muster.Name) <-chan struct{} {
 	return p.inbox.Watch(ctx, box)
 }
 
-// excerpt is what the events show of a mail: its first words.
+// excerpt returns the first words of a mail for the journal.
 func excerpt(m muster.Message) string {
 	text := m.Content
 	if text == "" {

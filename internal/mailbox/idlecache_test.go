@@ -23,8 +23,8 @@ func news(to muster.Name, content string) muster.Message {
 	return muster.Message{Type: muster.MailIdle, From: "bob", To: to, Content: content}
 }
 
-// Whatever was sent, looked at and dropped, and however long ago: what Waking returns is what lies there and is no news,
-// and Landings has every landing.
+// Whatever was sent, looked at and dropped, and however long ago: what Waking returns is what lies there and is no
+// news, and Landings has every landing.
 func TestWakingIsAllThatIsNoNews(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := mem.New()
@@ -33,7 +33,8 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"news": func(*rapid.T) { must(t, second(other.Send(t.Context(), news("alice", "bob is idle")))) },
 			"landing": func(*rapid.T) {
-				must(t, second(other.Send(t.Context(), muster.Message{Type: muster.MailLanded, From: "bob", To: "alice", Content: "landed"})))
+				must(t, second(other.Send(t.Context(),
+					muster.Message{Type: muster.MailLanded, From: "bob", To: "alice", Content: "landed"})))
 			},
 			"message": func(*rapid.T) { must(t, second(other.Send(t.Context(), mail("alice", "hello")))) },
 			"deliver": func(rt *rapid.T) {
@@ -44,7 +45,10 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 			},
 			"time passes": func(rt *rapid.T) {
 				d := time.Duration(rapid.IntRange(1, 90).Draw(rt, "seconds")) * time.Second
-				p.quiets.note("alice", func(k *quiet) { k.read, k.dropped = k.read.Add(-d), k.dropped.Add(-d) })
+				p.idle.update("alice", func(k *boxState) {
+					k.readAt, k.droppedAt = k.readAt.Add(-d),
+						k.droppedAt.Add(-d)
+				})
 			},
 			"": func(rt *rapid.T) {
 				for _, from := range []muster.Pos{after, 0} {
@@ -53,10 +57,12 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 					for _, c := range []struct {
 						read func(context.Context, muster.Name, muster.Pos) ([]muster.Message, error)
 						not  func(muster.MessageType) bool
-					}{{p.Waking, muster.MessageType.News}, {p.Landings, func(t muster.MessageType) bool { return t != muster.MailLanded }}} {
+					}{{p.Waking, muster.MessageType.News},
+						{p.Landings, func(t muster.MessageType) bool { return t != muster.MailLanded }}} {
 						got, err := c.read(t.Context(), "alice", from)
 						must(t, err)
-						want := slices.DeleteFunc(slices.Clone(all), func(m muster.Message) bool { return c.not(m.Type) })
+						want := slices.DeleteFunc(slices.Clone(all),
+							func(m muster.Message) bool { return c.not(m.Type) })
 						if !slices.Equal(got, want) {
 							rt.Fatalf("after %d: got %v, want %v", from, got, want)
 						}
@@ -82,7 +88,8 @@ type countedInbox struct {
 
 func (c counted) Inbox() muster.Inbox { return countedInbox{c.Store.Inbox(), c.read} }
 
-func (c countedInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, most int) ([]muster.Message, muster.Pos, error) {
+func (c countedInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, most int) ([]muster.Message,
+	muster.Pos, error) {
 	msgs, end, err := c.Inbox.Peek(ctx, box, after, most)
 	*c.read += len(msgs)
 	return msgs, end, err
@@ -105,7 +112,7 @@ func TestNewsIsNotReadAgainAndAgain(t *testing.T) {
 		if read > n {
 			t.Errorf("%d mails were read of %d that came", read, n)
 		}
-		time.Sleep(again)
+		time.Sleep(newsCacheTTL)
 		must(t, second(p.Waking(t.Context(), "lead", 0)))
 		if read < 2*n {
 			t.Errorf("after a minute not all was read anew")
@@ -119,7 +126,10 @@ func TestALateWriterOfAnotherProgramIsHeard(t *testing.T) {
 	s, err := file.Open(dir)
 	must(t, err)
 	defer s.Close()
-	p := New(s, journal.New(s.Log()), func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil })
+	p := New(s, journal.New(s.Log()), func(context.Context, muster.Name) (bool, []muster.Name, error) {
+		return true,
+			nil, nil
+	})
 	must(t, second(p.Send(t.Context(), mail("alice", "first"))))
 	late, err := os.OpenFile(filepath.Join(dir, ".team", "inbox", "alice.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)

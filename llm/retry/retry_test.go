@@ -147,7 +147,10 @@ func TestReturnedAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := failing(1, want)
 			begin := time.Now()
-			if _, err := ask(retry.Wrap(m, retry.Options{OnWait: func(time.Time, error) { t.Error("it waits") }})); err != want || m.n != 1 || !time.Now().Equal(begin) {
+			if _, err := ask(retry.Wrap(m, retry.Options{OnWait: func(time.Time,
+				error) {
+				t.Error("it waits")
+			}})); err != want || m.n != 1 || !time.Now().Equal(begin) {
 				t.Errorf("%v after %d tries: %v", want, m.n, err)
 			}
 		})
@@ -176,7 +179,8 @@ func TestLimitIsShared(t *testing.T) {
 			g.Go(func() {
 				m := failing(0, nil)
 				told := time.Time{}
-				if _, err := ask(retry.Wrap(m, retry.Options{Limiter: &l, OnWait: func(u time.Time, err error) { told = u }})); err != nil {
+				if _, err := ask(retry.Wrap(m, retry.Options{Limiter: &l,
+					OnWait: func(u time.Time, err error) { told = u }})); err != nil {
 					t.Error(err)
 				}
 				if d := m.at[0].Sub(begin); d < time.Minute || d > time.Minute+10*time.Second || !told.Equal(m.at[0]) {
@@ -272,7 +276,8 @@ func TestLimitWhenTheClockIsSet(t *testing.T) {
 	var l retry.Limiter
 	ctx, cancel := context.WithCancel(t.Context())
 	o := retry.Options{Limiter: &l, OnWait: func(time.Time, error) { cancel() }}
-	if _, err := retry.Wrap(failing(1, of(llm.Limited, time.Hour)), o).Reply(ctx, llm.Request{}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := retry.Wrap(failing(1, of(llm.Limited, time.Hour)), o).Reply(ctx, llm.Request{}, nil); !errors.Is(err,
+		context.Canceled) {
 		t.Fatal(err)
 	}
 	if until, _ := l.Until(); until.IsZero() || until == until.Round(0) {
@@ -282,7 +287,8 @@ func TestLimitWhenTheClockIsSet(t *testing.T) {
 
 func TestCancelledWhileWaiting(t *testing.T) {
 	cause := errors.New("shutdown")
-	for name, err := range map[string]error{"backoff": of(llm.Overloaded, time.Hour), "limit": of(llm.Limited, time.Hour)} {
+	for name, err := range map[string]error{"backoff": of(llm.Overloaded, time.Hour),
+		"limit": of(llm.Limited, time.Hour)} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			time.AfterFunc(time.Minute, func() { cancel(cause) })

@@ -99,9 +99,11 @@ type bench struct {
 
 // start runs a session in a bubble.
 func start(t *testing.T, change func(*Session)) *bench {
-	b := &bench{paper: &paper{events: make(chan terminal.Event)}, lead: &lead{changed: make(chan struct{}, 1)}, over: make(chan struct{}), ended: make(chan struct{})}
-	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, Typed: func(string) {},
-		Events: func(context.Context) <-chan journal.Entry { return nil }, Mail: func(context.Context) []string { return nil },
+	b := &bench{paper: &paper{events: make(chan terminal.Event)}, lead: &lead{changed: make(chan struct{}, 1)},
+		over: make(chan struct{}), ended: make(chan struct{})}
+	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, OnLine: func(string) {},
+		Events:  func(context.Context) <-chan journal.Entry { return nil },
+		Mail:    func(context.Context) []string { return nil },
 		Command: func(_ context.Context, args ...string) string { b.ran = append(b.ran, args); return "done\n" },
 		Begin:   func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
 	if change != nil {
@@ -126,10 +128,12 @@ func TestFirstWordsAreTheGoal(t *testing.T) {
 		b := start(t, nil)
 		b.types("/tasks", "make it", "and fast", " /not a command", "/reject 7f2c91aa not now", "/quit")
 		<-b.ended
-		if !slices.Equal(b.begun, []string{"make it"}) || !slices.Equal(b.heard, []string{"and fast", " /not a command"}) || b.outcome != Left {
+		if !slices.Equal(b.begun, []string{"make it"}) ||
+			!slices.Equal(b.heard, []string{"and fast", " /not a command"}) || b.outcome != UserLeft {
 			t.Errorf("begun %q, heard %q, ended %d", b.begun, b.heard, b.outcome)
 		}
-		if len(b.ran) != 2 || strings.Join(b.ran[0], " ") != "task list" || strings.Join(b.ran[1], "|") != "reject|7f2c91aa|--|not now" {
+		if len(b.ran) != 2 || strings.Join(b.ran[0], " ") != "task list" ||
+			strings.Join(b.ran[1], "|") != "reject|7f2c91aa|--|not now" {
 			t.Errorf("ran %q", b.ran)
 		}
 	})
@@ -141,7 +145,7 @@ func TestAStoppedTeamGoesOnWithoutWords(t *testing.T) {
 		b.types("/resume", "/resume", "/archive")
 		close(b.over)
 		<-b.ended
-		if !slices.Equal(b.begun, []string{""}) || b.outcome != Over || len(b.ran) != 0 {
+		if !slices.Equal(b.begun, []string{""}) || b.outcome != RunEnded || len(b.ran) != 0 {
 			t.Errorf("begun %q, ended %d, ran %q\n%s", b.begun, b.outcome, b.ran, b.paper)
 		}
 	})
@@ -171,7 +175,7 @@ func TestCtrlCTwiceLeaves(t *testing.T) {
 
 func TestOneByOneWaitsForTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(s *Session) { s.OneByOne = true })
+		b := start(t, func(s *Session) { s.WaitForLead = true })
 		b.types("first")
 		sent := make(chan struct{})
 		go func() {
@@ -191,7 +195,7 @@ func TestOneByOneWaitsForTheLead(t *testing.T) {
 		}
 		close(b.over) // the end of the input is not the end of the run
 		<-b.ended
-		if b.outcome != Over {
+		if b.outcome != RunEnded {
 			t.Errorf("ended %d", b.outcome)
 		}
 	})
@@ -209,7 +213,8 @@ func TestARefusalIsShown(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	n := Names{Members: func() []string { return []string{"lead", "alice", "alan"} }, Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} }}
+	n := Names{Members: func() []string { return []string{"lead", "alice", "alan"} },
+		Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} }}
 	for _, c := range []struct {
 		text string
 		from int

@@ -1,4 +1,6 @@
-// Package home says where a team's state lies.
+// Package paths says where a team keeps its state. Every path is below a Dir, the root of the repository's main
+// worktree. The layout is a format on disk that other programs rely on. The package only builds names; it opens and
+// creates nothing.
 package paths
 
 import "path/filepath"

@@ -9,36 +9,39 @@ import (
 	"muster/llm"
 )
 
-// walk follows a conversation through the script: what came in, and which turn each reply was.
-type walk struct {
+// playback follows a conversation through the script: what came in, and which turn each reply was.
+type playback struct {
 	script *Script
 	me     string
 	role   string
-	frames []*frame // the speaker's own turns first, then the scenes it is in; the last one speaks
+	// frames are the speaker's own turns, then the scenes that were entered. The last one speaks.
+	frames []*sceneProgress
 	heard  []string // all that came in, by message
 	played int      // replies so far
 }
 
-// frame is a list of turns and how far it is.
-type frame struct {
-	turns    []*turn
-	next     int
-	again    bool   // the next turn was played and is waiting for its until
-	since    string // what came in since its last turn
+// sceneProgress is a list of turns and how many of them were played.
+type sceneProgress struct {
+	turns []*turn
+	next  int
+	// repeating says that the next turn was played and is repeated until its until matches.
+	repeating bool
+	// since is what came in since the last turn of the list.
+	since    string
 	captured map[string]string
 }
 
-// follow walks the request's conversation to its end.
-func (s *Script) follow(me string, r llm.Request) *walk {
-	w := &walk{script: s, me: me, role: roleIn(me, r)}
+// playTo plays the script up to the end of the request's conversation.
+func (s *Script) playTo(me string, r llm.Request) *playback {
+	w := &playback{script: s, me: me, role: roleIn(me, r)}
 	turns, ok := s.speakers[me]
 	if !ok {
 		turns = s.speakers[w.role]
 	}
-	w.frames = []*frame{{turns: turns, captured: map[string]string{}}}
+	w.frames = []*sceneProgress{{turns: turns, captured: map[string]string{}}}
 	for _, m := range r.Messages {
 		if m.Role == llm.User {
-			w.hear(words(m))
+			w.receive(incomingText(m))
 			continue
 		}
 		if t, f := w.turn(); t != nil {
@@ -49,8 +52,8 @@ func (s *Script) follow(me string, r llm.Request) *walk {
 	return w
 }
 
-// words is all that a message of the runtime's side brings in.
-func words(m llm.Message) string {
+// incomingText returns all text that a user message brings in.
+func incomingText(m llm.Message) string {
 	var texts []string
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -63,15 +66,15 @@ func words(m llm.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// hear takes in what came and enters the scenes whose cue it has.
-func (w *walk) hear(text string) {
+// receive adds what came in and enters the scenes whose cue matches it.
+func (w *playback) receive(text string) {
 	w.heard = append(w.heard, text)
 	for _, f := range w.frames {
 		f.since += text + "\n"
 	}
 	type entry struct {
 		at int
-		*frame
+		*sceneProgress
 	}
 	var entries []entry
 	for _, s := range w.script.scenes {
@@ -83,18 +86,19 @@ func (w *walk) hear(text string) {
 			captured := groups(s.cue, text, at)
 			if key := fingerprint(s.cue, captured); !seen[key] {
 				seen[key] = true
-				entries = append(entries, entry{at[0], &frame{turns: s.turns, since: text + "\n", captured: captured}})
+				entries = append(entries, entry{at[0],
+					&sceneProgress{turns: s.turns, since: text + "\n", captured: captured}})
 			}
 		}
 	}
 	sort.SliceStable(entries, func(i, j int) bool { return entries[i].at < entries[j].at })
 	for _, e := range slices.Backward(entries) { // the first to occur is the first to be played
-		w.frames = append(w.frames, e.frame)
+		w.frames = append(w.frames, e.sceneProgress)
 	}
 }
 
-// turn is the turn to play now and whose it is; nil when nothing is left.
-func (w *walk) turn() (*turn, *frame) {
+// turn returns the turn to play now and the list that it is from, or nil when nothing is left.
+func (w *playback) turn() (*turn, *sceneProgress) {
 	for {
 		f := w.frames[len(w.frames)-1]
 		if t := f.turn(); t != nil {
@@ -107,15 +111,15 @@ func (w *walk) turn() (*turn, *frame) {
 	}
 }
 
-// turn is the list's next turn that what came in allows.
-func (f *frame) turn() *turn {
+// turn returns the next turn that what came in allows.
+func (f *sceneProgress) turn() *turn {
 	for f.next < len(f.turns) {
 		t := f.turns[f.next]
-		if f.again {
+		if f.repeating {
 			if !f.matches(t.until) {
 				return t
 			}
-			f.again = false
+			f.repeating = false
 		} else if t.cue == nil || f.matches(t.cue) {
 			return t
 		}
@@ -125,17 +129,17 @@ func (f *frame) turn() *turn {
 }
 
 // play moves on after t was said.
-func (f *frame) play(t *turn) {
+func (f *sceneProgress) play(t *turn) {
 	f.since = ""
 	if t.until != nil {
-		f.again = true
+		f.repeating = true
 		return
 	}
 	f.next++
 }
 
 // matches looks for the cue in what came in since the last turn, and keeps what it captures.
-func (f *frame) matches(cue *regexp.Regexp) bool {
+func (f *sceneProgress) matches(cue *regexp.Regexp) bool {
 	at := cue.FindStringSubmatchIndex(f.since)
 	for name, v := range groups(cue, f.since, at) {
 		f.captured[name] = v
@@ -143,7 +147,7 @@ func (f *frame) matches(cue *regexp.Regexp) bool {
 	return at != nil
 }
 
-// groups are the named groups of a match.
+// groups returns the named groups of a match.
 func groups(re *regexp.Regexp, text string, at []int) map[string]string {
 	out := map[string]string{}
 	for i, name := range re.SubexpNames() {
@@ -154,6 +158,7 @@ func groups(re *regexp.Regexp, text string, at []int) map[string]string {
 	return out
 }
 
+// fingerprint identifies what a match captured, so that a cue enters its scene once for each different capture.
 func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 	var b strings.Builder
 	for _, name := range re.SubexpNames() {
@@ -164,22 +169,22 @@ func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 }
 
 var (
-	saysRole  = regexp.MustCompile(`Your role is ([^.\n]+)\.`)
-	knowsRole = regexp.MustCompile(`<identity>You are '[^']*', role: ([^,<]+),`)
+	systemRolePattern   = regexp.MustCompile(`Your role is ([^.\n]+)\.`)
+	identityRolePattern = regexp.MustCompile(`<identity>You are '[^']*', role: ([^,<]+),`)
 )
 
-// roleIn is the speaker's role, as the runtime told it.
+// roleIn returns the speaker's role as the runtime told it in the request.
 func roleIn(me string, r llm.Request) string {
 	if strings.Contains(me, "/") {
 		return "subagent"
 	}
 	for _, s := range r.System {
-		if m := saysRole.FindStringSubmatch(s); m != nil {
+		if m := systemRolePattern.FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
 	}
 	for _, msg := range r.Messages {
-		if m := knowsRole.FindStringSubmatch(words(msg)); msg.Role == llm.User && m != nil {
+		if m := identityRolePattern.FindStringSubmatch(incomingText(msg)); msg.Role == llm.User && m != nil {
 			return m[1]
 		}
 	}

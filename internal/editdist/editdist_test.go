@@ -10,7 +10,8 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"alice", "alice", 0}, {"", "abc", 3}, {"alcie", "alice", 1}, {"alic", "alice", 1}, {"alixe", "alice", 1},
+	}{{"", "", 0}, {"alice", "alice", 0}, {"", "abc", 3}, {"alcie", "alice", 1}, {"alic", "alice", 1},
+		{"alixe", "alice", 1},
 		{"bob", "alice", 5}, {"kitten", "sitting", 3}} {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)

@@ -1,14 +1,15 @@
-// Package near says how alike two words are, for "did you mean".
+// Package editdist measures how different two words are, for "did you mean" in messages.
 package editdist
 
-// Distance is how many letters must be changed, put in, left out, or swapped with their neighbour to make b of a: the
-// optimal string alignment distance, of bytes.
+// Distance returns how many bytes must be changed, inserted, removed, or swapped with their neighbour to turn a into b
+// (the optimal string alignment distance).
 func Distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
+	// row[j] is the distance of a[:i] and b[:j]; last and before are the rows for i-1 and i-2.
 	for i := 1; i <= len(a); i++ {
 		row := make([]int, len(b)+1)
 		row[0] = i

@@ -18,7 +18,7 @@ import (
 )
 
 // team is a post where alice, bob, lead and user are known.
-func team(s muster.Store) *Post {
+func team(s muster.Store) *Mail {
 	return New(s, journal.New(s.Log()), func(_ context.Context, n muster.Name) (bool, []muster.Name, error) {
 		if n == "alcie" {
 			return false, []muster.Name{"alice", "lice"}, nil
@@ -96,13 +96,15 @@ func TestSendRefuses(t *testing.T) {
 		want *muster.Error
 		says string
 	}{
-		{mail("alcie", "hi"), muster.ErrNotFound, `no mail sent: there is no member "alcie" (did you mean alice or lice?)`},
+		{mail("alcie", "hi"), muster.ErrNotFound,
+			`no mail sent: there is no member "alcie" (did you mean alice or lice?)`},
 		{mail("nobody", "hi"), muster.ErrNotFound, `no mail sent: there is no member "nobody"`},
 		{mail("", "hi"), muster.ErrInvalid, "no mail sent: it has no recipient"},
 		{muster.Message{To: "alice", Content: "hi"}, muster.ErrInvalid, "no mail sent: it has no sender"},
 		{mail("alice", " \n"), muster.ErrInvalid, "no mail sent: it is empty"},
 		{mail("alice", "a\xff"), muster.ErrInvalid, "no mail sent: its text is not UTF-8"},
-		{mail("alice", strings.Repeat("x", MaxMail+1)), muster.ErrInvalid, "no mail sent: its text has 65537 bytes, and a mail may have 65536"},
+		{mail("alice", strings.Repeat("x", MaxMail+1)), muster.ErrInvalid,
+			"no mail sent: its text has 65537 bytes, and a mail may have 65536"},
 	} {
 		s := mem.New()
 		_, err := team(s).Send(t.Context(), c.m)
@@ -145,7 +147,8 @@ func TestBroadcast(t *testing.T) {
 	engines(t, func(t *testing.T, open func() muster.Store) {
 		s := open()
 		p := team(s)
-		sent, err := p.Broadcast(t.Context(), "lead", "all hands", []muster.Name{"alice", "lead", "bob", "gone", "alice"})
+		sent, err := p.Broadcast(t.Context(), "lead", "all hands",
+			[]muster.Name{"alice", "lead", "bob", "gone", "alice"})
 		if !errors.Is(err, muster.ErrNotFound) {
 			t.Fatalf("who is not there must be named: %v", err)
 		}
@@ -275,7 +278,8 @@ func TestMailOfAnotherProgram(t *testing.T) {
 	must(t, err)
 	again, _, _, err := p.Peek(t.Context(), "alice", 0, 0)
 	must(t, err)
-	if len(first) != 3 || first[1].From != "carol" || first[1].At != 1714567890.5 || first[1].ID == "" || first[2].Type != muster.MailPlan {
+	if len(first) != 3 || first[1].From != "carol" || first[1].At != 1714567890.5 || first[1].ID == "" ||
+		first[2].Type != muster.MailPlan {
 		t.Fatalf("%+v", first)
 	}
 	if !slices.Equal(first, again) {

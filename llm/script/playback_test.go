@@ -103,7 +103,9 @@ speakers:
 	}{
 		{"alice@demo", coder, "go", "I am alice"},
 		{"worker-1@demo", coder, "go", "a coder, worker-1"},
-		{"worker-2@demo", nil, "<identity>You are 'worker-2', role: coder, team: demo. Continue your work.</identity>", "a coder, worker-2"},
+		{"worker-2@demo", nil,
+			"<identity>You are 'worker-2', role: coder, team: demo. Continue your work.</identity>",
+			"a coder, worker-2"},
 		{"alice@demo/sub", coder, "go", "small"},
 		{"bob@demo/sub", nil, "go", "smaller"},
 		{"lead@demo", nil, "go", "Nothing more to say."},
@@ -173,7 +175,8 @@ func TestBranches(t *testing.T) {
 	s := parsed(t, landing)
 	start := func() *talk {
 		k := begin(t, s, "alice@demo")
-		want(t, k.tell("<auto-claimed>\nTask #12: counter\n</auto-claimed>"), `[complete_task {"summary":"done","task_id":12}]`)
+		want(t, k.tell("<auto-claimed>\nTask #12: counter\n</auto-claimed>"),
+			`[complete_task {"summary":"done","task_id":12}]`)
 		return k
 	}
 	want(t, start().tell("Task #12 has landed."), "it has landed")
@@ -206,10 +209,13 @@ scenes:
 	want(t, k.tell("ok"), "6 landed")
 }
 
-// The model keeps no state: every prefix of a conversation gives the reply that came then, in any order, from any model.
+// The model keeps no state: every prefix of a conversation gives the reply that came then, in any order, from any
+// model.
 func TestPureFunctionOfTheRequest(t *testing.T) {
-	inputs := []string{"ok", "conflict in a.go", "landed", "Task #7: counter", "mail from bob", "All done: 3", "plan of carol, plan of bob"}
-	pieces := []string{"{say: s%d}", "{say: s%d, do: [{bash: {command: x}}]}", "{cue: landed, say: s%d}", "{cue: ok, say: s%d, do: [{wait: {}}]}",
+	inputs := []string{"ok", "conflict in a.go", "landed", "Task #7: counter", "mail from bob", "All done: 3",
+		"plan of carol, plan of bob"}
+	pieces := []string{"{say: s%d}", "{say: s%d, do: [{bash: {command: x}}]}", "{cue: landed, say: s%d}",
+		"{cue: ok, say: s%d, do: [{wait: {}}]}",
 		"{say: s%d, do: [{wait: {}}], until: All done}", "{cue: conflict, say: s%d, until: ok}"}
 	cues := []string{"counter", `from (?P<who>\w+)`, `plan of (?P<who>\w+)`, "landed", "ok"}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -235,7 +241,8 @@ func TestPureFunctionOfTheRequest(t *testing.T) {
 		var prefixes []llm.Request
 		var replies []llm.Reply
 		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
-			in := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: rapid.SampledFrom(inputs).Draw(rt, "input")}}}
+			in := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: rapid.SampledFrom(inputs).Draw(rt,
+				"input")}}}
 			req.Messages = append(slices.Clip(req.Messages), in)
 			r, err := one.Reply(t.Context(), req, func(llm.Delta) {})
 			if err != nil {

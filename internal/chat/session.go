@@ -1,0 +1,259 @@
+// Package chat is a conversation of the user with the lead. What the user types goes to the lead. What the lead says,
+// and what happens in the team, is shown above the prompt. Lines that begin with a slash are commands.
+//
+// Session decides what happens when; it knows its surroundings only as values. A Face is where the user types and
+// reads: a terminal, or a Pipe where there is none. A Lead is the other side: one in this process, or a Remote one,
+// whose words Attach reads from its transcript. Speech shows the words of a lead in this process while they arrive.
+//
+// Leaving a conversation never loses state: the run can always be resumed. The package neither starts runs nor opens
+// stores, and does not draw; the terminal itself is package terminal.
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/terminal"
+	"muster/journal"
+)
+
+// Face is where the user types and reads. Its methods may be called from any goroutine, and do not wait for the user.
+type Face interface {
+	Events() <-chan terminal.Event
+	Print(lines string)
+	Stream(text string)
+	Flush()
+	Refresh()
+}
+
+// Lead is the other side of the conversation.
+type Lead interface {
+	// Say sends what the user says. It is durable when Say returns nil.
+	Say(ctx context.Context, text string) error
+	// Interrupt stops the lead's turn. It returns false if there is none that can be stopped from here.
+	Interrupt() bool
+	// Close says that the user says no more.
+	Close()
+	// Resting reports whether the lead waits for the user, and whether everything is done and nobody works.
+	Resting() (resting, done bool)
+	// Changed receives when the result of Resting may have changed.
+	Changed() <-chan struct{}
+}
+
+// Teller shows events as lines.
+type Teller interface {
+	Event(muster.Event)
+	Tick(time.Time)
+}
+
+// Outcome is how a conversation ended.
+type Outcome int
+
+const (
+	// RunEnded: the run ended by itself.
+	RunEnded Outcome = iota
+	// NotBegun: the user left before anything had begun.
+	NotBegun
+	// UserLeft: the user left; open work is kept.
+	UserLeft
+	// Interrupted: the user left by Ctrl-C; open work is kept.
+	Interrupted
+)
+
+// Session is one conversation. Face, Lead, Teller, Now and the functions must be set.
+type Session struct {
+	Face   Face
+	Lead   Lead
+	Teller Teller
+	Events func(ctx context.Context) <-chan journal.Entry // what happens from now on
+	Mail   func(ctx context.Context) []string             // the user's mail as lines, taken from the inbox
+	// Command runs a muster command and returns what it prints.
+	Command func(ctx context.Context, args ...string) string
+	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
+	Begin    func(words string) (over <-chan struct{})
+	HasBegun bool
+	Over     <-chan struct{} // of a run that has begun
+	// Stopped says that a team stopped here. The first words resume it, and may be empty.
+	Stopped bool
+	// OnLine is called with each line that the user enters, for the history.
+	OnLine func(text string)
+	// WaitForLead takes the next line only when the lead waits for the user. A script that pipes its lines in cannot
+	// wait for answers itself.
+	WaitForLead bool
+	// Remote says that another process hosts the run, so leaving does not end it.
+	Remote bool
+	Now    func() time.Time
+}
+
+// doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
+const doubleInterruptWindow = 2 * time.Second
+
+// Run holds the conversation until the run ends or the user leaves. Ending a run that still goes on is left to the
+// caller.
+func (s *Session) Run(ctx context.Context) (Outcome, error) {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	entries := s.Events(following)
+	typed := s.Face.Events()
+	tick := time.NewTicker(time.Second / 4)
+	defer tick.Stop()
+	var lastInterrupt time.Time
+	s.showMail(ctx)
+	for {
+		in := typed
+		if resting, _ := s.Lead.Resting(); s.WaitForLead && s.HasBegun && !resting {
+			in = nil
+		}
+		select {
+		case <-ctx.Done():
+			return UserLeft, context.Cause(ctx)
+		case <-s.Over:
+			s.showRest(ctx, entries)
+			return RunEnded, nil
+		case e, ok := <-entries:
+			if !ok {
+				entries = nil
+				continue
+			}
+			s.showEvent(ctx, e.Event)
+		case <-s.Lead.Changed():
+			s.showResting()
+		case <-tick.C:
+			s.Teller.Tick(s.Now())
+		case e, ok := <-in:
+			if !ok {
+				e = terminal.Closed{}
+			}
+			switch e := e.(type) {
+			case terminal.Line:
+				s.OnLine(e.Text)
+				if over, err := s.handleLine(ctx, e.Text); err != nil || over {
+					return s.leaveOutcome(UserLeft), err
+				}
+			case terminal.Interrupt:
+				if s.Now().Sub(lastInterrupt) < doubleInterruptWindow {
+					return s.leaveOutcome(Interrupted), nil
+				}
+				lastInterrupt = s.Now()
+				s.interrupt()
+			case terminal.Closed:
+				if !s.WaitForLead || !s.HasBegun {
+					return s.leaveOutcome(UserLeft), nil
+				}
+				typed = nil // the run goes on to its end
+				s.Lead.Close()
+			}
+		}
+	}
+}
+
+// showRest shows the events that were written before the run ended but had not arrived yet.
+func (s *Session) showRest(ctx context.Context, entries <-chan journal.Entry) {
+	for quiet := time.After(time.Second / 5); entries != nil; {
+		select {
+		case e, ok := <-entries:
+			if !ok {
+				return
+			}
+			s.showEvent(ctx, e.Event)
+		case <-quiet:
+			return
+		}
+	}
+}
+
+// leaveOutcome returns how a conversation ended that the user leaves.
+func (s *Session) leaveOutcome(how Outcome) Outcome {
+	if !s.HasBegun {
+		return NotBegun
+	}
+	return how
+}
+
+// showEvent shows an event. It leaves out mail between the user and the lead, which the conversation shows itself.
+func (s *Session) showEvent(ctx context.Context, e muster.Event) {
+	switch {
+	case e.Kind == journal.MailSent && e.Text("to") == string(muster.User):
+		s.showMail(ctx)
+	case e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) && !s.Remote:
+	default:
+		s.Teller.Event(e)
+	}
+	if e.Kind == journal.MemberIdle && e.Member == muster.Lead {
+		s.showResting()
+	}
+	s.Face.Refresh()
+}
+
+// showResting shows that the lead waits for the user. The journal says only that the lead waits.
+func (s *Session) showResting() {
+	if resting, _ := s.Lead.Resting(); resting && !s.Remote {
+		s.Teller.Event(muster.Event{Kind: journal.MemberIdle, Member: muster.Lead, At: muster.Stamp(s.Now()),
+			Fields: map[string]any{"reason": "waits for you"}})
+	}
+	s.Face.Refresh()
+}
+
+// showMail shows the mail that was written to the user.
+func (s *Session) showMail(ctx context.Context) {
+	for _, lines := range s.Mail(ctx) {
+		s.Face.Print(lines)
+	}
+}
+
+// handleLine handles a line that the user entered: a command, the words that begin the run, or words for the lead. It
+// returns true if the user leaves.
+func (s *Session) handleLine(ctx context.Context, text string) (over bool, err error) {
+	trimmed := strings.TrimSpace(text)
+	switch {
+	case strings.HasPrefix(text, "/"):
+		return s.runCommand(ctx, trimmed)
+	case trimmed == "":
+		return false, nil
+	case !s.HasBegun:
+		s.beginRun(trimmed)
+		return false, nil
+	}
+	if err := s.Lead.Say(ctx, text); err != nil {
+		s.Face.Print(errorText(err))
+	}
+	return false, nil
+}
+
+// beginRun starts the run with the user's first words.
+func (s *Session) beginRun(words string) { s.Over, s.HasBegun = s.Begin(words), true }
+
+// errorText returns an error with its hint on the following lines.
+func errorText(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*muster.Error](err); ok && e.Hint != "" {
+		text += "\n  " + strings.ReplaceAll(e.Hint, "\n", "\n  ")
+	}
+	return text
+}
+
+// interrupt stops the lead's turn, or says why it cannot.
+func (s *Session) interrupt() {
+	switch {
+	case s.Remote:
+		s.Face.Print("the team runs in another process and goes on (Ctrl-C again leaves)")
+	case !s.HasBegun:
+		s.Face.Print("nothing runs yet (Ctrl-C again leaves)")
+	case s.Lead.Interrupt():
+		s.Face.Print("stopped: the lead waits for you, the team works on (Ctrl-C again leaves)")
+	default:
+		s.Face.Print("nothing to stop: the lead waits (Ctrl-C again leaves, the state is kept)")
+	}
+}
+
+// Welcome returns what the user reads before anything runs. open are the open tasks of a team that stopped, as lines.
+func Welcome(open []string) string {
+	if len(open) == 0 {
+		return "say what you want; /help lists the commands"
+	}
+	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
+		"\ngo on: /resume, or say what you want   put it aside: /archive   leave: /quit"
+}

@@ -1,0 +1,177 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A paste beyond these is folded: shown as one thing, submitted whole.
+const (
+	maxPasteLines = 8
+	maxPasteBytes = 4000
+)
+
+// buffer is the text that is being edited, with the cursor and the text that Ctrl-Y inserts.
+type buffer struct {
+	text   []cluster
+	cursor int // an index into text
+	killed []cluster
+}
+
+// set replaces the whole text and puts the cursor at its end.
+func (b *buffer) set(s string) {
+	b.text = nil
+	b.cursor = 0
+	b.paste(s)
+}
+
+// value is the text as it is submitted.
+func (b *buffer) value() string { return textOf(b.text) }
+
+// display is the text as it is shown, with pastes folded.
+func (b *buffer) display() string {
+	var s strings.Builder
+	for _, c := range b.text {
+		if c.text == "\n" {
+			s.WriteByte('\n')
+		}
+		s.WriteString(c.shown)
+	}
+	return s.String()
+}
+
+func (b *buffer) isEmpty() bool { return len(b.text) == 0 }
+
+// insert puts clean text in at the cursor. The cluster before the cursor is split again together with the text,
+// because a combining mark joins the letter before it.
+func (b *buffer) insert(s string) {
+	if s == "" {
+		return
+	}
+	from := b.cursor
+	if first, _ := utf8.DecodeRuneInString(s); first >= utf8.RuneSelf && from > 0 && !b.text[from-1].isFolded() &&
+		b.text[from-1].text != "\n" {
+		from--
+		s = b.text[from].text + s
+	}
+	b.replace(from, b.cursor, clusters(s))
+}
+
+// replace puts clusters in the place of text[from:to], with the cursor behind them. It copies the text, so that a
+// saved buffer never changes.
+func (b *buffer) replace(from, to int, with []cluster) {
+	rest := b.text[to:]
+	b.text = append(append(append([]cluster{}, b.text[:from]...), with...), rest...)
+	b.cursor = from + len(with)
+}
+
+// paste inserts clean text of any size. A large one becomes a single cluster, which shows only its size.
+func (b *buffer) paste(s string) {
+	lines := strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1
+	label := ""
+	switch {
+	case lines > maxPasteLines:
+		label = fmt.Sprintf("[%d lines pasted]", lines)
+	case len(s) > maxPasteBytes:
+		label = fmt.Sprintf("[%d characters pasted]", utf8.RuneCountInString(s))
+	default:
+		b.insert(s)
+		return
+	}
+	b.replace(b.cursor, b.cursor, []cluster{{text: s, shown: label, width: len(label)}})
+}
+
+// isFolded reports whether the cluster is a paste that shows only its size.
+func (c cluster) isFolded() bool {
+	return len(c.text) > len(c.shown) && strings.HasPrefix(c.shown, "[")
+}
+
+func (b *buffer) left()  { b.cursor = max(0, b.cursor-1) }
+func (b *buffer) right() { b.cursor = min(len(b.text), b.cursor+1) }
+
+func (b *buffer) startOfLine() int { return b.skipLeft(b.cursor, cluster.isNotNewline) }
+func (b *buffer) endOfLine() int   { return b.skipRight(b.cursor, cluster.isNotNewline) }
+
+func (b *buffer) wordStartBefore() int {
+	return b.skipLeft(b.skipLeft(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
+}
+
+func (b *buffer) wordEndAfter() int {
+	return b.skipRight(b.skipRight(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
+}
+
+// blankWordStartBefore is where Ctrl-W deletes to: the start of the word before the cursor, where only blanks
+// separate words.
+func (b *buffer) blankWordStartBefore() int {
+	return b.skipLeft(b.skipLeft(b.cursor, cluster.isSpace), cluster.isNotSpace)
+}
+
+// skipLeft returns the first index of the run of matching clusters that ends before i.
+func (b *buffer) skipLeft(i int, matches func(cluster) bool) int {
+	for i > 0 && matches(b.text[i-1]) {
+		i--
+	}
+	return i
+}
+
+// skipRight returns the end of the run of matching clusters that begins at i.
+func (b *buffer) skipRight(i int, matches func(cluster) bool) int {
+	for i < len(b.text) && matches(b.text[i]) {
+		i++
+	}
+	return i
+}
+
+func (c cluster) isNotNewline() bool   { return c.text != "\n" }
+func (c cluster) isBetweenWords() bool { return !c.isWordPart() }
+func (c cluster) isNotSpace() bool     { return !c.isSpace() }
+
+// isWordPart reports whether the cluster belongs to a word for Alt-B and Alt-F.
+func (c cluster) isWordPart() bool {
+	r, _ := utf8.DecodeRuneInString(c.text)
+	return c.isFolded() || unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
+}
+
+func (c cluster) isSpace() bool { return !c.isFolded() && strings.TrimSpace(c.text) == "" }
+
+func (b *buffer) insertNewline() { b.insert("\n") }
+func (b *buffer) deleteLeft()    { b.replace(max(0, b.cursor-1), b.cursor, nil) }
+func (b *buffer) deleteRight()   { b.replace(b.cursor, min(b.cursor+1, len(b.text)), nil) }
+
+// kill deletes text[from:to] and keeps it for yank.
+func (b *buffer) kill(from, to int) {
+	if from < to {
+		b.killed = append([]cluster{}, b.text[from:to]...)
+		b.replace(from, to, nil)
+	}
+}
+
+// killToEndOfLine kills the rest of the line, or the newline if the cursor is at the line's end.
+func (b *buffer) killToEndOfLine() {
+	end := b.endOfLine()
+	if end == b.cursor {
+		end = min(end+1, len(b.text))
+	}
+	b.kill(b.cursor, end)
+}
+
+// yank inserts what was killed last.
+func (b *buffer) yank() { b.replace(b.cursor, b.cursor, b.killed) }
+
+// transpose swaps the clusters around the cursor; at the end of the line, the last two.
+func (b *buffer) transpose() {
+	i := b.cursor
+	if i == b.endOfLine() {
+		i--
+	}
+	if i <= b.startOfLine() {
+		return
+	}
+	b.text[i-1], b.text[i] = b.text[i], b.text[i-1]
+	b.cursor = i + 1
+}
+
+// cursorOffset returns the cursor as a byte offset into value.
+func (b *buffer) cursorOffset() int { return len(textOf(b.text[:b.cursor])) }

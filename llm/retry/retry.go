@@ -1,0 +1,162 @@
+// Package retry makes any llm.Model persistent. Wrap adds three layers: from the outside in, retries of transient
+// failures, a rate limit that all agents of a process share (Limiter), and a watchdog that ends streams that have
+// stalled.
+//
+// There is one retry policy in the program, and it is here: adapters never retry. What was shown of a reply that
+// failed is declared void before the next try, and a cancelled context always ends everything at once.
+//
+// Compatibility: Wrap, Limiter and the fields of Options stay. Fields may be added; their zero values keep today's
+// behaviour.
+package retry
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"muster/llm"
+)
+
+// The defaults of Options.
+const (
+	DefaultTries        = 8
+	DefaultMin          = time.Second
+	DefaultMax          = time.Minute
+	DefaultFirstTimeout = 5 * time.Minute
+	DefaultIdleTimeout  = 90 * time.Second
+)
+
+// Options configure Wrap. Zero values mean the defaults.
+type Options struct {
+	// Tries is how often a request is sent at most while the provider is overloaded or its answers break off. A rate
+	// limit that says when to come back is waited for up to four times as often.
+	Tries int
+
+	// Min and Max bound the backoff. Before try n+1 it waits a random time of at most Min doubled n-1 times, and never
+	// more than Max.
+	Min, Max time.Duration
+
+	// FirstTimeout is how long a reply may be silent before something of it can be shown; a local server may have to
+	// load its model first. IdleTimeout is the same for the time after. Negative means forever. See Wrap for what
+	// counts as a sign of life.
+	FirstTimeout, IdleTimeout time.Duration
+
+	// Limiter is shared by all models that use the same key. Nil means one of its own.
+	Limiter *Limiter
+
+	// OnWait is called before every wait, with its end and the reason.
+	OnWait func(until time.Time, err error)
+}
+
+// Wrap returns m with retries, the rate limit and the watchdog.
+//
+// Overloaded and Incomplete are tried again after a backoff, and Limited after the time in After. If something of the
+// reply was shown, a Delta with Again declares it void first. All other errors are returned at once: ContextFull,
+// BadRequest, Denied, Spent, and Limited without After, which is a spend limit. So is the last error when the tries
+// are used up.
+//
+// The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of the stream
+// that arrives, pings included; empty ones are not passed on. A stream that is silent too long is cancelled and counts
+// as Incomplete. The watchdog cannot end a model that ignores its context.
+func Wrap(m llm.Model, o Options) llm.Model {
+	setDefault(&o.Tries, DefaultTries)
+	setDefault(&o.Min, DefaultMin)
+	setDefault(&o.Max, DefaultMax)
+	setDefault(&o.FirstTimeout, DefaultFirstTimeout)
+	setDefault(&o.IdleTimeout, DefaultIdleTimeout)
+	if o.Limiter == nil {
+		o.Limiter = new(Limiter)
+	}
+	if o.OnWait == nil {
+		o.OnWait = func(time.Time, error) {}
+	}
+	return &retrier{m, o}
+}
+
+// setDefault sets a zero value to its default.
+func setDefault[T comparable](to *T, d T) {
+	var zero T
+	if *to == zero {
+		*to = d
+	}
+}
+
+// retrier implements llm.Model.
+type retrier struct {
+	model llm.Model
+	o     Options
+}
+
+// Reply implements llm.Model.
+func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	shown := false
+	show := func(d llm.Delta) {
+		if d == (llm.Delta{Part: d.Part}) {
+			return
+		}
+		shown = !d.Again
+		if emit != nil {
+			emit(d)
+		}
+	}
+	for failures, limits := 0, 0; ; {
+		if err := s.o.Limiter.wait(ctx, s.o.OnWait); err != nil {
+			return llm.Reply{}, err
+		}
+		reply, err := s.replyWatched(ctx, r, show)
+		if err == nil {
+			return reply, nil
+		}
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || ctx.Err() != nil {
+			return reply, err
+		}
+		var pause time.Duration
+		switch {
+		case e.Kind == llm.Limited && e.After > 0:
+			if limits++; limits >= 4*s.o.Tries {
+				return reply, err
+			}
+			s.o.Limiter.holdUntil(time.Now().Add(e.After), err)
+		case e.Kind == llm.Overloaded, e.Kind == llm.Incomplete:
+			if failures++; failures >= s.o.Tries {
+				return reply, err
+			}
+			pause = max(s.backoff(failures), e.After)
+		default:
+			return reply, err
+		}
+		if shown {
+			show(llm.Delta{Again: true})
+		}
+		if pause > 0 {
+			s.o.OnWait(time.Now().Add(pause), err)
+			if err := sleepContext(ctx, pause); err != nil {
+				return llm.Reply{}, err
+			}
+		}
+	}
+}
+
+// backoff returns a random wait after n failures, between zero and the bound, so that agents that failed together do
+// not come back together.
+func (s *retrier) backoff(n int) time.Duration {
+	bound := s.o.Max
+	if n := n - 1; n < 32 && s.o.Min<<n < bound && s.o.Min<<n > 0 {
+		bound = s.o.Min << n
+	}
+	return rand.N(bound + 1)
+}
+
+// sleepContext waits for d. If ctx ends first, it returns the cause.
+func sleepContext(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
