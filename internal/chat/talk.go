@@ -100,7 +100,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return Left, context.Cause(ctx)
+			return s.left(Left), context.Cause(ctx)
 		case <-s.Over:
 			s.rest(ctx, entries)
 			return Over, nil
