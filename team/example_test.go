@@ -19,17 +19,21 @@ import (
 	"muster/tool"
 )
 
-// A team on a repository: fifteen lines, and a model. This one is a script, of a lead and one teammate; in earnest it is
+// A team on a repository: twenty lines, and a model. This one is a script, of a lead and one teammate; in earnest it is
 // anthropic.New, openai.New or your own.
 func ExampleTeam() {
 	ctx, dir := context.Background(), repository()
 	defer os.RemoveAll(dir)
-	store, err := file.Open(dir)
+	root, err := team.FindRoot(ctx, dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := file.Open(root)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	t, err := team.Open(ctx, team.Config{Dir: dir, Store: store, Model: greeters, Name: "greeters", Teammates: 1, Check: "test -e README"})
+	t, err := team.Open(ctx, team.Config{Dir: root, Store: store, Model: greeters, Name: "greeters", Teammates: 1, Check: "test -e README"})
 	if err != nil {
 		log.Fatal(err)
 	}

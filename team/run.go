@@ -87,25 +87,31 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	})
 }
 
-// Resume goes on where a stopped or killed team was, with every member's own conversation.
+// Resume goes on where a stopped or killed team was, with every member's own conversation. Where the process was killed
+// after the run had ended and before it could say so, Resume asks no model: it returns that run's summary.
 func (t *Team) Resume(ctx context.Context) (Summary, error) {
-	if _, err := t.stoppedRun(ctx); err != nil {
+	if _, _, err := t.stoppedRun(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.resume(ctx, "")
 }
 
-// stoppedRun is the run that can go on.
-func (t *Team) stoppedRun(ctx context.Context) (muster.Run, error) {
+// stoppedRun returns the run that can go on. ended is true for one that has ended, with no task open, and whose end was
+// never told. Errors: NotFound where there is nothing to go on with.
+func (t *Team) stoppedRun(ctx context.Context) (run muster.Run, ended bool, err error) {
 	run, open, _, err := t.check(ctx)
 	switch {
 	case err != nil:
 	case run.StartedAt == 0:
 		err = muster.Errorf(muster.NotFound, "there is no team here to go on with").WithHint(`start one: muster run "GOAL"`)
 	case run.EndedAt != 0 && len(open) == 0:
-		err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
+		ended = true
+		var told bool
+		if told, err = t.endWasTold(ctx); err == nil && told {
+			err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
+		}
 	}
-	return run, err
+	return run, ended, err
 }
 
 // resume brings the stopped team back to life. The run's own check, target and cap stand.
@@ -115,12 +121,15 @@ func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
 		return Summary{Code: 1}, err
 	}
 	defer only.Release()
-	run, err := t.stoppedRun(ctx) // asked again: it may have gone on, or been put aside, meanwhile
+	run, ended, err := t.stoppedRun(ctx) // asked again: it may have gone on, or been put aside, meanwhile
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
 	if err := t.adopt(ctx, run); err != nil {
 		return Summary{Code: 1}, err
+	}
+	if ended {
+		return t.tellEnd(ctx, run)
 	}
 	if err := t.landable(ctx); err != nil {
 		return Summary{Code: 1}, err
@@ -312,7 +321,13 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
-	tasks, err := t.rooms.Board.List(ctx) // after the end: what is made later is the next run's
+	return t.summarize(ctx, run, end)
+}
+
+// summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end was
+// written: what is made later belongs to the next run.
+func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
+	tasks, err := t.rooms.Board.List(ctx)
 	if err != nil {
 		return Summary{Code: 1}, err
 	}

@@ -12,6 +12,8 @@ package team
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -34,9 +36,11 @@ import (
 
 // Config says what a team is made of. Dir, Store and Model must be set; the rest has defaults.
 type Config struct {
-	// Dir is anywhere inside the repository's work tree.
+	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root of
+	// the main worktree.
 	Dir string
-	// Store holds the team's state: store/file on the repository's root, or store/mem.
+	// Store holds the team's state: store/file opened on the root that FindRoot returns for Dir, or store/mem. Open refuses a
+	// file store in any other directory: the state would lie in one place and the lanes in another.
 	Store muster.Store
 	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life.
 	Model func(name string) (llm.Model, error)
@@ -100,8 +104,38 @@ type Team struct {
 	lander  func(proc.Launcher) teammate.Lander          // it needs the launcher, which lives as long as a run
 }
 
+// FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree. dir
+// may be a subdirectory or lie in a linked worktree. Errors, each with a Hint: Unavailable (git is missing or refuses),
+// NotFound (dir is in no repository), Invalid (the repository is bare or has no commit).
+func FindRoot(ctx context.Context, dir string) (string, error) {
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return repo.Root(), nil
+}
+
+// checkStoreRoot refuses a store on files that lies in another directory than the repository's root. A store that does not
+// say where it lies, such as one in memory, is taken as it is.
+func checkStoreRoot(s muster.Store, root string) error {
+	onFiles, ok := s.(interface{ Root() string })
+	if !ok {
+		return nil
+	}
+	there, err1 := os.Stat(onFiles.Root())
+	here, err2 := os.Stat(root)
+	if err := errors.Join(err1, err2); err != nil {
+		return muster.Errorf(muster.Unavailable, "whether the store is in the repository cannot be told: %w", err)
+	}
+	if os.SameFile(there, here) {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "the store was opened in %s, but the root of the repository is %s", onFiles.Root(), root).
+		WithHint("open it there: root, err := team.FindRoot(ctx, dir); store, err := file.Open(root)")
+}
+
 // Open finds the repository and the state. It writes nothing. Errors are Invalid, with what to do, when the directory is
-// no repository that a team can work on.
+// no repository that a team can work on, or the store lies elsewhere than in the repository's root.
 func Open(ctx context.Context, c Config) (*Team, error) {
 	if c.Store == nil || c.Model == nil {
 		return nil, muster.Errorf(muster.Invalid, "a team needs a Store and a Model").
@@ -109,6 +143,9 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 	}
 	repo, err := git.Open(ctx, c.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkStoreRoot(c.Store, repo.Root()); err != nil {
 		return nil, err
 	}
 	return open(ctx, c, repository{repo})

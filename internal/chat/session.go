@@ -109,7 +109,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return UserLeft, context.Cause(ctx)
+			return s.leaveOutcome(UserLeft), context.Cause(ctx)
 		case <-s.Over:
 			s.showRest(ctx, entries)
 			return RunEnded, nil

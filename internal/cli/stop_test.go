@@ -57,3 +57,56 @@ func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
 		t.Errorf("its record says %s, %v", lead.Status, err)
 	}
 }
+
+// A member that refuses to stop makes the command exit 1, with --json as without it.
+func TestStopThatIsRefusedExits1(t *testing.T) {
+	for want, args := range map[string][]string{
+		"alice goes on not yet": {"team", "stop", "alice"},
+		`[ { "name": "alice", "stopped": false, "reason": "not yet" } ]`: {"team", "stop", "alice", "--json"},
+	} {
+		t.Run(args[len(args)-1], func(t *testing.T) {
+			w := newWorld(t, args...)
+			answerShutdowns(t, w, "alice", false, "not yet")
+			w.run(t.Context(), 1)
+			if out := strings.Join(strings.Fields(w.out.String()), " "); out != want {
+				t.Errorf("it prints %q, want %q", out, want)
+			}
+		})
+	}
+}
+
+// answerShutdowns adds a member hosted by the test, which gives the same answer to each request to shut down.
+func answerShutdowns(t *testing.T, w *world, name muster.Name, approve bool, reason string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal.New(s.Log())
+	r := roster.New(s, j, "team")
+	q := requests.New(s, mailbox.New(s, j, r.Known), j)
+	h, err := r.Join(ctx, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(ctx, muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	changed := q.Watch(ctx)
+	wg.Go(func() {
+		for {
+			pending, _ := q.Pending(ctx)
+			for _, x := range pending {
+				q.Decide(ctx, x.ID, x.To, approve, reason)
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait(); h.Release(); s.Close() })
+}

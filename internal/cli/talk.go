@@ -26,7 +26,10 @@ func (a *App) talk(c *cobra.Command, _ []string) error {
 	}
 	piped := bufio.NewReader(a.Stdin)
 	if _, err := a.terminalIn(); err != nil {
-		if _, err := piped.Peek(1); err != nil {
+		switch some, err := hasInput(c.Context(), piped); {
+		case err != nil:
+			return err
+		case !some:
 			return c.Help() // nobody is there, and nothing is said
 		}
 	}
@@ -37,6 +40,22 @@ func (a *App) talk(c *cobra.Command, _ []string) error {
 	defer p.close()
 	t := &conversation{app: a, place: p, piped: piped, flags: given(c.Flags())}
 	return t.run(c.Context())
+}
+
+// hasInput waits for the first byte of a pipe, or for its end, and reports whether there is a byte. When ctx ends first, it
+// returns its cause; the program ends then, so that the read that still waits does no harm.
+func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
+	read := make(chan error, 1)
+	go func() {
+		_, err := piped.Peek(1)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return err == nil, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 }
 
 // conversation is a session, and the run behind it.
@@ -195,9 +214,11 @@ func (c *conversation) prepare(ctx context.Context, stopped bool, words string) 
 	return j, err
 }
 
-// end ends what goes on, leaves the terminal, and says what is left.
+// end ends what goes on, leaves the terminal, and says what is left. err is the session's: muster.CauseUser where a signal
+// has ended it, which makes the exit code that of an interruption.
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	a := c.app
+	interrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
 	if how == chat.UserLeft || how == chat.Interrupted {
 		if _, done := s.Lead.Resting(); done { // nothing is open: it is over
 			s.Lead.Close()
@@ -218,12 +239,12 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case err != nil && !errors.Is(err, muster.CauseUser):
 		return err
 	case how == chat.NotBegun:
-		return nil
+		return err // nothing was begun; nil where no signal has ended it
 	case s.Remote && how == chat.RunEnded:
 		return c.gone(late)
 	case s.Remote:
 		explain(a.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
-		return nil
+		return err // nil where no signal has ended it
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
 	case how == chat.RunEnded && c.err == nil:
@@ -236,8 +257,12 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	if err != nil {
 		return err
 	}
-	explain(a.Stderr, "the state is kept; "+areOpen(open), "go on: muster")
-	if how == chat.Interrupted || err != nil {
+	hint := "go on: muster"
+	if c.terminal == nil { // a pipe cannot be asked what to do with a team that stopped
+		hint = "go on: muster resume"
+	}
+	explain(a.Stderr, "the state is kept; "+areOpen(open), hint)
+	if interrupted {
 		return status(exitInterrupted)
 	}
 	return status(exitLeft)

@@ -135,3 +135,27 @@ speakers:
 	s.Wait(`\n\$ $`)
 	s.Cooked()
 }
+
+// A conversation in which nothing was said yet ends when it is interrupted, whether or not the pipe has brought a part of a
+// line.
+func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
+	for name, said := range map[string]string{"no byte": "", "half a line": "hi th"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			words := filepath.Join(t.TempDir(), "words.yaml")
+			if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			in, types := io.Pipe()
+			defer types.Close()
+			w.app.Stdin, w.app.Env = in, append(w.app.Env, "MUSTER_MODEL=script/"+words)
+			w.app.Start = func(context.Context, Job) (team.Summary, error) { panic("nothing was said") }
+			ctx, stop := context.WithCancelCause(t.Context())
+			go func() {
+				_, _ = io.WriteString(types, said)
+				stop(muster.CauseUser)
+			}()
+			w.run(ctx, exitInterrupted)
+		})
+	}
+}

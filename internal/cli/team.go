@@ -179,7 +179,10 @@ func (a *App) teamStop() *cobra.Command {
 		if failed != nil {
 			return failed
 		}
-		return a.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
+		if err := a.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) }); err != nil {
+			return err
+		}
+		return stopStatus(ends)
 	}
 	return c
 }
@@ -201,9 +204,11 @@ func writeStopped(w io.Writer, ends []stopped) error {
 	for _, e := range ends {
 		t.Row(view.Text(string(e.Name)), view.Text(map[bool]string{true: "stopped", false: "goes on"}[e.Stopped]), view.Text(view.OneLine(e.Why)))
 	}
-	if err := t.Write(w, false, 0); err != nil {
-		return err
-	}
+	return t.Write(w, false, 0)
+}
+
+// stopStatus returns the error that ends the command with exit code 1 when a member goes on, however it was printed.
+func stopStatus(ends []stopped) error {
 	if slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
 		return status(exitError)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"muster"
@@ -174,4 +175,29 @@ func TestTalkPiped(t *testing.T) {
 		t.Errorf("the order is\n%s", r.stdout)
 	}
 	w.has("what happens", r.stderr, "no tasks", "landing  lands  1 greet", "alice to you: a word to the user")
+}
+
+// A signal ends a conversation without a terminal as it ends a run: the exit code is 130 and the state is kept.
+func TestTalkPipedIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			f, err := os.Open(w.write(filepath.Join(w.base, "in"), "hi there\nplan\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			p := w.startWith(f, "--model", w.words(talkers))
+			w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
+			if err := p.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			w.has("stderr", p.ends(130).stderr, "the state is kept; 1 task is open", "muster resume")
+			w.awaits("nothing of it runs", w.alone)
+			w.write(filepath.Join(w.base, "go"), "")
+			w.has("stdout", w.muster(0, "resume").stdout, "1 of 1 task landed")
+		})
+	}
 }

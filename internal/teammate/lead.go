@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
+	"muster/internal/transcript"
 	"muster/llm"
 	"muster/tool"
 )
@@ -167,6 +169,30 @@ func (m *Member) verdict(o Outlook, last string) (end End, over bool) {
 		return End{Code: 3, Text: o.Stuck}, true
 	}
 	return End{}, false
+}
+
+// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and the board: what verdict said to a
+// process that was killed before it could tell.
+func (r Rooms) LeadEnd(ctx context.Context) (End, error) {
+	lead := Member{Config: Config{Rooms: r, Record: muster.Member{Name: muster.Lead}}}
+	for e, err := range transcript.Read(ctx, r.Store.Log(), muster.Lead, 0) {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt):
+		case err != nil:
+			return End{Code: 1}, err
+		case e.Kind == transcript.KindReply && e.Message != nil:
+			lead.phase.words, lead.phase.stop = words(*e.Message), e.Stop
+		}
+	}
+	o, err := r.Look(ctx)
+	if err != nil {
+		return End{Code: 1}, err
+	}
+	end, over := lead.verdict(o, lead.phase.words)
+	if !over {
+		end = End{Text: lead.phase.words}
+	}
+	return end, nil
 }
 
 // cutOff says why the model's last reply was no answer; "" when it was one.

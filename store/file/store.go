@@ -66,6 +66,9 @@ func OpenOn(files *durable.Files, root string) (*Store, error) {
 	return s, nil
 }
 
+// Root returns the directory that the store was opened in, absolute.
+func (s *Store) Root() string { return string(s.dir) }
+
 // Table returns the table of that name.
 func (s *Store) Table(name string) muster.Table {
 	s.mu.Lock()

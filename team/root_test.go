@@ -1,0 +1,63 @@
+package team_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/llm"
+	"muster/store/file"
+	"muster/team"
+)
+
+// A team has one root, that of the main worktree. A store that was opened elsewhere is refused before anything is written,
+// and FindRoot says where it belongs.
+func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
+	w := newWorld(t)
+	w.write("deep/er/file", "x")
+	linked := filepath.Join(t.TempDir(), "linked")
+	w.git("worktree", "add", "-q", linked, "-b", "feature")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(w.root, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dir     string
+		refused bool // a store that is opened right there
+	}{
+		"the root":          {w.root, false},
+		"a link to it":      {link, false},
+		"a subdirectory":    {filepath.Join(w.root, "deep", "er"), true},
+		"a linked worktree": {linked, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := func(dir string) error {
+				store, err := file.Open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer store.Close()
+				_, err = team.Open(t.Context(), team.Config{Dir: c.dir, Store: store, Model: func(string) (llm.Model, error) { return nil, nil }})
+				return err
+			}
+			err := open(c.dir)
+			var e *muster.Error
+			if c.refused && (!errors.Is(err, muster.ErrInvalid) || !errors.As(err, &e) || !strings.Contains(e.Hint, "team.FindRoot")) || !c.refused && err != nil {
+				t.Errorf("a store in %s: %v", c.dir, err)
+			}
+			if _, err := os.Stat(filepath.Join(c.dir, ".team")); err == nil {
+				t.Error("something was written")
+			}
+			root, err := team.FindRoot(t.Context(), c.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := open(root); err != nil {
+				t.Errorf("a store in the root %s: %v", root, err)
+			}
+		})
+	}
+}
