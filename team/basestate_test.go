@@ -11,8 +11,8 @@ import (
 	"muster/team"
 )
 
-// overtaken is a process's store in which another process writes the run's record once, right before this process writes
-// there that the base is red.
+// overtaken is a process's store in which another process writes the run's record once, right before this process
+// writes there that the base is red.
 type overtaken struct {
 	muster.Store
 	act *func()

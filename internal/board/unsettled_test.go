@@ -79,7 +79,8 @@ func TestSettleReadsATaskAgain(t *testing.T) {
 		b, told := w.board(), map[muster.TaskID]int{}
 		b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error {
 			if told[t.ID]++; t.ID == 1 {
-				_, err := b.Complete(w.ctx, 2, w.get(b, 2).Fence, Outcome{}) // completed already: this settles its effects
+				// The task is completed already, so this settles its effects.
+				_, err := b.Complete(w.ctx, 2, w.get(b, 2).Fence, Outcome{})
 				return err
 			}
 			return nil

@@ -35,9 +35,9 @@ func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
 	w.lands(task)
 }
 
-// A landing that is entered again with newer work keeps the tip that it was first noted with. The commits that may be its
-// own are searched for from that tip: with a later one, a commit that an earlier attempt landed would not be found after a
-// crash, and the work would land a second time.
+// A landing that is entered again with newer work keeps the tip that it was first noted with. The commits that may be
+// its own are searched for from that tip: with a later one, a commit that an earlier attempt landed would not be found
+// after a crash, and the work would land a second time.
 func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})

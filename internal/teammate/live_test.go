@@ -47,14 +47,15 @@ func live(t *testing.T, f func(l *living)) {
 		s := mem.New()
 		j := journal.New(s.Log())
 		l := &living{T: t, started: &launcher{}, ended: make(chan struct{})}
-		l.services = teammate.Rooms{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j, Board: board.New(s, j), Roster: roster.New(s, j, "demo"),
+		l.services = teammate.Rooms{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
+			Board: board.New(s, j), Roster: roster.New(s, j, "demo"),
 			Lanes: &lanes{dir: dir, all: map[muster.Name]muster.Lane{}}, Lander: lander{}, Launcher: l.started,
 			Run: func(context.Context) (muster.Run, error) { return muster.Run{Cap: 4}, nil }}
 		l.services.Post = mailbox.New(s, j, l.services.Roster.Known)
 		l.services.Requests = requests.New(s, l.services.Post, j)
 		l.services.Queue = teammate.NewQueue(l.services.Board)
 		for _, name := range []muster.Name{"alice", "bob"} {
-			_, err := l.services.Roster.Add(t.Context(), muster.Member{Name: name, Role: "coder", Prompt: "Work.", Status: muster.Working, Host: "here"})
+			_, err := l.services.Roster.Add(t.Context(), muster.Member{Name: name, Role: "coder", Prompt: "Work."})
 			l.must(err)
 			l.change(name, func(m *muster.Member) { m.Status, m.Host = muster.Working, "here" })
 		}
@@ -92,7 +93,8 @@ func (l *living) send(kind muster.MessageType, from muster.Name, text string) {
 func (l *living) newMember() *teammate.Member {
 	l.Helper()
 	m, err := teammate.New(teammate.Config{Rooms: l.services, Record: l.member("alice"),
-		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute, BackgroundTimeout: time.Hour},
+		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
+			BackgroundTimeout: time.Hour},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			l.onWait = onWait
 			return l, nil
@@ -151,7 +153,8 @@ func words(text string) func(llm.Request) llm.Message {
 func calls(name string, input map[string]any) func(llm.Request) llm.Message {
 	return func(r llm.Request) llm.Message {
 		data, _ := json.Marshal(input)
-		return llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Call{ID: fmt.Sprintf("call-%d", len(r.Messages)), Name: name, Input: data}}}
+		call := llm.Call{ID: fmt.Sprintf("call-%d", len(r.Messages)), Name: name, Input: data}
+		return llm.Message{Role: llm.Assistant, Parts: []llm.Part{call}}
 	}
 }
 
@@ -233,7 +236,9 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 	t.Run("at work", func(t *testing.T) {
 		live(t, func(l *living) {
 			l.start(func(r llm.Request) llm.Message {
-				l.change("alice", func(m *muster.Member) { m.Host, m.Status, m.Doing = "elsewhere", muster.Working, "goes on" })
+				l.change("alice", func(m *muster.Member) {
+					m.Host, m.Status, m.Doing = "elsewhere", muster.Working, "goes on"
+				})
 				return words("Done.")(r)
 			})
 			if !l.hasEnded() || !errors.Is(l.err, muster.ErrFenced) {
@@ -256,11 +261,13 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 	})
 }
 
-// A member that has asked somebody is not timed out before the answer has come, and status news of the one who was asked
-// is no answer.
+// A member that has asked somebody is not timed out before the answer has come, and status news of the one who was
+// asked is no answer.
 func TestNewsIsNotAnAnswer(t *testing.T) {
 	live(t, func(l *living) {
-		l.start(calls("send_message", map[string]any{"to": "bob", "content": "Is the parser done?"}), words("I wait for bob."))
+		l.start(
+			calls("send_message", map[string]any{"to": "bob", "content": "Is the parser done?"}),
+			words("I wait for bob."))
 		l.send(muster.MailIdle, "bob", "bob is idle (no_tool_use).")
 		l.send(muster.MailMessage, muster.Lead, "Go on.") // wakes alice, and the news enters with it
 		time.Sleep(10 * time.Minute)

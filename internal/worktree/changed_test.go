@@ -8,7 +8,8 @@ import (
 )
 
 // A lane has changed when its branch has moved from the base, wherever its HEAD is. Its owner may have committed on the
-// branch and then checked out the base again: a removal that looked at HEAD and at the files only would lose the commit.
+// branch and then checked out the base again: a removal that looked at HEAD and at the files only would lose the
+// commit.
 func TestALaneWhoseBranchHasMovedHasChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a.txt": "a\n"})

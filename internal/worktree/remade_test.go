@@ -30,9 +30,9 @@ func (f *beforeLock) TryLock(name string, how durable.LockMode) (durable.Locked,
 	return f.OS.TryLock(name, how)
 }
 
-// Recovery undoes a half-made lane only if it is still the one that it looked at. Between the look and the maker's lease,
-// somebody else can have undone it and begun to make a lane of the same name, under another lease. That maker is alive,
-// and its branch must stay.
+// Recovery undoes a half-made lane only if it is still the one that it looked at. Between the look and the maker's
+// lease, somebody else can have undone it and begun to make a lane of the same name, under another lease. That maker is
+// alive, and its branch must stay.
 func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
 	t.Parallel()
 	root := gittest.Repo(t, map[string]string{"a": "a\n"})

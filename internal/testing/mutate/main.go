@@ -1,12 +1,12 @@
-// Command mutate measures how much of a package's behaviour its own tests hold. It changes one small thing in the source
-// at a time (a mutant), runs the tests of the package on it, and reports the mutants with which they still pass.
+// Command mutate measures how much of a package's behaviour its own tests hold. It changes one small thing in the
+// source at a time (a mutant), runs the tests of the package on it, and reports the mutants with which they still pass.
 //
 //	go run ./internal/testing/mutate [flags] [packages]
 //
-// Without arguments it samples the packages that decide what becomes of a team's work. The sample depends on -seed and on
-// the source alone, so that a run can be repeated. No file in the tree is touched: a mutant reaches the compiler through
-// go test -overlay. The exit code is 1 when fewer than -min percent of the mutants were killed, and 2 when the run itself
-// failed.
+// Without arguments it samples the packages that decide what becomes of a team's work. The sample depends on -seed and
+// on the source alone, so that a run can be repeated. No file in the tree is touched: a mutant reaches the compiler
+// through go test -overlay. The exit code is 1 when fewer than -min percent of the mutants were killed, and 2 when the
+// run itself failed.
 //
 // mutants.go has the kinds of change, run.go runs the tests. A mutant that does not compile is not counted, and another
 // one takes its place. One that the tests do not end with counts as killed.
@@ -45,7 +45,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "`number` that chooses the sample")
 	flag.Float64Var(&o.min, "min", 90, "least `percent` of all mutants that the tests must kill")
 	flag.IntVar(&o.workers, "workers", 2, "test runs `at a time`")
-	flag.DurationVar(&o.timeout, "timeout", 0, "most `time` for one run of the tests (default: four times what they take, 20s at least)")
+	flag.DurationVar(&o.timeout, "timeout", 0,
+		"most `time` for one run of the tests (default: four times what they take, 20s at least)")
 	flag.StringVar(&o.tags, "tags", "", "build `tags` for go test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -98,8 +99,8 @@ func run(ctx context.Context, o options, patterns []string, out io.Writer) (enou
 	return table(out, scores, o.min), nil
 }
 
-// measure tries a sample of a package's mutants. Those that do not compile are replaced by the next ones of the shuffled
-// list, in rounds, so that the sample is the same however fast the workers are.
+// measure tries a sample of a package's mutants. Those that do not compile are replaced by the next ones of the
+// shuffled list, in rounds, so that the sample is the same however fast the workers are.
 func measure(ctx context.Context, o options, p pkg) (score, []mutant, error) {
 	s := score{name: p.ImportPath}
 	all, err := p.mutants()
@@ -161,12 +162,14 @@ func try(ctx context.Context, o options, p pkg, round []mutant, limit time.Durat
 // table writes one line for each package and their sum, and reports whether the sum is at least the least percentage.
 func table(out io.Writer, scores []score, least float64) bool {
 	sum := score{name: "total"}
-	fmt.Fprintf(out, "\n%-30s  %6s  %6s  %8s  %9s  %7s\n", "package", "tried", "killed", "survived", "not built", "percent")
+	fmt.Fprintf(out, "\n%-30s  %6s  %6s  %8s  %9s  %7s\n",
+		"package", "tried", "killed", "survived", "not built", "percent")
 	for _, s := range scores {
 		sum.tried, sum.killed, sum.notBuilt = sum.tried+s.tried, sum.killed+s.killed, sum.notBuilt+s.notBuilt
 	}
 	for _, s := range append(scores, sum) {
-		fmt.Fprintf(out, "%-30s  %6d  %6d  %8d  %9d  %6.0f%%\n", s.name, s.tried, s.killed, s.tried-s.killed, s.notBuilt, s.percent())
+		fmt.Fprintf(out, "%-30s  %6d  %6d  %8d  %9d  %6.0f%%\n",
+			s.name, s.tried, s.killed, s.tried-s.killed, s.notBuilt, s.percent())
 	}
 	return sum.percent() >= least
 }

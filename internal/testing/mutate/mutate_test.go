@@ -127,7 +127,8 @@ func TestLong(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("it said\n%s", out.String())
 	}
-	if table(&out, []score{{tried: 3, killed: 2}, {tried: 1, killed: 1}}, 76) || !table(&out, []score{{tried: 3, killed: 2}, {tried: 1, killed: 1}}, 75) {
+	scores := []score{{tried: 3, killed: 2}, {tried: 1, killed: 1}}
+	if table(&out, scores, 76) || !table(&out, scores, 75) {
 		t.Error("three of four are 75%")
 	}
 	text, err := os.ReadFile("sample.go")

@@ -33,7 +33,8 @@ const (
 	buildTime    = 5 * time.Minute // for the compiler, beside the time limit of the tests
 )
 
-// list returns the packages that the patterns name. Their directories are relative to the current one, if that is possible.
+// list returns the packages that the patterns name. Their directories are relative to the current one, if that is
+// possible.
 func list(ctx context.Context, tags string, patterns []string) ([]pkg, error) {
 	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles", "-tags=" + tags, "--"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -116,7 +117,8 @@ func (p pkg) goTest(ctx context.Context, o options, args ...string) (string, err
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-tags=" + o.tags}, append(args, p.ImportPath)...)...)
+	args = append([]string{"test", "-vet=off", "-tags=" + o.tags}, append(args, p.ImportPath)...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.WaitDelay = time.Second // a process that the tests left behind may hold the output open
 	out, err := cmd.CombinedOutput()
