@@ -39,12 +39,13 @@ func (p pkg) mutants() (all []mutant, err error) {
 
 // swaps are the operators and what each becomes.
 var swaps = map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.EQL,
-	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND}
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+	token.LAND: token.LOR, token.LOR: token.LAND}
 
 // texts are functions whose arguments only people read: messages, hints and log lines. Nothing in them is changed, and
 // a call of one is not dropped, since no test needs to hold it.
-var texts = []string{"Errorf", "WithHint", "Debug", "Info", "Warn", "Error", "DebugContext", "InfoContext", "WarnContext",
-	"ErrorContext", "Log", "Logf", "Print", "Printf", "Println", "Point", "panic"}
+var texts = []string{"Errorf", "WithHint", "Debug", "Info", "Warn", "Error", "DebugContext", "InfoContext",
+	"WarnContext", "ErrorContext", "Log", "Logf", "Print", "Printf", "Println", "Point", "panic"}
 
 // finder collects the mutants of one file.
 type finder struct {
