@@ -65,3 +65,32 @@ func TestADoneEffectIsNotedAfterTheCancel(t *testing.T) {
 		}
 	})
 }
+
+// Settle reads a task again before it settles its effects. Its list of tasks may be older: another goroutine of this
+// process can have settled one of them meanwhile, and nobody is told twice of one thing.
+func TestSettleReadsATaskAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		other := w.board() // settles nothing: it has no handlers
+		for id := muster.TaskID(1); id <= 2; id++ {
+			w.add(other, "x")
+			c := w.take(other, id, "alice")
+			must(w, 0, lastErr(other.Complete(w.ctx, id, c.Fence, Outcome{})))
+		}
+		b, told := w.board(), map[muster.TaskID]int{}
+		b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error {
+			if told[t.ID]++; t.ID == 1 {
+				// The task is completed already, so this settles its effects.
+				_, err := b.Complete(w.ctx, 2, w.get(b, 2).Fence, Outcome{})
+				return err
+			}
+			return nil
+		})
+		must(w, 0, b.Settle(w.ctx))
+		if told[1] != 1 || told[2] != 1 {
+			t.Errorf("told %v, want once each", told)
+		}
+		if left := append(w.get(b, 1).Effects, w.get(b, 2).Effects...); len(left) != 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}

@@ -13,7 +13,8 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/flat", "internal/testing/faultinject", "internal/testing/tmuxtest"},
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/flat", "internal/testing/faultinject", "internal/testing/mutate",
+		"internal/testing/tmuxtest"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/testing/simfs"},

@@ -272,9 +272,15 @@ func TestMissing(t *testing.T) {
 		if _, err := q.Get(t.Context(), "7f2c91ab"); !errors.Is(err, muster.ErrNotFound) || err.Error() != "there is no request 7f2c91ab, and none waits" {
 			t.Fatalf("got %v", err)
 		}
-		for i, id := range []muster.RequestID{"00000000", "7f2c91aa", "7f2c0000", "11111111"} {
+		one := plan("p")
+		one.ID, one.TaskID = "00000000", 1
+		ask(t, q, one)
+		if _, err := q.Get(t.Context(), "7f2c91ab"); err == nil || err.Error() != "there is no request 7f2c91ab; waiting: 00000000 (plan of carol for 1)" {
+			t.Fatalf("got %v", err)
+		}
+		for i, id := range []muster.RequestID{"7f2c91aa", "7f2c0000", "11111111"} {
 			r := plan("p")
-			r.ID, r.TaskID = id, muster.TaskID(i+1)
+			r.ID, r.TaskID = id, muster.TaskID(i+2)
 			ask(t, q, r)
 		}
 		s := muster.Request{ID: "7f2c91ff", Kind: muster.AskShutdown, From: "lead", To: "bob"}

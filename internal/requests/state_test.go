@@ -52,12 +52,15 @@ func TestApproved(t *testing.T) {
 		reqs []muster.Request
 		want bool
 	}{
-		"none":             {nil, false},
-		"waits":            {[]muster.Request{req(wait, 1, nil)}, false},
-		"approved":         {[]muster.Request{req(yes, 1, nil)}, true},
-		"rejected":         {[]muster.Request{req(no, 1, nil)}, false},
-		"better one":       {[]muster.Request{req(no, 1, nil), req(yes, 2, nil)}, true},
-		"replaced":         {[]muster.Request{req(yes, 1, nil), req(wait, 2, nil)}, false},
+		"none":       {nil, false},
+		"waits":      {[]muster.Request{req(wait, 1, nil)}, false},
+		"approved":   {[]muster.Request{req(yes, 1, nil)}, true},
+		"rejected":   {[]muster.Request{req(no, 1, nil)}, false},
+		"better one": {[]muster.Request{req(no, 1, nil), req(yes, 2, nil)}, true},
+		"replaced":   {[]muster.Request{req(yes, 1, nil), req(wait, 2, nil)}, false},
+		// Two plans can have the same time, which has the clock's resolution. The later one in the list is the newer one.
+		"replaced at once": {[]muster.Request{req(yes, 1, nil), req(wait, 1, nil)}, false},
+		"better at once":   {[]muster.Request{req(no, 1, nil), req(yes, 1, nil)}, true},
 		"taken back after": {[]muster.Request{req(yes, 1, nil), req(muster.RequestCancelled, 2, nil)}, true},
 		"another task":     {[]muster.Request{req(yes, 1, func(r *muster.Request) { r.TaskID = 8 })}, false},
 		"an older claim":   {[]muster.Request{req(yes, 1, func(r *muster.Request) { r.Fence = 1 })}, false},

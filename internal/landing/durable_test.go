@@ -1,0 +1,75 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"muster"
+	"muster/internal/landing"
+)
+
+// The landed commit is packed and synced before the target's ref moves: a ref on disk never names a commit that a power
+// failure can still take away. The test makes packing impossible from the check on, which runs after the lane's own
+// commits were packed. The landing must then fail with the target where it was, and succeed once packing works again.
+func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
+	tip := w.git("rev-parse", target)
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	pack := filepath.Join(w.root, ".git", "objects", "pack")
+	aside := pack + ".aside"
+	_, err := w.during(task, func() {
+		w.must(os.Rename(pack, aside))
+		w.must(os.Symlink("nowhere", pack)) // git cannot create a directory of this name, not even for root
+	})
+	wants(t, err, muster.ErrUnavailable, "durable")
+	if now := w.git("rev-parse", target); now != tip {
+		t.Errorf("the target moved to %s, which is not durable", now)
+	}
+	w.must(os.Remove(pack))
+	w.must(os.Rename(aside, pack))
+	w.lands(task)
+}
+
+// A landing that is entered again with newer work keeps the tip that it was first noted with. The commits that may be
+// its own are searched for from that tip: with a later one, a commit that an earlier attempt landed would not be found
+// after a crash, and the work would land a second time.
+func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	first := w.git("rev-parse", target)
+	one, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	interrupted := func() *muster.LandingAttempt {
+		t.Helper()
+		ctx, cancel := context.WithCancelCause(w.ctx())
+		stop := func(ctx context.Context, _, _ string, _ []string, _ io.Writer) (int, error) {
+			cancel(muster.CauseUser)
+			return 0, ctx.Err()
+		}
+		l := landing.New(w.repo, w.lanes, w.board, w.journal, stop, landing.Options{Target: target,
+			Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+		if _, err := l.Land(ctx, one.ID, one.Fence, "", one.Owner); !errors.Is(err, muster.CauseUser) {
+			t.Fatalf("stopped with %v", err)
+		}
+		now, err := w.board.Get(w.ctx(), one.ID)
+		if err != nil || now.Landing == nil {
+			t.Fatalf("%+v, %v", now, err)
+		}
+		return now.Landing
+	}
+	before := interrupted()
+	w.lands(two)
+	w.write(lane, map[string]string{"more": "more\n"})
+	after := interrupted()
+	if after.Head == before.Head {
+		t.Fatal("the newer work is not in the second attempt")
+	}
+	if before.Onto != first || after.Onto != first {
+		t.Errorf("noted onto %s, then onto %s, want %s both times", before.Onto, after.Onto, first)
+	}
+}
