@@ -13,23 +13,23 @@ import (
 	"muster"
 )
 
-// tidying is a command that moves the state of a team at rest.
-type tidying struct {
-	name  string
-	args  []string
-	spoil func(w *world) error
-	check func(w *world)
+// maintenance is a command that moves the state of a team at rest.
+type maintenance struct {
+	name   string
+	args   []string
+	damage func(w *teamRepo) error
+	check  func(w *teamRepo)
 }
 
-// aside: a team at rest is put into the archive, and a damaged one is repaired. Each command is killed at every point that
-// it passes, and given again: then all is done, and nothing is there twice.
-func aside(ctx context.Context, a *arena) error {
-	for _, c := range []tidying{
-		{"archive", []string{"archive"}, func(*world) error { return nil }, (*world).checkArchive},
-		{"repair", []string{"doctor", "--repair"}, (*world).spoil, (*world).checkRepair},
+// aside archives a team that nobody runs, and repairs a damaged one. It kills each command at every point that it passes,
+// and runs the command again. Then everything must be done, and nothing may be there twice.
+func aside(ctx context.Context, a *env) error {
+	for _, c := range []maintenance{
+		{"archive", []string{"archive"}, func(*teamRepo) error { return nil }, (*teamRepo).checkArchive},
+		{"repair", []string{"doctor", "--repair"}, (*teamRepo).damage, (*teamRepo).checkRepair},
 	} {
 		list := a.at(c.name + ".points")
-		if err := a.tidy(ctx, c, "plain", "list:"+list); err != nil || a.row.Bad() {
+		if err := a.maintain(ctx, c, "plain", "list:"+list); err != nil || a.row.Bad() {
 			return err
 		}
 		data, err := os.ReadFile(list)
@@ -37,9 +37,9 @@ func aside(ctx context.Context, a *arena) error {
 			return err
 		}
 		points := strings.Fields(string(data))
-		a.dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+		a.rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 		for _, p := range points[:min(a.amount(len(points), 4), len(points))] {
-			if err := a.tidy(ctx, c, p, "kill:"+p); err != nil || a.row.Bad() {
+			if err := a.maintain(ctx, c, p, "kill:"+p); err != nil || a.row.Bad() {
 				return err
 			}
 		}
@@ -47,13 +47,13 @@ func aside(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// tidy gives the command in a world of its own, armed, and again until it comes to its end.
-func (a *arena) tidy(ctx context.Context, c tidying, name, arm string) error {
+// maintain runs the armed command in a repository of its own, and runs it again if it was killed.
+func (a *env) maintain(ctx context.Context, c maintenance, name, arm string) error {
 	w, err := a.rest(ctx, c.name+"-"+name)
 	if err != nil {
 		return err
 	}
-	if err := c.spoil(w); err != nil {
+	if err := c.damage(w); err != nil {
 		return err
 	}
 	code, said := w.muster(ctx, arm, c.args...)
@@ -80,10 +80,10 @@ func (a *arena) tidy(ctx context.Context, c tidying, name, arm string) error {
 }
 
 // rest is a team that nobody runs: two tasks, a member with a mail, a lane with work in it.
-func (a *arena) rest(ctx context.Context, name string) (*world, error) {
+func (a *env) rest(ctx context.Context, name string) (*teamRepo, error) {
 	b := *a
 	b.dir = a.at(name)
-	w := &world{&b, a, b.dir}
+	w := &teamRepo{&b, a, b.dir}
 	if err := os.MkdirAll(b.root(), 0o700); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (a *arena) rest(ctx context.Context, name string) (*world, error) {
 }
 
 // under are the paths of all files below a directory of the state that have the name.
-func (w *world) under(dir, name string) (all []string) {
+func (w *teamRepo) under(dir, name string) (all []string) {
 	_ = filepath.WalkDir(filepath.Join(w.root(), dir), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Name() == name {
 			all = append(all, path)
@@ -116,7 +116,7 @@ func (w *world) under(dir, name string) (all []string) {
 }
 
 // checkArchive wants everything to be in the archive, once, and nothing outside it.
-func (w *world) checkArchive() {
+func (w *teamRepo) checkArchive() {
 	to := w.of
 	for _, name := range []string{"task_1.json", "task_2.json", "log.jsonl", "lane_events.jsonl", "members", "inbox"} {
 		switch in := w.under(".team/archive", name); {
@@ -136,24 +136,24 @@ func (w *world) checkArchive() {
 	}
 }
 
-// spoiled are the documents that are damaged, and where a killed process has left something.
+// damagedFiles are the documents that are damaged, and where a killed process has left something.
 var (
-	spoiled  = []string{".tasks/meta.json", ".worktrees/index.json", ".team/config.json"}
-	littered = []string{".tasks", ".team", ".team/members", ".team/requests", ".team/hosts", ".team/damaged", ".team/archive", ".worktrees"}
+	damagedFiles = []string{".tasks/meta.json", ".worktrees/index.json", ".team/config.json"}
+	leftoverDirs = []string{".tasks", ".team", ".team/members", ".team/requests", ".team/hosts", ".team/damaged", ".team/archive", ".worktrees"}
 )
 
-const litter = ".left.json.abcdefghijkl.tmp"
+const leftoverName = ".left.json.abcdefghijkl.tmp"
 
-// spoil damages the state.
-func (w *world) spoil() error {
-	for _, name := range spoiled {
+// damage damages documents and leaves temporary files, as a killed process does.
+func (w *teamRepo) damage() error {
+	for _, name := range damagedFiles {
 		if err := os.WriteFile(filepath.Join(w.root(), name), []byte(`{"half`), 0o600); err != nil {
 			return err
 		}
 	}
 	long := time.Now().Add(-30 * time.Minute)
-	for _, dir := range littered {
-		path := filepath.Join(w.root(), dir, litter)
+	for _, dir := range leftoverDirs {
+		path := filepath.Join(w.root(), dir, leftoverName)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
@@ -168,9 +168,9 @@ func (w *world) spoil() error {
 }
 
 // checkRepair wants every document to be readable, what it was to be kept, the lane to be known and the litter to be gone.
-func (w *world) checkRepair() {
+func (w *teamRepo) checkRepair() {
 	to := w.of
-	for _, name := range spoiled {
+	for _, name := range damagedFiles {
 		data, err := os.ReadFile(filepath.Join(w.root(), name))
 		if err != nil || !json.Valid(data) {
 			to.fail(&to.row.Lost, "%s is not repaired: %q (%v)", name, data, err)
@@ -185,9 +185,9 @@ func (w *world) checkRepair() {
 	if index, err := os.ReadFile(filepath.Join(w.root(), ".worktrees", "index.json")); err != nil || !strings.Contains(string(index), `"try"`) {
 		to.fail(&to.row.Lost, "the lane is not in the index: %s (%v)", index, err)
 	}
-	for _, dir := range littered {
-		if _, err := os.Lstat(filepath.Join(w.root(), dir, litter)); err == nil {
-			to.fail(nil, "%s is left", fmt.Sprint(dir, "/", litter))
+	for _, dir := range leftoverDirs {
+		if _, err := os.Lstat(filepath.Join(w.root(), dir, leftoverName)); err == nil {
+			to.fail(nil, "%s is left", fmt.Sprint(dir, "/", leftoverName))
 		}
 	}
 }

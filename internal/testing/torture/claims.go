@@ -16,15 +16,15 @@ import (
 	"muster/internal/board"
 )
 
-// claims: eight processes with three workers each take the tasks of one board, which depend on each other. Workers are
-// killed; others are stopped, their claims taken back and given to others, and woken after that. A task's effect is its
-// completion, guarded by the fence of the claim.
-func claims(ctx context.Context, a *arena) error {
+// claims lets eight processes with three workers each claim the tasks of one board. The tasks depend on each other. Some
+// processes are killed. Others are stopped, their claims are revoked and given to others, and then they are continued. The
+// effect of a task is its completion, which the fence of the claim guards.
+func claims(ctx context.Context, a *env) error {
 	tasks := a.amount(1000, 60)
 	if err := a.plan(tasks); err != nil {
 		return err
 	}
-	r, err := a.rooms()
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func claims(ctx context.Context, a *arena) error {
 		if err := a.write(muster.Task{ID: muster.TaskID(extra), Subject: "not needed", Status: muster.Pending, ClaimRole: "nobody"}); err != nil {
 			return err
 		}
-		jobs = append(jobs, Job{Kind: "claims", Name: fmt.Sprintf("p%d", i+1), Seed: a.dice.Uint64(), Threads: 3, Count: extra})
+		jobs = append(jobs, Job{Kind: "claims", Name: fmt.Sprintf("p%d", i+1), Seed: a.rng.Uint64(), Threads: 3, Count: extra})
 	}
 	taken := &revoked{claims: map[string]bool{}}
 	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), together: 3, passes: tasks * 30, total: tasks,
 		step:    func(e entry) bool { return e.words[0] == "done" },
-		stopped: func(ctx context.Context, h *hand) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
+		stopped: func(ctx context.Context, h *worker) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
 	if err != nil {
 		return err
 	}
@@ -49,11 +49,11 @@ func claims(ctx context.Context, a *arena) error {
 }
 
 // plan writes the board as another program would: each task waits for up to two of the thirty before it.
-func (a *arena) plan(tasks int) error {
+func (a *env) plan(tasks int) error {
 	for id := 1; id <= tasks; id++ {
 		t := muster.Task{ID: muster.TaskID(id), Subject: fmt.Sprintf("task %d", id), Status: muster.Pending, CreatedBy: muster.Lead}
-		for range a.dice.IntN(3) {
-			on := muster.TaskID(id - 1 - a.dice.IntN(30))
+		for range a.rng.IntN(3) {
+			on := muster.TaskID(id - 1 - a.rng.IntN(30))
 			if on > 0 && (len(t.DependsOn) == 0 || t.DependsOn[0] != on) {
 				t.DependsOn, t.BlockedBy = append(t.DependsOn, on), append(t.BlockedBy, on)
 			}
@@ -66,7 +66,7 @@ func (a *arena) plan(tasks int) error {
 }
 
 // write writes tasks as another program would.
-func (a *arena) write(tasks ...muster.Task) error {
+func (a *env) write(tasks ...muster.Task) error {
 	dir := filepath.Join(a.root(), ".tasks")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *arena) write(tasks ...muster.Task) error {
 }
 
 // claimer is a process of workers: each claims the next task, works on it for some milliseconds and completes it.
-func claimer(ctx context.Context, r *rooms) error {
+func claimer(ctx context.Context, r *services) error {
 	r.board.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
 		_, err := r.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d", t.ID, t.Fence)),
 			From: muster.System, To: muster.Lead, Type: muster.MailLanded, TaskID: t.ID, Content: t.Subject})
@@ -102,15 +102,15 @@ func claimer(ctx context.Context, r *rooms) error {
 	return errors.Join(errs...)
 }
 
-func (r *rooms) claim(ctx context.Context, owner muster.Name, thread int) error {
-	dice := rand.New(rand.NewPCG(r.Seed+uint64(r.Life), uint64(thread)))
+func (r *services) claim(ctx context.Context, owner muster.Name, thread int) error {
+	rng := rand.New(rand.NewPCG(r.Seed+uint64(r.Life), uint64(thread)))
 	all, err := r.board.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range all { // what an earlier life of this worker has claimed
 		if t.Owner == owner && t.Status == muster.InProgress {
-			if err := r.finish(ctx, t, owner, dice); err != nil {
+			if err := r.finish(ctx, t, owner, rng); err != nil {
 				return err
 			}
 		}
@@ -127,7 +127,7 @@ func (r *rooms) claim(ctx context.Context, owner muster.Name, thread int) error 
 			return err
 		}
 		if ok {
-			if err := r.finish(ctx, t, owner, dice); err != nil {
+			if err := r.finish(ctx, t, owner, rng); err != nil {
 				return err
 			}
 			continue
@@ -147,10 +147,10 @@ func (r *rooms) claim(ctx context.Context, owner muster.Name, thread int) error 
 	}
 }
 
-func (r *rooms) finish(ctx context.Context, t muster.Task, owner muster.Name, dice *rand.Rand) error {
-	work := 2*time.Millisecond + time.Duration(dice.Int64N(int64(8*time.Millisecond)))
-	if t.Fence > 1 { // it was taken from somebody, who should wake while it is worked on
-		work = 50*time.Millisecond + time.Duration(dice.Int64N(int64(50*time.Millisecond)))
+func (r *services) finish(ctx context.Context, t muster.Task, owner muster.Name, rng *rand.Rand) error {
+	work := 2*time.Millisecond + time.Duration(rng.Int64N(int64(8*time.Millisecond)))
+	if t.Fence > 1 { // its earlier owner should be continued during the work
+		work = 50*time.Millisecond + time.Duration(rng.Int64N(int64(50*time.Millisecond)))
 	}
 	time.Sleep(work)
 	r.hold(time.Second)
@@ -167,7 +167,7 @@ func (r *rooms) finish(ctx context.Context, t muster.Task, owner muster.Name, di
 	return nil
 }
 
-func (r *rooms) allDone(ctx context.Context) (bool, error) {
+func (r *services) allDone(ctx context.Context) (bool, error) {
 	all, err := r.board.List(ctx)
 	for _, t := range all {
 		if t.Status != muster.Completed {
@@ -191,7 +191,7 @@ func (x *revoked) add(t muster.Task) {
 
 // takeAway revokes what a stopped process has claimed, and waits until others have taken it. A process that was stopped
 // while it held a lock is continued: who waits for the lock waits for it.
-func (a *arena) takeAway(ctx context.Context, r *rooms, process string, back *revoked) bool {
+func (a *env) takeAway(ctx context.Context, r *services, process string, back *revoked) bool {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()
 	var taken []muster.Task
@@ -221,7 +221,7 @@ func (a *arena) takeAway(ctx context.Context, r *rooms, process string, back *re
 }
 
 // checkClaims compares what the workers were promised with the board.
-func (a *arena) checkClaims(ctx context.Context, r *rooms, tasks int, revoked map[string]bool) error {
+func (a *env) checkClaims(ctx context.Context, r *services, tasks int, revoked map[string]bool) error {
 	if a.row.Bad() {
 		return nil
 	}
@@ -268,7 +268,7 @@ func (a *arena) checkClaims(ctx context.Context, r *rooms, tasks int, revoked ma
 }
 
 // checkNews wants one mail for each task that was completed: the effect that is settled after the step.
-func (a *arena) checkNews(ctx context.Context, r *rooms, tasks int) error {
+func (a *env) checkNews(ctx context.Context, r *services, tasks int) error {
 	r.board.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
 		_, err := r.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d", t.ID, t.Fence)),
 			From: muster.System, To: muster.Lead, Type: muster.MailLanded, TaskID: t.ID, Content: t.Subject})

@@ -14,7 +14,7 @@ import (
 // foreign: another program, which knows nothing of locks, rewrites a task in place while one of ours is in the middle
 // of changing it: its new content is staged, and it stops there until the other is done. What both wrote is there in
 // the end.
-func foreign(ctx context.Context, a *arena) error {
+func foreign(ctx context.Context, a *env) error {
 	n := a.amount(60, 6)
 	for id := range muster.TaskID(n) { // none waits for another: what is written is what the test wants written
 		if err := a.write(muster.Task{ID: id + 1, Subject: "a task", Status: muster.Pending}); err != nil {
@@ -27,8 +27,8 @@ func foreign(ctx context.Context, a *arena) error {
 			jobs = append(jobs, Job{Kind: "write", Name: fmt.Sprintf("w%d", id), Count: id})
 		}
 		err := a.run(ctx, jobs, chaos{total: len(jobs), step: func(e entry) bool { return e.words[0] == "wrote" },
-			arm:     func(*hand) string { return "stop:tasks.put.staged" },
-			stopped: func(_ context.Context, h *hand) bool { return a.interfere(h.job.Count) }})
+			arm:     func(*worker) string { return "stop:tasks.put.staged" },
+			stopped: func(_ context.Context, h *worker) bool { return a.interfere(h.job.Count) }})
 		if err != nil || a.row.Bad() {
 			return err
 		}
@@ -36,7 +36,7 @@ func foreign(ctx context.Context, a *arena) error {
 	if a.row.Operations = n; a.row.Stops != n {
 		a.fail(nil, "only %d of %d changes were met in the middle", a.row.Stops, n)
 	}
-	r, err := a.rooms()
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func foreign(ctx context.Context, a *arena) error {
 const batch = 10
 
 // interfere writes as the other program does. It reports whether it could.
-func (a *arena) interfere(id int) bool {
+func (a *env) interfere(id int) bool {
 	path := filepath.Join(a.root(), ".tasks", fmt.Sprintf("task_%d.json", id))
 	data, err := os.ReadFile(path)
 	var task map[string]any
@@ -73,7 +73,7 @@ func (a *arena) interfere(id int) bool {
 }
 
 // writer changes a task once, and stops in the middle of it.
-func writer(ctx context.Context, r *rooms) error {
+func writer(ctx context.Context, r *services) error {
 	ours := "ours"
 	if _, err := r.board.Update(ctx, muster.TaskID(r.Count), board.Patch{Description: &ours, By: muster.User}); err != nil {
 		return err

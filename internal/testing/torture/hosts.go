@@ -17,10 +17,10 @@ import (
 // hosts: five processes host twenty members. Those of a killed process are taken over by the others; those of a stopped
 // one are given to another, and what it writes when it wakes is refused. Each member has its turns once, in order, and
 // each epoch of it one host.
-func hosts(ctx context.Context, a *arena) error {
+func hosts(ctx context.Context, a *env) error {
 	const members, processes = 20, 5
 	turns := a.amount(60, 8)
-	r, err := a.rooms()
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
@@ -33,11 +33,11 @@ func hosts(ctx context.Context, a *arena) error {
 	}
 	var jobs []Job
 	for i := range processes {
-		jobs = append(jobs, Job{Kind: "host", Name: fmt.Sprintf("h%d", i+1), Seed: a.dice.Uint64(), Count: turns})
+		jobs = append(jobs, Job{Kind: "host", Name: fmt.Sprintf("h%d", i+1), Seed: a.rng.Uint64(), Count: turns})
 	}
 	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), stops: a.amount(30, 3), passes: members * turns * 6, total: members * turns,
 		step:    func(e entry) bool { return e.words[0] == "turn" },
-		stopped: func(ctx context.Context, h *hand) bool { return a.giveAway(ctx, all, h) }})
+		stopped: func(ctx context.Context, h *worker) bool { return a.giveAway(ctx, all, h) }})
 	if err != nil || a.row.Bad() {
 		return err
 	}
@@ -46,7 +46,7 @@ func hosts(ctx context.Context, a *arena) error {
 }
 
 // giveAway takes a stopped process's members and gives them to a living one.
-func (a *arena) giveAway(ctx context.Context, all *roster.Roster, h *hand) (gave bool) {
+func (a *env) giveAway(ctx context.Context, all *roster.Roster, h *worker) (gave bool) {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()
 	living, err := all.Hosts(ctx)
@@ -83,7 +83,7 @@ type hosted struct {
 }
 
 // hoster is a process that hosts members: it takes over those whose host is dead, and gives each its turns.
-func hoster(ctx context.Context, r *rooms) error {
+func hoster(ctx context.Context, r *services) error {
 	all := roster.New(r.store, r.journal, "torture")
 	host, err := all.Join(ctx, "torture")
 	if err != nil {
@@ -116,8 +116,8 @@ func hoster(ctx context.Context, r *rooms) error {
 	}
 }
 
-// attend does what is to do for a member: nothing, if another process lives that hosts it.
-func (r *rooms) attend(ctx context.Context, all *roster.Roster, me muster.HostID, m muster.Member, here map[muster.Name]*hosted) (err error) {
+// attend runs the next turn of a member, unless a process that is alive hosts the member.
+func (r *services) attend(ctx context.Context, all *roster.Roster, me muster.HostID, m muster.Member, here map[muster.Name]*hosted) (err error) {
 	if m.Host != me {
 		delete(here, m.Name)
 		if m.Host != "" {
@@ -166,7 +166,7 @@ func (r *rooms) attend(ctx context.Context, all *roster.Roster, me muster.HostID
 
 // enter opens a member's conversation and says in it who hosts it from now on: what an earlier host still writes is
 // refused after that. Nil: somebody wrote meanwhile, and it is tried again.
-func (r *rooms) enter(ctx context.Context, all *roster.Roster, m muster.Member) (*hosted, error) {
+func (r *services) enter(ctx context.Context, all *roster.Roster, m muster.Member) (*hosted, error) {
 	t, err := transcript.Open(ctx, r.store.Log(), m.Name)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (r *rooms) enter(ctx context.Context, all *roster.Roster, m muster.Member) 
 	return h, nil
 }
 
-func (a *arena) checkHosts(ctx context.Context, r *rooms, members, turns int) error {
+func (a *env) checkHosts(ctx context.Context, r *services, members, turns int) error {
 	took := map[string]string{}
 	for _, e := range a.ledgers.all {
 		switch e.words[0] {

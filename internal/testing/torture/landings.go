@@ -28,7 +28,7 @@ const target = "landed"
 // landings: four processes land tasks on one git repository. They are killed at every point of a landing and of a
 // lane's life, and stopped just before the target moves while their claim is given to another. Each task has landed
 // once, by the commit that is recorded, and nothing half-made is left.
-func landings(ctx context.Context, a *arena) error {
+func landings(ctx context.Context, a *env) error {
 	tasks := a.amount(100, 8)
 	if err := a.repository(); err != nil {
 		return err
@@ -36,28 +36,28 @@ func landings(ctx context.Context, a *arena) error {
 	if err := a.plan(tasks); err != nil {
 		return err
 	}
-	r, err := a.rooms()
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
 	defer r.store.Close()
-	l, err := r.ground(ctx)
+	l, err := r.openGit(ctx)
 	if err != nil {
 		return err
 	}
 	arms := a.arms(tasks)
 	var jobs []Job
 	for i := range 4 {
-		jobs = append(jobs, Job{Kind: "land", Name: fmt.Sprintf("l%d", i+1), Seed: a.dice.Uint64(), Count: tasks})
+		jobs = append(jobs, Job{Kind: "land", Name: fmt.Sprintf("l%d", i+1), Seed: a.rng.Uint64(), Count: tasks})
 	}
 	err = a.run(ctx, jobs, chaos{total: tasks, step: func(e entry) bool { return e.words[0] == "done" },
-		arm: func(*hand) (arm string) {
+		arm: func(*worker) (arm string) {
 			if len(arms) > 0 {
 				arm, arms = arms[0], arms[1:]
 			}
 			return arm
 		},
-		stopped: func(ctx context.Context, h *hand) bool { return a.giveToAnother(ctx, r, l, muster.Name(h.job.Name)) }})
+		stopped: func(ctx context.Context, h *worker) bool { return a.giveToAnother(ctx, r, l, muster.Name(h.job.Name)) }})
 	if err != nil || a.row.Bad() {
 		return err
 	}
@@ -65,11 +65,11 @@ func landings(ctx context.Context, a *arena) error {
 	return a.checkLandings(ctx, r, l, tasks)
 }
 
-// arms are what the lives of the workers are armed with, one after the other: every point of a landing and of a lane,
+// arms returns what the processes of the workers are armed with, one after the other: every point of a landing and of a lane,
 // as often as there are tasks for it, and between them stops just before the target moves, with which it begins: however few
 // tasks there are, some owners are late. Some are armed with what a life does not pass: so each dies after some tasks, whatever
 // it has met.
-func (a *arena) arms(tasks int) (all []string) {
+func (a *env) arms(tasks int) (all []string) {
 	want := tasks * 3 / 2
 	stops := []string{"stop:landing.checked", "stop:landing.moving", "stop:landing.claimed"}
 	all = append(all, stops...)
@@ -79,24 +79,24 @@ func (a *arena) arms(tasks int) (all []string) {
 			round = append(round, "kill:"+p)
 		}
 		round = append(append(round, stops...), stops...)
-		a.dice.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		a.rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
 	}
 	common := pointsOf("landing.m", "landing.c", "landing.packed", "landing.noted", "landing.recorded", "lane.a", "lane.removed")
 	for i := range all {
-		all[i] += fmt.Sprintf(";kill:%s:%d", common[a.dice.IntN(len(common))], 2+a.dice.IntN(3))
+		all[i] += fmt.Sprintf(";kill:%s:%d", common[a.rng.IntN(len(common))], 2+a.rng.IntN(3))
 	}
 	return all[:want]
 }
 
-// ground is what a landing stands on.
-type ground struct {
+// gitServices are the services that landing needs.
+type gitServices struct {
 	repo   *git.Repo
 	lanes  *worktree.Lanes
 	lander *landing.Lander
 }
 
-func (r *rooms) ground(ctx context.Context) (g ground, err error) {
+func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 	if g.repo, err = git.Open(ctx, r.Dir); err != nil {
 		return g, err
 	}
@@ -122,8 +122,8 @@ func runCheck(ctx context.Context, dir, command string, env []string, out io.Wri
 }
 
 // lander is a process that claims tasks and lands them, each from a lane.
-func lander(ctx context.Context, r *rooms) error {
-	g, err := r.ground(ctx)
+func lander(ctx context.Context, r *services) error {
+	g, err := r.openGit(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func lander(ctx context.Context, r *rooms) error {
 }
 
 // land takes one task to its end: its lane, its work, its landing.
-func (r *rooms) land(ctx context.Context, g ground, t muster.Task, owner muster.Name) error {
+func (r *services) land(ctx context.Context, g gitServices, t muster.Task, owner muster.Name) error {
 	claim := []string{number(int(t.ID)), number(t.Fence), string(owner)}
 	lane, err := r.laneOf(ctx, g, &t)
 	if err == nil {
@@ -188,7 +188,7 @@ func (r *rooms) land(ctx context.Context, g ground, t muster.Task, owner muster.
 }
 
 // laneOf is the task's lane: the one that an earlier life of this owner was given for this claim, else a fresh one.
-func (r *rooms) laneOf(ctx context.Context, g ground, t *muster.Task) (lane muster.Lane, err error) {
+func (r *services) laneOf(ctx context.Context, g gitServices, t *muster.Task) (lane muster.Lane, err error) {
 	const mine = "claim" // a file beside the lane's work would land with it, so it is the name that says whose it is
 	name := muster.Name(fmt.Sprintf("%s-%d-%d", mine, t.ID, t.Fence))
 	lane, err = g.lanes.Get(ctx, name)
@@ -213,8 +213,8 @@ func (r *rooms) laneOf(ctx context.Context, g ground, t *muster.Task) (lane must
 }
 
 // giveToAnother takes a stopped owner's claim back, as a team does, and waits until somebody else has it.
-func (a *arena) giveToAnother(ctx context.Context, r *rooms, g ground, owner muster.Name) (gave bool) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+func (a *env) giveToAnother(ctx context.Context, r *services, g gitServices, owner muster.Name) (gave bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxStop)
 	defer cancel()
 	all, err := r.board.List(ctx)
 	if err != nil {
@@ -238,7 +238,7 @@ func (a *arena) giveToAnother(ctx context.Context, r *rooms, g ground, owner mus
 }
 
 // repository makes a git repository with one commit, and the branch that work lands on.
-func (a *arena) repository() error {
+func (a *env) repository() error {
 	if err := os.WriteFile(filepath.Join(a.root(), "README"), []byte("a repository\n"), 0o644); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (a *arena) repository() error {
 	return os.WriteFile(filepath.Join(a.root(), ".git", "info", "exclude"), []byte(strings.Join(paths.Excluded, "\n")+"\n"), 0o600)
 }
 
-func (a *arena) git(args ...string) (string, error) {
+func (a *env) git(args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir, cmd.Env = a.root(), git.Environ(a.Env)
 	out, err := cmd.CombinedOutput()
@@ -263,7 +263,7 @@ func (a *arena) git(args ...string) (string, error) {
 }
 
 // checkLandings compares the board with what git has, after a last recovery.
-func (a *arena) checkLandings(ctx context.Context, r *rooms, g ground, tasks int) error {
+func (a *env) checkLandings(ctx context.Context, r *services, g gitServices, tasks int) error {
 	if err := g.lanes.Recover(ctx); err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (a *arena) checkLandings(ctx context.Context, r *rooms, g ground, tasks int
 }
 
 // checkGit wants one commit on the target for each task, the one that the task names, and nothing half-made.
-func (a *arena) checkGit(all []muster.Task, branch string, tasks int) error {
+func (a *env) checkGit(all []muster.Task, branch string, tasks int) error {
 	out, err := a.git("log", "--format=%H %(trailers:key=Muster-Task,valueonly,separator=%x20)", "main.."+branch)
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (a *arena) checkGit(all []muster.Task, branch string, tasks int) error {
 }
 
 // checkLeftovers wants no lane to be left: no worktree, branch, directory, row, landing ref or temporary file.
-func (a *arena) checkLeftovers() error {
+func (a *env) checkLeftovers() error {
 	trees, err := a.git("worktree", "list", "--porcelain")
 	if err != nil {
 		return err

@@ -21,10 +21,10 @@ import (
 // boxes is how many inboxes there are, each with one reader.
 const boxes = 4
 
-// mail: thirty-two processes send, four read, all are killed. A mail that was acknowledged is in its reader's transcript
-// once, and each sender's mails are there in their order. Now and then half a line is left in an inbox, as by a writer
-// that died in the middle.
-func mail(ctx context.Context, a *arena) error {
+// mail lets thirty-two processes send mail and four read it, and kills all of them. An acknowledged mail must be in its
+// reader's transcript once, and the mails of each sender in their order. Sometimes half a line is left in an inbox, as by a
+// writer that was killed during its write.
+func mail(ctx context.Context, a *env) error {
 	senders, each := 32, a.amount(1000, 40)
 	if a.share < 0.01 {
 		senders = 8
@@ -53,7 +53,7 @@ func mail(ctx context.Context, a *arena) error {
 }
 
 // tear leaves half a line at the end of an inbox or a transcript, as who died in the middle of a write under the lock.
-func (a *arena) tear(ctx context.Context, box int, inbox bool) {
+func (a *env) tear(ctx context.Context, box int, inbox bool) {
 	name := fmt.Sprintf("reader-%d", box)
 	lock, path := filepath.Join("inbox", name), filepath.Join(".team", "inbox", name+".jsonl")
 	if !inbox {
@@ -76,7 +76,7 @@ func (a *arena) tear(ctx context.Context, box int, inbox bool) {
 
 // sender sends its mails one after the other. After a kill it goes on after the last one that was acknowledged: the one
 // that was under way is sent again, with the same id.
-func sender(ctx context.Context, r *rooms) error {
+func sender(ctx context.Context, r *services) error {
 	last := 0
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(r.Dir), "ledgers", r.Name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -102,7 +102,7 @@ func sender(ctx context.Context, r *rooms) error {
 }
 
 // reader takes its mail into its transcript and drops it then, as a member does, until it has all.
-func reader(ctx context.Context, r *rooms) error {
+func reader(ctx context.Context, r *services) error {
 	name := muster.Name(r.Name)
 	t, err := transcript.Open(ctx, r.store.Log(), name)
 	if err != nil {
@@ -167,7 +167,7 @@ func reader(ctx context.Context, r *rooms) error {
 }
 
 // checkMail compares what the senders were promised with the transcripts.
-func (a *arena) checkMail(ctx context.Context, senders, each int) error {
+func (a *env) checkMail(ctx context.Context, senders, each int) error {
 	if a.row.Stuck > 0 || len(a.row.Violations) > 0 {
 		// Who waits for mail that never comes is stuck because it is lost: that is what is said.
 		a.row.Stuck, a.row.Violations = 0, nil
@@ -177,7 +177,7 @@ func (a *arena) checkMail(ctx context.Context, senders, each int) error {
 			}
 		}()
 	}
-	r, err := a.rooms()
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,9 @@ scenes:
 // most is how long a board of a thousand tasks and twenty members may take until all are at work again.
 const most = 2 * time.Second
 
-// recovery: a board of a thousand tasks and twenty members, all in the middle of a command, is killed and resumed. The
-// time is from the start of the program until every member has asked its model again.
-func recovery(ctx context.Context, a *arena) error {
+// recovery kills and resumes a team of twenty members, all in the middle of a command, with a board of a thousand tasks. It
+// measures the time from the start of the program until every member has called its model again.
+func recovery(ctx context.Context, a *env) error {
 	const tasks, members = 1000, 20
 	if err := a.repository(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func recovery(ctx context.Context, a *arena) error {
 	if err := os.WriteFile(a.at("words.yaml"), []byte(atWork), 0o600); err != nil {
 		return err
 	}
-	w := &world{a, a, a.dir}
+	w := &teamRepo{a, a, a.dir}
 	for i := range members {
 		if code, said := w.muster(ctx, "", "team", "spawn", fmt.Sprintf("m%d", i+1), "--role", "coder"); code != 0 {
 			return muster.Errorf(muster.Unavailable, "no member can be spawned: %s", said)
@@ -81,7 +81,7 @@ func recovery(ctx context.Context, a *arena) error {
 
 // until starts the program, kills it when so many members run a command, and returns how long it took until all of them
 // had asked their model.
-func (w *world) until(ctx context.Context, members int, args ...string) (time.Duration, error) {
+func (w *teamRepo) until(ctx context.Context, members int, args ...string) (time.Duration, error) {
 	var out strings.Builder
 	cmd := exec.CommandContext(ctx, w.Muster[0], slices.Concat(w.Muster[1:], args)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = w.root(), w.Env, &out, &out, 5*time.Second
@@ -103,7 +103,7 @@ func (w *world) until(ctx context.Context, members int, args ...string) (time.Du
 	}()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(patience)
+	late := time.After(stuckAfter)
 	for {
 		asked, busy, last := map[muster.Name]bool{}, map[muster.Name]bool{}, time.Time{}
 		for e := range w.events() {
@@ -129,7 +129,7 @@ func (w *world) until(ctx context.Context, members int, args ...string) (time.Du
 		case <-ended:
 			return 0, muster.Errorf(muster.Unavailable, "muster %s ended before all were at work (%s): %s", strings.Join(args, " "), filepath.Base(w.dir), out.String())
 		case <-late:
-			return 0, muster.Errorf(muster.Unavailable, "muster %s: after %s %d of %d members are at work", strings.Join(args, " "), patience, len(busy), members)
+			return 0, muster.Errorf(muster.Unavailable, "muster %s: after %s %d of %d members are at work", strings.Join(args, " "), stuckAfter, len(busy), members)
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}

@@ -21,8 +21,8 @@ import (
 // decideRequests: six processes decide the same requests, each with an answer of its own, and are killed. Every request has
 // one answer, which is what each of them was told, and it is mailed to who asked. The journal is full, and some are
 // killed while they put it aside.
-func decideRequests(ctx context.Context, a *arena) error {
-	r, err := a.rooms()
+func decideRequests(ctx context.Context, a *env) error {
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
@@ -36,14 +36,14 @@ func decideRequests(ctx context.Context, a *arena) error {
 	}
 	var jobs []Job
 	for i := range processes {
-		jobs = append(jobs, Job{Kind: "decide", Name: fmt.Sprintf("d%d", i+1), Seed: a.dice.Uint64(), Count: n})
+		jobs = append(jobs, Job{Kind: "decide", Name: fmt.Sprintf("d%d", i+1), Seed: a.rng.Uint64(), Count: n})
 	}
 	if err := a.fill(ctx); err != nil {
 		return err
 	}
 	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), passes: n * 20, total: n * processes,
 		step: func(e entry) bool { return e.words[0] == "told" },
-		arm: func(h *hand) string {
+		arm: func(h *worker) string {
 			of := []string{"kill:events.move.begin", "kill:events.move.moved", "kill:events.move.end", ""}
 			return of[(int(h.job.Seed%4)+h.lives)%4]
 		}})
@@ -68,7 +68,7 @@ const (
 )
 
 // fill appends to the journal, as another program would that knows the lock, until its file is full.
-func (a *arena) fill(ctx context.Context) error {
+func (a *env) fill(ctx context.Context) error {
 	path := filepath.Join(a.root(), ".team", "events.jsonl")
 	unlock, err := durable.New(durable.OS{}).Lock(ctx, filepath.Join(a.root(), ".team", "locks", "log", "events.lock"))
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *arena) fill(ctx context.Context) error {
 
 // checkJournal wants every line of the fillings, once, in files whose numbers are the places of their ends. It reads the files
 // themselves: to read so much as records takes long.
-func (a *arena) checkJournal(filled int) error {
+func (a *env) checkJournal(filled int) error {
 	dir := filepath.Join(a.root(), ".team")
 	aside, err := filepath.Glob(filepath.Join(dir, "events.*.jsonl"))
 	if err != nil {
@@ -129,12 +129,12 @@ func (a *arena) checkJournal(filled int) error {
 func requestID(i int) muster.RequestID { return muster.RequestID(fmt.Sprintf("%08x", i+1)) }
 
 // decider decides all requests in an order of its own, again from the start after a kill: what is decided stays.
-func decider(ctx context.Context, r *rooms) error {
+func decider(ctx context.Context, r *services) error {
 	q := requests.New(r.store, r.post, r.journal)
-	dice := rand.New(rand.NewPCG(r.Seed, uint64(r.Life)))
-	for k, i := range dice.Perm(r.Count) {
+	rng := rand.New(rand.NewPCG(r.Seed, uint64(r.Life)))
+	for k, i := range rng.Perm(r.Count) {
 		r.hold(time.Second)
-		got, now, err := q.Decide(ctx, requestID(i), muster.Lead, dice.IntN(2) == 0, r.Name)
+		got, now, err := q.Decide(ctx, requestID(i), muster.Lead, rng.IntN(2) == 0, r.Name)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func decider(ctx context.Context, r *rooms) error {
 	return nil
 }
 
-func (a *arena) checkRequests(ctx context.Context, r *rooms, q *requests.Requests, n int) error {
+func (a *env) checkRequests(ctx context.Context, r *services, q *requests.Requests, n int) error {
 	deciders := map[string]map[string]bool{}
 	told := map[string]map[string]bool{}
 	for _, e := range a.ledgers.all {

@@ -62,14 +62,15 @@ scenes:
 // check is the team's check: task two fails it at first.
 const check = "test ! -e bad"
 
-// Points of a recovery, which a team only comes by when it was killed before: after the first kill, where the second is.
+// twice has the points of a recovery, which a team passes only after it was killed. It maps each to the point of the first kill.
 var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "lane.branch", "lanes.remove.begin": "lanes.put.staged",
 	"lanes.remove.end": "lanes.put.staged"}
 
-// teams: a lead and two teammates with three tasks, killed at every point that they pass, and resumed to the end.
-func teams(ctx context.Context, a *arena) error {
+// teams runs a lead and two teammates with three tasks. It kills them at every point that they pass, and resumes them until
+// their run ends.
+func teams(ctx context.Context, a *env) error {
 	list := a.at("points")
-	w, err := a.world(ctx, "plain")
+	w, err := a.newTeamRepo(ctx, "plain")
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func teams(ctx context.Context, a *arena) error {
 		return err
 	}
 	points := strings.Fields(string(data))
-	a.dice.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	a.rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	points = points[:min(a.amount(len(points), 3), len(points))]
 	points = append(points, slices.Sorted(maps.Keys(twice))...)
 	for i, p := range points {
@@ -100,9 +101,9 @@ func teams(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// killTeam runs a team, kills it at a point, and lets it go on.
-func (a *arena) killTeam(ctx context.Context, name, point string) error {
-	w, err := a.world(ctx, name)
+// killTeam runs a team, kills it at a point, and resumes it until its run ends.
+func (a *env) killTeam(ctx context.Context, name, point string) error {
+	w, err := a.newTeamRepo(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (a *arena) killTeam(ctx context.Context, name, point string) error {
 		arms = []string{first, point}
 	}
 	for _, at := range arms {
-		arm := fmt.Sprintf("kill:%s:%d", at, 1+a.dice.IntN(2))
+		arm := fmt.Sprintf("kill:%s:%d", at, 1+a.rng.IntN(2))
 		code, said := w.muster(ctx, arm, w.next()...)
 		switch {
 		case code == -1:
@@ -146,18 +147,18 @@ func (a *arena) killTeam(ctx context.Context, name, point string) error {
 	return os.RemoveAll(w.dir)
 }
 
-// world is a repository with a team in it.
-type world struct {
-	*arena        // with the world's own directory
-	of     *arena // the scenario's, whose row counts
-	dir    string
+// teamRepo is a repository with a team in it.
+type teamRepo struct {
+	*env      // with the directory of this repository
+	of   *env // the environment of the scenario, whose row counts
+	dir  string
 }
 
-// world makes a repository with a board of three tasks and two teammates who are to be started.
-func (a *arena) world(ctx context.Context, name string) (*world, error) {
+// newTeamRepo creates a repository with a board of three tasks and two teammates who are to be started.
+func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 	b := *a
 	b.dir = a.at(name)
-	w := &world{&b, a, b.dir}
+	w := &teamRepo{&b, a, b.dir}
 	if err := os.MkdirAll(b.root(), 0o700); err != nil {
 		return nil, err
 	}
@@ -184,19 +185,19 @@ func (a *arena) world(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-func (w *world) run() []string {
+func (w *teamRepo) run() []string {
 	return []string{"run", "land three files", "--model", "script/" + w.at("words.yaml"), "--team", "x", "--check", check}
 }
 
-// next is what a user would type: a run that has begun is resumed.
-func (w *world) next() []string {
+// next returns the arguments that a user would type next: a run that was started is resumed.
+func (w *teamRepo) next() []string {
 	if r, err := w.record(); err != nil || r.StartedAt == 0 {
 		return w.run()
 	}
 	return []string{"resume"}
 }
 
-func (w *world) record() (r muster.Run, err error) {
+func (w *teamRepo) record() (r muster.Run, err error) {
 	data, err := os.ReadFile(filepath.Join(w.root(), ".team", "run.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &r)
@@ -204,14 +205,14 @@ func (w *world) record() (r muster.Run, err error) {
 	return r, err
 }
 
-func (w *world) over() bool {
+func (w *teamRepo) over() bool {
 	r, err := w.record()
 	return err == nil && r.EndedAt != 0
 }
 
 // muster runs the program to its end; -1 is the code of one that killed itself.
-func (w *world) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (w *teamRepo) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
+	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.Muster[0], slices.Concat(w.Muster[1:], args)...)
 	cmd.Dir = w.root()
@@ -240,8 +241,8 @@ func (w *world) muster(ctx context.Context, arm string, args ...string) (code in
 	return max(cmd.ProcessState.ExitCode(), 1), text
 }
 
-// resumed is how long it took from a start until the team was alive again.
-func (w *world) resumed(began time.Time) (time.Duration, bool) {
+// resumed returns how long the team took from the start of the program until it was resumed.
+func (w *teamRepo) resumed(began time.Time) (time.Duration, bool) {
 	for e := range w.events() {
 		if at := muster.Time(e.At); e.Kind == journal.RunResumed && at.After(began) {
 			return at.Sub(began), true
@@ -250,7 +251,7 @@ func (w *world) resumed(began time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-func (w *world) events() func(yield func(muster.Event) bool) {
+func (w *teamRepo) events() func(yield func(muster.Event) bool) {
 	return func(yield func(muster.Event) bool) {
 		data, _ := os.ReadFile(filepath.Join(w.root(), ".team", "events.jsonl"))
 		for line := range bytes.Lines(data) {
@@ -263,9 +264,9 @@ func (w *world) events() func(yield func(muster.Event) bool) {
 }
 
 // check compares what is there in the end with what should be: three landed tasks, nothing half-made, every mail once.
-func (w *world) check(ctx context.Context) error {
-	a := w.arena
-	r, err := a.rooms()
+func (w *teamRepo) check(ctx context.Context) error {
+	a := w.env
+	r, err := a.openServices()
 	if err != nil {
 		return err
 	}
@@ -287,8 +288,8 @@ func (w *world) check(ctx context.Context) error {
 
 // checkPost wants every mail that was sent to be in its reader's transcript once, or still in the inbox. Requests that
 // were decided before their mail was read need not be read.
-func (w *world) checkPost(ctx context.Context, r *rooms) {
-	a := w.arena
+func (w *teamRepo) checkPost(ctx context.Context, r *services) {
+	a := w.env
 	had := map[string]int{}
 	for _, name := range []muster.Name{muster.Lead, "alice", "bob"} {
 		for e, err := range transcript.Read(ctx, r.store.Log(), name, 0) {

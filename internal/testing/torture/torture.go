@@ -1,10 +1,12 @@
-// Package torture kills the processes of teams, stops them and wakes them late, and looks whether anything was lost,
-// doubled or stuck. Nothing in it knows how the state is kept: the workers use the rooms as a team does, note what they
-// were promised in ledgers of their own, and what is there in the end is compared with these.
+// Package torture has the crash tests. It kills the processes of teams, or stops and continues them, and checks that
+// nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same services as a team,
+// each worker writes down in a ledger what it was promised, and a check compares the ledgers with the state at the end.
 //
-// Read in this order: torture.go (a session, its scenarios and its table), crew.go (worker processes, and who is killed
-// when), ledger.go, worker.go (what a worker is); then one file for each scenario with its workers and its checks:
-// claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go, aside.go.
+// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and which of them is
+// killed when), ledger.go, worker.go (a worker process from inside); then one file for each scenario with its workers and
+// its checks: claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go, aside.go.
+//
+// Programs without failpoints cannot run the scenarios; cmd/muster-torture is the program that can.
 package torture
 
 import (
@@ -23,28 +25,28 @@ import (
 	"muster/internal/failpoint"
 )
 
-// Config is one session.
+// Config describes a session.
 type Config struct {
-	Dir     string // holds everything; it is empty or missing
+	Dir     string // holds everything; it must be empty or missing
 	Seed    uint64
-	Minutes float64  // the amounts of a session of ten minutes are the whole ones; fewer minutes have their share
-	Only    []string // scenarios; none: all
+	Minutes float64  // a session of ten minutes has the full amounts, a shorter one its share of them
+	Only    []string // the scenarios to run; all if it is empty
 	// Muster starts the program muster; its arguments are appended. Worker starts a process that calls Work with the last
 	// argument. Both call faultinject.Arm first.
 	Muster, Worker []string
 	Env            []string // of all processes
 	Open           func(root string) (muster.Store, error)
-	// Row, when it is set, is told each scenario as it ends.
+	// Row, if it is set, is called with the row of each scenario that has ended.
 	Row func(Row)
 	// Mutant is passed to faultinject.Break in every worker, unless it is empty.
 	Mutant string
-	// Untimed: it is no violation when a recovery takes long, on a machine that is busy with other things.
+	// Untimed says that a slow recovery is no violation, because the machine is busy with other things.
 	Untimed bool
-	// List, when it is set, is a file that gets the name of each point that a worker passes.
+	// List, if it is set, is a file that gets the name of each point that a process passes.
 	List string
 }
 
-// Row is what came of one scenario.
+// Row is the result of one scenario.
 type Row struct {
 	Scenario   string  `json:"scenario"`
 	Operations int     `json:"operations"`
@@ -69,10 +71,10 @@ type Row struct {
 // Bad reports whether anything was violated.
 func (r Row) Bad() bool { return r.Lost+r.Doubled+r.Stuck+len(r.Violations) > 0 }
 
-// scenario is one kind of torture.
+// scenario is one crash test.
 type scenario struct {
 	name, what string
-	run        func(ctx context.Context, a *arena) error
+	run        func(ctx context.Context, a *env) error
 }
 
 var scenarios = []scenario{
@@ -87,7 +89,7 @@ var scenarios = []scenario{
 	{"aside", "commands", aside},
 }
 
-// Scenarios are the names of all.
+// Scenarios returns the names of all scenarios.
 func Scenarios() []string {
 	var names []string
 	for _, s := range scenarios {
@@ -100,13 +102,13 @@ func Scenarios() []string {
 const Command = "go run -tags failpoint ./cmd/muster-torture"
 
 // whole is the length of a session that has the whole amounts.
-const whole = 10
+const fullMinutes = 10
 
 // marker is the file that says that a directory is a torture's: workers start nowhere else.
 const marker = "torture.json"
 
-// Run tortures, and returns the rows. After the first violation it ends: the state stays in the directory, and the last
-// row says what was violated. The error is of the torture itself.
+// Run runs the scenarios and returns their rows. It ends at the first violation: the state stays in the directory, and the
+// last row has the violations. An error means that the session itself failed, so its rows prove nothing.
 func Run(ctx context.Context, c Config) (rows []Row, err error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func Run(ctx context.Context, c Config) (rows []Row, err error) {
 	}
 }
 
-// prepare makes the directory, or takes one that is empty.
+// prepare checks the configuration and creates the directory, unless it exists and is empty.
 func (c *Config) prepare() error {
 	for _, name := range c.Only {
 		if !slices.Contains(Scenarios(), name) {
@@ -153,7 +155,7 @@ func (c *Config) prepare() error {
 		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.Dir, err)
 	}
 	if len(entries) > 0 {
-		return muster.Errorf(muster.Held, "%s is not empty, and what is tortured should be nobody's", c.Dir).WithHint("name a new directory: --dir DIR")
+		return muster.Errorf(muster.Held, "%s is not empty, and the crash tests want a directory of their own", c.Dir).WithHint("name a new directory: --dir DIR")
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be made: %w", c.Dir, err)
@@ -168,24 +170,25 @@ func (c *Config) prepare() error {
 	return os.WriteFile(filepath.Join(c.Dir, marker), append(text, '\n'), 0o600)
 }
 
-// clear removes what the session made.
+// clear removes the marker file of the session, so that the directory is empty again.
 func (c *Config) clear() error { return os.Remove(filepath.Join(c.Dir, marker)) }
 
-// arena is one scenario under way.
-type arena struct {
+// env is the environment of one scenario that is running.
+type env struct {
 	Config
 	dir     string // of the scenario: the root of its state
-	dice    *rand.Rand
+	rng     *rand.Rand
 	row     Row
-	share   float64 // of the whole amounts
+	share   float64 // of the full amounts
 	ledgers *ledgers
 	times   []time.Duration // of recoveries
 }
 
+// one runs a scenario once. It removes the scenario's directory unless there was a violation.
 func (c Config) one(ctx context.Context, s scenario, round uint64) (Row, error) {
 	dir := filepath.Join(c.Dir, fmt.Sprintf("%s-%d", s.name, round+1))
-	a := &arena{Config: c, dir: dir, dice: rand.New(rand.NewPCG(c.Seed+round, uint64(len(s.name)))),
-		row: Row{Scenario: s.name, What: s.what, Points: map[string]int{}}, share: min(c.Minutes/whole, 1), ledgers: newLedgers(dir)}
+	a := &env{Config: c, dir: dir, rng: rand.New(rand.NewPCG(c.Seed+round, uint64(len(s.name)))),
+		row: Row{Scenario: s.name, What: s.what, Points: map[string]int{}}, share: min(c.Minutes/fullMinutes, 1), ledgers: newLedgers(dir)}
 	for _, d := range []string{a.root(), a.at("ledgers"), a.at("out"), a.at("tmp")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return a.row, muster.Errorf(muster.Unavailable, "%s cannot be made: %w", d, err)
@@ -211,16 +214,19 @@ func (c Config) one(ctx context.Context, s scenario, round uint64) (Row, error) 
 	return a.row, os.RemoveAll(dir)
 }
 
-// root is where the state lies.
-func (a *arena) root() string { return filepath.Join(a.dir, "repo") }
+// root returns the directory of the state.
+func (a *env) root() string { return filepath.Join(a.dir, "repo") }
 
-func (a *arena) at(name string) string { return filepath.Join(a.dir, name) }
+// at returns the path of a file or directory of the scenario.
+func (a *env) at(name string) string { return filepath.Join(a.dir, name) }
 
-// amount is the share of a whole amount, at least least.
-func (a *arena) amount(whole, least int) int { return max(int(float64(whole)*a.share+0.5), least) }
+// amount returns this session's share of a full amount, but not less than least.
+func (a *env) amount(full, least int) int {
+	return max(int(float64(full)*a.share+0.5), least)
+}
 
-// fail counts a violation and says it, unless many were said already.
-func (a *arena) fail(count *int, format string, args ...any) {
+// fail counts a violation, and adds its description unless there are many already.
+func (a *env) fail(count *int, format string, args ...any) {
 	if count != nil {
 		*count++
 	}
@@ -229,7 +235,7 @@ func (a *arena) fail(count *int, format string, args ...any) {
 	}
 }
 
-// merge adds a row to that of an earlier round.
+// merge adds a row to the row of the same scenario in an earlier round, if there is one.
 func merge(rows []Row, r Row) []Row {
 	i := slices.IndexFunc(rows, func(old Row) bool { return old.Scenario == r.Scenario })
 	if i < 0 {

@@ -32,8 +32,8 @@ type Job struct {
 	Mutant  string
 }
 
-// rooms is the state as a worker sees it.
-type rooms struct {
+// services are the services that a worker uses, and its job.
+type services struct {
 	Job
 	store   muster.Store
 	journal *journal.Journal
@@ -41,12 +41,12 @@ type rooms struct {
 	post    *mailbox.Mail
 }
 
-var workers = map[string]func(context.Context, *rooms) error{
+var workerFuncs = map[string]func(context.Context, *services) error{
 	"claims": claimer, "send": sender, "read": reader, "decide": decider, "host": hoster, "write": writer, "land": lander,
 }
 
-// Work is a worker process: it does the job that text says, and returns when it is done. It works nowhere but in the
-// directory of a torture.
+// Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any directory
+// that does not belong to a session of the crash tests.
 func Work(ctx context.Context, open func(root string) (muster.Store, error), text string) error {
 	var j Job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -55,7 +55,7 @@ func Work(ctx context.Context, open func(root string) (muster.Store, error), tex
 	if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker)); err != nil {
 		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else", j.Dir).WithHint(Command)
 	}
-	work := workers[j.Kind]
+	work := workerFuncs[j.Kind]
 	if work == nil {
 		return muster.Errorf(muster.Invalid, "there is no worker %q", j.Kind)
 	}
@@ -69,40 +69,40 @@ func Work(ctx context.Context, open func(root string) (muster.Store, error), tex
 		return err
 	}
 	defer s.Close()
-	return work(ctx, newRooms(j, s))
+	return work(ctx, newServices(j, s))
 }
 
-func newRooms(j Job, s muster.Store) *rooms {
+func newServices(j Job, s muster.Store) *services {
 	log := journal.New(s.Log())
 	everybody := func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil }
-	return &rooms{Job: j, store: s, journal: log, board: board.New(s, log), post: mailbox.New(s, log, everybody)}
+	return &services{Job: j, store: s, journal: log, board: board.New(s, log), post: mailbox.New(s, log, everybody)}
 }
 
-// rooms opens the state for the torture itself.
-func (a *arena) rooms() (*rooms, error) {
+// openServices opens the services for the process that checks.
+func (a *env) openServices() (*services, error) {
 	s, err := a.Open(a.root())
 	if err != nil {
 		return nil, err
 	}
-	return newRooms(Job{Dir: a.root(), Name: "torture"}, s), nil
+	return newServices(Job{Dir: a.root(), Name: "torture"}, s), nil
 }
 
-// ready notes that this life has recovered and has done its first step.
-func (r *rooms) ready() {
+// ready notes that this process has recovered and has done its first step.
+func (r *services) ready() {
 	r.note("ready", strconv.Itoa(r.Life), strconv.FormatInt(time.Now().UnixMicro(), 10))
 }
 
-// holding is the file, beside the state, that lets workers wait for the chaos. A step takes its time then, and others can
-// be killed and stopped in the middle of theirs; who is stopped has something to be taken away.
+// holding is the file beside the state that makes workers wait in the middle of a step while kills and stops are overdue.
+// Then others can be killed and stopped in the middle of a step too, and who is stopped has a claim to lose.
 const (
 	holding     = "hold"
 	waiting     = "wait"
 	waitingLong = "wait ten times as long"
 )
 
-// hold waits in the middle of a step while the workers are to wait, for so long at most: others wait for this one.
-func (r *rooms) hold(most time.Duration) {
-	part := rand.Float64() // they were all let go at the same moment
+// hold waits while the hold file exists, at most the given time, because others may wait for this worker.
+func (r *services) hold(most time.Duration) {
+	part := rand.Float64() // else all would go on at the same moment
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		how, err := os.ReadFile(filepath.Join(filepath.Dir(r.Dir), holding))
 		wait := time.Duration(part * float64(most))
@@ -115,7 +115,7 @@ func (r *rooms) hold(most time.Duration) {
 	}
 }
 
-// pointsOf are the points whose names begin so.
+// pointsOf returns the points whose names begin with one of the prefixes.
 func pointsOf(prefixes ...string) (names []string) {
 	for _, p := range faultinject.Points() {
 		if slices.ContainsFunc(prefixes, func(s string) bool { return strings.HasPrefix(p.Name, s) }) {

@@ -16,33 +16,32 @@ import (
 	"muster/store/mem"
 )
 
-// A judge that sees nothing proves nothing. Each is shown a state that is as it should be, and then the same with one
-// thing wrong, which it must name.
+// Each check must accept a correct state, and must name the one thing that is wrong in a state with a defect.
 
-// court is an arena with a state in memory.
-func court(t *testing.T) (*arena, *rooms) {
+// newTestEnv returns an environment whose state is in memory.
+func newTestEnv(t *testing.T) (*env, *services) {
 	t.Helper()
 	s := mem.New()
 	dir := t.TempDir()
-	a := &arena{Config: Config{Open: func(string) (muster.Store, error) { return s.Handle(), nil }, Env: os.Environ()},
+	a := &env{Config: Config{Open: func(string) (muster.Store, error) { return s.Handle(), nil }, Env: os.Environ()},
 		dir: dir, ledgers: newLedgers(dir)}
 	if err := os.MkdirAll(a.root(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return a, newRooms(Job{Dir: a.root(), Name: "judge"}, s.Handle())
+	return a, newServices(Job{Dir: a.root(), Name: "check"}, s.Handle())
 }
 
-// noted is a ledger's line.
-func (a *arena) noted(who, line string) {
+// addEntry adds a line to a ledger.
+func (a *env) addEntry(who, line string) {
 	a.ledgers.all = append(a.ledgers.all, entry{who, strings.Fields(line)})
 }
 
-// verdict fails unless the judge says what it must, "" being nothing.
-func verdict(t *testing.T, a *arena, err error, want string) {
+// expectViolation fails the test unless the check found a violation with the text want, or none if want is empty.
+func expectViolation(t *testing.T, a *env, err error, want string) {
 	t.Helper()
 	said := strings.Join(a.row.Violations, "\n")
 	if err != nil || (want == "") == a.row.Bad() || !strings.Contains(said, want) {
-		t.Errorf("the judge says %q (%v), want %q", said, err, want)
+		t.Errorf("the check reports %q (%v), want %q", said, err, want)
 	}
 }
 
@@ -53,35 +52,35 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestJudgeOfClaims(t *testing.T) {
+func TestCheckClaims(t *testing.T) {
 	const of = 2
-	for want, wrong := range map[string]func(t *testing.T, a *arena, r *rooms, back map[string]bool){
-		"": func(*testing.T, *arena, *rooms, map[string]bool) {},
-		"there are 1 tasks of 2": func(t *testing.T, _ *arena, r *rooms, _ map[string]bool) {
+	for want, wrong := range map[string]func(t *testing.T, a *env, r *services, back map[string]bool){
+		"": func(*testing.T, *env, *services, map[string]bool) {},
+		"there are 1 tasks of 2": func(t *testing.T, _ *env, r *services, _ map[string]bool) {
 			must(t, r.board.Delete(t.Context(), 2, true))
 		},
-		"task 3 is pending": func(t *testing.T, _ *arena, r *rooms, _ map[string]bool) {
+		"task 3 is pending": func(t *testing.T, _ *env, r *services, _ map[string]bool) {
 			_, err := r.board.Create(t.Context(), board.Draft{Subject: "more", CreatedBy: muster.Lead})
 			must(t, err)
 		},
-		"task 1 was completed by 2 claims": func(_ *testing.T, a *arena, _ *rooms, _ map[string]bool) { a.noted("p2", "done 1 2 p2-1") },
-		"task 1: the completion": func(_ *testing.T, a *arena, _ *rooms, _ map[string]bool) {
+		"task 1 was completed by 2 claims": func(_ *testing.T, a *env, _ *services, _ map[string]bool) { a.addEntry("p2", "done 1 2 p2-1") },
+		"task 1: the completion": func(_ *testing.T, a *env, _ *services, _ map[string]bool) {
 			a.ledgers.all = nil
-			a.noted("p2", "done 1 7 p2-1")
+			a.addEntry("p2", "done 1 7 p2-1")
 		},
-		"by a claim that had been taken back: 1 1 p1-1": func(_ *testing.T, _ *arena, _ *rooms, back map[string]bool) { back["1 1 p1-1"] = true },
-		"nobody was told that task 2": func(t *testing.T, _ *arena, r *rooms, _ map[string]bool) {
+		"by a claim that had been taken back: 1 1 p1-1": func(_ *testing.T, _ *env, _ *services, back map[string]bool) { back["1 1 p1-1"] = true },
+		"nobody was told that task 2": func(t *testing.T, _ *env, r *services, _ map[string]bool) {
 			_, end, _, err := r.post.Peek(t.Context(), muster.Lead, 0, 1<<30)
 			must(t, err)
 			must(t, r.post.Drop(t.Context(), muster.Lead, end))
 		},
-		"the completion of task 1 was told 2 times": func(t *testing.T, _ *arena, r *rooms, _ map[string]bool) {
+		"the completion of task 1 was told 2 times": func(t *testing.T, _ *env, r *services, _ map[string]bool) {
 			_, err := r.post.Send(t.Context(), muster.Message{From: muster.System, To: muster.Lead, Type: muster.MailLanded, TaskID: 1, Content: "again"})
 			must(t, err)
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, r := court(t)
+			a, r := newTestEnv(t)
 			r.board.OnEffect(muster.EffectTell, func(ctx context.Context, task muster.Task) error {
 				_, err := r.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d", task.ID, task.Fence)), From: muster.System,
 					To: muster.Lead, Type: muster.MailLanded, TaskID: task.ID, Content: task.Subject})
@@ -94,7 +93,7 @@ func TestJudgeOfClaims(t *testing.T) {
 				must(t, err)
 				_, err = r.board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "p1-1"})
 				must(t, err)
-				a.noted("p1", fmt.Sprintf("done %d %d p1-1", task.ID, task.Fence))
+				a.addEntry("p1", fmt.Sprintf("done %d %d p1-1", task.ID, task.Fence))
 			}
 			must(t, r.board.Settle(t.Context()))
 			back := map[string]bool{}
@@ -107,13 +106,13 @@ func TestJudgeOfClaims(t *testing.T) {
 			if strings.Contains(want, "pending") { // and nobody was told of it
 				a.row.Violations = a.row.Violations[:1]
 			}
-			verdict(t, a, err, want)
+			expectViolation(t, a, err, want)
 		})
 	}
 }
 
 // takes puts words into a conversation, with the mails that they bring.
-func takes(t *testing.T, r *rooms, who muster.Name, text string, mail ...muster.MessageID) {
+func takes(t *testing.T, r *services, who muster.Name, text string, mail ...muster.MessageID) {
 	t.Helper()
 	script, err := transcript.Open(t.Context(), r.store.Log(), who)
 	must(t, err)
@@ -124,37 +123,37 @@ func takes(t *testing.T, r *rooms, who muster.Name, text string, mail ...muster.
 	must(t, script.User(t.Context(), []llm.Part{llm.Text{Text: text}}, mail))
 }
 
-func TestJudgeOfMail(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *arena, r *rooms){
-		"":                                       func(*testing.T, *arena, *rooms) {},
-		"mail s1-3 was acknowledged and is nowh": func(_ *testing.T, a *arena, _ *rooms) { a.noted("s1", "sent 3") },
-		"mail s1-2 was delivered 2 times":        func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "reader-1", "x", "s1-2") },
-		"mail s1-1 was delivered after mail 2":   func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "reader-1", "x", "s1-1") },
-		"3 mails of 2 were delivered":            func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "reader-2", "x", "s2-1") },
+func TestCheckMail(t *testing.T) {
+	for want, wrong := range map[string]func(t *testing.T, a *env, r *services){
+		"":                                       func(*testing.T, *env, *services) {},
+		"mail s1-3 was acknowledged and is nowh": func(_ *testing.T, a *env, _ *services) { a.addEntry("s1", "sent 3") },
+		"mail s1-2 was delivered 2 times":        func(t *testing.T, _ *env, r *services) { takes(t, r, "reader-1", "x", "s1-2") },
+		"mail s1-1 was delivered after mail 2":   func(t *testing.T, _ *env, r *services) { takes(t, r, "reader-1", "x", "s1-1") },
+		"3 mails of 2 were delivered":            func(t *testing.T, _ *env, r *services) { takes(t, r, "reader-2", "x", "s2-1") },
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, r := court(t)
-			a.noted("s1", "sent 1")
-			a.noted("s1", "sent 2")
+			a, r := newTestEnv(t)
+			a.addEntry("s1", "sent 1")
+			a.addEntry("s1", "sent 2")
 			takes(t, r, "reader-1", "x", "s1-1", "s1-2")
 			wrong(t, a, r)
-			verdict(t, a, a.checkMail(t.Context(), 1, 2), want)
+			expectViolation(t, a, a.checkMail(t.Context(), 1, 2), want)
 		})
 	}
 }
 
-func TestJudgeOfRequests(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *arena, r *rooms){
-		"":                               func(*testing.T, *arena, *rooms) {},
-		"was decided by 2 processes":     func(_ *testing.T, a *arena, _ *rooms) { a.noted("d2", "told 0 approved d1 true") },
-		"people were told":               func(_ *testing.T, a *arena, _ *rooms) { a.noted("d2", "told 0 rejected d2 false") },
-		"was answered by 2 mails":        func(t *testing.T, _ *arena, r *rooms) { answer(t, r) },
+func TestCheckRequests(t *testing.T) {
+	for want, wrong := range map[string]func(t *testing.T, a *env, r *services){
+		"":                               func(*testing.T, *env, *services) {},
+		"was decided by 2 processes":     func(_ *testing.T, a *env, _ *services) { a.addEntry("d2", "told 0 approved d1 true") },
+		"people were told":               func(_ *testing.T, a *env, _ *services) { a.addEntry("d2", "told 0 rejected d2 false") },
+		"was answered by 2 mails":        func(t *testing.T, _ *env, r *services) { answer(t, r) },
 		"was mailed to nobody":           nil,
 		"request 00000002 is pending":    nil,
-		"00000001 is approved by d1, an": func(_ *testing.T, a *arena, _ *rooms) { a.ledgers.all = a.ledgers.all[:0] },
+		"00000001 is approved by d1, an": func(_ *testing.T, a *env, _ *services) { a.ledgers.all = a.ledgers.all[:0] },
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, r := court(t)
+			a, r := newTestEnv(t)
 			q := requests.New(r.store, r.post, r.journal)
 			n := 1
 			if strings.Contains(want, "pending") {
@@ -171,65 +170,65 @@ func TestJudgeOfRequests(t *testing.T) {
 				must(t, err)
 				must(t, r.post.Drop(t.Context(), "asker", end))
 			}
-			a.noted("d1", "told 0 approved d1 true")
+			a.addEntry("d1", "told 0 approved d1 true")
 			if wrong != nil {
 				wrong(t, a, r)
 			}
-			verdict(t, a, a.checkRequests(t.Context(), r, q, n), want)
+			expectViolation(t, a, a.checkRequests(t.Context(), r, q, n), want)
 		})
 	}
 }
 
-func answer(t *testing.T, r *rooms) {
+func answer(t *testing.T, r *services) {
 	t.Helper()
 	_, err := r.post.Send(t.Context(), muster.Message{From: muster.Lead, To: "asker", Type: muster.MailPlanAnswer, RequestID: requestID(0), Content: "again"})
 	must(t, err)
 }
 
-func TestJudgeOfHosts(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *arena, r *rooms){
-		"":                             func(*testing.T, *arena, *rooms) {},
-		"epoch 1 of m1 has two hosts":  func(_ *testing.T, a *arena, _ *rooms) { a.noted("h2", "took m1 1 host-2.1") },
-		"a host of epoch 1 wrote":      func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "m1", "turn 1 3") },
-		"turn 2 of m1 stands where tu": func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "m1", "turn 2 2") },
-		"m1 has had 3 turns of 2":      func(t *testing.T, _ *arena, r *rooms) { takes(t, r, "m1", "turn 2 3") },
+func TestCheckHosts(t *testing.T) {
+	for want, wrong := range map[string]func(t *testing.T, a *env, r *services){
+		"":                             func(*testing.T, *env, *services) {},
+		"epoch 1 of m1 has two hosts":  func(_ *testing.T, a *env, _ *services) { a.addEntry("h2", "took m1 1 host-2.1") },
+		"a host of epoch 1 wrote":      func(t *testing.T, _ *env, r *services) { takes(t, r, "m1", "turn 1 3") },
+		"turn 2 of m1 stands where tu": func(t *testing.T, _ *env, r *services) { takes(t, r, "m1", "turn 2 2") },
+		"m1 has had 3 turns of 2":      func(t *testing.T, _ *env, r *services) { takes(t, r, "m1", "turn 2 3") },
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, r := court(t)
-			a.noted("h1", "took m1 1 host-1.1")
-			a.noted("h2", "took m1 2 host-2.1")
+			a, r := newTestEnv(t)
+			a.addEntry("h1", "took m1 1 host-1.1")
+			a.addEntry("h2", "took m1 2 host-2.1")
 			for _, text := range []string{"epoch 1", "turn 1 1", "epoch 2", "turn 2 2"} {
 				takes(t, r, "m1", text)
 			}
 			wrong(t, a, r)
-			verdict(t, a, a.checkHosts(t.Context(), r, 1, 2), want)
+			expectViolation(t, a, a.checkHosts(t.Context(), r, 1, 2), want)
 		})
 	}
 }
 
 // TestJudgeOfLandings: a commit for each task, and nothing half-made.
-func TestJudgeOfLandings(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *arena, all []muster.Task){
-		"":                        func(*testing.T, *arena, []muster.Task) {},
+func TestCheckLandings(t *testing.T) {
+	for want, wrong := range map[string]func(t *testing.T, a *env, all []muster.Task){
+		"":                        func(*testing.T, *env, []muster.Task) {},
 		"there are 2 tasks of 1":  nil,
-		"with [tell] to follow":   func(_ *testing.T, _ *arena, all []muster.Task) { all[0].Effects = []muster.Effect{muster.EffectTell} },
-		"task 1 is landing":       func(_ *testing.T, _ *arena, all []muster.Task) { all[0].Status = muster.Landing },
-		"has landed 2 times":      func(t *testing.T, a *arena, _ []muster.Task) { land(t, a) },
-		"and no commit on landed": func(_ *testing.T, _ *arena, all []muster.Task) { all[0].Landed = nil },
-		"task 1 names the commit": func(_ *testing.T, _ *arena, all []muster.Task) {
+		"with [tell] to follow":   func(_ *testing.T, _ *env, all []muster.Task) { all[0].Effects = []muster.Effect{muster.EffectTell} },
+		"task 1 is landing":       func(_ *testing.T, _ *env, all []muster.Task) { all[0].Status = muster.Landing },
+		"has landed 2 times":      func(t *testing.T, a *env, _ []muster.Task) { land(t, a) },
+		"and no commit on landed": func(_ *testing.T, _ *env, all []muster.Task) { all[0].Landed = nil },
+		"task 1 names the commit": func(_ *testing.T, _ *env, all []muster.Task) {
 			all[0].Landed = &muster.Landed{Commit: strings.Repeat("0", 40)}
 		},
-		"refs are left": func(t *testing.T, a *arena, _ []muster.Task) { gitIn(t, a, "branch", "wt/x", "main") },
-		"worktrees are left": func(t *testing.T, a *arena, _ []muster.Task) {
+		"refs are left": func(t *testing.T, a *env, _ []muster.Task) { gitIn(t, a, "branch", "wt/x", "main") },
+		"worktrees are left": func(t *testing.T, a *env, _ []muster.Task) {
 			gitIn(t, a, "worktree", "add", "-q", "--detach", filepath.Join(a.dir, "elsewhere"))
 		},
-		"rows are left": func(t *testing.T, a *arena, _ []muster.Task) {
+		"rows are left": func(t *testing.T, a *env, _ []muster.Task) {
 			must(t, os.WriteFile(a.at("repo/.worktrees/index.json"), []byte(`{"worktrees": {"x": {}}}`), 0o600))
 		},
-		"is left in .worktrees": func(t *testing.T, a *arena, _ []muster.Task) { must(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
+		"is left in .worktrees": func(t *testing.T, a *env, _ []muster.Task) { must(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, _ := court(t)
+			a, _ := newTestEnv(t)
 			must(t, a.repository())
 			must(t, os.Mkdir(a.at("repo/.worktrees"), 0o700))
 			all := []muster.Task{{ID: 1, Status: muster.Completed, Landed: &muster.Landed{Commit: land(t, a)}}}
@@ -238,12 +237,12 @@ func TestJudgeOfLandings(t *testing.T) {
 			} else {
 				all = append(all, all[0])
 			}
-			verdict(t, a, a.checkGit(all, target, 1), want)
+			expectViolation(t, a, a.checkGit(all, target, 1), want)
 		})
 	}
 }
 
-func gitIn(t *testing.T, a *arena, args ...string) string {
+func gitIn(t *testing.T, a *env, args ...string) string {
 	t.Helper()
 	out, err := a.git(args...)
 	must(t, err)
@@ -251,7 +250,7 @@ func gitIn(t *testing.T, a *arena, args ...string) string {
 }
 
 // land makes a commit of task 1 on the target.
-func land(t *testing.T, a *arena) string {
+func land(t *testing.T, a *env) string {
 	t.Helper()
 	commit := gitIn(t, a, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit-tree", "-p", target, "-m", "work\n\nMuster-Task: 1", target+"^{tree}")
 	gitIn(t, a, "update-ref", "refs/heads/"+target, commit)
@@ -259,30 +258,30 @@ func land(t *testing.T, a *arena) string {
 }
 
 // TestJudgeOfATeamsMail: what was sent is in its reader's conversation once, or waits.
-func TestJudgeOfATeamsMail(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, r *rooms){
-		"":                                 func(t *testing.T, r *rooms) { takes(t, r, "alice", "x", "m1") },
-		"mail m1 (message) from bob to al": func(*testing.T, *rooms) {},
-		"m1 was delivered to alice twice": func(t *testing.T, r *rooms) {
+func TestCheckPost(t *testing.T) {
+	for want, wrong := range map[string]func(t *testing.T, r *services){
+		"":                                 func(t *testing.T, r *services) { takes(t, r, "alice", "x", "m1") },
+		"mail m1 (message) from bob to al": func(*testing.T, *services) {},
+		"m1 was delivered to alice twice": func(t *testing.T, r *services) {
 			takes(t, r, "alice", "x", "m1")
 			takes(t, r, "alice", "x", "m1")
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, r := court(t)
+			a, r := newTestEnv(t)
 			must(t, os.Mkdir(a.at("repo/.team"), 0o700))
 			must(t, os.WriteFile(a.at("repo/.team/events.jsonl"), []byte(
 				`{"event":"mail.sent","member":"bob","ts":1,"type":"message","to":"alice","id":"m1"}`+"\n"), 0o600))
 			wrong(t, r)
-			w := &world{a, a, a.dir}
+			w := &teamRepo{a, a, a.dir}
 			w.checkPost(t.Context(), r)
-			verdict(t, a, nil, want)
+			expectViolation(t, a, nil, want)
 		})
 	}
 }
 
 // TestJudgeOfTheJournal: each line is there once, in whatever file, and the files' numbers are the places of their ends.
-func TestJudgeOfTheJournal(t *testing.T) {
+func TestCheckJournal(t *testing.T) {
 	line := filler + "x\"}\n"
 	for want, c := range map[string]struct{ aside, live, number int }{
 		"":                       {fillings - 5, 5, (fillings - 5) * len(line)},
@@ -292,14 +291,14 @@ func TestJudgeOfTheJournal(t *testing.T) {
 		"was never put aside":    {0, fillings, 0},
 	} {
 		t.Run(want, func(t *testing.T) {
-			a, _ := court(t)
+			a, _ := newTestEnv(t)
 			dir := a.at("repo/.team")
 			must(t, os.Mkdir(dir, 0o700))
 			if c.aside > 0 {
 				must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("events.%d.jsonl", c.number)), []byte(strings.Repeat(line, c.aside)), 0o600))
 			}
 			must(t, os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(strings.Repeat(line, c.live)), 0o600))
-			verdict(t, a, a.checkJournal(1), want)
+			expectViolation(t, a, a.checkJournal(1), want)
 		})
 	}
 }
