@@ -153,7 +153,9 @@ func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster
 	return t, rev, err
 }
 
-func errAbsent(id muster.TaskID) error { return muster.Errorf(muster.NotFound, "there is no task %d", id) }
+func errAbsent(id muster.TaskID) error {
+	return muster.Errorf(muster.NotFound, "there is no task %d", id)
+}
 
 // decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left out: it is
 // derived, and an earlier version may have stored it.

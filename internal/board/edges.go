@@ -201,4 +201,3 @@ func (b *Board) storedPath(ctx context.Context, from, to muster.TaskID) ([]muste
 	})
 	return way, failed
 }
-

@@ -12,15 +12,15 @@ import (
 // What each verb makes of each status when it is done by the holder of the fence, written down as a table beside the
 // functions that do it. A verb that is not there is refused.
 var moves = map[string]map[muster.TaskStatus]muster.TaskStatus{
-	"claim":    {muster.Pending: muster.InProgress},
-	"release":  {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
-	"revoke":   {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
-	"land":     {muster.InProgress: muster.Landing, muster.Landing: muster.Landing},
-	"return":   {muster.Landing: muster.InProgress},
-	"complete": {muster.InProgress: muster.Completed, muster.Landing: muster.Completed},
-	"finish":   {muster.Pending: muster.Completed, muster.InProgress: muster.Completed, muster.NeedsAttention: muster.Completed},
-	"acceptForeign":  {},
-	"retry":    {muster.Pending: muster.Pending, muster.NeedsAttention: muster.Pending},
+	"claim":         {muster.Pending: muster.InProgress},
+	"release":       {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
+	"revoke":        {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
+	"land":          {muster.InProgress: muster.Landing, muster.Landing: muster.Landing},
+	"return":        {muster.Landing: muster.InProgress},
+	"complete":      {muster.InProgress: muster.Completed, muster.Landing: muster.Completed},
+	"finish":        {muster.Pending: muster.Completed, muster.InProgress: muster.Completed, muster.NeedsAttention: muster.Completed},
+	"acceptForeign": {},
+	"retry":         {muster.Pending: muster.Pending, muster.NeedsAttention: muster.Pending},
 }
 
 // third are the verbs that give a task up when it was the third time.
@@ -36,15 +36,15 @@ func TestStatusFollowsTheTable(t *testing.T) {
 			fence := task.Fence - rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(r, "late by")
 			was := task
 			err := map[string]func() error{
-				"claim":    func() error { return claim(&task, Claim{Owner: "alice"}, at) },
-				"release":  func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
-				"revoke":   func() error { return revoke(&task, at) },
-				"land":     func() error { return beginLanding(&task, fence, muster.LandingAttempt{Head: "h"}, at) },
-				"return":   func() error { return returnToOwner(&task, fence, "check", at) },
-				"complete": func() error { return complete(&task, fence, Outcome{}, at) },
-				"finish":   func() error { return finish(&task, Outcome{By: muster.User}, at) },
-				"acceptForeign":  func() error { return acceptForeign(&task, at) },
-				"retry":    func() error { return retry(&task, at) },
+				"claim":         func() error { return claim(&task, Claim{Owner: "alice"}, at) },
+				"release":       func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
+				"revoke":        func() error { return revoke(&task, at) },
+				"land":          func() error { return beginLanding(&task, fence, muster.LandingAttempt{Head: "h"}, at) },
+				"return":        func() error { return returnToOwner(&task, fence, "check", at) },
+				"complete":      func() error { return complete(&task, fence, Outcome{}, at) },
+				"finish":        func() error { return finish(&task, Outcome{By: muster.User}, at) },
+				"acceptForeign": func() error { return acceptForeign(&task, at) },
+				"retry":         func() error { return retry(&task, at) },
 			}[verb]()
 			fenced := verb == "release" || verb == "land" || verb == "return" || verb == "complete"
 			to, may := moves[verb][was.Status]
