@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"internal/requests", "internal/landing", "internal/outbox"},
 	{"loop", "tool"},
 	{"internal/prompt", "internal/tool/code", "internal/tool/agent"},
-	{"internal/tool/teamtools"},
+	{"internal/tool/teamtools", "agent"},
 	{"internal/teammate"},
 	{"team"},
 	{"internal/chat", "internal/demo", "internal/testing/torture"},
