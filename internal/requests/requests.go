@@ -72,7 +72,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	for {
 		if minted {
 			r.ID = newID()
-		} else if !idRule.MatchString(string(r.ID)) {
+		} else if !idRule().MatchString(string(r.ID)) {
 			return muster.Request{}, muster.Errorf(muster.Invalid, "%q cannot be a request's id: it is eight hex digits", string(r.ID))
 		}
 		rev, err := q.put(ctx, r, muster.None)
@@ -267,7 +267,7 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.table.Watch(ctx) }
 
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
-	if !idRule.MatchString(string(id)) {
+	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
 	d, err := q.table.Get(ctx, string(id))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/journal"
@@ -262,7 +263,9 @@ func (t teller) returned() []Line {
 }
 
 // failing finds what test programs and compilers say: FAIL, error:, panic, and file.go:3:5: ...
-var failing = regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+var failing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+})
 
 // failure is the one line of a check's output that people look for first; where none looks like it, the last.
 func failure(output string) string {
@@ -271,7 +274,7 @@ func failure(output string) string {
 		if s = OneLine(s); s == "" {
 			continue
 		}
-		if failing.MatchString(s) {
+		if failing().MatchString(s) {
 			return s
 		}
 		last = s

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // innermost is a value without another one in its name; the $ before it, if there is one, makes it plain text.
-var innermost = regexp.MustCompile(`\$?\$\{[^${}\n]+\}`)
+var innermost = lazily(`\$?\$\{[^${}\n]+\}`)
 
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
@@ -27,7 +28,7 @@ func builtIn(name string) bool {
 
 // valuesIn are the names of the innermost values in a text; of ${number:NAME} the NAME.
 func valuesIn(text string) (names []string) {
-	for _, m := range innermost.FindAllString(text, -1) {
+	for _, m := range innermost().FindAllString(text, -1) {
 		if !strings.HasPrefix(m, "$$") {
 			names = append(names, strings.TrimPrefix(m[2:len(m)-1], "number:"))
 		}
@@ -62,7 +63,7 @@ func (w *walk) fill(text string) (out string, number bool, err error) {
 	const kept = "\x00{" // a ${ that is to stay, while others are replaced
 	whole := strings.HasPrefix(text, "${")
 	for {
-		at := innermost.FindStringIndex(text)
+		at := innermost().FindStringIndex(text)
 		if at == nil {
 			return strings.ReplaceAll(text, kept, "${"), number, nil
 		}
@@ -77,12 +78,12 @@ func (w *walk) fill(text string) (out string, number bool, err error) {
 			return "", false, unknown(name)
 		}
 		alone := whole && len(m) == len(text)
-		number = alone && digits.MatchString(v) && (name == "task" || strings.HasPrefix(name, "task:") || strings.HasPrefix(name, "number:"))
+		number = alone && digits().MatchString(v) && (name == "task" || strings.HasPrefix(name, "task:") || strings.HasPrefix(name, "number:"))
 		text = text[:at[0]] + strings.ReplaceAll(v, "${", kept) + text[at[1]:]
 	}
 }
 
-var digits = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
+var digits = lazily(`^(0|[1-9][0-9]{0,17})$`)
 
 // fillAll puts the values into every text of a call's input.
 func (w *walk) fillAll(v any) (any, error) {
@@ -128,14 +129,14 @@ func (w *walk) value(name string) (string, bool) {
 	case name == "me":
 		return w.me, true
 	case name == "task":
-		if id, ok := w.last(lastOf(claimed)); ok {
+		if id, ok := w.last(lastOf(claimed())); ok {
 			return id, true
 		}
-		find = lastOf(namedTask)
+		find = lastOf(namedTask())
 	case kind == "task":
 		find = func(text string) string { return taskCalled(text, of) }
 	case name == "request":
-		find = lastOf(namedRequest)
+		find = lastOf(namedRequest())
 	case kind == "request":
 		find = func(text string) string { return requestOf(text, of) }
 	default:
@@ -155,14 +156,19 @@ func (w *walk) last(find func(string) string) (string, bool) {
 }
 
 var (
-	claimed      = regexp.MustCompile(`<auto-claimed>\s*Task #(\d+)`)
-	namedTask    = regexp.MustCompile(`(?i)\btask #?(\d+)`)
-	namedRequest = regexp.MustCompile(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
-	taskLine     = regexp.MustCompile(`#(\d+):? ([^\n]+)`)
-	taskJSON     = regexp.MustCompile(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
-	inbox        = regexp.MustCompile(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
-	requestLine  = regexp.MustCompile(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
+	claimed      = lazily(`<auto-claimed>\s*Task #(\d+)`)
+	namedTask    = lazily(`(?i)\btask #?(\d+)`)
+	namedRequest = lazily(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
+	taskLine     = lazily(`#(\d+):? ([^\n]+)`)
+	taskJSON     = lazily(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
+	inbox        = lazily(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
+	requestLine  = lazily(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
 )
+
+// lazily compiles a regular expression when it is first needed, so that the start of every command does not pay for it.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 func lastOf(re *regexp.Regexp) func(string) string {
 	return func(text string) string {
@@ -176,7 +182,7 @@ func lastOf(re *regexp.Regexp) func(string) string {
 // taskCalled is the last id that the text gives the task with this subject.
 func taskCalled(text, subject string) (id string) {
 	near := ""
-	for _, m := range taskLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range taskLine().FindAllStringSubmatch(text, -1) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(m[2]), subject)
 		switch {
 		case ok && (rest == "" || strings.HasPrefix(rest, " [")):
@@ -185,7 +191,7 @@ func taskCalled(text, subject string) (id string) {
 			near = m[1]
 		}
 	}
-	for _, m := range taskJSON.FindAllStringSubmatch(text, -1) {
+	for _, m := range taskJSON().FindAllStringSubmatch(text, -1) {
 		var s string
 		if json.Unmarshal([]byte(m[2]), &s) == nil && s == subject {
 			id = m[1]
@@ -199,12 +205,12 @@ func taskCalled(text, subject string) (id string) {
 
 // requestOf is the last request id that the text has from the member.
 func requestOf(text, member string) (id string) {
-	for _, m := range requestLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range requestLine().FindAllStringSubmatch(text, -1) {
 		if m[2] == member {
 			id = m[1]
 		}
 	}
-	for _, m := range inbox.FindAllStringSubmatch(text, -1) {
+	for _, m := range inbox().FindAllStringSubmatch(text, -1) {
 		var mails []struct {
 			From string `json:"from"`
 			ID   string `json:"request_id"`

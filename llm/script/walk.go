@@ -164,8 +164,8 @@ func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 }
 
 var (
-	saysRole  = regexp.MustCompile(`Your role is ([^.\n]+)\.`)
-	knowsRole = regexp.MustCompile(`<identity>You are '[^']*', role: ([^,<]+),`)
+	saysRole  = lazily(`Your role is ([^.\n]+)\.`)
+	knowsRole = lazily(`<identity>You are '[^']*', role: ([^,<]+),`)
 )
 
 // roleIn is the speaker's role, as the runtime told it.
@@ -174,12 +174,12 @@ func roleIn(me string, r llm.Request) string {
 		return "subagent"
 	}
 	for _, s := range r.System {
-		if m := saysRole.FindStringSubmatch(s); m != nil {
+		if m := saysRole().FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
 	}
 	for _, msg := range r.Messages {
-		if m := knowsRole.FindStringSubmatch(words(msg)); msg.Role == llm.User && m != nil {
+		if m := knowsRole().FindStringSubmatch(words(msg)); msg.Role == llm.User && m != nil {
 			return m[1]
 		}
 	}
