@@ -13,7 +13,7 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/testing/failpoint", "internal/flat", "internal/testing/tmuxtest"},
+	{"internal/editdist", "internal/testing/failpoint", "internal/flat", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/testing/simfs"},
@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"internal/chat", "internal/demo", "internal/testing/torture"},
 	{"internal/cli"},
 	{"cmd/muster"},
-	{"internal/e2e", "internal/docs", "bench", "bench/bare"}, // they test or measure the program from outside
+	{"internal/e2e", "internal/docs", "internal/limits", "bench", "bench/bare"}, // they test or measure the program from outside
 }
 
 // peers are imports within one floor, or otherwise out of the ordinary, with the reason.
