@@ -14,13 +14,13 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 
-step "vet"
-go vet ./...
+step "lint"
+# vet, staticcheck, errcheck, errorlint, unparam, contextcheck and the comments of exported names: see .golangci.yml.
+go tool -modfile=tools/go.mod golangci-lint run ./...
 
-step "staticcheck"
-go tool -modfile=tools/go.mod staticcheck ./...
-
-step "build for darwin and windows"
+step "vet and build for darwin and windows"
+GOOS=darwin GOARCH=arm64 go vet ./...
+GOOS=windows GOARCH=amd64 go vet ./...
 GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/muster
 GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/muster
 
