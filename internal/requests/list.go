@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster"
 )
 
 // idRule is wider than what we mint: other programs may have ids of their own.
-var idRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+// It is compiled when it is first needed, because every command pays for what is compiled at its start.
+var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
 
 // Get returns one request. Errors: NotFound, with the requests that wait.
 func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request, error) {

@@ -78,7 +78,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	for {
 		if minted {
 			r.ID = newID()
-		} else if !idRule.MatchString(string(r.ID)) {
+		} else if !idRule().MatchString(string(r.ID)) {
 			return muster.Request{}, muster.Errorf(muster.Invalid, "%q cannot be a request's id: it is eight hex digits", string(r.ID))
 		}
 		rev, err := q.items.Create(ctx, string(r.ID), r)
@@ -275,7 +275,7 @@ func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.items.W
 // read returns a request as it is stored and its revision. The list is then at least as new: whoever is told that its plan
 // is approved must find it so in the list, although the table's changes may tell of it a moment later.
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
-	if !idRule.MatchString(string(id)) {
+	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
 	r, rev, err := q.items.Reload(ctx, string(id))

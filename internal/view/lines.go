@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/journal"
@@ -280,7 +281,9 @@ func (t lineWriter) returnedLines() []Line {
 }
 
 // failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ...
-var failurePattern = regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+var failurePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+})
 
 // firstFailure returns the line of a check's output that people look for first. Where no line looks like a failure, it
 // returns the last one.
@@ -290,7 +293,7 @@ func firstFailure(output string) string {
 		if s = OneLine(s); s == "" {
 			continue
 		}
-		if failurePattern.MatchString(s) {
+		if failurePattern().MatchString(s) {
 			return s
 		}
 		last = s
