@@ -159,7 +159,8 @@ func pairing(ms []llm.Message) error {
 		}
 		if m.Role == llm.User && len(open) > 0 {
 			for id := range open {
-				return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %s", i-1, id)
+				return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks "+
+					"immediately after: %s", i-1, id)
 			}
 		}
 	}

@@ -221,7 +221,8 @@ func (r *reader) values(turns []turnText, path ...any) {
 		for _, text := range texts {
 			for _, name := range valuesIn(text) {
 				if !isBuiltIn(name) && !r.groups[name] {
-					r.wrong("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), and the values that are always there are "+
+					r.wrong("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), "+
+						"and the values that are always there are "+
 						builtIns+" (for the text itself write $${"+name+"})", at(path, i)...)
 				}
 			}
