@@ -55,7 +55,7 @@ func (l *Lanes) sweep(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
 	}
 	for _, e := range all {
-		if e.Type().IsRegular() && durable.Temporary(e.Name()) {
+		if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
 			if err := l.files.Remove(filepath.Join(l.dir.Worktrees(), e.Name())); err != nil {
 				return err
 			}
