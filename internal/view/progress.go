@@ -37,14 +37,14 @@ type Progress struct {
 	subjects      map[muster.TaskID]string
 	check         string
 	presence      Presence
-	plan          []muster.TaskID // the lead's new tasks, not told yet
+	plan          []muster.TaskID // the lead's new tasks that were not written yet
 	planAt        time.Time       // when the last of them came
 	lastBroadcast string          // the last broadcast
 	wroteLine     bool            // anything
 	// queue begins with a claim whose lane is not known yet, or is empty.
 	queue   []queuedLine
 	opening string             // said when nothing happens for long
-	checks  []runningCheckNote // that run and are not told
+	checks  []runningCheckNote // that run and were not written yet
 	drawn   []string           // the living members' lines as they stand on the terminal
 	drawnAt time.Time
 }
@@ -323,7 +323,7 @@ func (p *Progress) print(s string) { _, _ = io.WriteString(p.out, s) }
 
 // erase removes the living members from the terminal.
 func (p *Progress) erase() {
-	if p.members != nil { // whoever draws them takes them away
+	if p.members != nil { // the one who draws them also removes them
 		return
 	}
 	if len(p.drawn) > 0 {

@@ -119,7 +119,7 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 				}
 				if !ok && it.rev != muster.None && it.bad == nil {
 					if data, ok = t.cache.read(it.d, it.rev); !ok {
-						again = true // it changed just now: it comes once more, after all others
+						again = true // it has just changed, and is yielded after all others
 						continue
 					}
 				}

@@ -11,8 +11,9 @@ import (
 	"muster"
 )
 
-// Our lines end in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs that know
-// nothing of it see one more field. A line without one is another program's and is taken as it is.
+// A line that we write ends in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs
+// that do not know of it see one more field. A line without a checksum was written by another program and is accepted
+// as it is.
 const (
 	sumHead = `"sum":"`
 	sumTail = `"}`

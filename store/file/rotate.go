@@ -13,11 +13,10 @@ import (
 	"muster/internal/durable"
 )
 
-// The journal does not grow in one file for ever: events.jsonl becomes events.N.jsonl when it is large, and N is the
-// place of its end. Places go on from there, so one that was stored before is good after; a file needs no other record
-// of where it begins, and a crash in the middle leaves nothing to repair: the rename has happened or not, and a live
-// file that is missing is an empty one. The streams that are copies for other programs stay in one file, and so do
-// transcripts.
+// The journal is rotated: when events.jsonl is large, it is renamed to events.N.jsonl, where N is the position of its
+// end. Positions continue in the next file, so a stored position stays valid. The name alone says where a file begins,
+// and a missing live file is an empty one, so a crash in the middle leaves nothing to repair: the rename has happened
+// or not. The streams that are copies for other programs, and transcripts, stay in one file.
 
 // rotateAt is the size, in bytes, from which a file is rotated.
 const rotateAt = 64 << 20

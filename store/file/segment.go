@@ -19,10 +19,10 @@ import (
 	"muster/internal/durable"
 )
 
-// A box's segments lie in .team/inbox/NAME.segments: GENERATION-DELIVERED.jsonl, the second a byte offset. The live
-// file's generation is one more than the highest there, and so stays the same when the live file becomes a segment. The
-// last segment stays, empty, because no generation may come twice: places and the ids of mails without one are made of
-// it.
+// The segments of an inbox lie in .team/inbox/NAME.segments. Their names are GENERATION-DELIVERED.jsonl, where DELIVERED
+// is the byte offset up to which mail was delivered. The generation of the live file is one more than the highest among
+// the segments, so it stays the same when the live file becomes a segment. The last segment is never removed, only
+// emptied: no generation may be used twice, because positions, and the ids of mails that came without one, depend on it.
 
 // place is a position in an inbox: a byte offset in the file of a generation.
 type place struct {

@@ -22,16 +22,15 @@ import (
 	"muster/internal/testing/failpoint"
 )
 
-// A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then
-// reads one file instead of 100,000. It is a cache, safe to delete at any time, and nothing else is ever learned from
-// it than the content of a file whose size, inode, mtime and ctime are still those that it had when it was read; one
-// that was then so young that it could change again without another stamp is not in it.
+// A snapshot is what some process read of a large table: .team/cache/TABLE.snapshot. The first look of a process then
+// reads one file instead of up to 100,000. It is a cache and safe to delete at any time. A content in it counts only
+// while the size, inode, mtime and ctime of the document's file are still those that the file had when it was read. A
+// file that was so young that it could change without another stamp is not in it.
 //
-// It is not synced. Every part of it carries a checksum, so what a power loss left of it is either what was written or
-// is not used; and it says nothing of a document that the document's own file, which was synced before it had its
-// name, does not say as well.
+// A snapshot is not synced. Each part of it has a checksum, so what a power loss leaves of it is either intact or not
+// used. Everything in it can be read from the documents' own files.
 //
-// The file: the contents one after the other; the list, in the same order; its length, its checksum, the mark.
+// The format: the contents one after another; the list, in the same order; the list's length and checksum; the mark.
 const snapshotMark = "muster snapshot 1\n"
 
 const (
@@ -226,7 +225,7 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 		return // most are too young
 	}
 	if _, err := on.Stat(c.t.s.dir.Team()); err != nil {
-		return // another program's board: nothing of ours is made because it is looked at
+		return // another program's board: looking at it must create nothing
 	}
 	dir := filepath.Dir(path)
 	if err := on.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
