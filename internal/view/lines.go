@@ -13,9 +13,11 @@ import (
 
 // Line is what people read of an event.
 type Line struct {
+	// Who is the member, or the part of the program, that the event is about.
 	Who  string
 	Verb string // at most six letters
 	Text string
+	// Tone says whether the event is good or bad news.
 	Tone Tone
 	Show bool // in the progress of a run; the log has them all
 
@@ -114,6 +116,7 @@ func Because(s, reason string) string {
 	return s + ": " + reason
 }
 
+// runLines are the lines of the events of runs and of checks of the base.
 func (t lineWriter) runLines() []Line {
 	l := Line{Who: t.who("muster"), Show: true}
 	switch t.Kind {
@@ -156,6 +159,7 @@ func runningCheck(what, command string) Line {
 // seconds formats how long a check took.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
+// idleReasons says in words why a member is idle.
 var idleReasons = map[muster.IdleReason]string{
 	muster.IdleNoToolUse: "has ended its turn",
 	muster.IdleMessages:  "waits for mail",
@@ -205,6 +209,7 @@ func (t lineWriter) memberLines() []Line {
 	return append(t.lines, l)
 }
 
+// taskLines are the lines of the events of tasks.
 func (t lineWriter) taskLines() []Line {
 	l := Line{Who: t.who("board"), Show: true}
 	switch t.Kind {

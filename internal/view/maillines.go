@@ -8,6 +8,8 @@ import (
 	"muster/journal"
 )
 
+// mailLines are the lines of mail and requests. Only mail that a person would miss is shown in the progress: what the
+// runtime mails about a task is shown by the task's own event.
 func (t lineWriter) mailLines() []Line {
 	l := Line{Who: t.who("?")}
 	switch t.Kind {
@@ -73,6 +75,7 @@ func (t lineWriter) question() string {
 	return t.field("kind", 40)
 }
 
+// laneLines are the lines of the events of lanes and of damaged state.
 func (t lineWriter) laneLines() []Line {
 	l := Line{Who: t.who("lanes"), Verb: "lane"}
 	lane := t.field("lane", 40)
