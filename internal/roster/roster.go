@@ -23,22 +23,25 @@ type Roster struct {
 	team    muster.Name
 	members *state.Collection[muster.Member]
 	table   muster.Table // of the members, for Changed
-	hosts   muster.Table
-	kept    muster.Table // what was corrupt and has been replaced
-	leases  muster.Leases
-	journal *journal.Journal
-	teller  *corruption.Teller
-	index   *index
-	listed  *listed
-	page    *page
+
+	hostTable muster.Table // of the hosts, for the content of a corrupt document
+	hosts     *state.Collection[slotDoc]
+	kept      muster.Table // what was corrupt and has been replaced
+	leases    muster.Leases
+	journal   *journal.Journal
+	teller    *corruption.Teller
+	index     *index
+	listed    *listed
+	page      *page
 }
 
 // New returns the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
 	x, names := &index{byName: map[muster.Name]muster.Member{}}, &listed{}
-	r := &Roster{team: team, table: s.Table(muster.TableMembers), hosts: s.Table(muster.TableHosts), kept: s.Table(corruption.Table),
-		leases: s.Leases(), journal: j, teller: t, index: x, listed: names, page: newPage(team, config, x)}
+	r := &Roster{team: team, table: s.Table(muster.TableMembers), hostTable: s.Table(muster.TableHosts),
+		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t, index: x, listed: names, page: newPage(team, config, x)}
+	r.hosts = newHosts(r.hostTable, t)
 	r.members = state.New(state.Options[muster.Member]{
 		Table: r.table, Name: muster.TableMembers, Decode: decode, Encode: encode,
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: x.onChange, Reporter: t,
