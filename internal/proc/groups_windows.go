@@ -9,14 +9,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func apart() *syscall.SysProcAttr {
+// newSession gives a program a console process group of its own, and no window.
+func newSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
-func status(s *os.ProcessState) int { return s.ExitCode() }
+// exitStatus returns the exit status.
+func exitStatus(s *os.ProcessState) int { return s.ExitCode() }
 
-// tree is a job object: Windows puts every child into it, kills all at once, and kills all when this process dies, for
-// then the last handle to the job closes. What the program starts in the moment before it is put into the job escapes.
+// tree is a job object. Windows puts every child of a member into it, kills all at once, and kills all when this
+// process dies, because then the last handle to the job closes. What the program starts before it is put into the job
+// escapes.
 type tree struct {
 	job  windows.Handle
 	lock sync.Mutex // guards job, which is 0 when all is over
@@ -33,7 +36,8 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
 	if err == nil {
 		var h windows.Handle
-		if h, err = windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid)); err == nil {
+		const rights = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE
+		if h, err = windows.OpenProcess(rights, false, uint32(p.Pid)); err == nil {
 			err = windows.AssignProcessToJobObject(job, h)
 			_ = windows.CloseHandle(h)
 		}

@@ -2,7 +2,7 @@
 
 package proc
 
-func guardable() bool { return false }
+func canGuard() bool { return false }
 
 // GuardMain is called first thing in main. This system has no subreapers, so there is never a guard.
 func GuardMain() {}

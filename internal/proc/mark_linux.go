@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marker marks the processes of a call by a limit that they inherit and that nothing else uses: the bytes of POSIX
-// message queues, some below what the system allows. No mark takes more than half of it away.
+// marker marks the processes of a call by a resource limit, which they inherit: each call has its own limit on the
+// bytes of POSIX message queues, a few below what the system allows. Hardly any program uses those, and no mark takes
+// more than half of them away.
 type marker struct {
 	hard, top, span uint64
 }
@@ -27,7 +28,7 @@ func newMarker() marker {
 	return m
 }
 
-// of is the mark of a call; 0 is none. Guards that run inside each other begin at different places.
+// of returns the mark of a call, 0 for none. Guards that run inside each other begin at different places.
 func (m marker) of(call uint64) uint64 {
 	if m.span == 0 {
 		return 0
@@ -35,7 +36,7 @@ func (m marker) of(call uint64) uint64 {
 	return m.top - 1 - (call+uint64(os.Getpid())*7919)%(m.span-1)
 }
 
-// set marks this process, and so what it starts next, until unset.
+// set marks this process, and so what it starts until unset.
 func (m *marker) set(mark uint64) (unset func()) {
 	var before unix.Rlimit
 	if mark == 0 {
@@ -48,7 +49,7 @@ func (m *marker) set(mark uint64) (unset func()) {
 	return func() { _ = unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, &before, nil) }
 }
 
-// read returns the mark that pid bears.
+// read returns the mark that a process has.
 func (m marker) read(pid int) (mark uint64, ok bool) {
 	var l unix.Rlimit
 	if m.span == 0 || unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l) != nil {

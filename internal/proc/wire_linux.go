@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// What goes over the socket between a program and its guard: frames of a length, a kind and a body. The descriptors of
-// a start travel with its header.
+// kind is the kind of a frame. Over the socket between a program and its guard go frames of a length, a kind and a
+// body. The descriptors of a start travel with its header.
 type kind uint32
 
 const (
@@ -40,6 +40,7 @@ func (b body) header(k kind) []byte {
 	return binary.LittleEndian.AppendUint32(h, uint32(k))
 }
 
+// errFrame says that a body ends before it should.
 var errFrame = errors.New("broken frame")
 
 func (b *body) takeUint() (n uint64, err error) {
@@ -75,7 +76,7 @@ func (b *body) takeList() (l []string, err error) {
 	return l, nil
 }
 
-// readFrame reads one frame; head reads its first bytes, so that the guard can take the descriptors there.
+// readFrame reads one frame. head reads its first bytes, where the guard receives the descriptors.
 func readFrame(r io.Reader, head func([]byte) error) (k kind, b body, err error) {
 	h := make([]byte, headerSize)
 	if err := head(h); err != nil {

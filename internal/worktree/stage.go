@@ -35,7 +35,8 @@ func (c checkout) stage(ctx context.Context, env []string) error {
 	}
 	if len(inner) > 0 {
 		return muster.Errorf(muster.Invalid,
-			"the lane %s holds a git repository of its own in %s: its files would not land", c.lane.Name, strings.Join(inner, ", ")).
+			"the lane %s holds a git repository of its own in %s: its files would not land",
+			c.lane.Name, strings.Join(inner, ", ")).
 			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
 	}
 	staged, err := run("ls-files", "-z", "--stage")

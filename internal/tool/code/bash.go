@@ -38,7 +38,7 @@ func (b bench) bash() llm.Tool {
 			case in.Timeout < 0:
 				return llm.Sorry("timeout is negative: give seconds."), nil
 			}
-			spec := proc.Spec{Argv: shell(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
+			spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
 			if in.Background {
 				return b.inBackground(ctx, in, spec, s)
 			}
