@@ -71,6 +71,7 @@ func (r *runner) disarmDrivers(ctx context.Context, dir string, env []string) ([
 		if first < 0 || first == last || seen[key[:last]] {
 			continue
 		}
+		// A driver has several keys, filter.NAME.clean and so on, and is disarmed once.
 		driver := key[:last]
 		seen[driver] = true
 		if strings.HasPrefix(driver, "merge.") {

@@ -16,6 +16,27 @@
 //   - Refs move in transactions that are synced to disk. A lock that a killed git left is broken only when no living
 //     git can hold it.
 //
+// # Locks
+//
+// git guards a ref, the packed refs, a HEAD and an index by a file NAME.lock, which it removes when it ends. A git that
+// is killed leaves it, and every later git fails. Three rules decide when such a lock is removed (locks.go):
+//
+//   - A ref that only the runtime moves (refs/muster/..., the branch of a lane that is being undone) is locked for
+//     milliseconds. BreakLock removes a lock that stays for a second; its caller knows that no process of the team can
+//     be moving the ref.
+//   - Any other lock counts as abandoned after ten seconds, if no git of the same user that was alive when the lock was
+//     first seen is alive still. On Linux that is read from /proc.
+//   - Where the system does not tell which gits live, a lock is left alone for ten minutes: packing a large repository
+//     takes long, and if the lock on the packed refs is broken meanwhile, deleted refs come back.
+//
+// # Reading without git
+//
+// A git process takes milliseconds, and a turn of a member asks several times where a branch is and whether its
+// directory is still its lane. refFiles answers the usual form of these questions from git's own files, and says that
+// it does not know in every other case. It never writes.
+//
+// # Config
+//
 // A config is read right before each call that could run what it names. Between the two an agent can still change it:
 // git 2.39 leaves that hole, and a sandbox around the agents' tools closes it.
 //

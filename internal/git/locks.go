@@ -106,6 +106,7 @@ func breakLocks(ctx context.Context, locks []string) error {
 			seen[l] = st
 		}
 	}
+	// The pauses add up to a second. A living git holds such a lock for milliseconds.
 	for try := 1; len(seen) > 0 && try <= 14; try++ {
 		if err := pause(ctx, try); err != nil {
 			return err
@@ -157,6 +158,7 @@ type watchedLock struct {
 	unknown bool        // the system does not tell which gits live
 }
 
+// watchLocks begins to watch locks, which need not exist yet.
 func watchLocks(paths []string) []*watchedLock {
 	var all []*watchedLock
 	for _, p := range paths {

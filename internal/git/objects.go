@@ -36,6 +36,7 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string,
 	if err != nil && exitCode(err) != 1 { // 1: conflicts
 		return "", nil, err
 	}
+	// Of a merge with conflicts git prints a tree too, with markers in the files.
 	conflicted := err != nil
 	field := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	if !isID(field[0]) || field[0] == "" {

@@ -28,6 +28,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
+	// See With.
 	if r, ok := ctx.Value(repoKey{}).(*Repo); ok && r.root == dir {
 		return r, nil
 	}
@@ -157,6 +158,7 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 			WithHint("git clone %s DIR, and start muster in DIR", r.common)
 	}
 	r.root = filepath.FromSlash(r.root)
+	// The root is compared with paths that git prints, which have no symbolic links.
 	if resolved, err := filepath.EvalSymlinks(r.root); err == nil {
 		r.root = resolved
 	}

@@ -33,6 +33,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", false
 	}
+	// Without the directory the repository keeps its refs in another form, and a missing file says nothing.
 	if st, err := os.Stat(filepath.Join(f.common, "refs", "heads")); err != nil || !st.IsDir() {
 		return "", false
 	}

@@ -48,6 +48,7 @@ func (r *Repo) Head(ctx context.Context) (string, error) { return r.Resolve(ctx,
 
 // CurrentBranch returns the branch of the user's checkout as refs/heads/..., "" when its HEAD is detached.
 func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
+	// The common directory's HEAD is that of the main worktree.
 	out, err := r.Run(ctx, r.common, "symbolic-ref", "-q", "HEAD")
 	if exitCode(err) == 1 {
 		return "", nil
@@ -116,6 +117,8 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	}
 	began := time.Now()
 	locks := watchLocks(transactionLocks(r.common, updates))
+	// Another git may hold a lock for an instant, so a failure is tried again until every ref is seen to be in its
+	// place and the locks to be left.
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		failpoint.Point("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
@@ -136,6 +139,7 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		if held > lockTimeout {
 			return errRefsLocked(locks, err)
 		}
+		// Only after a second: a living git has let go of its lock long before.
 		if held > time.Second {
 			for _, l := range locks {
 				if err := l.breakAbandoned(); err != nil {
@@ -185,6 +189,7 @@ func isID(s string) bool {
 // checkRefs finds out why refs did not move. It returns nil when every ref is where it should be, so that another try
 // makes sense.
 func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
+	// A ref may also be refused because of a ref that is its directory, so every prefix is asked for.
 	var patterns []string
 	for _, u := range updates {
 		for ref := u.Ref; strings.Count(ref, "/") > 1; ref = ref[:strings.LastIndexByte(ref, '/')] {

@@ -76,6 +76,7 @@ func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, e
 // Do runs one call. The end of ctx asks git to stop (it then removes its lock files), and kills it when it does not.
 func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	settings := always
+	// The config is read for each such call, because an agent may have changed it since the last one.
 	if runsDrivers(c.Args) {
 		disarmed, err := r.disarmDrivers(ctx, c.Dir, c.Env)
 		if err != nil {
@@ -101,6 +102,7 @@ func (r *runner) exec(ctx context.Context, c Call, settings []setting) (string, 
 	}
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Env = append(slices.Clip(r.env), settingsEnv(settings)...)
+	// GIT_CEILING_DIRECTORIES keeps git from looking above Dir when Dir is no worktree any more.
 	if c.Dir == r.common {
 		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
 	} else if !c.Upward {
@@ -117,6 +119,7 @@ func (r *runner) exec(ctx context.Context, c Call, settings []setting) (string, 
 		dieWithParent(cmd)
 	}
 	cmd.Cancel = func() error { return askToStop(cmd.Process) }
+	// A git that does not end when it is asked to is killed after this time.
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Run()
 	if err == nil {

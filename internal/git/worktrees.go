@@ -160,6 +160,7 @@ func pause(ctx context.Context, try int) error {
 func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 	// A git that outlived its parent may still be writing there.
 	awaitIndexLock(ctx, path)
+	// A registration may be missing, half written, or complete without files.
 	_, found, err := r.WorktreeAt(ctx, path)
 	if err != nil {
 		return err

@@ -80,6 +80,8 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	switch {
 	case v.Green:
 		err = l.base.update(ctx, baseGreen)
+	// Red is recorded only when nothing was known: once a landing was green, red on the target is news and never an
+	// excuse.
 	case !v.CannotRun && l.base.get() == "":
 		err = l.base.update(ctx, baseRed)
 	}

@@ -34,6 +34,7 @@ type result struct {
 	tail      []string // the last lines of that
 }
 
+// errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
@@ -47,12 +48,14 @@ func (k checker) check(ctx context.Context, commit, name string) (res result, er
 	if err != nil {
 		return res, err
 	}
+	// The log is closed on every way out, and its last lines are a part of the result.
 	defer func() {
 		res.log, res.tail = log.file.Name(), log.lines()
 		if closeErr := log.close(); err == nil {
 			err = closeErr
 		}
 	}()
+	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
 	if k.Setup != "" {
 		if res, err = k.run(ctx, c, k.Setup, log); err != nil || !res.green {
 			res.cannotRun = true
@@ -68,6 +71,7 @@ func (k checker) check(ctx context.Context, commit, name string) (res result, er
 func (k checker) run(ctx context.Context, c *checkout, command string, log io.Writer) (result, error) {
 	res := result{command: command}
 	fmt.Fprintf(log, "$ %s\n", command)
+	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
 	limited, cancel := context.WithTimeoutCause(ctx, k.Timeout, errTimeout)
 	defer cancel()
 	started := time.Now()

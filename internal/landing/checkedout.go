@@ -38,6 +38,7 @@ const checkedOutPoll = 2 * time.Second
 // waitUntilFree waits until nobody has the target checked out, or until the claim is over. Looking at what has landed
 // is what a user does first, and no reason to lose work. It is said once in this process, however many landings wait.
 func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
+	// Only the first landing that waits for a checkout says so.
 	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, true); !isSaid {
 		text := fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())
 		err := l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})

@@ -24,6 +24,7 @@ type checkout struct {
 	remove func()
 }
 
+// checkout makes a checkout of the commit. The caller removes it.
 func (k checker) checkout(ctx context.Context, commit string) (*checkout, error) {
 	top, remove, err := k.dirs.Create()
 	if err != nil {
@@ -53,6 +54,8 @@ func (k checker) fill(ctx context.Context, dir, commit string) error {
 	if err != nil {
 		return err
 	}
+	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
+	// corrupt.
 	shallow, err := os.ReadFile(filepath.Join(k.repo.CommonDir(), "shallow"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,6 +72,7 @@ func (k checker) fill(ctx context.Context, dir, commit string) error {
 			return err
 		}
 	}
+	// The objects come from the real repository through objects/info/alternates; nothing is copied but the files.
 	if _, err = k.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
 		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)

@@ -64,6 +64,7 @@ const (
 func (l *Lander) land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
+	// Two calls for one task would commit in its lane at the same time.
 	token, _ := l.tasks.LoadOrStore(id, make(chan struct{}, 1))
 	unlock, err := lock(ctx, token.(chan struct{}))
 	if err != nil {
@@ -74,6 +75,7 @@ func (l *Lander) land(
 	if err != nil {
 		return Verdict{}, err
 	}
+	// A repeat after a crash, or of a call whose answer was lost: the answer is the same.
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
 	}
@@ -104,6 +106,7 @@ func (l *Lander) land(
 		return Verdict{Task: t}, err
 	}
 	failpoint.Point("landing.committed")
+	// A task that is landing already may be on the target, so it goes through an attempt, which finds out.
 	if !changed && t.Status == muster.InProgress {
 		return l.completeUnchanged(ctx, a)
 	}
@@ -115,6 +118,7 @@ func (l *Lander) landCommitted(ctx context.Context, a *attempt) (Verdict, error)
 	if err := l.begin(ctx, a); err != nil {
 		return Verdict{Task: a.task}, err
 	}
+	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
 	unlock, err := lock(ctx, l.turn)
 	if err != nil {
 		return Verdict{Task: a.task}, err
@@ -131,6 +135,7 @@ func (l *Lander) landCommitted(ctx context.Context, a *attempt) (Verdict, error)
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
 func (l *Lander) resume(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
 	a.head = a.task.Landing.Head
+	// The target decides, not the board: a crash after the transaction leaves the task as landing.
 	landed, err := l.findLanded(ctx, a.task)
 	if err != nil {
 		return Verdict{Task: a.task}, false, err
@@ -209,6 +214,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err
 	if err != nil {
 		return fail(err)
 	}
+	// Everything that the lane holds is on the target already, by another task's work for example.
 	if tree == tipTree {
 		if err := l.cancelLanding(ctx, a); err != nil {
 			return fail(err)
@@ -216,6 +222,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err
 		v, err := l.completeUnchanged(ctx, a)
 		return v, true, err
 	}
+	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
 	receipt, res, err := l.runCheck(ctx, a, tree, tip)
 	if err != nil {
 		return fail(err)
@@ -297,6 +304,7 @@ func (l *Lander) checkClaim(ctx context.Context, a *attempt) error {
 // targetMoved finds out why the transaction was refused. The target has moved: then done is false, and the landing is
 // tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
 func (l *Lander) targetMoved(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
+	// The landing ref is untouched, so it was the target that moved.
 	at, err := a.fence.head(ctx)
 	if err != nil || at == a.head {
 		return Verdict{Task: a.task}, false, err
@@ -340,6 +348,8 @@ func (l *Lander) complete(ctx context.Context, a *attempt, landed muster.Landed)
 	v := Verdict{Landed: &landed, Seconds: landed.Seconds, Task: a.task}
 	late, cancel := detach(ctx)
 	defer cancel()
+	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
+	// another process had resumed.
 	if err := a.fence.remove(late); err != nil {
 		return v, err
 	}

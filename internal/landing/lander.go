@@ -20,6 +20,25 @@
 //   - Landings of one process queue. Between processes the target's ref decides: whoever finds it moved merges and
 //     checks again.
 //
+// # The steps of a landing
+//
+// The durable steps of Land are these; a failpoint lies after each of them, and the crash tests stop there:
+//
+//  1. The lane's work is a commit on its branch, and that commit is in a synced pack.
+//  2. The landing ref of the claim is at it. Revoke deletes that ref, and so ends the landing.
+//  3. The board says "landing", with the commit and with the target's tip at that time.
+//  4. The commit that is to land is in a synced pack. Its trailer names the task.
+//  5. The target is at that commit and the landing ref is gone, in one transaction. This is the landing.
+//  6. The board says "completed", with the commit's id.
+//
+// A process that dies before step 5 has landed nothing; Land called again does all steps once more. One that dies
+// between 5 and 6 has landed: resume looks for the task's trailer among the commits that have come to the target since
+// step 3, and completes the task with the commit that it finds. So no crash lands work twice or loses it.
+//
+// A landing that cannot be finished deletes the landing ref first and then returns the task, with the conflicts or the
+// check's output, and with what the target has gained merged into the lane. An owner whose claim is over gets Fenced,
+// and its work is archived.
+//
 // When a task is claimed or revoked is for board and teammate to decide.
 package landing
 
@@ -93,6 +112,7 @@ func New(
 		turn: make(chan struct{}, 1), base: base{get: o.BaseState, set: o.SetBaseState}}
 	l.checker = checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
 		env: o.Env}
+	// A Lander without a team, as of one command, asks about the base itself.
 	if o.BaseState == nil || o.SetBaseState == nil {
 		l.base = localBase()
 	}

@@ -61,6 +61,7 @@ func (l *checkLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.printed += int64(len(p))
+	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
 	if room := int64(l.headSize) - l.written; room > 0 {
 		l.put(p[:min(int64(len(p)), room)])
 	}

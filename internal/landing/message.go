@@ -48,6 +48,7 @@ func subject(t muster.Task) string {
 	return fmt.Sprintf("Task %d", t.ID)
 }
 
+// oneLine returns the words of s with single spaces between them: a subject and a trailer are one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // plain returns the text as git accepts it in a message: valid UTF-8 without NUL.
@@ -72,6 +73,7 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 			continue
 		}
 		trailer := trailers(text)
+		// A commit of another task, or of the user.
 		if id, err := strconv.Atoi(trailer[trailerTask]); err != nil || muster.TaskID(id) != t.ID {
 			continue
 		}

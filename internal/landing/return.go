@@ -93,6 +93,8 @@ func (l *Lander) returnTask(
 	failpoint.Point("landing.withdrawn")
 	late, cancel := detach(ctx)
 	defer cancel()
+	// The return is written even when ctx has just ended: the owner has conflicts or a merge in the lane by now and
+	// must be told why.
 	t, err := l.board.Return(late, a.task.ID, a.claim, why, d)
 	failpoint.Point("landing.returned")
 	if errors.Is(err, muster.ErrFenced) {

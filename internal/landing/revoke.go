@@ -16,6 +16,7 @@ import (
 // Revoke ends a claim's right to land. Call it before the board revokes the claim. When the work is on the target
 // already, it completes the task, and the error is Held.
 func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error {
+	// After this transaction the claim cannot land. What it has landed before is found below.
 	if err := fenceOf(l.repo, id, claim).revoke(ctx); err != nil {
 		return err
 	}
@@ -74,6 +75,7 @@ func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) err
 func (l *Lander) refuse(ctx context.Context, t muster.Task, claim int) error {
 	refs, err := saveRefs(ctx, l.repo, l.lanes, t, claim)
 	why := "the claim was taken back"
+	// A deleted task is told apart from one that was taken back. Another error leaves the general words.
 	_, getErr := l.board.Get(ctx, t.ID)
 	switch {
 	case errors.Is(getErr, muster.ErrNotFound):
@@ -131,6 +133,7 @@ func saveRefs(
 	if len(names) == 0 && t.Worktree != "" {
 		names = append(names, t.Worktree)
 	}
+	// Preserve copies and removes nothing: a lane may be another member's workplace by now.
 	for _, name := range names {
 		ref, err := lanes.Preserve(ctx, name)
 		if err != nil && !errors.Is(err, muster.ErrNotFound) {

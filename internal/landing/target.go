@@ -37,6 +37,7 @@ func PrepareTarget(
 			"name another branch, or leave one of the two out", branch)
 	}
 	t := target{repo: repo, branch: branch, ref: "refs/heads/" + branch}
+	// A lock that a killed git left would fail every landing of the run.
 	if err := repo.AwaitLock(ctx, t.ref); err != nil {
 		return "", err
 	}
@@ -144,6 +145,7 @@ func (t target) isTaken(ctx context.Context) (bool, error) {
 
 // restart archives where the branch was, and then moves it to HEAD.
 func (t target) restart(ctx context.Context, why string) (string, error) {
+	// The archive ref is made first: at no moment do the old commits have no ref.
 	kept, err := worktree.ArchiveRef(ctx, t.repo, strings.ReplaceAll(t.branch, "/", "-"), t.at)
 	if err != nil {
 		return "", err
@@ -171,6 +173,7 @@ func (t target) count(ctx context.Context, commitRange string) (n int, err error
 	return n, err
 }
 
+// commits returns a number of commits in words.
 func commits(n int) string {
 	if n == 1 {
 		return "1 commit"

@@ -18,6 +18,7 @@ type child struct {
 	err  error
 }
 
+// newChild returns a child whose outcome is open.
 func newChild() *child { return &child{done: make(chan struct{})} }
 
 // PID returns the process id of the program itself.
@@ -43,6 +44,7 @@ func (c *child) Kill() error {
 func (c *child) killWith(ctx context.Context) (release func() bool) {
 	return context.AfterFunc(ctx, func() {
 		c.mu.Lock()
+		// The cause is set before the kill, or Wait could report the exit status of a program that was cancelled.
 		c.cause = context.Cause(ctx)
 		c.mu.Unlock()
 		_ = c.Kill() // a guard that cannot be told is dead, and then everything is

@@ -8,6 +8,7 @@ import (
 	"strings"
 )
 
+// defaultPath is searched when the environment of a command has no PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
 // findProgram looks program up in path. Relative entries of a PATH are passed over: a repository must not be able to

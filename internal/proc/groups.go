@@ -16,6 +16,7 @@ type groups struct {
 	running map[*child]bool
 }
 
+// newGroups returns a launcher that runs nothing yet.
 func newGroups() *groups { return &groups{running: map[*child]bool{}} }
 
 // Start starts a program in a process group of its own.
@@ -23,6 +24,8 @@ func (g *groups) Start(ctx context.Context, s Spec) (Process, error) {
 	return startWith(ctx, s, g.start)
 }
 
+// start starts the program and follows it to its end. The lock is held, so that Close sees every program that has
+// started.
 func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,6 +42,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	if err != nil {
 		return nil, startError(s, err)
 	}
+	// From here the program runs. If its tree cannot be watched it is killed at once: it could not be stopped later.
 	t, err := newTree(p, tag)
 	if err != nil { // without its tree it could not be stopped
 		_ = p.Kill()
@@ -50,6 +54,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	pipes.begin(s)
 	release := c.killWith(ctx)
 	g.running[c] = true
+	// The order matters: the tree is dead, then the output has arrived, then Wait returns.
 	go func() {
 		state, err := t.wait(p)
 		output := pipes.finish()

@@ -29,6 +29,7 @@ type tree struct {
 	reaped bool // its pid may be another's by now
 }
 
+// newTree returns the tree of a program that has just started.
 func newTree(p *os.Process, tag string) (*tree, error) { return &tree{pid: p.Pid, tag: tag}, nil }
 
 // kill kills the process group, and what the sweep finds outside of it.

@@ -25,6 +25,7 @@ type tree struct {
 	lock sync.Mutex // guards job, which is 0 when all is over
 }
 
+// newTree puts a program that has just started into a job object of its own.
 func newTree(p *os.Process, _ string) (*tree, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -49,6 +50,7 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 	return &tree{job: job}, nil
 }
 
+// kill kills everything in the job.
 func (t *tree) kill() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -58,6 +60,7 @@ func (t *tree) kill() error {
 	return windows.TerminateJobObject(t.job, 137)
 }
 
+// wait waits for the program to end, kills what it left behind, and closes the job.
 func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	state, err := p.Wait()
 	_ = t.kill()

@@ -24,6 +24,7 @@ import (
 // again and again.
 var hasGuardMain atomic.Bool
 
+// canGuard reports whether New can start a guard.
 func canGuard() bool { return hasGuardMain.Load() }
 
 // GuardMain is called first thing in main, and in TestMain of packages whose tests start tools. If this process was
@@ -47,6 +48,7 @@ type Guard struct {
 	closed bool
 }
 
+// newGuard starts a guard and returns the launcher that uses it.
 func newGuard() (*Guard, error) {
 	l, err := startGuard()
 	if err != nil {
@@ -112,6 +114,7 @@ func (g *Guard) Close() error {
 	defer g.mu.Unlock()
 	g.closed = true
 	g.link.wake()
+	// The guard takes the end of the socket as the end of the program: it kills everything and ends.
 	_ = g.link.conn.CloseWrite()
 	select {
 	case <-g.link.gone:
@@ -153,6 +156,7 @@ func startGuard() (*link, error) {
 	fail := func(err error) error {
 		return muster.Errorf(muster.Unavailable, "cannot start the guard of tools: %w", err)
 	}
+	// A socket pair has no name: nobody else can connect to the guard or speak for it.
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fail(err)
@@ -170,6 +174,7 @@ func startGuard() (*link, error) {
 		return nil, fail(err)
 	}
 	defer null.Close()
+	// /proc/self/exe is the running program, also when an update has replaced its file.
 	guard, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], guardWord}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   guardEnv(os.Environ()),
@@ -222,6 +227,7 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 			c.end(status, err, output)
 		}()
 	}
+	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()))
 	b := body{}.uint(id).text(s.Dir).text(path).list(s.Argv).list(s.Env)
 	err = l.write(frameStart, b, rights)
@@ -275,6 +281,7 @@ func (l *link) write(k kind, b body, rights []byte) error {
 	l.wake()
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	// One frame at a time: parts of two frames must not mix.
 	data := append(b.header(k), b...)
 	n, _, err := l.conn.WriteMsgUnix(data, rights, nil)
 	if err == nil && n < len(data) {
@@ -289,6 +296,7 @@ func (l *link) listen() {
 	_ = l.guard.Kill() // it is dead, or says what cannot be understood
 	_, _ = l.guard.Wait()
 	l.mu.Lock()
+	// From here on addCall refuses, so no call is added that nobody would end.
 	calls := l.calls
 	l.calls = nil
 	l.mu.Unlock()

@@ -13,8 +13,11 @@ type marker struct {
 	hard, top, span uint64
 }
 
+// usualQueueBytes is the limit of most systems. Marks stay below it where the hard limit is higher or infinite.
 const usualQueueBytes = 819200
 
+// newMarker returns a marker for this system. One with a span of 0 makes no marks: the limit is too low to tell calls
+// apart.
 func newMarker() marker {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {

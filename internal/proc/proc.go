@@ -14,6 +14,21 @@
 //
 // shell.go is the only place that knows the shell. withhold.go says what no command may see of the environment.
 //
+// # How a program is started and ended
+//
+// Both launchers check the Spec, open the ends of input and output (stdio.go), and start the program in a session of
+// its own. They add a tag to its environment (CallVar), by which its descendants are found. The child (child.go) is
+// what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
+// its output has arrived, Wait returns.
+//
+// A Guard sends its orders over a socket pair (wire_linux.go): start, with the descriptors of input and output, and
+// kill; the guard answers started or failed, and exited. Neither side waits for the other while it reads, so that a
+// full socket cannot stop both. When the guard dies, link.listen kills what its tools left and ends their calls with an
+// error, and the next Start starts a new guard.
+//
+// To kill a tree (killAll in tree_linux.go) means to find its processes, to stop them with SIGSTOP, to look again until
+// nothing new is found, and then to kill them: a tree that forks while it is killed is caught that way.
+//
 // The package keeps these invariants:
 //
 //   - When Wait returns, the whole tree of the program is dead, or its death was tried until a time limit.

@@ -75,6 +75,7 @@ type message struct {
 // serve runs the guard. It returns when its program is gone and everything is dead.
 func serve() error {
 	runtime.LockOSThread() // tools die with the thread that started them (Pdeathsig), and their limits are the thread's
+	// As a subreaper the guard becomes the parent of every orphan below it, which is what makes a whole tree findable.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("this system has no subreaper: %w", err)
 	}
@@ -103,6 +104,7 @@ func serve() error {
 	var again time.Time // when what a sweep left is tried again; zero: nothing was
 	for {
 		why := w.wait(g, again)
+		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.
 		if why.ended {
 			g.reap()
 		}
@@ -111,6 +113,7 @@ func serve() error {
 			again = time.Time{}
 		}
 		if why.readable {
+			// The end of the socket is the end of the program, however it died.
 			m, ok := receive(g.socket)
 			if !ok {
 				g.closing = true
@@ -199,6 +202,7 @@ func (g *guard) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
+		// Orphans are reaped too. Only tools are reported.
 		r := g.pids[pid]
 		if r == nil {
 			continue
@@ -249,6 +253,8 @@ func (g *guard) victims(all map[int]process) (list []process) {
 	seen := map[processID]*ownership{}
 	for _, t := range all {
 		top := t
+		// The walk goes up to a child of the guard. It is bounded, because entries of /proc are read one after the
+		// other and may contradict each other.
 		for range len(all) {
 			up, ok := all[top.parent]
 			if !ok {
@@ -286,6 +292,7 @@ func (g *guard) findOwners(t process) *ownership {
 			return &ownership{of: []uint64{r.call}}
 		}
 	}
+	// A mark of no running tool is of one that has ended.
 	if mark, ok := g.mark.read(t.pid); ok {
 		for _, r := range g.running {
 			if r.mark == mark {

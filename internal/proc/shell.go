@@ -14,6 +14,7 @@ func Bash(command string) []string {
 	return Shell(command)
 }
 
+// isInPath reports whether this process would find the program.
 func isInPath(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil

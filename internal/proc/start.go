@@ -39,6 +39,7 @@ func checkSpec(ctx context.Context, s Spec) (path string, err error) {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return "", muster.Errorf(muster.Invalid, "no program was named")
 	}
+	// The system would cut an argument at a NUL byte, silently.
 	for _, list := range [][]string{s.Argv, s.Env, {s.Dir}} {
 		for _, t := range list {
 			if strings.ContainsRune(t, 0) {

@@ -93,6 +93,7 @@ func (p *stdio) finish() (err error) {
 	}
 	select {
 	case err = <-p.copied:
+	// A deadline ends the copy, and what has arrived until then is kept.
 	case <-time.After(outputTimeout):
 		_ = p.drain.SetReadDeadline(time.Now())
 		select {

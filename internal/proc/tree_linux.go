@@ -26,6 +26,7 @@ type processID struct {
 	started uint64
 }
 
+// id returns the identity of the process.
 func (t process) id() processID { return processID{t.pid, t.started} }
 
 // readProcess reads /proc about a process; ok is false when it is gone.
@@ -50,6 +51,7 @@ func readProcess(pid int) (t process, ok bool) {
 	return t, true
 }
 
+// number reads a number of /proc, which are all well formed.
 func number(b []byte) int {
 	n, _ := strconv.Atoi(string(b))
 	return n
@@ -178,6 +180,8 @@ func killAll(victims func() []process, limit time.Duration) (left int) {
 		if time.Now().After(deadline) {
 			return len(list)
 		}
+		// Stopping goes on for as long as it finds new processes: a fork may have happened just before its parent was
+		// stopped.
 		fresh := false
 		for _, t := range list {
 			if !stopped[t.id()] {

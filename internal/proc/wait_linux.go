@@ -24,6 +24,7 @@ type wakeReasons struct {
 	timedOut bool // the time has come
 }
 
+// newWaiter makes SIGCHLD, which the Go runtime delivers on a channel, readable for poll.
 func newWaiter(socket int, died <-chan os.Signal) (*waiter, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -50,6 +51,7 @@ func (w *waiter) wait(g *guard, until time.Time) (why wakeReasons) {
 		}
 	}
 	limit := -1
+	// poll counts in whole milliseconds; one more, so that it does not return too early and spin.
 	if !until.IsZero() {
 		limit = max(0, int(time.Until(until)/time.Millisecond)+1)
 	}

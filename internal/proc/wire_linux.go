@@ -18,15 +18,19 @@ const (
 	frameExited                  // from the guard: call, exit status
 )
 
+// headerSize is the size of a frame's length and kind.
 const headerSize = 8
 
 // body is the body of a frame, written or read from its front.
 type body []byte
 
+// uint appends a number.
 func (b body) uint(n uint64) body { return binary.LittleEndian.AppendUint64(b, n) }
 
+// text appends a string, after its length.
 func (b body) text(s string) body { return append(b.uint(uint64(len(s))), s...) }
 
+// list appends strings, after their number.
 func (b body) list(l []string) body {
 	b = b.uint(uint64(len(l)))
 	for _, s := range l {
@@ -35,6 +39,7 @@ func (b body) list(l []string) body {
 	return b
 }
 
+// header returns the header of a frame with this body.
 func (b body) header(k kind) []byte {
 	h := binary.LittleEndian.AppendUint32(nil, uint32(len(b)))
 	return binary.LittleEndian.AppendUint32(h, uint32(k))
@@ -43,6 +48,7 @@ func (b body) header(k kind) []byte {
 // errFrame says that a body ends before it should.
 var errFrame = errors.New("broken frame")
 
+// takeUint takes a number from the front.
 func (b *body) takeUint() (n uint64, err error) {
 	if len(*b) < 8 {
 		return 0, errFrame
@@ -52,6 +58,7 @@ func (b *body) takeUint() (n uint64, err error) {
 	return n, nil
 }
 
+// takeText takes a string from the front.
 func (b *body) takeText() (string, error) {
 	n, err := b.takeUint()
 	if err != nil || n > uint64(len(*b)) {
@@ -62,6 +69,7 @@ func (b *body) takeText() (string, error) {
 	return s, nil
 }
 
+// takeList takes a list of strings from the front.
 func (b *body) takeList() (l []string, err error) {
 	n, err := b.takeUint()
 	if err != nil || n > uint64(len(*b)) {

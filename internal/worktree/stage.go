@@ -23,6 +23,7 @@ func (c checkout) stage(ctx context.Context, env []string) error {
 		}
 		return out, nil
 	}
+	// Ignored files are left out here and below: they never land and are not archived.
 	untracked, err := run("ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return err
