@@ -3,13 +3,11 @@ package team
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
-	"muster/internal/proc"
 	"muster/journal"
 )
 
@@ -71,16 +69,5 @@ func (t *Team) patiently(ctx context.Context, do func() error) error {
 		if !wait(ctx, pause) {
 			return context.Cause(ctx)
 		}
-	}
-}
-
-// runner runs checks through the launcher, so that nothing of them outlives a stop.
-func runner(l proc.Launcher) landing.Runner {
-	return func(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
-		p, err := l.Start(ctx, proc.Spec{Argv: []string{"sh", "-c", command}, Dir: dir, Env: env, Out: out})
-		if err != nil {
-			return 0, err
-		}
-		return p.Wait()
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"muster/internal/testing/gittest"
 )
 
-// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere.
+// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points
+// nowhere.
 func TestWhereTheCheckRuns(t *testing.T) {
 	t.Setenv("GOWORK", "/somewhere/go.work")
 	out := t.TempDir()
