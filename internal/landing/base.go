@@ -63,8 +63,8 @@ func (l *Lander) checkBase(ctx context.Context) (BaseVerdict, error) {
 	return v, err
 }
 
-// baseState returns what is known of the target's check. An error means that it cannot be read: it is never "nothing yet",
-// or a check that is red would be compared with another base than the run's own.
+// baseState returns what is known of the target's check. An error means that it cannot be read: it is never "nothing
+// yet", or a check that is red would be compared with another base than the run's own.
 func (l *Lander) baseState(ctx context.Context) (string, error) {
 	state, err := l.o.BaseState(ctx)
 	if err != nil {

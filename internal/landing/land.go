@@ -79,6 +79,7 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 		by = t.Owner
 	}
 	a := &attempt{task: t, fence: fence, by: by, summary: summary}
+	l.logPhase(ctx, a, "begins", "by", by, "status", t.Status)
 	if t.Worktree == "" {
 		return l.noChange(ctx, a)
 	}
@@ -99,6 +100,7 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 		return Verdict{Task: t}, err
 	}
 	failpoint.Point("landing.committed")
+	l.logPhase(ctx, a, "committed", "head", a.head, "changed", changed)
 	if !changed && t.Status == muster.InProgress {
 		return l.noChange(ctx, a)
 	}
@@ -116,6 +118,11 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 			return v, err
 		}
 	}
+}
+
+// logPhase logs how far a landing has come.
+func (l *Lander) logPhase(ctx context.Context, a *attempt, phase string, args ...any) {
+	l.o.Log.With("task", a.task.ID, "fence", a.fence).InfoContext(ctx, "landing "+phase, args...)
 }
 
 // resume looks at what a crash left of a landing: it may be on the target already, or on its way back with conflicts.
@@ -171,6 +178,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 	if err != nil {
 		return fail(err)
 	}
+	l.logPhase(ctx, a, "checked", "how", res.how, "seconds", res.seconds, "receipt", receipt)
 	if receipt == "" {
 		v, err := l.backWithRed(ctx, a, tip, res)
 		return v, true, err
@@ -203,12 +211,14 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 		{Ref: landingRef(a.task.ID, a.fence), Old: a.head},
 	})
 	if errors.Is(err, muster.ErrStale) {
+		l.logPhase(ctx, a, "refused", "tip", tip)
 		return l.overtaken(ctx, a)
 	}
 	if err != nil {
 		return fail(err)
 	}
 	failpoint.Point("landing.moved")
+	l.logPhase(ctx, a, "moved", "commit", landed.Commit)
 	v, err = l.completed(ctx, a, landed)
 	v.Log = res.log
 	return v, true, err
@@ -357,6 +367,7 @@ func (l *Lander) completed(ctx context.Context, a *attempt, landed muster.Landed
 	}
 	t, err := l.board.Complete(late, a.task.ID, a.fence, board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
 	failpoint.Point("landing.recorded")
+	l.logPhase(ctx, a, "recorded", "err", err)
 	if t.ID != 0 {
 		v.Task = t
 	}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,8 @@ type Options struct {
 	BaseState    func(ctx context.Context) (string, error)
 	SetBaseState func(ctx context.Context, state string) error
 	Env          []string // added to the environment of the check
+	// Log is told the phases of landings. nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // Runner runs a shell command in dir with the whole environment env, both outputs to out, and returns its exit code.
@@ -74,6 +77,9 @@ type Lander struct {
 func New(repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal, run Runner, o Options) *Lander {
 	if !strings.HasPrefix(o.Target, "refs/") {
 		o.Target = "refs/heads/" + o.Target
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout

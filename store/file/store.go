@@ -7,6 +7,7 @@ package file
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +23,10 @@ type Store struct {
 	// OnReject, when it is set, is told of every line in an inbox that is no mail, after the line was set aside in
 	// NAME.rejected.jsonl, and of every file of one, by its path, that cannot be read. It is called once for a line, whoever finds it. Set it before the first Peek.
 	OnReject func(box muster.Name, line []byte, why string)
+
+	// Logger, when it is set, is told when the system's file watcher fails; the state is then looked at every few
+	// seconds. Set it before the first watch.
+	Logger *slog.Logger
 
 	files  *durable.Files
 	fs     durable.FS
@@ -62,6 +67,11 @@ func OpenOn(files *durable.Files, root string) (*Store, error) {
 		snapshotFrom: 4 * many, rotateAt: rotateAt,
 	}
 	s.watch = newWatcher(s.fs, root)
+	s.watch.failing = func(err error) {
+		if s.Logger != nil {
+			s.Logger.Warn("watcher failed", "dir", root, "err", err)
+		}
+	}
 	s.boxes = boxes{store: s, grace: grace, known: map[muster.Name]*box{}}
 	return s, nil
 }

@@ -24,6 +24,8 @@ type watcher struct {
 	poll time.Duration // between two sweeps without one
 	open func() (*fsnotify.Watcher, error)
 
+	failing func(err error) // is told why there is no watcher of the system's; nil: nobody is
+
 	mu   sync.Mutex
 	dirs map[string]*watchedDir
 	n    int               // subscriptions
@@ -177,6 +179,7 @@ func (w *watcher) reopen() {
 	sys, err := w.open()
 	if err != nil {
 		w.lost = time.Now()
+		w.tellFailure(err)
 		return
 	}
 	w.sys = sys
@@ -338,15 +341,20 @@ func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs ch
 			return stopped
 		case e, ok := <-events:
 			if !ok {
-				w.failed(stop)
+				w.failed(stop, errClosed)
 				return missed
 			}
 			if w.event(e) {
 				return changed
 			}
 		case err, ok := <-errs:
-			if !ok || !errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.failed(stop)
+			if !ok {
+				err = errClosed
+			}
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				w.tellFailure(err)
+			} else {
+				w.failed(stop, err)
 			}
 			return missed
 		case <-t.C:
@@ -355,12 +363,24 @@ func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs ch
 	}
 }
 
-func (w *watcher) failed(stop chan struct{}) {
+// errClosed is why a watcher has failed whose channels are closed.
+var errClosed = errors.New("the system's watcher is closed")
+
+// failed gives up the system's watcher because of err, unless the goroutine has been stopped.
+func (w *watcher) failed(stop chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stop == stop {
 		w.fail()
 		w.lost = time.Now()
+		w.tellFailure(err)
+	}
+}
+
+// tellFailure tells whoever wants to know that the system does not say, or not all, what has changed.
+func (w *watcher) tellFailure(err error) {
+	if w.failing != nil {
+		w.failing(err)
 	}
 }
 
