@@ -62,6 +62,7 @@ func (t *Team) patiently(ctx context.Context, do func() error) error {
 		} else if tries++; tries > maxRevivals {
 			return err
 		}
+		t.log.Warn("base check is tried again", "cause", causeText(err), "wait", pause)
 		if !waits || !full { // a full disk is said once
 			t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": "the check on the base goes on " + when + ": " + mailbox.Short(err.Error())}})
 		}

@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"muster"
@@ -19,6 +20,7 @@ type attempt struct {
 	by      muster.Name
 	summary string
 	head    string // the commit that is to land
+	log     *slog.Logger
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -85,7 +87,9 @@ func (l *Lander) land(
 	if by == "" {
 		by = t.Owner
 	}
-	a := &attempt{task: t, claim: claim, fence: fenceOf(l.repo, id, claim), by: by, summary: summary}
+	a := &attempt{task: t, claim: claim, fence: fenceOf(l.repo, id, claim), by: by, summary: summary,
+		log: l.log.With("task", id, "fence", claim)}
+	a.log.InfoContext(ctx, "landing begins", "by", by, "status", t.Status)
 	if t.Worktree == "" {
 		return l.completeUnchanged(ctx, a)
 	}
@@ -106,6 +110,7 @@ func (l *Lander) land(
 		return Verdict{Task: t}, err
 	}
 	failpoint.Hit("landing.committed")
+	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through an attempt, which finds out.
 	if !changed && t.Status == muster.InProgress {
 		return l.completeUnchanged(ctx, a)
@@ -227,6 +232,7 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err
 	if err != nil {
 		return fail(err)
 	}
+	a.log.InfoContext(ctx, "landing checked", "how", res.how, "seconds", res.seconds, "receipt", receipt)
 	if receipt == "" {
 		v, err := l.returnRed(ctx, a, tip, res)
 		return v, true, err
@@ -278,6 +284,7 @@ func (l *Lander) moveTarget(
 			{Ref: a.fence.landing, Old: a.head},
 		})
 		if errors.Is(err, muster.ErrStale) {
+			a.log.InfoContext(ctx, "landing refused", "tip", tip)
 			return l.targetMoved(ctx, a)
 		}
 	}
@@ -285,6 +292,7 @@ func (l *Lander) moveTarget(
 		return Verdict{Task: a.task}, true, err
 	}
 	failpoint.Hit("landing.moved")
+	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
 	v, err = l.complete(ctx, a, landed)
 	return v, true, err
 }
@@ -362,6 +370,7 @@ func (l *Lander) complete(ctx context.Context, a *attempt, landed muster.Landed)
 	t, err := l.board.Complete(late, a.task.ID, a.claim,
 		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
 	failpoint.Hit("landing.recorded")
+	a.log.InfoContext(ctx, "landing recorded", "err", err)
 	if t.ID != 0 {
 		v.Task = t
 	}

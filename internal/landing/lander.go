@@ -45,6 +45,7 @@ package landing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -79,6 +80,8 @@ type Options struct {
 	BaseState    func(ctx context.Context) (string, error)
 	SetBaseState func(ctx context.Context, state string) error
 	Env          []string // added to the environment of the check
+	// Log is told the phases of landings. nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // Lander lands the work of one board. It is safe for concurrent use.
@@ -89,8 +92,9 @@ type Lander struct {
 	journal      *journal.Journal
 	checker      checker
 	base         base
-	target       string        // refs/heads/...
-	mergeCommits bool          // see Options
+	target       string // refs/heads/...
+	mergeCommits bool   // see Options
+	log          *slog.Logger
 	turn         chan struct{} // holds one token: the landings and checks of this process queue for it
 	tasks        sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor    sync.Map      // the checkouts of the target for which it was said that landings wait
@@ -105,11 +109,15 @@ func New(
 	if !strings.HasPrefix(o.Target, "refs/") {
 		o.Target = "refs/heads/" + o.Target
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout
 	}
 	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, target: o.Target, mergeCommits: o.MergeCommits,
-		turn: make(chan struct{}, 1), base: base{get: o.BaseState, set: o.SetBaseState}}
+		turn: make(chan struct{}, 1), base: base{get: o.BaseState, set: o.SetBaseState},
+		log: o.Log}
 	l.checker = checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
 		env: o.Env}
 	// A Lander without a team, as of one command, asks about the base itself.
