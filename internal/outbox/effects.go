@@ -17,9 +17,14 @@ type Lanes interface {
 	Finish(ctx context.Context, t muster.Task) (ref string, err error)
 }
 
+// Mail sends the news: mailbox.Mail.
+type Mail interface {
+	Send(ctx context.Context, m muster.Message) (muster.Message, error)
+}
+
 // Register makes the board's process one that carries the effects out. Each may run any number of times; a process that
 // has not registered them leaves them to one that has.
-func Register(b *board.Board, post *mailbox.Mail, lanes Lanes) {
+func Register(b *board.Board, post Mail, lanes Lanes) {
 	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return tell(ctx, post, t) })
 	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
 		if t.Worktree == "" || t.Status != muster.Completed {
@@ -32,7 +37,7 @@ func Register(b *board.Board, post *mailbox.Mail, lanes Lanes) {
 
 // tell mails the lead that a task landed; lead and user that one needs attention. The id is the same each time, so a
 // repeat is dropped by its reader.
-func tell(ctx context.Context, post *mailbox.Mail, t muster.Task) error {
+func tell(ctx context.Context, post Mail, t muster.Task) error {
 	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {
