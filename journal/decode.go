@@ -9,18 +9,19 @@ import (
 	"muster/internal/flat"
 )
 
-// decoder reads events. The names that they have in common it keeps once.
+// decoder decodes events. It keeps each name that they have in common once. It is used by one goroutine.
 type decoder struct {
 	words  map[string]string // kinds, members
-	fields map[string]*field // without what for encoding/json could be another name for ours
-	first  field             // none, with the one after it
+	fields map[string]*field // without those that encoding/json could take for one of ours
+	first  field             // the head of the list of fields in the order of the last line
 }
 
-// maxNames is how many names are kept: other programs' lines may have any.
+// maxNames is how many names are kept, because the lines of other programs may have any number of them.
 const maxNames = 200
 
+// decode returns the event in a line. The error is Corrupt.
 func (d *decoder) decode(data []byte) (muster.Event, error) {
-	e, ok := d.plain(data)
+	e, ok := d.decodePlain(data)
 	if !ok {
 		e = muster.Event{}
 		if err := json.Unmarshal(data, &e); err != nil {
@@ -33,12 +34,12 @@ func (d *decoder) decode(data []byte) (muster.Event, error) {
 	return e, nil
 }
 
-// plain reads a line as we write it, in one pass, most of them without a look at each value. False: it is to be read the slow way.
-func (d *decoder) plain(data []byte) (e muster.Event, ok bool) {
+// decodePlain decodes a line as Emit writes it, in one pass. It returns false for a line that needs encoding/json.
+func (d *decoder) decodePlain(data []byte) (e muster.Event, ok bool) {
 	if !utf8.Valid(data) {
 		return e, false
 	}
-	if e, ok = d.quick(data); ok {
+	if e, ok = d.decodeFast(data); ok {
 		return e, true
 	}
 	e = muster.Event{Fields: make(map[string]any, 8)}
@@ -65,7 +66,7 @@ func (d *decoder) plain(data []byte) (e muster.Event, ok bool) {
 	return e, !r.Bad()
 }
 
-// word is a name as a text that all events share.
+// word returns a name as a string that all events share.
 func (d *decoder) word(name []byte) string {
 	s, ok := d.words[string(name)]
 	if !ok {
@@ -80,10 +81,11 @@ func (d *decoder) word(name []byte) string {
 	return s
 }
 
-// field is the field of that name; nil where encoding/json could take it for one of ours: "Event" is event too.
+// field returns the field of that name. It is nil where encoding/json could take the name for one of ours: to it,
+// "Event" is event too.
 func (d *decoder) field(name []byte) *field {
 	f := d.fields[string(name)]
-	if f == nil && !upper(name) {
+	if f == nil && !hasUpper(name) {
 		f = &field{name: string(name), head: `"` + string(name) + `":`}
 		if d.fields == nil {
 			d.fields = map[string]*field{}
@@ -95,6 +97,6 @@ func (d *decoder) field(name []byte) *field {
 	return f
 }
 
-func upper(name []byte) bool {
+func hasUpper(name []byte) bool {
 	return bytes.ContainsFunc(name, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= utf8.RuneSelf })
 }

@@ -29,7 +29,7 @@ func TestPlainEvents(t *testing.T) {
 		if err := json.Unmarshal(data, &want); err != nil {
 			return
 		}
-		if got, ok := new(decoder).plain(data); ok {
+		if got, ok := new(decoder).decodePlain(data); ok {
 			some++
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s is read as %#v, not %#v", data, got, want)
@@ -101,7 +101,7 @@ func TestEventsInARow(t *testing.T) {
 				line = line[:rapid.IntRange(0, len(line)).Draw(t, "size")]
 			}
 			if utf8.Valid(line) {
-				if _, ok := new(decoder).quick(line); ok {
+				if _, ok := new(decoder).decodeFast(line); ok {
 					quick++
 				}
 			}

@@ -63,7 +63,8 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	return nil
 }
 
-// CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a part.
+// CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
+// part.
 func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
 	on, note := durable.OS{}, w.Paths().Moving()
 	data, _, err := durable.New(on).ReadFile(note)

@@ -56,8 +56,11 @@ func (m openedMail) Send(ctx context.Context, mail muster.Message) (muster.Messa
 
 // runner is the process's way to run checks, which is known only while a run is under way. The lander is made before
 // and lives longer, because revoking a landing runs no check.
-type runner struct{ current atomic.Pointer[landing.Runner] }
+type runner struct {
+	current atomic.Pointer[landing.Runner]
+}
 
+// set makes run the current runner.
 func (r *runner) set(run landing.Runner) { r.current.Store(&run) }
 
 // run runs a check. The error is Unavailable while nothing runs checks in this process.

@@ -12,6 +12,7 @@ import (
 // (os.Root), whoever changes the directories meanwhile.
 type Files struct{ root *os.Root }
 
+// openFiles opens the files below a directory.
 func openFiles(dir string) (*Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -31,13 +31,16 @@ func (w *Workspace) HasState() bool { return hasState(w.Paths()) }
 // HasLanes reports whether a lane was ever made here. Where none was, nobody needs to ask git.
 func (w *Workspace) HasLanes() bool { return isFile(w.Paths().Index()) }
 
+// hasState reports whether a team or a board is in a directory.
 func hasState(d paths.Dir) bool { return exists(d.Team()) || exists(d.Tasks()) }
 
+// exists reports whether something is at path.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
+// isFile reports whether path is a regular file.
 func isFile(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular()

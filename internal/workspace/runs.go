@@ -18,6 +18,7 @@ type Runs struct {
 
 const runKey = "run"
 
+// newRuns returns the record in a store.
 func newRuns(s muster.Store, j *journal.Journal) *Runs {
 	return &Runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)}
 }
@@ -59,6 +60,7 @@ func (r *Runs) Change(ctx context.Context, f func(*muster.Run)) (muster.Run, err
 	}
 }
 
+// read returns the record and its revision. It writes nothing.
 func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err error) {
 	doc, err := r.table.Get(ctx, runKey)
 	if errors.Is(err, muster.ErrNotFound) {

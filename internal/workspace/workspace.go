@@ -256,6 +256,27 @@ func (w *Workspace) laneBase(ctx context.Context, repo *git.Repo) string {
 	return branchRef(run.Target)
 }
 
+// LaneBase returns the commit that a lane made by hand starts from: the named one, or else the target's tip, or else
+// HEAD.
+func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, err error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return "", err
+	}
+	if named != "" {
+		if commit, err = repo.Resolve(ctx, named); err != nil {
+			err = muster.Errorf(muster.NotFound, "there is no commit %q", named).WithHint("git log --oneline --all")
+		}
+		return commit, err
+	}
+	if ref := w.laneBase(ctx, repo); ref != "" {
+		if commit, err := repo.Resolve(ctx, ref); err == nil {
+			return commit, nil
+		}
+	}
+	return repo.Head(ctx)
+}
+
 // Lander returns the one lander of the board. It can revoke a landing at once; to run checks it needs SetRunner.
 func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 	return w.lander.get(func() (*landing.Lander, error) {
@@ -292,6 +313,7 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 // SetRunner sets what runs the checks of landings. It may be set again, for the next run of this process.
 func (w *Workspace) SetRunner(run landing.Runner) { w.runner.set(run) }
 
+// branchRef returns the ref of a branch.
 func branchRef(branch string) string { return "refs/heads/" + branch }
 
 // lazy is a value that is made when it is first asked for. One that could not be made is tried again.

@@ -7,8 +7,8 @@ import (
 	"muster"
 )
 
-// field is a field of events, as the last line had it that was read. Most values are those of the line before, and need
-// not be decoded again.
+// field is a field of events, as the last line had it. Most values are those of the line before and need not be decoded
+// again.
 type field struct {
 	name  string
 	head  string // as it begins in a line: "name":
@@ -17,12 +17,13 @@ type field struct {
 	next  *field // what came behind it
 }
 
-// worth is how long a value may be that is kept, in bytes.
-const worth = 256
+// maxKept is how long a value may be that is kept, in bytes.
+const maxKept = 256
 
-// quick reads a line in the very form that Emit writes: no blanks, texts without escapes, no lists and no objects. False: it
-// is to be read another way. The line must be valid UTF-8.
-func (d *decoder) quick(line []byte) (e muster.Event, ok bool) {
+// decodeFast decodes a line in the form that Emit writes: no blanks, texts without escapes, no lists and no objects.
+// It returns false for a line that must be decoded another way. The line must be valid UTF-8. It is the fast path
+// for muster log of a long journal, whose time bench/ limits.
+func (d *decoder) decodeFast(line []byte) (e muster.Event, ok bool) {
 	e.Fields = make(map[string]any, 8)
 	last := &d.first
 	for before := byte('{'); ; before = ',' {
@@ -73,9 +74,10 @@ func (d *decoder) quick(line []byte) (e muster.Event, ok bool) {
 	}
 }
 
-// take makes the value at the beginning of line the field's and returns its size; 0: it is none that is read here.
+// take makes the value at the beginning of line the field's and returns its size, or 0 for a value of another form.
 func (f *field) take(line []byte) (size int) {
-	if len(f.raw) > 0 && bytes.HasPrefix(line, f.raw) { // where more of it follows, the line is not read on
+	if len(f.raw) > 0 && bytes.HasPrefix(line, f.raw) {
+		// If the value goes on, what follows is no comma, and the line is refused.
 		return len(f.raw)
 	}
 	switch {
@@ -93,13 +95,14 @@ func (f *field) take(line []byte) (size int) {
 			f.value = n
 		}
 	}
-	if f.raw = f.raw[:0]; size <= worth {
+	if f.raw = f.raw[:0]; size <= maxKept {
 		f.raw = append(f.raw, line[:size]...)
 	}
 	return size
 }
 
-// text is the size of the text at the beginning of line, with its quotes; 0: there is none, or one with an escape.
+// text returns the size of the text at the beginning of line, with its quotes. It is 0 when there is none, or one
+// with an escape.
 func text(line []byte) (size int) {
 	if len(line) == 0 || line[0] != '"' {
 		return 0
@@ -115,7 +118,8 @@ func text(line []byte) (size int) {
 	return 0
 }
 
-// number is the number at the beginning of line and its size; 0: there is none, or one with an exponent, whose e is left.
+// number returns the number at the beginning of line and its size, which is 0 when there is none. It does not read an
+// exponent: its e is left, and the line is refused.
 func number(line []byte) (n float64, size int) {
 	if len(line) > 0 && line[0] == '-' {
 		size = 1
@@ -140,7 +144,7 @@ func number(line []byte) (n float64, size int) {
 	return n, size
 }
 
-// digits is the size of the whole number at the beginning of line; 0: there is none.
+// digits returns the size of the whole number at the beginning of line, or 0 when there is none.
 func digits(line []byte) (size int) {
 	for size < len(line) && line[size]-'0' <= 9 {
 		size++
