@@ -76,26 +76,18 @@ func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, e
 func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		wanted, d := mayConcern(task), new(decoder)
-		n, more := 0, false
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
-			if err == nil && !wanted(r.Data) {
+			e := Entry{Pos: r.Pos}
+			if err == nil {
+				if !wanted(r.Data) {
+					continue
+				}
+				e.Event, err = d.decode(r.Data)
+			}
+			if err == nil && task != 0 && e.Task != task {
 				continue
 			}
-			if e := d.decodeRecord(r, err); !e.matches(task) {
-				continue
-			} else if !yield(e.Entry, e.err) || e.isLast() {
-				return
-			}
-			if n++; n >= batchSize && err == nil {
-				after, more = r.Pos, true
-				break
-			}
-		}
-		if !more {
-			return
-		}
-		for e := range prefetch(j.log.Read(ctx, muster.StreamEvents, after), wanted) {
-			if e.matches(task) && (!yield(e.Entry, e.err) || e.isLast()) {
+			if !yield(e, err) || err != nil && !errors.Is(err, muster.ErrCorrupt) {
 				return
 			}
 		}

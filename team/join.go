@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"muster"
@@ -120,13 +119,12 @@ func (t *Team) enlist(ctx context.Context, w *Workers, host muster.HostID) error
 func (s *supervisor) join(ctx context.Context) (Ending, error) {
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx)
 	defer closeHouse()
 	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
 		func(house context.Context) { s.serve(house, ctx) }} {
-		wg.Go(func() { serve(house) })
+		s.serving.Go(func() { serve(house) })
 	}
 	why := s.outlast(ctx)
 	s.close()

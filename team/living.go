@@ -131,12 +131,13 @@ func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words stri
 	}
 }
 
-// end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task
-// goes back, and its tools die with their context.
+// end cancels a member and gives it the grace for its last writes. One that hangs is written off: its record says shutdown,
+// its task goes back, and its tools die with their context. The caller is one of the supervisor's own goroutines, so that
+// the run does not return before the writing off is over.
 func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 	l.ended.Do(func() {
 		l.cancel(muster.CauseShutdown)
-		go func() {
+		s.serving.Go(func() {
 			late := time.NewTimer(grace)
 			defer late.Stop()
 			select {
@@ -145,7 +146,7 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 				s.bury(ctx, name, "its owner did not end",
 					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
 			}
-		}()
+		})
 	})
 }
 
@@ -164,21 +165,10 @@ func (s *supervisor) each(f func(muster.Name, *living)) {
 	}
 }
 
-// wait waits for the members' last writes, at most the grace.
+// wait waits until every member has ended. After it nothing of a member is written any more: close lets nobody in, a
+// member's own code heeds its context, and what does not, a model or an embedder's tool, is left behind by callForeign.
 func (s *supervisor) wait() {
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
-	over := false
-	s.each(func(_ muster.Name, l *living) {
-		if over {
-			return
-		}
-		select {
-		case <-l.done:
-		case <-limit.C:
-			over = true
-		}
-	})
+	s.each(func(_ muster.Name, l *living) { <-l.done })
 }
 
 // member makes a living member of its record.
@@ -186,7 +176,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	t := s.team
 	l := t.config.Limits
 	return teammate.New(teammate.Config{
-		Rooms: t.rooms, Record: record, Extra: t.config.Tools,
+		Rooms: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
 			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -198,7 +188,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			return retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
+			return retry.Wrap(foreignModel{model}, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
 		},
 		Emit: func(e loop.Event) {
 			if t.config.Emit != nil {

@@ -74,9 +74,11 @@ func (r runs) change(ctx context.Context, f func(*muster.Run)) (muster.Run, erro
 	}
 }
 
-func (r runs) baseState() string {
-	run, _ := r.get(context.Background())
-	return run.BaseCheck
+// baseState returns what the check said of the base, "" when it has not run yet. A record that cannot be read is an error, and
+// does not mean that.
+func (r runs) baseState(ctx context.Context) (string, error) {
+	run, err := r.get(ctx)
+	return run.BaseCheck, err
 }
 
 func (r runs) setBaseState(ctx context.Context, s string) error {

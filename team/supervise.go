@@ -21,6 +21,7 @@ type supervisor struct {
 	seen    muster.Mark               // up to where the members were looked at; of serve alone
 	carried map[muster.RequestID]bool // shutdowns that were carried out; of serve alone
 	fatal   chan error                // what stops the whole team
+	serving sync.WaitGroup            // the goroutines that serve the members; run and join wait for them
 	stop    context.CancelCauseFunc
 }
 
@@ -35,15 +36,14 @@ func newSupervisor(t *Team, host muster.HostID) *supervisor {
 func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx) // what serves the members ends after them
 	defer closeHouse()
 	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
 		func(house context.Context) { s.serve(house, ctx) }} {
-		wg.Go(func() { serve(house) })
+		s.serving.Go(func() { serve(house) })
 	}
-	wg.Go(func() {
+	s.serving.Go(func() {
 		if err := s.team.checkBase(house); err != nil && house.Err() == nil {
 			s.fail(err)
 		}

@@ -2,6 +2,7 @@ package landing
 
 import (
 	"context"
+	"fmt"
 
 	"muster"
 	"muster/journal"
@@ -53,15 +54,29 @@ func (l *Lander) checkBase(ctx context.Context) (BaseVerdict, error) {
 	switch {
 	case v.Green:
 		err = l.know(ctx, baseGreen)
-	case !v.CannotRun && l.o.BaseState() == "":
-		err = l.know(ctx, baseRed)
+	case !v.CannotRun:
+		var was string
+		if was, err = l.baseState(ctx); err == nil && was == "" {
+			err = l.know(ctx, baseRed)
+		}
 	}
 	return v, err
 }
 
+// baseState returns what is known of the target's check. An error means that it cannot be read: it is never "nothing yet",
+// or a check that is red would be compared with another base than the run's own.
+func (l *Lander) baseState(ctx context.Context) (string, error) {
+	state, err := l.o.BaseState(ctx)
+	if err != nil {
+		return "", fmt.Errorf("what the check said of %s before cannot be read: %w", l.branch(), err)
+	}
+	return state, nil
+}
+
+// know keeps what the check said.
 func (l *Lander) know(ctx context.Context, state string) error {
-	if l.o.BaseState() == state {
-		return nil
+	if was, err := l.baseState(ctx); err != nil || was == state {
+		return err
 	}
 	late, cancel := grace(ctx)
 	defer cancel()
@@ -70,8 +85,11 @@ func (l *Lander) know(ctx context.Context, state string) error {
 
 // turnedGreen notes that a landing's check was green: from now on red is refused.
 func (l *Lander) turnedGreen(ctx context.Context) error {
-	was := l.o.BaseState()
-	if err := l.know(ctx, baseGreen); err != nil || was != baseRed {
+	was, err := l.baseState(ctx)
+	if err == nil {
+		err = l.know(ctx, baseGreen)
+	}
+	if err != nil || was != baseRed {
 		return err
 	}
 	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
@@ -87,14 +105,15 @@ func (l *Lander) judge(ctx context.Context, res result) (string, error) {
 	if res.cannot {
 		return "", nil
 	}
-	if l.o.BaseState() == "" {
+	state, err := l.baseState(ctx)
+	if err == nil && state == "" {
 		// Nobody has asked about the base yet: without an answer red cannot be told from still red.
-		if _, err := l.checkBase(ctx); err != nil {
-			return "", err
+		if _, err = l.checkBase(ctx); err == nil {
+			state, err = l.baseState(ctx)
 		}
 	}
-	if l.o.BaseState() == baseRed {
-		return muster.ReceiptStillRed, nil
+	if err != nil || state != baseRed {
+		return "", err
 	}
-	return "", nil
+	return muster.ReceiptStillRed, nil
 }

@@ -44,8 +44,8 @@ type Options struct {
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// BaseState and SetBaseState keep what is known of the target's check ("", "ok", "red") where all processes of the team
-	// see it. Without them this value knows it alone.
-	BaseState    func() string
+	// see it. Without them this value knows it alone. Where it cannot be read nothing is decided by it.
+	BaseState    func(ctx context.Context) (string, error)
 	SetBaseState func(ctx context.Context, state string) error
 	Env          []string // added to the environment of the check
 }
@@ -81,10 +81,10 @@ func New(repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journ
 	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, run: run, o: o,
 		turn: make(chan struct{}, 1), tasks: map[muster.TaskID]chan struct{}{}}
 	if o.BaseState == nil || o.SetBaseState == nil {
-		l.o.BaseState = func() string {
+		l.o.BaseState = func(context.Context) (string, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.known
+			return l.known, nil
 		}
 		l.o.SetBaseState = func(_ context.Context, state string) error {
 			l.mu.Lock()

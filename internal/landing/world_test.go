@@ -35,8 +35,9 @@ type world struct {
 	land    *landing.Lander
 	before  string
 
-	mu    sync.Mutex
-	state string // of the base
+	mu     sync.Mutex
+	state  string // of the base
+	unread error  // why the state cannot be read
 }
 
 func TestMain(m *testing.M) { gittest.Main(m) }
@@ -87,7 +88,7 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 		w.t.Fatal(err)
 	}
 	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
-		BaseState: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.state },
+		BaseState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
 		SetBaseState: func(_ context.Context, s string) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()

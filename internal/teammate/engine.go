@@ -33,7 +33,8 @@ const parallel = 8
 
 // Work runs the loop until it stops.
 func (e Loop) Work(ctx context.Context, s Session, tools []llm.Tool) error {
-	_, err := loop.Agent{Model: e.Model, Tools: tools, Conversation: s, Boundary: s.Boundary, Emit: s.Emit, Parallel: parallel}.Run(ctx)
+	a := loop.Agent{Model: e.Model, Tools: tools, Conversation: s, Boundary: s.Boundary, Emit: s.Emit, Parallel: parallel}
+	_, err := a.Run(ctx)
 	return err
 }
 

@@ -11,7 +11,8 @@ func TestRepeatsAreCounted(t *testing.T) {
 	call := func(name, input, result string) {
 		c := llm.Call{ID: "1", Name: name, Input: []byte(input)}
 		p.calls([]llm.Call{c})
-		p.answered(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}}, func(tool string) bool { return tool == "wait" })
+		polls := func(tool string) bool { return tool == "wait" }
+		p.answered(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}}, polls)
 	}
 	for range 3 {
 		call("bash", `{"command":"ls"}`, "a")

@@ -44,11 +44,12 @@ func (m *Member) newProfile() *profile {
 	if m.lead() {
 		p.system, forRole = prompt.Lead(m.Team), teamtools.ForLead
 	}
-	files := code.Tools(m, m.Launcher, m.jobs, code.Options{BashTimeout: p.BashTimeout, BackgroundTimeout: p.BackgroundTimeout,
-		Outputs: filepath.Join(m.Home.Outputs(), string(m.name()))})
+	files := code.Tools(m, m.Launcher, m.jobs, code.Options{BashTimeout: p.BashTimeout,
+		BackgroundTimeout: p.BackgroundTimeout, Outputs: filepath.Join(m.Home.Outputs(), string(m.name()))})
 	own := append([]llm.Tool{}, files...)
 	own = append(own, m.todo.Tool(), agent.NewSubagent(agent.Options{
-		Model: m.model, System: prompt.Subagent(), CacheKey: m.agentID() + "/sub", Turns: p.SubagentTurns, MaxTokens: p.MaxTokens,
+		Model: m.model, System: prompt.Subagent(), CacheKey: m.agentID() + "/sub",
+		Turns: p.SubagentTurns, MaxTokens: p.MaxTokens,
 		Explore: m.wrap(code.ReadTools(m), m.auditSubagent), Work: m.wrap(files, m.auditSubagent),
 		MayWork: func(ctx context.Context) error { return m.requirePlan(ctx, "subagent") },
 		OnUsage: func(r llm.Reply) { m.meter(context.Background(), r, map[string]any{"subagent": true}) },

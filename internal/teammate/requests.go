@@ -102,8 +102,8 @@ func (m *Member) cancelPlans(ctx context.Context, t muster.Task, why string) err
 	return nil
 }
 
-// requirePlan says why a tool that changes something is refused: the task wants an approved plan first. The lead decides
-// plans and needs none.
+// requirePlan says why a tool that changes something is refused: the task wants an approved plan first. The lead
+// decides plans and needs none.
 func (m *Member) requirePlan(ctx context.Context, name string) error {
 	t, ok := m.Hand()
 	if !ok || m.lead() || !(t.RequirePlan || m.Me().RequirePlan) {

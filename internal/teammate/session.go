@@ -25,7 +25,8 @@ func (m *Member) Request(ctx context.Context) (llm.Request, error) {
 	turn, all := m.phase.turns, m.turns
 	m.mu.Unlock()
 	m.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": all})
-	return llm.Request{System: p.system, Tools: p.specs, Messages: m.script.Messages(), MaxTokens: p.MaxTokens, CacheKey: m.agentID()}, nil
+	return llm.Request{System: p.system, Tools: p.specs, Messages: m.script.Messages(), MaxTokens: p.MaxTokens,
+		CacheKey: m.agentID()}, nil
 }
 
 // Append makes a finished reply durable and meters it.

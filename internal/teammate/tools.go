@@ -22,8 +22,8 @@ import (
 // maxOutput is how many characters of a tool's output a model sees; the whole is kept in a file.
 const maxOutput = 50_000
 
-// audit writes the start and the end of one of the member's own calls to the journal. A call that the end of the process
-// has cut off stays without an answer if records tell its outcome.
+// audit writes the start and the end of one of the member's own calls to the journal. A call that the end of the
+// process has cut off stays without an answer if records tell its outcome.
 func (m *Member) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := m.journalCall(ctx, c, next, nil)
 	_, recoverable := m.profile().recoverers[c.Name]

@@ -65,11 +65,6 @@ func (w *Workspace) readArchived(name string) (t ArchivedTeam, err error) {
 	return t, nil
 }
 
-// freezer is a store on files, of which Archive moves the directories.
-type freezer interface {
-	Freeze(ctx context.Context, table string) (unlock func(), err error)
-}
-
 // Archive puts an ended or stopped team aside: its state goes to .team/archive, and each lane becomes a commit under
 // refs/muster/archive. First it writes a note of where everything goes (paths.Dir.Moving), and everybody who would
 // change what is moved stops at the note. Interrupted anywhere, it goes on when it is called again.
@@ -79,10 +74,6 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	}
 	if !w.HasState() {
 		return t, ErrNoTeam
-	}
-	store, ok := w.store.(freezer)
-	if !ok {
-		return t, muster.Errorf(muster.Invalid, "only a team whose state lies in files can be put aside")
 	}
 	archiving, err := w.acquire(ctx, ArchiveLease,
 		"another process is putting the team aside right now", "muster archive list")
@@ -99,7 +90,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 		return t, err
 	}
 	defer lead.Release()
-	a := &archiver{w: w, store: store, files: durable.New(durable.OS{})}
+	a := &archiver{w: w, files: durable.New(durable.OS{})}
 	if err := a.begin(ctx); err != nil {
 		return a.ArchivedTeam, err
 	}
@@ -137,7 +128,6 @@ func (w *Workspace) refuseAlive(ctx context.Context) error {
 type archiver struct {
 	ArchivedTeam
 	w     *Workspace
-	store freezer
 	files *durable.Files
 }
 
@@ -281,7 +271,7 @@ func (a *archiver) moveOne(from, to string) error {
 // moveTasks moves the board, and begins the next one where its ids end. The table is locked meanwhile, against a writer
 // that saw no note: who adds a task waits, and adds it to the next board.
 func (a *archiver) moveTasks(ctx context.Context) error {
-	unlock, err := a.store.Freeze(ctx, muster.TableTasks)
+	unlock, err := a.files.LockAll(ctx, a.w.Paths().TableLocks(muster.TableTasks))
 	if err != nil {
 		return err
 	}

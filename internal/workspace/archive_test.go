@@ -33,7 +33,7 @@ func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, store: archived, files: durable.New(durable.OS{})}
+	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, files: durable.New(durable.OS{})}
 	if err := a.moveTasks(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -90,11 +90,11 @@ const (
 	BaseRed   = "red"
 )
 
-// BaseState returns what is known of the check on the target.
-func (r *Runs) BaseState() string {
-	// A record that cannot be read is reported here, and by everybody else who needs it.
-	run, _ := r.Get(context.Background())
-	return run.BaseCheck
+// BaseState returns what is known of the check on the target. The error is Corrupt when the record cannot be read: that
+// must not mean that nothing is known, or the base would be checked again.
+func (r *Runs) BaseState(ctx context.Context) (string, error) {
+	run, err := r.Get(ctx)
+	return run.BaseCheck, err
 }
 
 // SetBaseState records what the check on the target has said. Once it was green, no landing may make it red.

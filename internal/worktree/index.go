@@ -283,7 +283,7 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !durable.Temporary(e.Name()) {
+		if !e.Type().IsRegular() || !durable.IsTemporary(e.Name()) {
 			continue
 		}
 		if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
