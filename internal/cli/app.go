@@ -36,11 +36,17 @@ type App struct {
 	Start Start
 	Demo  Demo
 
-	endsProcess bool    // the process ends with this command
-	screenShape *screen // how Stdout is shown where it is no terminal itself
-	dir         string  // -C
-	json        bool
-	noColor     bool
+	// endsProcess says that the process ends with this command. A command that the conversation runs must not change
+	// the limits of the process.
+	endsProcess bool
+	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
+	// print. Nil: Stdout says it itself.
+	screenShape *screen
+
+	// The flags of every command.
+	dir     string // -C
+	json    bool
+	noColor bool
 }
 
 // Main is the program: it takes everything from the operating system, and runs. It returns the exit code.
@@ -123,7 +129,7 @@ func (a *App) workDir() string {
 
 // env returns the value of an environment variable, or "" when it is not set.
 func (a *App) env(name string) string {
-	for _, kv := range slices.Backward(a.Env) {
+	for _, kv := range slices.Backward(a.Env) { // the last one holds, as for a process that is started
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
 			return value
 		}

@@ -100,6 +100,7 @@ func (c *conversation) run(ctx context.Context) error {
 		c.hasNoTask = !isStopped && run.StartedAt > 0 && run.EndedAt == 0
 		isStopped = isStopped || c.hasNoTask
 	}
+	// From here on events are shown. The position is taken before the run begins, so that none of its events is missed.
 	if c.from, err = c.w.Journal().Tail(ctx, 0); err != nil {
 		return err
 	}
@@ -142,6 +143,7 @@ func (c *conversation) run(ctx context.Context) error {
 func (c *conversation) begin(ctx context.Context, isStopped bool, words string) <-chan struct{} {
 	catchSIGPIPE()
 	over := make(chan struct{})
+	// The mail is written before the run goes on: the lead finds it in its inbox, and a crash in between loses nothing.
 	j, err := c.prepare(ctx, isStopped, words)
 	if err == nil && j.Resume && words != "" {
 		_, err = c.w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
@@ -199,7 +201,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		} else {
 			c.stop(muster.CauseUser)
 		}
-		if !s.Remote {
+		if !s.Remote { // the last writes of the run must be over before the summary is read
 			<-s.Over
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"muster/internal/view"
 )
 
-// The exit codes.
+// The exit codes. Scripts rely on them, and docs list them.
 const (
 	exitDone        = 0
 	exitError       = 1
-	exitUsage       = 2
-	exitLeft        = 3 // stopped with work left
-	exitInterrupted = 130
+	exitUsage       = 2   // the command line makes no sense; nothing was done
+	exitLeft        = 3   // the run stopped with work left
+	exitInterrupted = 130 // by the user, as a shell has it for Ctrl-C; the state is kept
 )
 
 // usageError is the error of a command line that makes no sense.

@@ -128,6 +128,8 @@ func createLane(
 	if err != nil {
 		return lane, err
 	}
+	// The lane first: a task that names a lane which does not exist could not be worked on. The fence makes sure
+	// that the task was not claimed meanwhile; if it was, the lane stays and belongs to nobody.
 	if lane, err = lanes.Create(ctx, name, id, from); err != nil || id == 0 {
 		return lane, err
 	}
@@ -153,6 +155,7 @@ func (l laneCommands) run() *cobra.Command {
 
 // runIn runs a program in a lane's directory and exits as it does.
 func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, argv []string) error {
+	// One word with a blank in it cannot be a program's name, so it is meant for the shell.
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
 		argv = []string{"sh", "-c", argv[0]}
 	}

@@ -42,6 +42,7 @@ func (a *App) logCommand() *cobra.Command {
 	c.Flags().StringVar(&f.task, "task", "", "only what concerns the task `ID`")
 	c.Flags().StringVar(&f.member, "member", "", "only what `NAME` did")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		// A wrong flag is reported before the workspace is opened.
 		filter, err := a.eventFilter(c, f)
 		if err != nil {
 			return err
@@ -156,7 +157,7 @@ func (r logReader) print(
 				return after, err
 			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // Ctrl-C while a long journal is printed
 			break
 		}
 	}
@@ -166,6 +167,7 @@ func (r logReader) print(
 // readLast returns the last of the wanted events, and the place behind what was read.
 func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muster.Pos, err error) {
 	last := r.filter.last
+	// Without a filter the place of the last events is known, and nothing before it is read.
 	if r.filter.matchesAll() || last == 0 {
 		if end, err = r.journal.Tail(ctx, last); err != nil {
 			return nil, 0, err

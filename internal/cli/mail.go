@@ -77,7 +77,7 @@ func (m mailCommands) sendAll(ctx context.Context, w *workspace.Workspace, body 
 			to = append(to, x.Name)
 		}
 	}
-	if len(to) == 0 {
+	if len(to) == 0 { // said, because a broadcast to nobody would look like success
 		return muster.Errorf(muster.NotFound, "no mail sent: nobody is there to read it").WithHint("muster team list")
 	}
 	sent, err := w.Mail(ctx).Broadcast(ctx, muster.User, body, to)
@@ -172,6 +172,7 @@ func errNoMember(name muster.Name, near []muster.Name) error {
 func waitingMail(
 	ctx context.Context, mail *mailbox.Mail, box muster.Name,
 ) (all []muster.Message, end muster.Pos, err error) {
+	// Peek returns as much as fits, so a large inbox takes several calls.
 	for {
 		some, next, left, err := mail.Peek(ctx, box, end, math.MaxInt32)
 		if err != nil {

@@ -251,6 +251,7 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 	}
 	defer closeWorkspace(w)
 	j.Store = w.Store()
+	// Events of earlier runs are not printed again.
 	from, err := w.Journal().Tail(ctx, 0)
 	if err != nil {
 		return err
@@ -282,6 +283,8 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 func (a *App) conclude(ctx context.Context, w *workspace.Workspace, j Job, sum team.Summary) error {
 	if !a.json {
 		tally := view.NewTally()
+		// From the first event: a run that was resumed may have begun anywhere. Events that cannot be read are not
+		// counted.
 		for e, err := range w.Journal().Read(ctx, 0) {
 			if err == nil && e.At >= sum.Run.StartedAt {
 				tally.Add(e.Event)

@@ -99,6 +99,8 @@ func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 			running = false
 		}
 	}
+	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
+	// once.
 	for e, err := range o.journal.Read(ctx, from) {
 		if err == nil {
 			o.event(e.Event)

@@ -29,7 +29,7 @@ func (t teamCommands) stop() *cobra.Command {
 	c.Flags().BoolVar(&force, "force", false, "do not ask")
 	c.RunE = t.changing(func(c *cobra.Command, w *workspace.Workspace, args []string) error {
 		ctx := c.Context()
-		if len(args) == 1 {
+		if len(args) == 1 { // a name that nobody has is an error, and names that are like it are its hint
 			if _, err := w.Roster(ctx).Get(ctx, muster.Name(args[0])); err != nil {
 				return err
 			}
@@ -110,6 +110,7 @@ func (s stopper) stopAll(ctx context.Context, members []view.Member) ([]stopped,
 // stop asks one member that is alive to shut down, and waits for its answer and its end.
 func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
 	end := stopped{Name: name}
+	// The watch begins before the request is sent, so that no change after it is missed.
 	requests, changed := s.w.Requests(ctx), s.w.Roster(ctx).Watch(ctx)
 	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: name, Force: s.force,
 		Reason: "stopped by user"})
@@ -156,7 +157,9 @@ func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
 // endDead ends a member that no process hosts: its record says so, and its tasks go back to the board.
 func (s stopper) endDead(ctx context.Context, m muster.Member) (stopped, error) {
 	end := stopped{Name: m.Name, Why: "its process had ended"}
-	isTaken := false // by another process, since its record was read
+	// The record is changed only while it names the same dead host. Another process may have taken the member over
+	// since the record was read; then it is alive.
+	isTaken := false
 	_, err := s.w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
 		if isTaken = now.Host != m.Host; !isTaken {
 			now.Status, now.Host, now.IdleReason, now.Doing, now.Task = muster.Shutdown, "", "", "", 0
@@ -181,6 +184,7 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (stopped, error) 
 		if t.Owner != m.Name || !t.Open() {
 			continue
 		}
+		// After the record, so that the member is known to be gone when its tasks become free.
 		if _, err := s.w.RevokeTask(ctx, t.ID, muster.User, "its owner was stopped"); err != nil {
 			return end, err
 		}

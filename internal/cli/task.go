@@ -33,6 +33,7 @@ func (t taskCommands) add() *cobra.Command {
 	f.StringVar(&d.Role, "role", "", "only members of this `ROLE` may claim it")
 	f.IntVar(&d.Priority, "priority", 0, "higher goes first")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		// --blocked-by 1,2 and --blocked-by 1 --blocked-by 2 mean the same, and blanks between ids are fine.
 		for _, s := range blockers {
 			id, err := parseTaskID(c, strings.TrimSpace(s))
 			if err != nil {
@@ -105,6 +106,7 @@ func (t taskCommands) claim() *cobra.Command {
 		if as == "" {
 			return &usageError{c.CommandPath(), c.CommandPath() + " wants --as NAME"}
 		}
+		// A manual claim has no lane and no host: nobody takes it back for the owner's idleness or death.
 		claim := board.Claim{Owner: muster.Name(as), Role: role, Source: muster.SourceManual}
 		task, err := w.Board().Claim(ctx, id, claim)
 		if err != nil {
@@ -131,6 +133,7 @@ func (t taskCommands) complete() *cobra.Command {
 		by := muster.User
 		if as != "" {
 			by = muster.Name(as)
+			// A completed task is left as it is, whoever owned it: the command may be repeated by a script.
 			if task.Owner != by && task.Status != muster.Completed {
 				return errNotOwner(task, by)
 			}
@@ -176,8 +179,8 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	changed, err := lanes.Changed(ctx, t.Worktree)
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
-		return nil
-	case err != nil:
+		return nil // it was removed, and what it held was archived then
+	case err != nil: // what cannot be verified is kept
 		return muster.Errorf(muster.Invalid,
 			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
 			WithHint("muster worktree list")

@@ -44,6 +44,7 @@ func (t taskCommands) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// One document that cannot be read hides only its own task.
 			for _, u := range w.Board().Corrupt() {
 				explain(t.Stderr, u.Why, "muster doctor")
 			}
@@ -62,7 +63,7 @@ func taskStatuses() []string {
 // printList prints the tasks that match: as JSON, as a table for programs and pipes, or as a tree on a terminal.
 func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	all = slices.DeleteFunc(all, func(t muster.Task) bool { return !f.matches(t) })
-	if t.json {
+	if t.json { // not print, which would have the whole list encoded at once
 		return writeList(t.Stdout, all)
 	}
 	return t.print(all, func(w io.Writer, p view.Paint, width int) error {

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"io/fs"
 	"os"
 
 	"muster"
@@ -26,6 +25,3 @@ func (f *Files) Close() error { return f.root.Close() }
 
 // ReadFile returns the content of a file.
 func (f *Files) ReadFile(name string) ([]byte, error) { return f.root.ReadFile(name) }
-
-// FS returns the files as a file system that is only read.
-func (f *Files) FS() fs.FS { return f.root.FS() }
