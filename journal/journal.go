@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -24,6 +25,10 @@ import (
 
 // Journal is the events of a team. It is safe for concurrent use.
 type Journal struct {
+	// Logger is told of events that could not be written, which callers may ignore because the journal drives nothing,
+	// and of corruption. nil: nobody is. Set it before the first Emit.
+	Logger *slog.Logger
+
 	log muster.Log
 }
 
@@ -40,6 +45,19 @@ type Entry struct {
 // turn (see isWithinTurn): that is written, so everybody sees it and a killed process loses nothing, and it becomes
 // durable with the next event that is.
 func (j *Journal) Emit(ctx context.Context, e muster.Event) error {
+	err := j.emit(ctx, e)
+	if j.Logger != nil {
+		if err != nil {
+			j.Logger.Warn("event not written", "event", e.Kind, "member", e.Member, "task", e.Task, "err", err)
+		}
+		if e.Kind == StateCorrupt {
+			j.Logger.Warn("state corrupt", "table", e.Text("table"), "key", e.Text("key"), "text", e.Text("text"))
+		}
+	}
+	return err
+}
+
+func (j *Journal) emit(ctx context.Context, e muster.Event) error {
 	if e.At == 0 {
 		e.At = muster.Stamp(time.Now())
 	}

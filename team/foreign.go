@@ -8,13 +8,13 @@ import (
 	"muster/llm"
 )
 
-// foreignGrace is how long a call of an embedder's code may go on after its context has ended. It is shorter than grace, so
-// that a member whose model or tool does not heed its context still ends in order.
+// foreignGrace is how long a call of an embedder's code may go on after its context has ended. It is shorter than
+// grace, so that a member whose model or tool does not heed its context still ends in order.
 const foreignGrace = 5 * time.Second
 
-// callForeign runs a call of code that is not ours: of a model or of an embedder's tool. It returns what f returns, or the
-// cause of ctx's end when f goes on for foreignGrace after that. Nobody reads what an abandoned f returns, so that it can
-// write nothing: this is what lets a run wait for all its members without a limit.
+// callForeign runs a call of code that is not ours: of a model or of an embedder's tool. It returns what f returns, or
+// the cause of ctx's end when f goes on for foreignGrace after that. Nobody reads what an abandoned f returns, so that
+// it can write nothing: this is what lets a run wait for all its members without a limit.
 func callForeign[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -41,8 +41,8 @@ func callForeign[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// untilClosed returns a function that calls f until closeIt is called. closeIt waits for a call under way, so that f is not
-// called after it has returned.
+// untilClosed returns a function that calls f until closeIt is called. closeIt waits for a call under way, so that f is
+// not called after it has returned.
 func untilClosed[T any](f func(T)) (call func(T), closeIt func()) {
 	var mu sync.Mutex
 	closed := false

@@ -53,17 +53,20 @@ func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
 	if err != nil {
 		return "", err
 	}
-	defer launcher.Close()
+	defer func() { t.logDropped(context.WithoutCancel(ctx), "closing the launcher", launcher.Close()) }()
 	if g, ok := launcher.(interface{ PID() int }); ok {
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return "", err
 		}
 	}
+	launcher = loggedLauncher{launcher, t.log}
 	t.rooms.Launcher, t.rooms.Lander = launcher, t.lander(launcher)
 	if err := t.enlist(ctx, w, host.ID()); err != nil {
 		return "", err
 	}
+	t.log.Info("run joined", "team", t.config.Name, "host", host.ID(), "workers", len(w.Names))
 	why, err := newSupervisor(t, host.ID()).join(ctx)
+	t.log.Info("run left", "team", t.config.Name, "host", host.ID(), "why", string(why), "cause", causeText(err))
 	if why == RunOver && err == nil {
 		err = t.disband(context.WithoutCancel(ctx), host.ID())
 	}

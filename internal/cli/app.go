@@ -13,6 +13,7 @@ package cli
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,10 @@ type App struct {
 	dir     string // -C
 	json    bool
 	noColor bool
+	debug   bool
+
+	log     *slog.Logger // nil if nobody asked for one; see logger
+	logFile *os.File
 }
 
 // Main is the program: it takes everything from the operating system, and runs. It returns the exit code.
@@ -72,18 +77,21 @@ func (a *App) Run(ctx context.Context) int {
 	}
 	root := a.root()
 	root.SetArgs(a.Args)
-	return a.exit(ctx, root.ExecuteContext(ctx))
+	code := a.exit(ctx, root.ExecuteContext(ctx))
+	a.closeLog(ctx, code)
+	return code
 }
 
 // root returns all commands.
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "muster",
-		Short:         "a team of coding agents on this repository: one goal in, landed commits out",
-		Args:          knownCommand,
-		RunE:          a.converse,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Use:              "muster",
+		Short:            "a team of coding agents on this repository: one goal in, landed commits out",
+		Args:             knownCommand,
+		RunE:             a.converse,
+		PersistentPreRun: func(c *cobra.Command, _ []string) { a.startLog(c) },
+		SilenceErrors:    true,
+		SilenceUsage:     true,
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -96,6 +104,8 @@ func (a *App) root() *cobra.Command {
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.BoolVar(&a.noColor, "no-color", false, "print without colour")
+	f.BoolVar(&a.debug, "debug", false,
+		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())
 	for _, g := range []struct {
 		id, title string

@@ -126,7 +126,7 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 func (c *conversation) command(ctx context.Context, args ...string) string {
 	var out bytes.Buffer
 	a := *c.app
-	a.endsProcess = false
+	a.endsProcess, a.logFile = false, nil // the log is the conversation's
 	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.w.Root(), "", strings.NewReader(""), &out, &out
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)

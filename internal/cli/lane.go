@@ -157,7 +157,7 @@ func (l laneCommands) run() *cobra.Command {
 func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, argv []string) error {
 	// One word with a blank in it cannot be a program's name, so it is meant for the shell.
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
-		argv = []string{"sh", "-c", argv[0]}
+		argv = proc.Shell(argv[0])
 	}
 	launcher, err := proc.New(ctx)
 	if err != nil {

@@ -31,12 +31,14 @@ func (a *App) openRoot(ctx context.Context, root string) (*workspace.Workspace, 
 // workspaceOptions choose the store on files, and the settings of the user and of the repository.
 func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 	settings := a.configOptions(nil)
-	return workspace.Options{Config: &settings, Now: a.Now, OpenStore: func(root string) (muster.Store, error) {
+	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: func(root string) (muster.Store, error) {
 		s, err := file.Open(root)
 		if err != nil {
 			return nil, err
 		}
+		s.Logger = a.logger()
 		j := journal.New(s.Log())
+		j.Logger = a.logger()
 		s.OnReject = func(box muster.Name, line []byte, why string) {
 			text := why + ": " + view.Cut(view.OneLine(string(line)), 120)
 			e := muster.Event{Kind: journal.MailRejected, Member: box, Fields: map[string]any{"text": text}}

@@ -56,20 +56,25 @@ type build struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// versionCommand returns muster version. The version and the revision are those that the go command has recorded in
-// the program.
+// thisBuild returns which program this is, as far as the go command has recorded it in the program.
+func thisBuild() build {
+	b := build{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version, b.Go = info.Main.Version, info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}
+
+// versionCommand returns muster version.
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "which muster this is", Args: namedArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			b := build{Version: "unknown"}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				b.Version, b.Go = info.Main.Version, info.GoVersion
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						b.Revision = s.Value
-					}
-				}
-			}
+			b := thisBuild()
 			line := "muster " + b.Version
 			if b.Revision != "" {
 				line += " " + b.Revision[:min(len(b.Revision), 12)]

@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/tools/txtar"
 
 	"muster"
+	"muster/internal/git"
 )
 
 //go:embed repo.txtar
@@ -47,19 +47,9 @@ func Make(ctx context.Context, dir string) (Demo, error) {
 			return d, err
 		}
 	}
-	for _, args := range [][]string{
-		{"init", "-q", "-b", "main"},
-		{"add", "."},
-		{"-c", "user.name=muster", "-c", "user.email=muster@localhost", "-c", "commit.gpgsign=false",
-			"commit", "-q", "--no-verify", "-m", "Count lines"},
-	} {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: git %s: %s",
-				strings.Join(args, " "), strings.TrimSpace(string(out))).
-				WithHint("muster doctor")
-		}
+	if err := git.Init(ctx, dir, "Count lines"); err != nil {
+		return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).
+			WithHint("muster doctor")
 	}
 	return d, os.WriteFile(d.Script, script, 0o600)
 }

@@ -12,7 +12,8 @@ import (
 	"muster/internal/testing/gittest"
 )
 
-// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere.
+// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points
+// nowhere.
 func TestWhereTheCheckRuns(t *testing.T) {
 	t.Setenv("GOWORK", "/somewhere/go.work")
 	out := t.TempDir()
@@ -152,8 +153,8 @@ func TestARedBase(t *testing.T) {
 	}
 }
 
-// A record of the base's check that cannot be read is not one that says nothing: the base is not checked again, and a red
-// check decides nothing until it can be read.
+// A record of the base's check that cannot be read is not one that says nothing: the base is not checked again, and a
+// red check decides nothing until it can be read.
 func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
 	t.Parallel()
 	runs := filepath.Join(t.TempDir(), "runs")

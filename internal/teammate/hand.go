@@ -341,10 +341,14 @@ func (m *Member) lost(ctx context.Context, err error) error {
 	}
 	m.jobs.Stop()
 	m.dropHand()
+	if had {
+		m.logClaimLost(ctx, t, err)
+	}
 	if !had || t.Worktree == "" {
 		return err
 	}
-	_ = m.cancelPlans(ctx, t, "the task was taken back") // a void plan does no harm
+	// A void plan does no harm.
+	m.logDropped(ctx, "cancelling the plans of a lost task", m.cancelPlans(ctx, t, "the task was taken back"))
 	if now, e := m.Board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
 		m.putAside(ctx, t.Worktree)
 	} else {

@@ -137,6 +137,7 @@ func (m *Member) clearUnnamed(ctx context.Context, name muster.Name, t muster.Ta
 func (m *Member) clearDeserted(ctx context.Context) {
 	lanes, err := m.Lanes.List(ctx)
 	if err != nil {
+		m.logDropped(ctx, "listing the lanes to put aside", err)
 		return // whoever comes by next tries again
 	}
 	for _, lane := range lanes {
@@ -153,10 +154,14 @@ func (m *Member) clearDeserted(ctx context.Context) {
 // putAside archives a lane that no task names any more, and reports whether it did. One in which somebody stands is left
 // to them; what cannot be archived is kept.
 func (m *Member) putAside(ctx context.Context, lane muster.Name) bool {
-	if m.occupy(ctx, lane) != nil { // so that nobody comes in meanwhile
+	if err := m.occupy(ctx, lane); err != nil { // so that nobody comes in meanwhile
+		if !errors.Is(err, muster.ErrHeld) {
+			m.logDropped(ctx, "putting the lane "+string(lane)+" aside", err)
+		}
 		return false
 	}
 	_, err := m.Lanes.Archive(ctx, lane)
+	m.logDropped(ctx, "archiving the lane "+string(lane), err)
 	return err == nil
 }
 
@@ -194,5 +199,6 @@ func (m *Member) leaveLane(ctx context.Context, name muster.Name) {
 	}
 	lastly, cancel := finally(ctx)
 	defer cancel()
-	_ = m.Lanes.Occupy(lastly, name, m.occupant(), worktree.Occupant{})
+	err := m.Lanes.Occupy(lastly, name, m.occupant(), worktree.Occupant{})
+	m.logDropped(lastly, "leaving the lane "+string(name), err)
 }

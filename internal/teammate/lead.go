@@ -56,7 +56,7 @@ func (m *Member) sleep(ctx context.Context, landings bool) (text string, slept b
 		if err != nil || text != "" {
 			if slept {
 				m.told = false
-				_ = m.status(ctx, muster.Working, "", "")
+				m.show(ctx, "")
 			}
 			return text, slept, err
 		}
@@ -171,8 +171,8 @@ func (m *Member) verdict(o Outlook, last string) (end End, over bool) {
 	return End{}, false
 }
 
-// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and the board: what verdict said to a
-// process that was killed before it could tell.
+// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and the board: what verdict said
+// to a process that was killed before it could tell.
 func (r Rooms) LeadEnd(ctx context.Context) (End, error) {
 	lead := Member{Config: Config{Rooms: r, Record: muster.Member{Name: muster.Lead}}}
 	for e, err := range transcript.Read(ctx, r.Store.Log(), muster.Lead, 0) {

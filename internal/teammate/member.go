@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -54,6 +55,8 @@ type Rooms struct {
 	Patient bool
 	// Talk is the user's conversation with the lead; nil: there is none, and the run ends by itself.
 	Talk Talk
+	// Log is told what went wrong and stopped nobody. nil: nothing is logged.
+	Log *slog.Logger
 	// Spawned is told each spawn, so that a supervisor looks at once.
 	Spawned func()
 }

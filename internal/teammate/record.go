@@ -46,10 +46,16 @@ func (m *Member) status(ctx context.Context, s muster.MemberStatus, why muster.I
 	return nil
 }
 
+// show writes what a working member does into its record. It is for people: the member goes on where it cannot be
+// written.
+func (m *Member) show(ctx context.Context, doing string) {
+	m.logDropped(ctx, "the member's status", m.status(ctx, muster.Working, "", doing))
+}
+
 // doing shows what a parked member waits for, and returns how to end that.
 func (m *Member) doing(ctx context.Context, what string) (done func()) {
-	_ = m.status(ctx, muster.Working, "", what)
-	return func() { _ = m.status(context.WithoutCancel(ctx), muster.Working, "", "") }
+	m.show(ctx, what)
+	return func() { m.show(context.WithoutCancel(ctx), "") }
 }
 
 // parked is told by the model's decorators that it waits.
@@ -59,7 +65,8 @@ func (m *Member) parked(until time.Time, why error) {
 	m.mu.Lock()
 	m.waiting = true
 	m.mu.Unlock()
-	_ = m.status(ctx, muster.Working, "", "parked until "+until.Format("15:04:05"))
+	m.logRetry(time.Until(until).Round(time.Millisecond).String(), why)
+	m.show(ctx, "parked until "+until.Format("15:04:05"))
 	_ = m.Journal.Emit(ctx, muster.Event{Kind: journal.ModelRetry, Member: m.name(), Fields: map[string]any{
 		"text": why.Error(), "until": muster.Stamp(until)}})
 }
@@ -71,7 +78,7 @@ func (m *Member) unparked(ctx context.Context) {
 	m.waiting = false
 	m.mu.Unlock()
 	if was {
-		_ = m.status(ctx, muster.Working, "", "")
+		m.show(ctx, "")
 	}
 }
 

@@ -2,13 +2,12 @@ package workspace
 
 import (
 	"context"
-	"io"
 	"sync/atomic"
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/landing"
 	"muster/internal/outbox"
+	"muster/internal/proc"
 )
 
 // registerEffects makes the board's process one that carries out what follows from the end of a task: mail, archived
@@ -54,21 +53,19 @@ func (m openedMail) Send(ctx context.Context, mail muster.Message) (muster.Messa
 	return m.w.Mail(ctx).Send(ctx, mail)
 }
 
-// runner is the process's way to run checks, which is known only while a run is under way. The lander is made before
-// and lives longer, because revoking a landing runs no check.
-type runner struct {
-	current atomic.Pointer[landing.Runner]
-}
+// launcher is the process's way to start programs, which is known only while a run is under way. The lander is made
+// before and lives longer, because revoking a landing runs no check.
+type launcher struct{ current atomic.Pointer[proc.Launcher] }
 
-// set makes run the current runner.
-func (r *runner) set(run landing.Runner) { r.current.Store(&run) }
+// set makes l the current launcher.
+func (c *launcher) set(l proc.Launcher) { c.current.Store(&l) }
 
-// run runs a check. The error is Unavailable while nothing runs checks in this process.
-func (r *runner) run(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
-	if run := r.current.Load(); run != nil {
-		return (*run)(ctx, dir, command, env, out)
+// get returns the current launcher. The error is Unavailable while this process runs no checks.
+func (c *launcher) get() (proc.Launcher, error) {
+	if l := c.current.Load(); l != nil {
+		return *l, nil
 	}
-	return 0, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
+	return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
 }
 
 // RevokeTask takes a task from its owner and puts it back on the board. The claim's right to land ends first, so what

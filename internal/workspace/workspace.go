@@ -23,6 +23,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/outbox"
 	"muster/internal/paths"
+	"muster/internal/proc"
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/worktree"
@@ -65,6 +67,8 @@ type Options struct {
 	Lanes  outbox.Lanes
 	Revoke func(context.Context, muster.Task) error
 
+	// Log is told what nobody else is told. Nil means that nothing is logged.
+	Log *slog.Logger
 	// Now is the clock. By default it is time.Now.
 	Now func() time.Time
 }
@@ -85,7 +89,7 @@ type Workspace struct {
 	requests lazy[*requests.Requests]
 	lanes    lazy[*worktree.Lanes]
 	lander   lazy[*landing.Lander]
-	runner   runner
+	launcher launcher
 }
 
 // Open opens the workspace of the repository that dir lies in: dir may be a subdirectory, or lie in a linked worktree.
@@ -122,6 +126,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 		}
 	}
 	w.journal = journal.New(w.store.Log())
+	w.journal.Logger = o.Log
 	w.runs = newRuns(w.store, w.journal)
 	return w, nil
 }
@@ -277,7 +282,7 @@ func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, 
 	return repo.Head(ctx)
 }
 
-// Lander returns the one lander of the board. It can revoke a landing at once; to run checks it needs SetRunner.
+// Lander returns the one lander of the board. It can revoke a landing at once; to run checks it needs SetLauncher.
 func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 	return w.lander.get(func() (*landing.Lander, error) {
 		lanes, err := w.Lanes(ctx)
@@ -300,18 +305,21 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 			}
 			o.Target = branchRef(branch)
 		}
+		if o.Log == nil {
+			o.Log = w.options.Log
+		}
 		if o.Outputs == "" {
 			o.Outputs = w.Paths().Outputs()
 		}
 		if o.BaseState == nil || o.SetBaseState == nil {
 			o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
 		}
-		return landing.New(repo, lanes, w.Board(), w.journal, w.runner.run, o), nil
+		return landing.New(repo, lanes, w.Board(), w.journal, w.launcher.get, o), nil
 	})
 }
 
-// SetRunner sets what runs the checks of landings. It may be set again, for the next run of this process.
-func (w *Workspace) SetRunner(run landing.Runner) { w.runner.set(run) }
+// SetLauncher sets what starts the checks of landings. It may be set again, for the next run of this process.
+func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.set(l) }
 
 // branchRef returns the ref of a branch.
 func branchRef(branch string) string { return "refs/heads/" + branch }

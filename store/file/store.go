@@ -22,6 +22,7 @@ package file
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -38,6 +39,10 @@ type Store struct {
 	// NAME.rejected.jsonl, and with the path of every file of an inbox that cannot be read. It is called once for
 	// each, whichever process finds it. Set it before the first Peek.
 	OnReject func(box muster.Name, line []byte, why string)
+
+	// Logger, when it is set, is told when the system's file watcher fails; the state is then looked at every few
+	// seconds. Set it before the first watch.
+	Logger *slog.Logger
 
 	files  *durable.Files
 	fs     durable.FS
@@ -78,6 +83,11 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt,
 	}
 	s.watch = newWatcher(s.fs, root)
+	s.watch.onFailure = func(err error) {
+		if s.Logger != nil {
+			s.Logger.Warn("watcher failed", "dir", root, "err", err)
+		}
+	}
 	s.boxes = boxes{store: s, grace: segmentGrace, byName: map[muster.Name]*box{}}
 	return s, nil
 }

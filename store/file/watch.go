@@ -24,6 +24,8 @@ type watcher struct {
 	sweepAlone   time.Duration // between two sweeps without one
 	open         func() (*fsnotify.Watcher, error)
 
+	onFailure func(err error) // is called with the reason why the system does not watch; nil: nobody is told
+
 	mu       sync.Mutex
 	dirs     map[string]*watchedDir
 	n        int               // subscriptions
@@ -184,6 +186,7 @@ func (w *watcher) reopen() {
 	sys, err := w.open()
 	if err != nil {
 		w.lostAt = time.Now()
+		w.reportFailure(err)
 		return
 	}
 	w.sys = sys

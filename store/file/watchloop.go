@@ -102,15 +102,20 @@ func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs ch
 			return watchStopped
 		case e, ok := <-events:
 			if !ok {
-				w.onSystemFailure(stop)
+				w.onSystemFailure(stop, errWatcherClosed)
 				return eventsLost
 			}
 			if w.event(e) {
 				return dirsChanged
 			}
 		case err, ok := <-errs:
-			if !ok || !errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.onSystemFailure(stop)
+			if !ok {
+				err = errWatcherClosed
+			}
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				w.reportFailure(err)
+			} else {
+				w.onSystemFailure(stop, err)
 			}
 			return eventsLost
 		case <-t.C:
@@ -119,13 +124,24 @@ func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs ch
 	}
 }
 
-// onSystemFailure falls back to sweeps.
-func (w *watcher) onSystemFailure(stop chan struct{}) {
+// errWatcherClosed is the reason of a failure when the channels of the system's watcher are closed.
+var errWatcherClosed = errors.New("the system's watcher is closed")
+
+// onSystemFailure falls back to sweeps because of err.
+func (w *watcher) onSystemFailure(stop chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stop == stop {
 		w.dropSystem()
 		w.lostAt = time.Now()
+		w.reportFailure(err)
+	}
+}
+
+// reportFailure reports that the system does not tell of all changes.
+func (w *watcher) reportFailure(err error) {
+	if w.onFailure != nil {
+		w.onFailure(err)
 	}
 }
 
