@@ -1,8 +1,8 @@
-package cli
+package workspace
 
 import "golang.org/x/sys/unix"
 
-// parent is the parent of a process, 0 when it is not known.
+// parent returns the parent of a process, or 0 when it is not known.
 func parent(pid int) int {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

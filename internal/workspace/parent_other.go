@@ -1,10 +1,10 @@
 //go:build !linux && !darwin
 
-package cli
+package workspace
 
 import "os"
 
-// parent is the parent of a process, 0 when it is not known: this system tells only a process's own.
+// parent returns the parent of this process, or 0 for any other one: this system tells no more.
 func parent(pid int) int {
 	if pid == os.Getpid() {
 		return os.Getppid()

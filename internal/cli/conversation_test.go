@@ -17,6 +17,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/roster"
 	"muster/internal/testing/tmuxtest"
+	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
 	"muster/team"
@@ -74,27 +75,27 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 // How a run ended is written after its lead has shut down: until then its process is not gone.
 func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	w := newWorld(t)
-	p, err := w.app.openAt(t.Context(), w.dir)
+	p, err := w.app.openRoot(t.Context(), w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
+	defer p.Close()
 	other, err := file.Open(w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	lease, err := other.Leases().Acquire(t.Context(), team.LeadLease)
+	lease, err := other.Leases().Acquire(t.Context(), workspace.LeadLease)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.over(t.Context()) {
+	if isProcessGone(t.Context(), p) {
 		t.Error("over, while the lease is held")
 	}
 	if err := lease.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if !p.over(t.Context()) {
+	if !isProcessGone(t.Context(), p) {
 		t.Error("not over")
 	}
 }

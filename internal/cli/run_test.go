@@ -222,7 +222,7 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{t.Context(), nil, 0, ""},
-		{t.Context(), status(3), 3, ""},
+		{t.Context(), exitStatus(3), 3, ""},
 		{t.Context(), errors.New("broken\npipe"), 1, "muster: broken\n        pipe\n"},
 		{t.Context(), &usageError{"muster task", "what?"}, 2, "muster: what?\n        muster task --help\n"},
 		{t.Context(), muster.Errorf(muster.Invalid, "outer: %w", muster.Errorf(muster.Held, "inner").WithHint("do this")), 1, "muster: outer: inner\n        do this\n"},
