@@ -345,7 +345,7 @@ func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) 
 		sum.Unread[u.ID] = u.Why
 		sum.Code = max(sum.Code, 3)
 	}
-	if o, err := t.rooms.Look(ctx); err == nil && sum.Red && sum.Code == 0 && o.Ever {
+	if o, err := t.rooms.Progress(ctx); err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}
 	t.account(ctx, &sum)

@@ -95,7 +95,7 @@ func Defaults() Limits {
 type Team struct {
 	config  Config
 	ground  ground
-	rooms   teammate.Rooms
+	rooms   teammate.Services
 	runs    runs
 	limiter *retry.Limiter
 	branch  string // the target, without refs/heads/
@@ -172,7 +172,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	c, dir := t.config, paths.Dir(t.ground.Root())
 	log := journal.New(c.Store.Log())
 	r := &t.rooms
-	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Patient: c.Limits.IdleTimeout < 0}
+	*r = teammate.Services{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Patient: c.Limits.IdleTimeout < 0}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)

@@ -7,11 +7,13 @@ import (
 	"muster/loop"
 )
 
-// Session is a member's conversation as its engine sees it. The member owns it: transcript, mail, limits.
+// Session is a member's conversation as its engine sees it. The member owns it: transcript,
+// mail, limits.
 type Session interface {
 	loop.Conversation
-	// Boundary is called wherever the engine can take new input: ours between two rounds of tools,
-	// an external agent's only before its next prompt. What it adds is durable before it returns.
+	// Boundary is called wherever the engine can take new input: ours between two rounds of
+	// tools, an external agent's only before its next prompt. What it adds is durable before
+	// it returns.
 	Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error)
 	// Emit shows an event; it never blocks and is never stored.
 	Emit(loop.Event)
@@ -33,7 +35,8 @@ const parallel = 8
 
 // Work runs the loop until it stops.
 func (e Loop) Work(ctx context.Context, s Session, tools []llm.Tool) error {
-	_, err := loop.Agent{Model: e.Model, Tools: tools, Conversation: s, Boundary: s.Boundary, Emit: s.Emit, Parallel: parallel}.Run(ctx)
+	_, err := loop.Agent{Model: e.Model, Tools: tools, Conversation: s, Boundary: s.Boundary, Emit: s.Emit,
+		Parallel: parallel}.Run(ctx)
 	return err
 }
 

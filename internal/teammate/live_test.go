@@ -30,7 +30,7 @@ import (
 // with a model that says what the test has written down for each turn.
 type living struct {
 	*testing.T
-	services teammate.Rooms
+	services teammate.Services
 	started  *launcher
 	turns    []func(llm.Request) llm.Message
 	onWait   func(until time.Time, why error)
@@ -47,7 +47,7 @@ func live(t *testing.T, f func(l *living)) {
 		s := mem.New()
 		j := journal.New(s.Log())
 		l := &living{T: t, started: &launcher{}, ended: make(chan struct{})}
-		l.services = teammate.Rooms{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
+		l.services = teammate.Services{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
 			Board: board.New(s, j), Roster: roster.New(s, j, "demo"),
 			Lanes: &lanes{dir: dir, all: map[muster.Name]muster.Lane{}}, Lander: lander{}, Launcher: l.started,
 			Run: func(context.Context) (muster.Run, error) { return muster.Run{Cap: 4}, nil }}
@@ -92,7 +92,7 @@ func (l *living) send(kind muster.MessageType, from muster.Name, text string) {
 // newMember makes alice; it does not live yet.
 func (l *living) newMember() *teammate.Member {
 	l.Helper()
-	m, err := teammate.New(teammate.Config{Rooms: l.services, Record: l.member("alice"),
+	m, err := teammate.New(teammate.Config{Services: l.services, Record: l.member("alice"),
 		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
 			BackgroundTimeout: time.Hour},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -215,7 +215,7 @@ func (l *lanes) Occupy(context.Context, muster.Name, worktree.Occupant, worktree
 }
 
 func (l *lanes) Enter(context.Context, muster.Name) (string, error)           { return l.dir, nil }
-func (l *lanes) Stand(context.Context, muster.Name) (string, error)           { return l.dir, nil }
+func (l *lanes) Workdir(context.Context, muster.Name) (string, error)         { return l.dir, nil }
 func (l *lanes) Scratch(context.Context, muster.Name, string) (string, error) { return l.dir, nil }
 func (l *lanes) Changed(context.Context, muster.Name) (bool, error)           { return true, nil }
 func (l *lanes) Status(context.Context, muster.Name) (string, error)          { return "", nil }

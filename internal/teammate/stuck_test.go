@@ -71,42 +71,42 @@ func TestStuck(t *testing.T) {
 		{name: "the user is asked", open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.User}}},
 		{name: "only the lead is asked", open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.Lead}}, want: "no teammate"},
 	} {
-		got := stuck(Outlook{Open: c.open, Talking: c.talking, Patient: c.patient}, c.members, c.pending)
+		got := stuckReason(TeamProgress{Open: c.open, Working: c.talking, Patient: c.patient}, c.members, c.pending)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
-func TestCouldUnblock(t *testing.T) {
+func TestCanUnblock(t *testing.T) {
 	board := []muster.Task{
 		{ID: 1, Status: muster.InProgress}, {ID: 2, Status: muster.NeedsAttention},
 		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}, ClaimRole: "tester"},
 		{ID: 4, Status: muster.Pending, BlockedBy: []muster.TaskID{2}},
 	}
-	if !couldUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
+	if !canUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("a tester waits for task 1, which is at work")
 	}
 	board[0].Owner = "bob"
-	if couldUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
+	if canUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
 	}
 	board[0].ClaimedAt = muster.Stamp(time.Now())
-	if !couldUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
+	if !canUnblock(board, []muster.Member{{Name: "bob", Role: "coder", Status: muster.Idle}}, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("bob claimed task 1 this moment and is about to say that he works")
 	}
 	board[0].ClaimedAt = 0
 	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
 		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
 	bob := muster.Member{Name: "bob", Role: "coder", Status: muster.Idle}
-	if couldUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
+	if canUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("bob rests with task 2 in hand and takes no other")
 	}
-	if bob.Status = muster.Working; !couldUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
+	if bob.Status = muster.Working; !canUnblock(ready, []muster.Member{bob}, muster.Member{Name: "tess", Role: "tester"}) {
 		t.Error("bob takes task 1 when he is done")
 	}
 	board[0].Owner = ""
-	if couldUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
+	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
 		t.Error("nothing at work could unblock something for a coder")
 	}
 }
