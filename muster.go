@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 type (
@@ -35,19 +36,21 @@ const (
 // NameRule is the rule in words, for error messages.
 const NameRule = "a name is a lower-case letter followed by at most 31 lower-case letters, digits or hyphens"
 
+// The rules are compiled when they are first needed, because every command pays for what is compiled at its start.
 var (
-	nameRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	device   = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) // Windows cannot make files of these names
+	nameRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
+	// device matches names of which Windows cannot make files.
+	device = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 )
 
 // CheckName reports why n cannot name a new member, lane or team. The error is Invalid.
 func CheckName(n Name) error {
 	switch {
-	case !nameRule.MatchString(string(n)):
+	case !nameRule().MatchString(string(n)):
 		return Errorf(Invalid, "%q cannot be a name: %s", string(n), NameRule)
 	case n == Lead || n == User || n == All || n == System:
 		return Errorf(Invalid, "%q is a reserved name: choose another", string(n))
-	case device.MatchString(string(n)):
+	case device().MatchString(string(n)):
 		return Errorf(Invalid, "%q is a device name on Windows: choose another", string(n))
 	}
 	return nil

@@ -14,17 +14,17 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 
-# Vet, staticcheck and the tests have failpoints, so that no test is left out. What people install has none.
-tags=-tags=failpoint
+# The linters and the tests have failpoints, so that no test is left out. What people install has none.
+tags=failpoint
 
-step "vet"
-go vet $tags ./...
+step "lint"
+# vet, staticcheck, errcheck, errorlint, unparam, contextcheck and the comments of exported names: see .golangci.yml.
+go tool -modfile=tools/go.mod golangci-lint run --build-tags "$tags" ./...
 go vet ./... # a plain "go test ./..." compiles too
 
-step "staticcheck"
-go tool -modfile=tools/go.mod staticcheck $tags ./...
-
-step "build for linux, darwin and windows"
+step "vet and build for darwin and windows"
+GOOS=darwin GOARCH=arm64 go vet ./...
+GOOS=windows GOARCH=amd64 go vet ./...
 GOOS=linux GOARCH=amd64 go build -o /dev/null ./cmd/muster
 GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/muster
 GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/muster
@@ -42,11 +42,11 @@ fi
 if [ "${CI:-}" = true ] && ! command -v tmux >/dev/null; then # the conversation is tested in a real terminal
   (apt-get update -qq && apt-get install -y -qq tmux) >/dev/null
 fi
-go test $tags $race -count=1 -timeout 9m ./...
+go test -tags "$tags" $race -count=1 -timeout 9m ./...
 go test -count=1 ./internal/testing/torture -run NeedsFailpoints # in a build without failpoints
 
 step "simulation"
 # Whole teams in simulated time: 1,000 seeds on a stand-in for git, some on git itself; without the race detector, which had its
 # seeds above.
-go test $tags -count=1 ./team -run 'TestSimulation$' -sim.seeds=1000
-go test $tags -count=1 ./team -run 'TestSimulation$' -sim.seeds=20 -sim.first=2000 -sim.git
+go test -tags "$tags" -count=1 ./team -run 'TestSimulation$' -sim.seeds=1000
+go test -tags "$tags" -count=1 ./team -run 'TestSimulation$' -sim.seeds=20 -sim.first=2000 -sim.git

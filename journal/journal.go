@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 
 // Journal is the events of a team.
 type Journal struct {
+	// Logger is told of events that could not be written, which callers may ignore because the journal drives nothing,
+	// and of corruption. nil: nobody is. Set it before the first Emit.
+	Logger *slog.Logger
+
 	log muster.Log
 }
 
@@ -32,6 +37,19 @@ type Entry struct {
 // Emit appends e; a zero At becomes now. It is durable on nil, except for what happens within a turn (see soon): that is
 // written on nil, so that everybody sees it and a killed process loses nothing, and durable with the next event that is.
 func (j *Journal) Emit(ctx context.Context, e muster.Event) error {
+	err := j.emit(ctx, e)
+	if j.Logger != nil {
+		if err != nil {
+			j.Logger.Warn("event not written", "event", e.Kind, "member", e.Member, "task", e.Task, "err", err)
+		}
+		if e.Kind == StateCorrupt {
+			j.Logger.Warn("state corrupt", "table", e.Text("table"), "key", e.Text("key"), "text", e.Text("text"))
+		}
+	}
+	return err
+}
+
+func (j *Journal) emit(ctx context.Context, e muster.Event) error {
 	if e.At == 0 {
 		e.At = muster.Stamp(time.Now())
 	}
@@ -68,26 +86,18 @@ func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, e
 func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		wanted, d := ofTask(task), new(decoder)
-		n, more := 0, false
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
-			if err == nil && !wanted(r.Data) {
+			e := Entry{Pos: r.Pos}
+			if err == nil {
+				if !wanted(r.Data) {
+					continue
+				}
+				e.Event, err = d.decode(r.Data)
+			}
+			if err == nil && task != 0 && e.Task != task {
 				continue
 			}
-			if e := d.read(r, err); !e.of(task) {
-				continue
-			} else if !yield(e.Entry, e.err) || e.ends() {
-				return
-			}
-			if n++; n >= many && err == nil {
-				after, more = r.Pos, true
-				break
-			}
-		}
-		if !more {
-			return
-		}
-		for e := range ahead(j.log.Read(ctx, muster.StreamEvents, after), wanted) {
-			if e.of(task) && (!yield(e.Entry, e.err) || e.ends()) {
+			if !yield(e, err) || err != nil && !errors.Is(err, muster.ErrCorrupt) {
 				return
 			}
 		}

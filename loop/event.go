@@ -41,8 +41,8 @@ type (
 		Text string
 	}
 
-	// ToolEnded has the answer to a call. The conversation has kept it, unless Err says why not. Err is also set when the
-	// runtime failed or was cancelled while the tool ran. A call that could not be started has no ToolStarted.
+	// ToolEnded has the answer to a call. The conversation has kept it, unless Err says why not. Err is also set when
+	// the runtime failed or was cancelled while the tool ran. A call that could not be started has no ToolStarted.
 	ToolEnded struct {
 		Call   llm.Call
 		Result llm.Result

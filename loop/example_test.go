@@ -56,14 +56,15 @@ func ExampleAgent_boundary() {
 	talk := loop.NewMemory(llm.Request{CacheKey: "helper"})
 	talk.Say(llm.Text{Text: "Begin."})
 	mail := []string{"carry on"}
-	_, err = loop.Agent{Model: words.Model(), Conversation: talk, Boundary: func(_ context.Context, at loop.Boundary) (bool, error) {
+	boundary := func(_ context.Context, at loop.Boundary) (bool, error) {
 		if at == loop.BeforeStop && len(mail) > 0 {
 			talk.Say(llm.Text{Text: mail[0]})
 			mail = mail[1:]
 			return true, nil
 		}
 		return at == loop.BetweenRounds, nil
-	}}.Run(context.Background())
+	}
+	_, err = loop.Agent{Model: words.Model(), Conversation: talk, Boundary: boundary}.Run(context.Background())
 	for _, m := range talk.Messages() {
 		fmt.Printf("%s: %s\n", m.Role, m.Text())
 	}

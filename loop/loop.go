@@ -3,8 +3,10 @@
 // An Agent is a model, tools and a Conversation; Run is the whole of it. What an agent is allowed, told or stopped by
 // comes from around the loop: a Boundary lets mail, reminders and limits in, a Conversation decides what the model is
 // sent and makes everything durable, a wrapper of a tool (package tool) audits or refuses it. A feature that seems to
-// need a change here belongs into one of those. Memory is a Conversation that is kept nowhere. An Event tells a face what
-// happens meanwhile. Package agent makes an agent with the standard tools in a directory.
+// need a change here belongs into one of those. Memory is a Conversation that is kept nowhere. An Event tells a face
+// what happens meanwhile. Package agent makes an agent with the standard tools in a directory.
+//
+// Read in this order: loop.go (Run), event.go, memory.go.
 //
 // These hold whatever happens:
 //   - The loop keeps no state. After an error, or a crash, Run goes on from where the Conversation stands.
@@ -41,7 +43,8 @@ type Conversation interface {
 // Request, before it returns the request: the loop holds no messages from one turn to the next.
 type Replacer interface {
 	Conversation
-	// Replace makes messages the whole history; it is durable when it returns. It is an error while calls are unanswered.
+	// Replace makes messages the whole history; it is durable when it returns. It is an error while calls are
+	// unanswered.
 	Replace(ctx context.Context, messages []llm.Message) error
 }
 
@@ -126,8 +129,8 @@ func (a Agent) ask(ctx context.Context, turn int) (llm.Reply, error) {
 	return reply, nil
 }
 
-// runCalls runs the calls in order; neighbours that only read run side by side. Every call is answered, cancelled or not.
-// After an error, above all when a result could not be kept, no further call starts.
+// runCalls runs the calls in order; neighbours that only read run side by side. Every call is answered, cancelled or
+// not. After an error, above all when a result could not be kept, no further call starts.
 func (a Agent) runCalls(ctx context.Context, calls []llm.Call) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

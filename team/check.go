@@ -3,13 +3,11 @@ package team
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
-	"muster/internal/proc"
 	"muster/journal"
 )
 
@@ -64,6 +62,7 @@ func (t *Team) patiently(ctx context.Context, do func() error) error {
 		} else if tries++; tries > maxRevivals {
 			return err
 		}
+		t.log.Warn("base check is tried again", "cause", causeText(err), "wait", pause)
 		if !waits || !full { // a full disk is said once
 			t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": "the check on the base goes on " + when + ": " + mailbox.Short(err.Error())}})
 		}
@@ -71,16 +70,5 @@ func (t *Team) patiently(ctx context.Context, do func() error) error {
 		if !wait(ctx, pause) {
 			return context.Cause(ctx)
 		}
-	}
-}
-
-// runner runs checks through the launcher, so that nothing of them outlives a stop.
-func runner(l proc.Launcher) landing.Runner {
-	return func(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
-		p, err := l.Start(ctx, proc.Spec{Argv: []string{"sh", "-c", command}, Dir: dir, Env: env, Out: out})
-		if err != nil {
-			return 0, err
-		}
-		return p.Wait()
 	}
 }

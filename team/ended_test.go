@@ -13,8 +13,8 @@ import (
 	"muster/team"
 )
 
-// A process that dies when the run's record says that it has ended, and the journal does not yet, leaves an end that nobody
-// was told. Resume gives that run's summary, without a word from a model, and does so once.
+// A process that dies when the run's record says that it has ended, and the journal does not yet, leaves an end that
+// nobody was told. Resume gives that run's summary, without a word from a model, and does so once.
 func TestResumeTellsAnEndThatNobodyWasTold(t *testing.T) {
 	t.Parallel()
 	const lands = `
@@ -58,14 +58,18 @@ speakers:
 				}
 				turns := h.turns(muster.Lead)
 				sum := h.resume("speakers: {lead: [{say: Nobody asked.}]}", nil).ends(c.code, time.Minute)
-				same := slices.EqualFunc(sum.Tasks, first.Tasks, func(a, b muster.Task) bool { return a.ID == b.ID && a.Status == b.Status })
-				if sum.Text != first.Text || sum.Red != first.Red || sum.Verified != first.Verified || !same || sum.Run.EndedAt != first.Run.EndedAt {
+				same := slices.EqualFunc(sum.Tasks, first.Tasks, func(a, b muster.Task) bool {
+					return a.ID == b.ID && a.Status == b.Status
+				})
+				if !same || sum.Text != first.Text || sum.Red != first.Red || sum.Verified != first.Verified ||
+					sum.Run.EndedAt != first.Run.EndedAt {
 					t.Errorf("got  %+v\nwant %+v", sum, first)
 				}
 				if n := h.turns(muster.Lead); n != turns {
 					t.Errorf("the lead was asked again: %d turns, then %d", turns, n)
 				}
-				if err := h.resume("speakers: {lead: [{say: Nobody asked.}]}", nil).fails(); !errors.Is(err, muster.ErrNotFound) || h.count(is(journal.RunEnded, "")) != 1 {
+				err := h.resume("speakers: {lead: [{say: Nobody asked.}]}", nil).fails()
+				if !errors.Is(err, muster.ErrNotFound) || h.count(is(journal.RunEnded, "")) != 1 {
 					t.Errorf("a second resume: %v\n%s", err, h.tail())
 				}
 			})

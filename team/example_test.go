@@ -33,7 +33,8 @@ func ExampleTeam() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	t, err := team.Open(ctx, team.Config{Dir: root, Store: store, Model: greeters, Name: "greeters", Teammates: 1, Check: "test -e README"})
+	t, err := team.Open(ctx, team.Config{Dir: root, Store: store, Model: greeters, Name: "greeters", Teammates: 1,
+		Check: "test -e README"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (r repository) aside(ctx context.Context, target string, chosen bool) strin
 }
 
 func (r repository) Forget(ctx context.Context, tasks []muster.Task) error {
-	return landing.Forget(ctx, r.Repo, tasks)
+	return landing.ForgetRevoked(ctx, r.Repo, tasks)
 }
 
 func (r repository) Landable(ctx context.Context, target string) error {
@@ -142,6 +142,7 @@ func (r repository) Lay(rooms teammate.Services, o worktree.Options, l landing.O
 		return nil, nil, err
 	}
 	return lanes, func(launcher proc.Launcher) teammate.Lander {
-		return landing.New(r.Repo, lanes, rooms.Board, rooms.Journal, runner(launcher), l)
+		launch := func() (proc.Launcher, error) { return launcher, nil }
+		return landing.New(r.Repo, lanes, rooms.Board, rooms.Journal, launch, l)
 	}, nil
 }

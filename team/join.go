@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"muster"
@@ -54,17 +53,20 @@ func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
 	if err != nil {
 		return "", err
 	}
-	defer launcher.Close()
+	defer func() { t.logDropped(context.WithoutCancel(ctx), "closing the launcher", launcher.Close()) }()
 	if g, ok := launcher.(interface{ PID() int }); ok {
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return "", err
 		}
 	}
+	launcher = loggedLauncher{launcher, t.log}
 	t.rooms.Launcher, t.rooms.Lander = launcher, t.lander(launcher)
 	if err := t.enlist(ctx, w, host.ID()); err != nil {
 		return "", err
 	}
+	t.log.Info("run joined", "team", t.config.Name, "host", host.ID(), "workers", len(w.Names))
 	why, err := newSupervisor(t, host.ID()).join(ctx)
+	t.log.Info("run left", "team", t.config.Name, "host", host.ID(), "why", string(why), "cause", causeText(err))
 	if why == RunOver && err == nil {
 		err = t.disband(context.WithoutCancel(ctx), host.ID())
 	}
@@ -120,13 +122,12 @@ func (t *Team) enlist(ctx context.Context, w *Workers, host muster.HostID) error
 func (s *supervisor) join(ctx context.Context) (Ending, error) {
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx)
 	defer closeHouse()
 	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
 		func(house context.Context) { s.serve(house, ctx) }} {
-		wg.Go(func() { serve(house) })
+		s.serving.Go(func() { serve(house) })
 	}
 	why := s.outlast(ctx)
 	s.close()

@@ -35,12 +35,14 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 	roster := s.team.rooms.Roster
 	if m.Host != "" && m.Host != s.host {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
+			s.team.logDropped(ctx, "looking whether a member's host lives", err)
 			return
 		}
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
 	list, err := s.team.rooms.Requests.List(ctx)
 	if err != nil {
+		s.team.logDropped(ctx, "listing requests", err)
 		return // the next sweep tries again
 	}
 	for _, r := range list {
@@ -56,6 +58,9 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 	}
 	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.host)
 	if err != nil || taken.Status == muster.Shutdown {
+		if !errors.Is(err, muster.ErrStale) {
+			s.team.logDropped(ctx, "taking a member over", err)
+		}
 		s.leave(m.Name, l) // another process was faster, or the next sweep tries again
 		return
 	}
@@ -96,7 +101,9 @@ func (s *supervisor) close() {
 }
 
 func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Member, l *living) {
+	s.team.log.Info("member started", "member", name, "host", s.host)
 	_, err := s.lives(ctx, &m)
+	s.team.logMemberStopped(name, err)
 	var stop *teammate.TeamStop
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
@@ -125,18 +132,21 @@ func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words stri
 	defer cancel()
 	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead, Content: words}
 	for pause := burial / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
-		if err := s.team.bury(ctx, name, s.host, why, news); err == nil || !passing(err) || !wait(ctx, pause) {
+		err := s.team.bury(ctx, name, s.host, why, news)
+		if err == nil || !passing(err) || !wait(ctx, pause) {
+			s.team.logDropped(ctx, "ending a member", err)
 			return
 		}
 	}
 }
 
-// end cancels a member and waits for its last writes; one that hangs is written off: its record says shutdown, its task
-// goes back, and its tools die with their context.
+// end cancels a member and gives it the grace for its last writes. One that hangs is written off: its record says
+// shutdown, its task goes back, and its tools die with their context. The caller is one of the supervisor's own
+// goroutines, so that the run does not return before the writing off is over.
 func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 	l.ended.Do(func() {
 		l.cancel(muster.CauseShutdown)
-		go func() {
+		s.serving.Go(func() {
 			late := time.NewTimer(grace)
 			defer late.Stop()
 			select {
@@ -145,7 +155,7 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 				s.bury(ctx, name, "its owner did not end",
 					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
 			}
-		}()
+		})
 	})
 }
 
@@ -164,21 +174,10 @@ func (s *supervisor) each(f func(muster.Name, *living)) {
 	}
 }
 
-// wait waits for the members' last writes, at most the grace.
+// wait waits until every member has ended. After it nothing of a member is written any more: close lets nobody in, a
+// member's own code heeds its context, and what does not, a model or an embedder's tool, is left behind by callForeign.
 func (s *supervisor) wait() {
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
-	over := false
-	s.each(func(_ muster.Name, l *living) {
-		if over {
-			return
-		}
-		select {
-		case <-l.done:
-		case <-limit.C:
-			over = true
-		}
-	})
+	s.each(func(_ muster.Name, l *living) { <-l.done })
 }
 
 // member makes a living member of its record.
@@ -186,7 +185,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	t := s.team
 	l := t.config.Limits
 	return teammate.New(teammate.Config{
-		Services: t.rooms, Record: record, Extra: t.config.Tools,
+		Services: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
 			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -198,7 +197,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			return retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
+			return retry.Wrap(foreignModel{model}, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
 		},
 		Emit: func(e loop.Event) {
 			if t.config.Emit != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"muster"
 	"muster/internal/corruption"
@@ -16,8 +17,10 @@ type runs struct {
 	teller *corruption.Teller
 }
 
-func newRuns(s muster.Store) runs {
-	return runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), journal.New(s.Log()))}
+func newRuns(s muster.Store, log *slog.Logger) runs {
+	j := journal.New(s.Log())
+	j.Logger = log
+	return runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)}
 }
 
 const runKey = "run"
@@ -74,9 +77,11 @@ func (r runs) change(ctx context.Context, f func(*muster.Run)) (muster.Run, erro
 	}
 }
 
-func (r runs) baseState() string {
-	run, _ := r.get(context.Background())
-	return run.BaseCheck
+// baseState returns what the check said of the base, "" when it has not run yet. A record that cannot be read is an
+// error, and does not mean that.
+func (r runs) baseState(ctx context.Context) (string, error) {
+	run, err := r.get(ctx)
+	return run.BaseCheck, err
 }
 
 func (r runs) setBaseState(ctx context.Context, s string) error {

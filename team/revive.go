@@ -60,6 +60,7 @@ func (s *supervisor) lives(ctx context.Context, m **teammate.Member) (end teamma
 					return end, err
 				}
 			}
+			s.team.log.Warn("member restarts", "member", name, "cause", causeText(err), "wait", pause)
 			if !waits || !full { // a full disk is said once
 				s.team.emit(ctx, muster.Event{Kind: journal.RunNote, Member: name, Fields: map[string]any{"text": passes(name, err)}})
 			}

@@ -13,8 +13,8 @@ import (
 	"muster/team"
 )
 
-// A team has one root, that of the main worktree. A store that was opened elsewhere is refused before anything is written,
-// and FindRoot says where it belongs.
+// A team has one root, that of the main worktree. A store that was opened elsewhere is refused before anything is
+// written, and FindRoot says where it belongs.
 func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 	w := newWorld(t)
 	w.write("deep/er/file", "x")
@@ -40,12 +40,15 @@ func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer store.Close()
-				_, err = team.Open(t.Context(), team.Config{Dir: c.dir, Store: store, Model: func(string) (llm.Model, error) { return nil, nil }})
+				model := func(string) (llm.Model, error) { return nil, nil }
+				_, err = team.Open(t.Context(), team.Config{Dir: c.dir, Store: store, Model: model})
 				return err
 			}
 			err := open(c.dir)
 			var e *muster.Error
-			if c.refused && (!errors.Is(err, muster.ErrInvalid) || !errors.As(err, &e) || !strings.Contains(e.Hint, "team.FindRoot")) || !c.refused && err != nil {
+			hinted := errors.Is(err, muster.ErrInvalid) && errors.As(err, &e) &&
+				strings.Contains(e.Hint, "team.FindRoot")
+			if c.refused != hinted || !c.refused && err != nil {
 				t.Errorf("a store in %s: %v", c.dir, err)
 			}
 			if _, err := os.Stat(filepath.Join(c.dir, ".team")); err == nil {

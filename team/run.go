@@ -108,7 +108,8 @@ func (t *Team) stoppedRun(ctx context.Context) (run muster.Run, ended bool, err 
 		ended = true
 		var told bool
 		if told, err = t.endWasTold(ctx); err == nil && told {
-			err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").WithHint(`start another: muster run "GOAL"`)
+			err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").
+				WithHint(`start another: muster run "GOAL"`)
 		}
 	}
 	return run, ended, err
@@ -221,10 +222,13 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 			return Summary{Code: 1}, err
 		}
 	}
+	launcher = loggedLauncher{launcher, t.log}
 	t.rooms.Launcher, t.rooms.Lander = launcher, t.lander(launcher)
 
+	t.log.Info("run hosted", "team", t.config.Name, "host", host.ID())
 	s := newSupervisor(t, host.ID())
 	end, err := s.run(ctx)
+	t.log.Info("run left", "team", t.config.Name, "host", host.ID(), "code", end.Code, "cause", causeText(err))
 	return t.conclude(context.WithoutCancel(ctx), end, err)
 }
 
@@ -271,7 +275,7 @@ func (t *Team) launching(ctx context.Context) (launched func() (proc.Launcher, e
 	go launched()
 	return launched, func() {
 		if l, err := launched(); err == nil {
-			l.Close()
+			t.logDropped(ctx, "closing the launcher", l.Close())
 		}
 	}
 }
@@ -299,9 +303,11 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	case stopped:
 		end = teammate.End{Code: 3, Text: stop.Error()}
 	case err != nil:
-		run, _ := t.runs.get(ctx)
+		run, unread := t.runs.get(ctx)
+		t.logDropped(ctx, "reading the run's record after it was stopped", unread)
 		t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": interruption(err)}})
-		tasks, _ := t.rooms.Board.List(ctx)
+		tasks, unread := t.rooms.Board.List(ctx)
+		t.logDropped(ctx, "reading the board after the run was stopped", unread)
 		return Summary{Run: run, Code: max(end.Code, 1), Text: err.Error(), Tasks: tasks}, err
 	}
 	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
@@ -324,8 +330,8 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	return t.summarize(ctx, run, end)
 }
 
-// summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end was
-// written: what is made later belongs to the next run.
+// summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
+// was written: what is made later belongs to the next run.
 func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
 	tasks, err := t.rooms.Board.List(ctx)
 	if err != nil {
@@ -345,7 +351,9 @@ func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) 
 		sum.Unread[u.ID] = u.Why
 		sum.Code = max(sum.Code, 3)
 	}
-	if o, err := t.rooms.Progress(ctx); err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
+	o, err := t.rooms.Progress(ctx)
+	t.logDropped(ctx, "looking whether the run had tasks", err)
+	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}
 	t.account(ctx, &sum)
@@ -360,6 +368,7 @@ func (t *Team) settle(ctx context.Context) error {
 	if err == nil || !board.OnlyUnsettled(err) {
 		return err
 	}
+	t.logDropped(ctx, "settling what steps have left", err)
 	t.emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": "left for later: " + err.Error()}})
 	return nil
 }

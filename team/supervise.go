@@ -21,6 +21,7 @@ type supervisor struct {
 	seen    muster.Mark               // up to where the members were looked at; of serve alone
 	carried map[muster.RequestID]bool // shutdowns that were carried out; of serve alone
 	fatal   chan error                // what stops the whole team
+	serving sync.WaitGroup            // the goroutines that serve the members; run and join wait for them
 	stop    context.CancelCauseFunc
 }
 
@@ -35,15 +36,14 @@ func newSupervisor(t *Team, host muster.HostID) *supervisor {
 func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx) // what serves the members ends after them
 	defer closeHouse()
 	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
 		func(house context.Context) { s.serve(house, ctx) }} {
-		wg.Go(func() { serve(house) })
+		s.serving.Go(func() { serve(house) })
 	}
-	wg.Go(func() {
+	s.serving.Go(func() {
 		if err := s.team.checkBase(house); err != nil && house.Err() == nil {
 			s.fail(err)
 		}
@@ -57,7 +57,9 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	if err != nil {
 		return teammate.End{Code: 1}, err
 	}
+	s.team.log.Info("member started", "member", muster.Lead, "host", s.host)
 	end, err := s.lives(ctx, &lead)
+	s.team.logMemberStopped(muster.Lead, err)
 	s.close()
 	select {
 	case err = <-s.fatal:
@@ -123,16 +125,17 @@ func (s *supervisor) tidy(ctx context.Context) {
 	changed := s.team.rooms.Board.Watch(ctx)
 	tick := time.NewTicker(sweep)
 	defer tick.Stop()
-	_ = s.team.takeOrphans(ctx) // what fails now is tried again
+	log := func(what string, err error) { s.team.logDropped(ctx, what, err) } // what fails now is tried again
+	log("taking back orphaned claims", s.team.takeOrphans(ctx))
 	for {
-		_ = s.team.rooms.Board.Settle(ctx)
+		log("settling the board", s.team.rooms.Board.Settle(ctx))
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-tick.C:
-			_ = s.team.rooms.Requests.Settle(ctx)
-			_ = s.team.takeOrphans(ctx)
+			log("settling requests", s.team.rooms.Requests.Settle(ctx))
+			log("taking back orphaned claims", s.team.takeOrphans(ctx))
 		}
 	}
 }
@@ -146,15 +149,16 @@ func (s *supervisor) look(ctx context.Context, all bool) (next time.Duration) {
 			s.adopt(ctx, m)
 		}
 	}
+	if err == nil {
+		_, err = s.team.rooms.Requests.Expire(ctx, time.Now())
+	}
+	var requests []muster.Request
+	if err == nil {
+		requests, err = s.team.rooms.Requests.List(ctx)
+	}
 	if err != nil {
+		s.team.logDropped(ctx, "looking at members and requests", err)
 		return sweep // the next sweep looks again
-	}
-	if _, err := s.team.rooms.Requests.Expire(ctx, time.Now()); err != nil {
-		return sweep
-	}
-	requests, err := s.team.rooms.Requests.List(ctx)
-	if err != nil {
-		return sweep
 	}
 	next = sweep
 	for _, r := range requests {
@@ -182,8 +186,9 @@ func (s *supervisor) news(ctx context.Context, all bool) ([]muster.Member, error
 	s.seen = mark
 	for _, name := range left {
 		m, err := roster.Find(ctx, name)
-		if err != nil {
-			continue // gone, or not to be read now: the next sweep looks again
+		if err != nil { // gone, or not to be read now: the next sweep looks again
+			s.team.logDropped(ctx, "looking at a member that has ended", err)
+			continue
 		}
 		members = append(members, m)
 	}
@@ -199,7 +204,9 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	switch {
 	case l == nil, s.carried[r.ID]: // or of an earlier life of that name: see adopt
 	case r.Status == muster.RequestPending && r.Force:
-		if _, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, r.To, true, "forced"); err == nil {
+		_, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, r.To, true, "forced")
+		s.team.logDropped(ctx, "deciding a shutdown", err)
+		if err == nil {
 			s.carried[r.ID] = true
 			s.end(ctx, r.To, l)
 		}
@@ -215,7 +222,9 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 // shutdownLead stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is kept.
 func (s *supervisor) shutdownLead(ctx context.Context, r muster.Request) time.Duration {
 	if r.Status == muster.RequestPending && !s.carried[r.ID] {
-		if _, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on"); err == nil {
+		_, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on")
+		s.team.logDropped(ctx, "deciding the lead's shutdown", err)
+		if err == nil {
 			s.carried[r.ID] = true
 			s.fail(muster.CauseUser)
 		}

@@ -13,6 +13,7 @@ package team
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,11 +37,11 @@ import (
 
 // Config says what a team is made of. Dir, Store and Model must be set; the rest has defaults.
 type Config struct {
-	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root of
-	// the main worktree.
+	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root
+	// of the main worktree.
 	Dir string
-	// Store holds the team's state: store/file opened on the root that FindRoot returns for Dir, or store/mem. Open refuses a
-	// file store in any other directory: the state would lie in one place and the lanes in another.
+	// Store holds the team's state: store/file opened on the root that FindRoot returns for Dir, or store/mem. Open
+	// refuses a file store in any other directory: the state would lie in one place and the lanes in another.
 	Store muster.Store
 	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life.
 	Model func(name string) (llm.Model, error)
@@ -62,6 +63,11 @@ type Config struct {
 	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is a
 	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full, perhaps.
 	Emit func(member muster.Name, v any)
+
+	// Log is told what people need to find out why a team did what it did: members that start and stop, landings,
+	// retries, errors that stopped nobody. It gets no key, no header and no body of a model's request. nil: nothing is
+	// logged.
+	Log *slog.Logger
 
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
 	Conversation *Conversation
@@ -102,11 +108,12 @@ type Team struct {
 	look    chan struct{}
 	launch  func(context.Context) (proc.Launcher, error) // what starts tools and checks
 	lander  func(proc.Launcher) teammate.Lander          // it needs the launcher, which lives as long as a run
+	log     *slog.Logger                                 // never nil
 }
 
-// FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree. dir
-// may be a subdirectory or lie in a linked worktree. Errors, each with a Hint: Unavailable (git is missing or refuses),
-// NotFound (dir is in no repository), Invalid (the repository is bare or has no commit).
+// FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.
+// dir may be a subdirectory or lie in a linked worktree. Errors, each with a Hint: Unavailable (git is missing or
+// refuses), NotFound (dir is in no repository), Invalid (the repository is bare or has no commit).
 func FindRoot(ctx context.Context, dir string) (string, error) {
 	repo, err := git.Open(ctx, dir)
 	if err != nil {
@@ -115,8 +122,8 @@ func FindRoot(ctx context.Context, dir string) (string, error) {
 	return repo.Root(), nil
 }
 
-// checkStoreRoot refuses a store on files that lies in another directory than the repository's root. A store that does not
-// say where it lies, such as one in memory, is taken as it is.
+// checkStoreRoot refuses a store on files that lies in another directory than the repository's root. A store that does
+// not say where it lies, such as one in memory, is taken as it is.
 func checkStoreRoot(s muster.Store, root string) error {
 	onFiles, ok := s.(interface{ Root() string })
 	if !ok {
@@ -130,7 +137,7 @@ func checkStoreRoot(s muster.Store, root string) error {
 	if os.SameFile(there, here) {
 		return nil
 	}
-	return muster.Errorf(muster.Invalid, "the store was opened in %s, but the root of the repository is %s", onFiles.Root(), root).
+	return muster.Errorf(muster.Invalid, "the store was opened in %s, but the repository's root is %s", onFiles.Root(), root).
 		WithHint("open it there: root, err := team.FindRoot(ctx, dir); store, err := file.Open(root)")
 }
 
@@ -159,11 +166,16 @@ func open(ctx context.Context, c Config, g ground) (*Team, error) {
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	t := &Team{config: c, ground: g, runs: newRuns(c.Store), limiter: new(retry.Limiter),
-		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New}
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	t := &Team{config: c, ground: g, runs: newRuns(c.Store, log), limiter: new(retry.Limiter),
+		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
 	}
+	log.Info("team opened", "team", c.Name, "root", g.Root(), "target", t.branch)
 	return t, t.furnish(ctx)
 }
 
@@ -171,8 +183,10 @@ func open(ctx context.Context, c Config, g ground) (*Team, error) {
 func (t *Team) furnish(ctx context.Context) error {
 	c, dir := t.config, paths.Dir(t.ground.Root())
 	log := journal.New(c.Store.Log())
+	log.Logger = t.log
 	r := &t.rooms
-	*r = teammate.Services{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge, Patient: c.Limits.IdleTimeout < 0}
+	*r = teammate.Services{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge,
+		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)
 	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
@@ -182,6 +196,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	if r.Lanes, t.lander, err = t.ground.Lay(*r, worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: t.target()}, landing.Options{
 		Target: t.target(), Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Outputs: dir.Outputs(), MergeCommits: c.MergeCommits, BaseState: t.runs.baseState, SetBaseState: t.runs.setBaseState,
+		Log: t.log,
 	}); err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"muster/llm"
 )
 
-// FromError makes what a tool returns of an error. Every tool converts its errors here, so that a model always reads what
-// happened and, where the error has a hint, what to do next. An error that Fatal has marked is not for the model:
-// FromError returns it, without its mark, as the runtime's.
+// FromError makes what a tool returns of an error. Every tool converts its errors here, so that a model always reads
+// what happened and, where the error has a hint, what to do next. An error that Fatal has marked is not for the
+// model: FromError returns it, without its mark, as the runtime's.
 func FromError(err error) (llm.Result, error) {
 	var f fatal
 	if errors.As(err, &f) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"muster"
 	"muster/llm"
 	"muster/tool"
 )
@@ -72,4 +73,15 @@ func ExampleLimit() {
 	// 1,2,3,4,5,6,7,8,
 	// ... 78 of 110 characters cut here; the whole is in outputs/7 ...
 	// 5,36,37,38,39,40 <nil>
+}
+
+// A tool converts an error of what it works on: the model reads the hint, too.
+func ExampleFromError() {
+	claim := tool.New("claim", "Claims a task.", func(context.Context, struct{}) (llm.Result, error) {
+		err := muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another")
+		return tool.FromError(tool.Classify(err))
+	})
+	r, err := claim.Run(context.Background(), llm.Call{ID: "1", Input: json.RawMessage(`{}`)}, nil)
+	fmt.Println(r.Text(), r.IsError, err)
+	// Output: task 7 is bob's: take another true <nil>
 }

@@ -16,7 +16,8 @@ type Recoverer interface {
 	Recover(ctx context.Context, c llm.Call, resume bool) (r llm.Result, known bool, err error)
 }
 
-// Recoverable makes a Recoverer of t, whose input is an In. A call whose input is none never ran: nothing is known of it.
+// Recoverable makes a Recoverer of t, whose input is an In. A call whose input is none never ran: nothing is known of
+// it.
 func Recoverable[In any](t llm.Tool, f func(ctx context.Context, in In, resume bool) (llm.Result, bool, error)) Recoverer {
 	return recoverable{t, func(ctx context.Context, c llm.Call, resume bool) (llm.Result, bool, error) {
 		var in In
@@ -29,6 +30,7 @@ func Recoverable[In any](t llm.Tool, f func(ctx context.Context, in In, resume b
 	}}
 }
 
+// recoverable is a tool with the function that answers its calls which were cut off.
 type recoverable struct {
 	llm.Tool
 	answer func(context.Context, llm.Call, bool) (llm.Result, bool, error)

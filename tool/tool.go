@@ -7,6 +7,17 @@
 //
 // There are two kinds of failure. What the model can mend is a Result with IsError: it reads it and tries again. What
 // it cannot mend, because the runtime itself is in trouble or was told to stop, is an error, and ends the turn.
+// FromError turns the one into the other, with the hint that an error has; Fatal marks what is not for the model.
+//
+// What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls set fields
+// of its llm.Spec, and a Recoverer answers its own calls after a crash. What goes around every tool, such as audit,
+// is a Wrap. The tools themselves do not belong here: the standard ones are internal, and an embedder's are its own.
+//
+// Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go, recover.go, wrap.go and
+// limit.go (what goes around a tool).
+//
+// The signatures and the options stay compatible; options may be added. The schema that is made of a struct, and the
+// words in which a model is told what is wrong with its input, may change with any version.
 package tool
 
 import (
@@ -20,8 +31,8 @@ import (
 )
 
 // New makes a tool of run, which several agents may call at once. An error of run is the runtime's; what the model
-// should read is a Result, such as llm.ErrorResult. It panics when In is not a struct that has a JSON schema, which the first
-// test of the tool shows.
+// should read is a Result, such as llm.ErrorResult. It panics when In is not a struct that has a JSON schema, which
+// the first test of the tool shows.
 func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
 	var opts settings
 	for _, opt := range o {
@@ -100,8 +111,10 @@ type typed[In any] struct {
 	run   func(context.Context, In) (llm.Result, error)
 }
 
+// Spec is what New was given; it never changes.
 func (t *typed[In]) Spec() llm.Spec { return t.spec }
 
+// Run checks the input and runs the function. The mark of Fatal is taken off its error.
 func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
 	in, complaint := decode[In](t.shape, c.Input)
 	if complaint != "" {
@@ -116,6 +129,7 @@ func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) 
 	return r, err
 }
 
+// decode makes an In of the input, or says what is wrong with it.
 func decode[In any](s *shape, input json.RawMessage) (in In, complaint string) {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || string(trimmed) == "null" {
 		input = json.RawMessage("{}") // what some providers send for a tool without arguments

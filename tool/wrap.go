@@ -22,6 +22,7 @@ type wrapped struct {
 	f func(context.Context, llm.Call, Next) (llm.Result, error)
 }
 
+// Run runs the wrapper around the tool. The result answers the call, whatever the wrapper returns.
 func (w wrapped) Run(ctx context.Context, c llm.Call, progress func(string)) (llm.Result, error) {
 	if progress == nil {
 		progress = func(string) {}

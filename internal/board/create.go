@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ const (
 	maxDescription = 64 << 10 // bytes
 )
 
-var roleRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
+var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`) })
 
 // Draft is a task to be.
 type Draft struct {
@@ -119,7 +120,7 @@ func checkText(subject, description, role string) error {
 		return muster.Errorf(muster.Invalid, "the subject has a control character")
 	case strings.ContainsFunc(description, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
 		return muster.Errorf(muster.Invalid, "the description has a control character")
-	case role != "" && !roleRule.MatchString(role):
+	case role != "" && !roleRule().MatchString(role):
 		return muster.Errorf(muster.Invalid, "%q cannot be a role: a role is a letter followed by at most 31 letters, digits, hyphens or underscores", role)
 	}
 	return nil

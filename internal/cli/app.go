@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -42,6 +43,9 @@ type App struct {
 	dir     string   // -C
 	json    bool
 	noColor bool
+	debug   bool
+	log     *slog.Logger // nil: nobody asked for one; see logger
+	logFile *os.File
 }
 
 // Main is the program: everything of the operating system, then Run. It returns the exit code.
@@ -100,17 +104,20 @@ func (a *App) Run(ctx context.Context) int {
 	}
 	root := a.root()
 	root.SetArgs(a.Args)
-	return a.exit(ctx, root.ExecuteContext(ctx))
+	code := a.exit(ctx, root.ExecuteContext(ctx))
+	a.closeLog(ctx, code)
+	return code
 }
 
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "muster",
-		Short:         "a team of coding agents on this repository: one goal in, landed commits out",
-		Args:          a.noSuch,
-		RunE:          a.talk,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Use:              "muster",
+		Short:            "a team of coding agents on this repository: one goal in, landed commits out",
+		Args:             a.noSuch,
+		RunE:             a.talk,
+		SilenceErrors:    true,
+		PersistentPreRun: func(c *cobra.Command, _ []string) { a.startLog(c) },
+		SilenceUsage:     true,
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -123,6 +130,8 @@ func (a *App) root() *cobra.Command {
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.BoolVar(&a.noColor, "no-color", false, "print without colour")
+	f.BoolVar(&a.debug, "debug", false,
+		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())
 	for _, g := range []struct {
 		id, title string
@@ -240,18 +249,24 @@ type build struct {
 	Revision string `json:"revision,omitempty"`
 }
 
+// thisBuild returns which program this is, as far as it was told when it was built.
+func thisBuild() build {
+	b := build{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version, b.Go = info.Main.Version, info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}
+
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "which muster this is", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			b := build{Version: "unknown"}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				b.Version, b.Go = info.Main.Version, info.GoVersion
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						b.Revision = s.Value
-					}
-				}
-			}
+			b := thisBuild()
 			return a.print(b, func(w io.Writer, _ view.Paint, _ int) error {
 				line := "muster " + b.Version
 				if b.Revision != "" {

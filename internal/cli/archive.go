@@ -189,7 +189,7 @@ func (p *place) freeName(name string) string {
 // shelveTasks moves the board, and begins the next one where its ids end. Who adds a task meanwhile waits, and adds it to
 // the next.
 func (p *place) shelveTasks(ctx context.Context, files *durable.Files, s *shelf) error {
-	unlock, err := p.store.Freeze(ctx, muster.TableTasks) // a writer that saw no note may still be at it
+	unlock, err := files.LockAll(ctx, p.home.TableLocks(muster.TableTasks)) // a writer that saw no note may still be at it
 	if err != nil {
 		return err
 	}

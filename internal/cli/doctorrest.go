@@ -181,7 +181,7 @@ func temporaries(dir paths.Dir) (all []string) {
 				return nil
 			case e.IsDir() && (path == dir.Scratch() || path == dir.Outputs() || filepath.Dir(path) == dir.Worktrees()):
 				return fs.SkipDir // the members' own files
-			case e.Type().IsRegular() && durable.Temporary(e.Name()):
+			case e.Type().IsRegular() && durable.IsTemporary(e.Name()):
 				if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > young {
 					all = append(all, path)
 				}

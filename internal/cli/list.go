@@ -1,14 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
-	"runtime"
-	"sync"
 )
 
-// portion is how many documents of a list are encoded at a time. A list of any length is printed in the memory of that many.
-const portion = 512
+// listBlock is about how many bytes of a list are written at a time. A list of any length is printed in the memory of
+// that many.
+const listBlock = 64 << 10
 
 // writeList prints documents as muster.Encode prints a list of them, to the byte, but never has them all encoded at once.
 func writeList[T json.Marshaler](w io.Writer, all []T) error {
@@ -16,88 +16,26 @@ func writeList[T json.Marshaler](w io.Writer, all []T) error {
 		_, err := io.WriteString(w, "[]\n")
 		return err
 	}
-	texts := make([][]byte, min(runtime.GOMAXPROCS(0), 8)) // one for each goroutine, and used again
-	errs := make([]error, len(texts))
-	before := "[\n  "
-	for len(all) > 0 {
-		list := all[:min(len(all), portion)]
-		all = all[len(list):]
-		each := (len(list) + len(texts) - 1) / len(texts)
-		var encoders sync.WaitGroup
-		for i := range texts {
-			texts[i] = texts[i][:0]
-			part := list[min(i*each, len(list)):min((i+1)*each, len(list))]
-			first := before
-			if i > 0 {
-				first = ",\n  "
-			}
-			encoders.Go(func() {
-				for _, v := range part {
-					data, err := v.MarshalJSON()
-					if err != nil {
-						errs[i] = err
-						return
-					}
-					texts[i] = indented(append(texts[i], first...), data, 1)
-					first = ",\n  "
-				}
-			})
+	var text bytes.Buffer
+	separator := "[\n  "
+	for _, v := range all {
+		data, err := v.MarshalJSON()
+		if err != nil {
+			return err
 		}
-		encoders.Wait()
-		for i, text := range texts {
-			if errs[i] != nil {
-				return errs[i]
-			}
-			if _, err := w.Write(text); err != nil {
-				return err
-			}
+		text.WriteString(separator)
+		if err := json.Indent(&text, data, "  ", "  "); err != nil {
+			return err
 		}
-		before = ",\n  "
+		separator = ",\n  "
+		if text.Len() < listBlock {
+			continue
+		}
+		if _, err := text.WriteTo(w); err != nil {
+			return err
+		}
 	}
-	_, err := io.WriteString(w, "\n]\n")
+	text.WriteString("\n]\n")
+	_, err := text.WriteTo(w)
 	return err
-}
-
-// indented appends a JSON document that has no blanks as muster.Encode writes one, so many levels deep.
-// json.Indent does the same and takes the text apart anew for it, which is more work than to encode it was.
-func indented(to, doc []byte, depth int) []byte {
-	line := func() {
-		to = append(to, '\n')
-		for range depth {
-			to = append(to, "  "...)
-		}
-	}
-	for i := 0; i < len(doc); i++ {
-		switch c := doc[i]; c {
-		case '"':
-			start := i
-			for i++; doc[i] != '"'; i++ {
-				if doc[i] == '\\' {
-					i++
-				}
-			}
-			to = append(to, doc[start:i+1]...)
-		case '{', '[':
-			to = append(to, c)
-			if next := doc[i+1]; next == '}' || next == ']' {
-				to = append(to, next)
-				i++
-				continue
-			}
-			depth++
-			line()
-		case '}', ']':
-			depth--
-			line()
-			to = append(to, c)
-		case ',':
-			to = append(to, c)
-			line()
-		case ':':
-			to = append(to, ": "...)
-		default:
-			to = append(to, c)
-		}
-	}
-	return to
 }

@@ -72,7 +72,9 @@ func (p *place) at(ctx context.Context, root string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Logger = p.app.logger()
 	p.store, p.journal = s, journal.New(s.Log())
+	p.journal.Logger = p.app.logger()
 	s.OnReject = func(box muster.Name, line []byte, why string) {
 		// The line is set aside already; that it cannot be told is no reason to stop reading.
 		_ = p.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.MailRejected, Member: box,

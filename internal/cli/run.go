@@ -57,7 +57,7 @@ func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
 		},
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns, IdleTimeout: idle,
 			BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout},
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits,
+		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
 	})
 }
 

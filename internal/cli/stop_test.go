@@ -90,7 +90,8 @@ func answerShutdowns(t *testing.T, w *world, name muster.Name, approve bool, rea
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Add(ctx, muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}); err != nil {
+	m := muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}
+	if _, err := r.Add(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup

@@ -42,8 +42,8 @@ func (a *App) talk(c *cobra.Command, _ []string) error {
 	return t.run(c.Context())
 }
 
-// hasInput waits for the first byte of a pipe, or for its end, and reports whether there is a byte. When ctx ends first, it
-// returns its cause; the program ends then, so that the read that still waits does no harm.
+// hasInput waits for the first byte of a pipe, or for its end, and reports whether there is a byte. When ctx ends
+// first, it returns its cause; the program ends then, so that the read that still waits does no harm.
 func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
 	read := make(chan error, 1)
 	go func() {
@@ -214,8 +214,8 @@ func (c *conversation) prepare(ctx context.Context, stopped bool, words string) 
 	return j, err
 }
 
-// end ends what goes on, leaves the terminal, and says what is left. err is the session's: muster.CauseUser where a signal
-// has ended it, which makes the exit code that of an interruption.
+// end ends what goes on, leaves the terminal, and says what is left. err is the session's: muster.CauseUser where a
+// signal has ended it, which makes the exit code that of an interruption.
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	a := c.app
 	interrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)

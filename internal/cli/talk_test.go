@@ -136,8 +136,8 @@ speakers:
 	s.Cooked()
 }
 
-// A conversation in which nothing was said yet ends when it is interrupted, whether or not the pipe has brought a part of a
-// line.
+// A conversation in which nothing was said yet ends when it is interrupted, whether or not the pipe has brought a part
+// of a line.
 func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 	for name, said := range map[string]string{"no byte": "", "half a line": "hi th"} {
 		t.Run(name, func(t *testing.T) {

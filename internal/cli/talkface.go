@@ -108,7 +108,7 @@ func (c *conversation) mail(ctx context.Context) (shown []string) {
 func (c *conversation) command(ctx context.Context, args ...string) string {
 	var out bytes.Buffer
 	in := *c.app
-	in.brief = false
+	in.brief, in.logFile = false, nil // the log is the conversation's
 	in.Args, in.Dir, in.dir, in.Stdin, in.Stdout, in.Stderr = args, string(c.place.home), "", strings.NewReader(""), &out, &out
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)

@@ -179,7 +179,8 @@ func (a *App) teamStop() *cobra.Command {
 		if failed != nil {
 			return failed
 		}
-		if err := a.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) }); err != nil {
+		err = a.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
+		if err != nil {
 			return err
 		}
 		return stopStatus(ends)

@@ -174,7 +174,7 @@ func (a *App) worktreeRun() *cobra.Command {
 
 func (a *App) runIn(ctx context.Context, lane muster.Name, dir string, argv []string) error {
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
-		argv = []string{"sh", "-c", argv[0]}
+		argv = proc.Shell(argv[0])
 	}
 	launcher, err := proc.New(ctx)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 )
 
 // howNamed tells users how to write the name of a model.
-const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, openai/qwen3@http://localhost:11434/v1 or script/FILE"
+const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, " +
+	"openai/qwen3@http://localhost:11434/v1 or script/FILE"
 
 // ParseModel splits the name of a model: provider/model or provider/model@URL. For script/FILE, model is the file.
 // Errors are Invalid.
@@ -58,7 +59,8 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 				strconv.Quote(name))
 		case u.User != nil:
 			return "", "", "", muster.Errorf(muster.Invalid,
-				"the endpoint of model %s has a name or a key in its URL: leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", strconv.Quote(name))
+				"the endpoint of model %s has a name or a key in its URL: "+
+					"leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", strconv.Quote(name))
 		}
 		model, endpoint = name, at
 	}

@@ -1,5 +1,6 @@
-// Package damage is what becomes of a record that cannot be read: it is said once, whoever finds it and in how many
-// processes, as an event and as a notice to the lead; and what replaces it keeps it.
+// Package corruption reports records that cannot be read. Teller reports each once, whoever finds it and in however many
+// processes, as an event and as a mail to the lead. Keep keeps the content of a record that is about to be replaced.
+// Finding corrupt documents is the work of package state, whose collections report to a Teller.
 package corruption
 
 import (
@@ -195,31 +196,4 @@ func Keep(ctx context.Context, kept muster.Table, table string, doc muster.Doc, 
 		err = nil
 	}
 	return key, err
-}
-
-// Again looks once more at documents that could not be read: another program may have been in the middle of writing
-// them. Each is given to take, with Rev None when it is gone, and with the error Corrupt when it still cannot be read.
-func Again(ctx context.Context, t muster.Table, keys []string, take func(muster.Doc, error)) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	timer := time.NewTimer(HalfWritten)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for _, key := range keys {
-		doc, err := t.Get(ctx, key)
-		if errors.Is(err, muster.ErrNotFound) {
-			doc, err = muster.Doc{}, nil
-		}
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return err
-		}
-		doc.Key = key
-		take(doc, err)
-	}
-	return nil
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"muster"
 	"muster/internal/corruption"
@@ -122,90 +119,4 @@ func TestWhatCouldNotBeSaidIsSaidLater(t *testing.T) {
 	if events, mails := look(t, s); len(events) != 1 || len(mails) != 1 {
 		t.Fatalf("%q %q", events, mails)
 	}
-}
-
-// A document that another program has half written is no damage.
-func TestHalfWrittenIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		table := s.Table("members")
-		rev, _ := table.Put(t.Context(), "alice", []byte(`[]`), muster.None)
-		w := corruption.Watch{Name: "members", Table: table}
-		read := func(d muster.Doc) error {
-			if strings.HasPrefix(string(d.Data), "[") {
-				return muster.Errorf(muster.Corrupt, "no member")
-			}
-			return nil
-		}
-		w.Saw("alice", false)
-		go func() {
-			time.Sleep(30 * time.Millisecond)
-			table.Put(context.Background(), "alice", []byte(`{}`), rev)
-		}()
-		teller := corruption.New(s.Log(), s.Inbox(), journal.New(s.Log()))
-		say := func() int {
-			if err := errors.Join(w.Again(t.Context(), read), w.Say(t.Context(), teller)); err != nil {
-				t.Fatal(err)
-			}
-			events, _ := look(t, s)
-			return len(events)
-		}
-		if n := say(); n != 0 {
-			t.Fatalf("said %d times", n)
-		}
-		d, _ := table.Get(t.Context(), "alice")
-		table.Put(t.Context(), "alice", []byte(`[1]`), d.Rev)
-		w.Saw("alice", false)
-		if n := say(); n != 1 {
-			t.Fatalf("said %d times", n)
-		}
-		if n := say(); n != 1 {
-			t.Fatalf("said %d times", n)
-		}
-	})
-}
-
-// What has been read again, or looked at once more, is not waited for and read another time.
-func TestDoubtEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		table := s.Table("members")
-		for _, key := range []string{"alice", "bob"} {
-			if _, err := table.Put(t.Context(), key, []byte(`{}`), muster.None); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w := corruption.Watch{Name: "members", Table: table}
-		var read []string
-		again := func() time.Duration {
-			read = nil
-			began := time.Now()
-			err := w.Again(t.Context(), func(d muster.Doc) error {
-				read = append(read, d.Key)
-				return muster.Errorf(muster.Corrupt, "no member")
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return time.Since(began)
-		}
-		w.Saw("alice", false)
-		w.Saw("bob", false)
-		w.Saw("bob", true)
-		if took := again(); took != corruption.HalfWritten || len(read) != 1 || read[0] != "alice" {
-			t.Errorf("%v were read again after %v, want alice after %v", read, took, corruption.HalfWritten)
-		}
-		if took := again(); took != 0 || len(read) != 0 {
-			t.Errorf("%v were read once more after %v", read, took)
-		}
-		// What can be read now is not spoken of.
-		w.Saw("alice", true)
-		teller := corruption.New(s.Log(), s.Inbox(), journal.New(s.Log()))
-		if err := w.Say(t.Context(), teller); err != nil {
-			t.Fatal(err)
-		}
-		if events, _ := look(t, s); len(events) != 0 {
-			t.Errorf("said of what can be read: %q", events)
-		}
-	})
 }

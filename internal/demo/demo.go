@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/tools/txtar"
 
 	"muster"
+	"muster/internal/git"
 )
 
 //go:embed repo.txtar
@@ -45,17 +45,8 @@ func Make(ctx context.Context, dir string) (Rehearsal, error) {
 			return r, err
 		}
 	}
-	for _, args := range [][]string{
-		{"init", "-q", "-b", "main"},
-		{"add", "."},
-		{"-c", "user.name=muster", "-c", "user.email=muster@localhost", "-c", "commit.gpgsign=false", "commit", "-q", "--no-verify", "-m", "Count lines"},
-	} {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return r, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: git %s: %s", strings.Join(args, " "), strings.TrimSpace(string(out))).
-				WithHint("muster doctor")
-		}
+	if err := git.Init(ctx, dir, "Count lines"); err != nil {
+		return r, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).WithHint("muster doctor")
 	}
 	return r, os.WriteFile(r.Script, script, 0o600)
 }

@@ -19,23 +19,25 @@ func (f *Files) Append(path string, line []byte) (end int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	if err := t.SetAside(); err != nil {
 		return 0, err
 	}
 	return t.Append(append(bytes.Clone(line), '\n'))
 }
 
-// Tail is the end of a file of lines, open for appending. The caller holds the file's lock while it has one.
+// Tail is the end of a file of lines, open for appending. The caller holds the file's lock while it uses one.
 type Tail struct {
 	f    *Files
 	file File
 	path string
 	size int64
-	torn []byte // what follows the last newline
+	// torn is what follows the last newline.
+	torn []byte
 }
 
-// OpenTail opens a file of lines; a missing one is made, and the directories above it.
+// OpenTail opens a file of lines. It makes the file and the directories above it if they are missing. The file's name
+// is durable when it returns, so that no later sync of the content can be lost with the name.
 func (f *Files) OpenTail(path string) (*Tail, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
@@ -53,26 +55,26 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 		t.file, err = f.fs.OpenFile(path, flag|os.O_CREATE, 0o600)
 	}
 	if err != nil {
-		return nil, failed(path, err)
+		return nil, writeError(path, err)
 	}
-	if err := t.look(); err != nil {
-		t.file.Close()
-		return nil, failed(path, err)
+	if err := t.findTorn(); err != nil {
+		_ = t.file.Close()
+		return nil, writeError(path, err)
 	}
 	// Before the first write: a file that has something in it has a durable name, whoever made it and was killed then.
-	err = f.named(filepath.Dir(path))
+	err = f.syncName(filepath.Dir(path))
 	if err == nil && (made || t.size == 0) {
 		err = f.syncDir(filepath.Dir(path))
 	}
 	if err != nil {
-		t.file.Close()
+		_ = t.file.Close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// look finds the end and what follows the last newline.
-func (t *Tail) look() error {
+// findTorn finds the end of the file and what follows the last newline.
+func (t *Tail) findTorn() error {
 	fi, err := t.file.Stat()
 	if err != nil {
 		return err
@@ -91,7 +93,7 @@ func (t *Tail) look() error {
 	return err
 }
 
-// LineStart is the place after the last newline before end, 0 when there is none.
+// LineStart returns the offset after the last newline before end, or 0 if there is none.
 func LineStart(r io.ReaderAt, end int64) (int64, error) {
 	size := int64(1) // mostly the last byte is that newline
 	for end > 0 {
@@ -109,23 +111,24 @@ func LineStart(r io.ReaderAt, end int64) (int64, error) {
 	return 0, nil
 }
 
-// End is the place after the last whole line.
+// End returns the offset after the last whole line.
 func (t *Tail) End() int64 { return t.size - int64(len(t.torn)) }
 
-// Torn is what follows the last newline: the rest of a write that did not come to its end, or another program's line
+// Torn returns what follows the last newline: the rest of a write that was interrupted, or a line of another program
 // that has no newline (yet).
 func (t *Tail) Torn() []byte { return t.torn }
 
-// Whole reports whether the torn part is a JSON object that only lacks its newline.
-func (t *Tail) Whole() bool {
+// IsWhole reports whether the torn part is a JSON object that lacks only its newline.
+func (t *Tail) IsWhole() bool {
 	b := bytes.TrimSpace(t.torn)
 	return len(b) > 0 && b[0] == '{' && json.Valid(b)
 }
 
-// Look looks again: a program that writes without the lock may have gone on.
-func (t *Tail) Look() error { return failed(t.path, t.look()) }
+// Reread looks at the end of the file again. A program that writes without the lock may have gone on.
+func (t *Tail) Reread() error { return writeError(t.path, t.findTorn()) }
 
-// SetAside moves the torn part to path.torn, a line for each, and cuts it off here.
+// SetAside moves the torn part to the file path.torn and cuts it off here. The copy is durable before the cut, so a
+// crash in between only leaves it in both.
 func (t *Tail) SetAside() error {
 	if len(t.torn) == 0 {
 		return nil
@@ -134,32 +137,32 @@ func (t *Tail) SetAside() error {
 	if err != nil {
 		return err
 	}
-	defer aside.Close()
+	defer func() { _ = aside.Close() }()
 	if _, err := aside.Append(append(bytes.Clone(t.torn), '\n')); err != nil {
 		return err
 	}
 	if err := t.f.fs.Truncate(t.path, t.End()); err != nil {
-		return failed(t.path, err)
+		return writeError(t.path, err)
 	}
 	t.size, t.torn = t.End(), nil
 	return nil
 }
 
-// Append writes data, whole lines, in one write and syncs it. It returns the end after them. A torn part that is still
-// there gets its newline first.
+// Append writes data, which is whole lines, with one write and syncs it. It returns the end after them. A torn part
+// that is still there gets its newline first.
 func (t *Tail) Append(data []byte) (end int64, err error) {
 	if end, err = t.write(data); err != nil {
 		return 0, err
 	}
 	defer failpoint.HitFile(t.path, "append.end")
-	if err := t.f.synced(t.path, t.file.Sync()); err != nil {
+	if err := t.f.checkSync(t.path, t.file.Sync()); err != nil {
 		return 0, err
 	}
 	return end, nil
 }
 
-// Write is Append without the sync: what it wrote outlives this process at once, and a power loss when a later Append to
-// the file has returned.
+// Write is Append without the sync. What it wrote survives the end of this process at once, and a power loss once a
+// later Append to the file has returned.
 func (t *Tail) Write(data []byte) (end int64, err error) { return t.write(data) }
 
 func (t *Tail) write(data []byte) (end int64, err error) {
@@ -173,7 +176,7 @@ func (t *Tail) write(data []byte) (end int64, err error) {
 	n, err := t.file.Write(data)
 	failpoint.HitFile(t.path, "append.written")
 	if err != nil || n < len(data) {
-		return 0, t.undo(n, err)
+		return 0, t.undoWrite(n, err)
 	}
 	// Where the write ended, not where it was meant to: another program may have appended without the lock.
 	if end, err = t.file.Seek(0, io.SeekCurrent); err != nil || end < t.size+int64(len(data)) {
@@ -183,17 +186,18 @@ func (t *Tail) write(data []byte) (end int64, err error) {
 	return end, nil
 }
 
-// undo cuts a write of n bytes off again. If that fails too, the next append finds a torn line and moves it aside.
-func (t *Tail) undo(n int, err error) error {
+// undoWrite cuts off n bytes of a failed write. If that fails too, the next append finds a torn line and sets it
+// aside.
+func (t *Tail) undoWrite(n int, err error) error {
 	if n > 0 {
 		if end, e := t.file.Seek(0, io.SeekCurrent); e == nil && end >= int64(n) {
-			t.f.fs.Truncate(t.path, end-int64(n))
+			_ = t.f.fs.Truncate(t.path, end-int64(n))
 		}
 	}
 	if err == nil {
 		return muster.Errorf(muster.Unavailable, "%s took only a part of a write", t.path)
 	}
-	return failed(t.path, err)
+	return writeError(t.path, err)
 }
 
 // Close closes the file.

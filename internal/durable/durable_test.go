@@ -37,7 +37,7 @@ func (f *faulty) did(op, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	base := filepath.Base(name)
-	if durable.Temporary(base) {
+	if durable.IsTemporary(base) {
 		base = "temp"
 	}
 	f.done = append(f.done, op+" "+base)
@@ -184,12 +184,14 @@ func TestDirectoriesAreMadeDurable(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "a", "b", "x.json")
 	ok(t, durable.New(disk).Replace(path, []byte("x")))
-	want := fmt.Sprintf("create temp, mkdir b, mkdir a, syncdir %s, mkdir b, syncdir a, create temp", filepath.Base(root))
+	want := fmt.Sprintf("create temp, mkdir b, mkdir a, syncdir %s, mkdir b, syncdir a, create temp",
+		filepath.Base(root))
 	if got := strings.Join(disk.done, ", "); !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s ...", got, want)
 	}
 	if runtime.GOOS != "windows" {
-		for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700, filepath.Join(root, "a"): 0o700} {
+		for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700,
+			filepath.Join(root, "a"): 0o700} {
 			fi, err := os.Stat(name)
 			ok(t, err)
 			if fi.Mode().Perm() != mode {

@@ -13,28 +13,30 @@ import (
 	"muster/internal/failpoint"
 )
 
-// ErrEnded is in the error of every write after a failed sync.
+// ErrEnded is wrapped by the error of every write after a failed sync.
 var ErrEnded = errors.New("writing has ended")
 
 // Files writes the state files of one process. After a failed sync every later write fails with Unavailable: what the
-// kernel dropped then is not known, so a second sync that succeeds would prove nothing.
+// kernel dropped is unknown, so a second sync that succeeds would prove nothing.
 type Files struct {
 	fs    FS
 	ended atomic.Pointer[muster.Error]
 
-	mu    sync.Mutex
-	gates map[string]*gate // by lock file: what goroutines of this process wait at
+	mu sync.Mutex
+	// queues holds, by lock file, where goroutines of this process wait.
+	queues map[string]*lockQueue
 
-	dirs sync.Map // directories whose names are known to be durable, and those of the ones above them
+	// durableDirs holds the directories whose names, and the names of those above, are known to be durable.
+	durableDirs sync.Map
 }
 
 // New returns Files on a file system.
-func New(fs FS) *Files { return &Files{fs: fs, gates: map[string]*gate{}} }
+func New(fs FS) *Files { return &Files{fs: fs, queues: map[string]*lockQueue{}} }
 
-// FS is the file system below, for reading.
+// FS returns the file system, for reading.
 func (f *Files) FS() FS { return f.fs }
 
-// Ended is why writing has ended, nil while it has not.
+// Ended returns why writing has ended, or nil while it has not.
 func (f *Files) Ended() error {
 	if e := f.ended.Load(); e != nil {
 		return e
@@ -42,24 +44,24 @@ func (f *Files) Ended() error {
 	return nil
 }
 
-// synced takes the result of a sync of path. A failed one ends all writing.
-func (f *Files) synced(path string, err error) error {
+// checkSync takes the result of a sync of path. A failed sync ends all writing.
+func (f *Files) checkSync(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := muster.Errorf(muster.Unavailable, "%w: %s could not be made durable (%w)", ErrEnded, path, reason(err)).
+	e := muster.Errorf(muster.Unavailable, "%w: %s could not be made durable (%w)", ErrEnded, path, systemError(err)).
 		WithHint("what was written last may be lost; check the disk, then start again with: muster resume")
 	f.ended.CompareAndSwap(nil, e)
 	return f.ended.Load()
 }
 
 // syncDir makes the names in a directory durable.
-func (f *Files) syncDir(dir string) error { return f.synced(dir, f.fs.SyncDir(dir)) }
+func (f *Files) syncDir(dir string) error { return f.checkSync(dir, f.fs.SyncDir(dir)) }
 
 // MakeDir makes a directory and the missing ones above it, durably.
 func (f *Files) MakeDir(dir string) error {
 	if _, err := f.fs.Stat(dir); err == nil {
-		return f.named(dir)
+		return f.syncName(dir)
 	}
 	if err := f.Ended(); err != nil {
 		return err
@@ -67,6 +69,8 @@ func (f *Files) MakeDir(dir string) error {
 	return f.makeDir(dir)
 }
 
+// makeDir makes a directory and syncs the one above it. It syncs also if the directory exists already, because the
+// process that made it may not have synced yet.
 func (f *Files) makeDir(dir string) error {
 	up := filepath.Dir(dir)
 	failpoint.Hit("directory.begin")
@@ -79,27 +83,28 @@ func (f *Files) makeDir(dir string) error {
 	}
 	if errors.Is(err, fs.ErrExist) {
 		if fi, e := f.fs.Stat(dir); e == nil && !fi.IsDir() {
-			return muster.Errorf(muster.Unavailable, "%s is in the way: it is a file where muster needs a directory", dir).
+			return muster.Errorf(muster.Unavailable, "%s is in the way: it is a file where muster needs a directory",
+				dir).
 				WithHint("move it away")
 		}
 		err = nil // another process was faster, and may not have synced yet
 	}
 	if err != nil {
-		return failed(up, err)
+		return writeError(up, err)
 	}
 	failpoint.Hit("directory.made")
 	defer failpoint.Hit("directory.end")
 	if err := f.syncDir(up); err != nil {
 		return err
 	}
-	return f.above(dir)
+	return f.syncNamesAbove(dir)
 }
 
-// named sees to it that the name of a state directory is durable, once for each in the life of a process: who made it
-// may have been killed before its sync. State lies in directories whose names begin with a dot; what is above those was
-// there before us.
-func (f *Files) named(dir string) error {
-	if _, known := f.dirs.Load(dir); known || !strings.Contains(dir, string(filepath.Separator)+".") {
+// syncName makes the name of a state directory durable, once for each in the life of a process, because the process
+// that made it may have been killed before its sync. State lies in directories whose names begin with a dot; what is
+// above those existed before us.
+func (f *Files) syncName(dir string) error {
+	if _, known := f.durableDirs.Load(dir); known || !strings.Contains(dir, string(filepath.Separator)+".") {
 		return nil
 	}
 	if err := f.Ended(); err != nil {
@@ -111,31 +116,31 @@ func (f *Files) named(dir string) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return nil // none of ours; and what is not there the caller's own step says better
 	case err != nil:
-		return f.synced(up, err)
+		return f.checkSync(up, err)
 	}
-	return f.above(dir)
+	return f.syncNamesAbove(dir)
 }
 
-// above is the rest of named, when the name itself is durable.
-func (f *Files) above(dir string) error {
+// syncNamesAbove is the second half of syncName, when the name itself is durable.
+func (f *Files) syncNamesAbove(dir string) error {
 	if up := filepath.Dir(dir); up != dir && !strings.HasPrefix(filepath.Base(dir), ".") {
-		if err := f.named(up); err != nil {
+		if err := f.syncName(up); err != nil {
 			return err
 		}
 	}
-	f.dirs.Store(dir, true)
+	f.durableDirs.Store(dir, true)
 	return nil
 }
 
-// failed says what could not be written, and what to do. A file that is not there stays fs.ErrNotExist underneath.
-func failed(path string, err error) error {
+// writeError says what could not be written, and what to do. A missing file stays fs.ErrNotExist underneath.
+func writeError(path string, err error) error {
 	var known *muster.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
 	dir := filepath.Dir(path)
-	switch why := reason(err); {
-	case errors.Is(err, ErrNoFile) || errors.Is(err, syscall.EISDIR):
+	switch why := systemError(err); {
+	case errors.Is(err, ErrNotRegular) || errors.Is(err, syscall.EISDIR):
 		return muster.Errorf(muster.Unavailable, "%s is in the way where muster needs a file (%w)", path, why).
 			WithHint("move it away")
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
@@ -156,24 +161,25 @@ func failed(path string, err error) error {
 	}
 }
 
-// Unreadable is the error for a file that could not be read. What concerns it alone is Corrupt, and says what to do; but where
-// its whole directory is closed to us, and for all that else can happen, it is Unavailable.
+// Unreadable returns the error for a file that could not be read. It is Corrupt if only that file is concerned, and
+// says what to do. It is Unavailable if the whole directory is closed to us, and for everything else.
 func Unreadable(on FS, path string, err error) error {
-	switch why := reason(err); {
-	case !Alone(err):
+	switch why := systemError(err); {
+	case !ConcernsOneFile(err):
 		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", path, why)
 	case !errors.Is(err, fs.ErrPermission):
 		return muster.Errorf(muster.Corrupt, "%s cannot be read: %w; move it away", path, why)
 	}
 	if _, err := on.Stat(filepath.Dir(path) + string(filepath.Separator) + "."); errors.Is(err, fs.ErrPermission) {
-		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", filepath.Dir(path), reason(err)).
+		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", filepath.Dir(path), systemError(err)).
 			WithHint("make it yours: chown -R, as root")
 	}
-	return muster.Errorf(muster.Corrupt, "%s cannot be read: %w; it belongs to another user: make it yours (chown, as root)", path, reason(err))
+	return muster.Errorf(muster.Corrupt,
+		"%s cannot be read: %w; it belongs to another user: make it yours (chown, as root)", path, systemError(err))
 }
 
-// reason is what the system said, without the path and the call around it.
-func reason(err error) error {
+// systemError returns what the system said, without the path and the call around it.
+func systemError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err

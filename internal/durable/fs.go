@@ -1,7 +1,15 @@
-// Package durable writes the state files: the only code that does. What it reports as done is on the disk.
+// Package durable writes the state files. It is the only code that does. What a method reports as done is on the disk
+// and survives a power loss.
 //
-// FS is the small file-system interface that everything goes through; OS is the real one. Files has the algorithms:
-// Replace and Create (replace.go), Append (append.go), Lock (lock.go).
+// Files has the algorithms: Replace and Create for whole files, Append and Tail for files of lines, Lock and TryLock
+// for lock files, Rename, Remove and Truncate. FS is the small file-system interface below; OS is the real one, and
+// tests put a simulated one in its place.
+//
+// Three invariants hold. A reader sees the old or the new content of a file, never a mixture. A name is durable before
+// anything depends on it. After a failed sync nothing is written any more, because what the kernel dropped is not
+// known.
+//
+// The package does not know what the files mean, and takes no lock by itself.
 package durable
 
 import (
@@ -20,13 +28,13 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Stat(name string) (fs.FileInfo, error)
 	Rename(from, to string) error
-	// Link gives the file a second name and fails with fs.ErrExist where there is one of that name.
+	// Link gives the file a second name. It fails with fs.ErrExist if something has that name.
 	Link(from, to string) error
 	Remove(name string) error
 	Truncate(name string, size int64) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
-	// TryLock locks the file of that name at once or fails with ErrLocked. Closing what it returns unlocks.
+	// TryLock locks the file of that name at once or fails with ErrLocked. Closing the result unlocks it.
 	TryLock(name string, how LockMode) (Locked, error)
 }
 
@@ -49,27 +57,29 @@ const (
 	Shared                    // nobody else has it exclusively; a missing file is fs.ErrNotExist
 )
 
-// Locked is a lock that is held. Note leaves a text in the file, for people only.
+// Locked is a lock that is held. Note leaves a text in the file, which is only for people.
 type Locked interface {
 	io.Closer
 	Note(text string)
 }
 
-// ErrLocked is TryLock's error when somebody else has the lock.
+// ErrLocked is the error of TryLock when somebody else has the lock.
 var ErrLocked = errors.New("locked")
 
-// ErrNoFile is the error for a name that a directory, a pipe, a socket or a device has.
-var ErrNoFile = errors.New("it is a directory, a pipe or a device, and no file")
+// ErrNotRegular is the error for the name of a directory, a pipe, a socket or a device.
+var ErrNotRegular = errors.New("it is a directory, a pipe or a device, and no file")
 
-// Alone reports whether what failed concerns that one file: it is another user's, or is none. Those beside it are read.
-func Alone(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrNoFile) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ELOOP)
+// ConcernsOneFile reports whether an error concerns only one file, because it belongs to another user or is no regular
+// file. The files beside it can be read.
+func ConcernsOneFile(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrNotRegular) || errors.Is(err, syscall.EISDIR) ||
+		errors.Is(err, syscall.ELOOP)
 }
 
 // OS is the real file system.
 type OS struct{}
 
-// OpenFile opens a file, close-on-exec, and waits for nobody. Errors: ErrNoFile.
+// OpenFile opens a file with close-on-exec. It never waits, as opening a pipe would. Errors: ErrNotRegular.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := open(name, flag, perm)
 	if err != nil {
@@ -78,7 +88,7 @@ func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	return f, nil
 }
 
-// Mkdir makes a directory. What root makes, as every file, belongs to the owner of the directory in which it lies.
+// Mkdir makes a directory. What root makes belongs to the owner of the directory above it, as with files.
 func (OS) Mkdir(name string, perm fs.FileMode) error { return makeDir(name, perm) }
 
 // ReadDir lists a directory by name.
@@ -87,21 +97,21 @@ func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) 
 // Stat describes a file.
 func (OS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
-// Rename gives a file another name, over one that has it.
+// Rename renames a file, and replaces one that has the new name.
 func (OS) Rename(from, to string) error {
-	return patiently(func() error { return os.Rename(from, to) })
+	return retryTransient(func() error { return os.Rename(from, to) })
 }
 
 // Link gives a file a second name.
 func (OS) Link(from, to string) error { return os.Link(from, to) }
 
 // Remove removes a file.
-func (OS) Remove(name string) error { return patiently(func() error { return os.Remove(name) }) }
+func (OS) Remove(name string) error { return retryTransient(func() error { return os.Remove(name) }) }
 
 // Truncate cuts a file.
 func (OS) Truncate(name string, size int64) error { return os.Truncate(name, size) }
 
-// SyncDir makes the names in a directory durable. Windows has no such call, and some file systems refuse it: both keep
+// SyncDir makes the names in a directory durable. Windows has no such call, and some file systems refuse it; both keep
 // names in a journal of their own.
 func (OS) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
@@ -129,7 +139,7 @@ func (OS) TryLock(name string, how LockMode) (Locked, error) {
 		return nil, err
 	}
 	if err := lock(f, how); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, err
 	}
 	return osLock{f}, nil
@@ -138,8 +148,8 @@ func (OS) TryLock(name string, how LockMode) (Locked, error) {
 // osLock is an open file with a lock on it.
 type osLock struct{ f *os.File }
 
-// Close unlocks before it closes: a child that another goroutine is just starting has a copy of the descriptor until
-// its exec, and would keep the lock for that long.
+// Close unlocks before it closes. A child process that another goroutine is just starting has a copy of the descriptor
+// until its exec, and would keep the lock that long.
 func (l osLock) Close() error { return errors.Join(unlock(l.f), l.f.Close()) }
 
 // Note writes text into the file unless it is there already.

@@ -14,13 +14,14 @@ import (
 	"muster/internal/failpoint"
 )
 
-// gate is where goroutines of this process wait for one lock file, so that they do not spin on it.
-type gate struct {
+// lockQueue is where goroutines of this process wait for one lock file, so that they do not poll it against each
+// other.
+type lockQueue struct {
 	turn chan struct{} // holds one token: who has it may try the file
 	uses int
 }
 
-// Lock waits for the lock of a file, until ctx ends. The file is made and never removed.
+// Lock waits for the lock of a file, until ctx ends. It makes the file, which is never removed.
 func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -29,10 +30,10 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 		return func() {}, nil
 	}
 	f.mu.Lock()
-	g := f.gates[path]
+	g := f.queues[path]
 	if g == nil {
-		g = &gate{turn: make(chan struct{}, 1)}
-		f.gates[path] = g
+		g = &lockQueue{turn: make(chan struct{}, 1)}
+		f.queues[path] = g
 	}
 	g.uses++
 	f.mu.Unlock()
@@ -40,7 +41,7 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if g.uses--; g.uses == 0 {
-			delete(f.gates, path)
+			delete(f.queues, path)
 		}
 	}
 	select {
@@ -49,24 +50,45 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 		leave()
 		return nil, ctx.Err()
 	}
-	held, err := f.wait(ctx, path)
+	held, err := f.pollLock(ctx, path)
 	if err != nil {
 		<-g.turn
 		leave()
 		return nil, err
 	}
 	return func() {
-		held.Close()
+		_ = held.Close()
 		<-g.turn
 		leave()
 	}, nil
 }
 
-// wait tries until the lock is ours or ctx ends. flock has no queue that ends with a context, hence the jitter.
-func (f *Files) wait(ctx context.Context, path string) (Locked, error) {
+// LockAll waits for the locks of all the files, in the given order, until ctx ends. Two callers that use the same order
+// cannot wait for each other.
+func (f *Files) LockAll(ctx context.Context, paths []string) (unlock func(), err error) {
+	var held []func()
+	unlock = func() {
+		for _, u := range held {
+			u()
+		}
+	}
+	for _, path := range paths {
+		u, err := f.Lock(ctx, path)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		held = append(held, u)
+	}
+	return unlock, nil
+}
+
+// pollLock tries until it has the lock or ctx ends. A flock cannot wait for a context, so it polls at random
+// intervals.
+func (f *Files) pollLock(ctx context.Context, path string) (Locked, error) {
 	longest := 200 * time.Microsecond
 	for {
-		l, err := f.try(path)
+		l, err := f.tryExclusive(path)
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
@@ -81,8 +103,8 @@ func (f *Files) wait(ctx context.Context, path string) (Locked, error) {
 	}
 }
 
-// try takes the lock at once or fails with ErrLocked.
-func (f *Files) try(path string) (Locked, error) {
+// tryExclusive takes the lock at once or fails with ErrLocked.
+func (f *Files) tryExclusive(path string) (Locked, error) {
 	l, err := f.fs.TryLock(path, Exclusive)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := f.MakeDir(filepath.Dir(path)); err != nil {
@@ -94,19 +116,21 @@ func (f *Files) try(path string) (Locked, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, failed(path, err)
+		return nil, writeError(path, err)
 	}
 	l.Note(strconv.Itoa(os.Getpid()) + "\n")
 	return l, nil
 }
 
-// patience is how long TryLock goes on when only processes that ask (Locked) are in its way: each does for microseconds.
-const patience = 5 * time.Second
+// tryLockTimeout is how long TryLock continues while only processes that call Locked are in its way. Each of them is
+// for microseconds.
+const tryLockTimeout = 5 * time.Second
 
-// TryLock takes the lock of a file or fails with Held at once. It never takes one that asks for one that holds.
+// TryLock takes the lock of a file, or fails with Held at once. It never mistakes a process that calls Locked for one
+// that holds the lock.
 func (f *Files) TryLock(path string) (unlock func() error, err error) {
 	for started := time.Now(); ; {
-		l, err := f.try(path)
+		l, err := f.tryExclusive(path)
 		if err == nil {
 			return l.Close, nil
 		}
@@ -118,14 +142,14 @@ func (f *Files) TryLock(path string) (unlock func() error, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if taken || time.Since(started) > patience {
+		if taken || time.Since(started) > tryLockTimeout {
 			return nil, muster.Errorf(muster.Held, "another process has the lock %s", path)
 		}
 		time.Sleep(rand.N(200 * time.Microsecond))
 	}
 }
 
-// Locked reports whether anyone has the lock of a file now. It makes nothing, and never makes a TryLock fail.
+// Locked reports whether anyone holds the lock of a file. It creates nothing, and never makes a TryLock fail.
 func (f *Files) Locked(path string) (bool, error) {
 	l, err := f.fs.TryLock(path, Shared)
 	switch {
@@ -136,26 +160,26 @@ func (f *Files) Locked(path string) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	}
-	return false, failed(path, err)
+	return false, writeError(path, err)
 }
 
-// ProbeLocks tries in dir whether two descriptors exclude each other, as they do not on some network file systems.
+// ProbeLocks checks in dir whether two descriptors exclude each other. On some network file systems they do not.
 func (f *Files) ProbeLocks(dir string) error {
 	path := filepath.Join(dir, ".probe.lock")
-	first, err := f.try(path)
+	first, err := f.tryExclusive(path)
 	if errors.Is(err, ErrLocked) {
 		return nil // another process is probing, and that excludes us
 	}
 	if err != nil {
 		return err
 	}
-	defer first.Close()
+	defer func() { _ = first.Close() }()
 	second, err := f.fs.TryLock(path, Exclusive)
 	if errors.Is(err, ErrLocked) {
 		return nil
 	}
 	if err == nil {
-		second.Close()
+		_ = second.Close()
 	}
 	return muster.Errorf(muster.Unavailable, "locks do not work in %s: two processes could take the same task", dir).
 		WithHint("move the repository to a local disk")

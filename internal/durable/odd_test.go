@@ -32,7 +32,7 @@ func TestWhatIsNoFile(t *testing.T) {
 	files := durable.New(durable.OS{})
 	for _, name := range []string{"directory", "pipe", "socket", "device", "loop"} {
 		_, _, err := files.ReadFile(path(name))
-		if !durable.Alone(err) {
+		if !durable.ConcernsOneFile(err) {
 			t.Errorf("%s was read: %v", name, err)
 		}
 		err = durable.Unreadable(durable.OS{}, path(name), err)
@@ -40,7 +40,7 @@ func TestWhatIsNoFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY, os.O_RDWR | os.O_APPEND} {
-			if f, err := (durable.OS{}).OpenFile(path(name), flag, 0); !durable.Alone(err) {
+			if f, err := (durable.OS{}).OpenFile(path(name), flag, 0); !durable.ConcernsOneFile(err) {
 				t.Errorf("%s was opened (%x): %v %v", name, flag, f, err)
 			}
 		}

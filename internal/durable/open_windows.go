@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// open opens a file. What has the name and is no file is ErrNoFile.
+// open opens a file. What has the name and is no file is ErrNotRegular.
 func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	return os.OpenFile(name, flag, perm)
 }

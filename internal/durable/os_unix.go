@@ -28,5 +28,5 @@ func lock(f *os.File, how LockMode) error {
 
 func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// patiently does f: here an open file can be renamed and removed.
-func patiently(f func() error) error { return f() }
+// retryTransient calls f once. Here an open file can be renamed and removed.
+func retryTransient(f func() error) error { return f() }

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ReadFile returns the whole of a file, and the file as it was before it was read. Where it can it makes four system
-// calls only: the first look at a large table is mostly this.
+// ReadFile returns the content of a file, and its info from before it was read. On Linux it takes four system calls,
+// because the first look at a large table is mostly this.
 func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
 	if _, ok := f.fs.(OS); ok {
 		return readFile(name)
@@ -21,13 +21,13 @@ func readOpened(on FS, name string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	fi, err := file.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
 	if !fi.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
 	_, err = b.ReadFrom(file)

@@ -13,7 +13,7 @@ import (
 	"muster/internal/failpoint"
 )
 
-// Replace makes data the content of path: a reader sees the old or the new, also after a power loss.
+// Replace makes data the content of path. A reader sees the old or the new content, also after a power loss.
 func (f *Files) Replace(path string, data []byte) error {
 	s, err := f.Stage(path, data)
 	if err != nil {
@@ -22,7 +22,7 @@ func (f *Files) Replace(path string, data []byte) error {
 	return s.Replace()
 }
 
-// Create is Replace for a path that does not exist; where one does, it is kept and the error is Stale.
+// Create is Replace for a path that does not exist. If it exists, it is kept and the error is Stale.
 func (f *Files) Create(path string, data []byte) error {
 	s, err := f.Stage(path, data)
 	if err != nil {
@@ -31,19 +31,20 @@ func (f *Files) Create(path string, data []byte) error {
 	return s.Create()
 }
 
-// Staged is a content that is durable beside its path, under a name of its own, and is not the path's yet.
-// One of Replace, Create or Discard ends it.
+// Staged is a content that is durable under a temporary name beside its path. One of Replace, Create or Discard ends
+// it.
 type Staged struct {
 	f          *Files
 	temp, path string
 }
 
-// Temporary reports whether a file's name is one that Stage makes. A killed process leaves them behind.
-func Temporary(name string) bool {
+// IsTemporary reports whether a file's name is one that Stage makes. A killed process leaves such files behind.
+func IsTemporary(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
 }
 
-// Stage writes and syncs data beside path; missing directories are made.
+// Stage writes and syncs data beside path. It makes missing directories. The content is durable before it can get its
+// name, so that a power loss never leaves the name with half of it.
 func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
@@ -60,32 +61,32 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 		file, err = f.fs.OpenFile(temp, flag, 0o600)
 	}
 	if err != nil {
-		return nil, failed(path, err)
+		return nil, writeError(path, err)
 	}
-	if err = f.named(filepath.Clean(dir)); err != nil {
-		file.Close()
-		f.fs.Remove(temp)
+	if err = f.syncName(filepath.Clean(dir)); err != nil {
+		_ = file.Close()
+		_ = f.fs.Remove(temp)
 		return nil, err
 	}
 	if _, err = file.Write(data); err != nil {
-		file.Close()
-		f.fs.Remove(temp)
-		return nil, failed(path, err)
+		_ = file.Close()
+		_ = f.fs.Remove(temp)
+		return nil, writeError(path, err)
 	}
-	if err = f.synced(path, file.Sync()); err != nil {
-		file.Close()
-		f.fs.Remove(temp)
+	if err = f.checkSync(path, file.Sync()); err != nil {
+		_ = file.Close()
+		_ = f.fs.Remove(temp)
 		return nil, err
 	}
 	if err = file.Close(); err != nil {
-		f.fs.Remove(temp)
-		return nil, failed(path, err)
+		_ = f.fs.Remove(temp)
+		return nil, writeError(path, err)
 	}
 	failpoint.HitFile(path, "put.staged")
 	return &Staged{f: f, temp: temp, path: path}, nil
 }
 
-// Replace gives the content the path's name, over what has it.
+// Replace gives the content the path's name, and replaces what has it.
 func (s *Staged) Replace() error {
 	if err := s.f.Ended(); err != nil {
 		s.Discard()
@@ -94,12 +95,12 @@ func (s *Staged) Replace() error {
 	failpoint.HitFile(s.path, "put.compared")
 	if err := s.f.fs.Rename(s.temp, s.path); err != nil {
 		s.Discard()
-		return failed(s.path, err)
+		return writeError(s.path, err)
 	}
-	return s.named()
+	return s.syncName()
 }
 
-// Create gives the content the path's name if nothing has it; else the error is Stale.
+// Create gives the content the path's name if nothing has it; otherwise the error is Stale.
 func (s *Staged) Create() error {
 	defer s.Discard()
 	if err := s.f.Ended(); err != nil {
@@ -120,22 +121,22 @@ func (s *Staged) Create() error {
 		return muster.Errorf(muster.Stale, "%s exists already", s.path)
 	}
 	if err != nil {
-		return failed(s.path, err)
+		return writeError(s.path, err)
 	}
-	return s.named()
+	return s.syncName()
 }
 
-// named makes the path's new name durable.
-func (s *Staged) named() error {
+// syncName makes the path's new name durable.
+func (s *Staged) syncName() error {
 	failpoint.HitFile(s.path, "put.renamed")
 	defer failpoint.HitFile(s.path, "put.end")
 	return s.f.syncDir(filepath.Dir(s.path))
 }
 
 // Discard removes the staged content.
-func (s *Staged) Discard() { s.f.fs.Remove(s.temp) }
+func (s *Staged) Discard() { _ = s.f.fs.Remove(s.temp) } // what stays is swept out as a dead process's
 
-// Remove removes a file, durably. One that is not there is no error.
+// Remove removes a file, durably. A missing file is no error.
 func (f *Files) Remove(path string) error {
 	if err := f.Ended(); err != nil {
 		return err
@@ -147,12 +148,13 @@ func (f *Files) Remove(path string) error {
 		return nil
 	}
 	if err != nil {
-		return failed(path, err)
+		return writeError(path, err)
 	}
 	return f.syncDir(filepath.Dir(path))
 }
 
-// Rename moves a file, durably; the new name's directory is made. A file that is not there is fs.ErrNotExist.
+// Rename moves a file, durably, and makes the new name's directory. The new directory is synced before the old one, so
+// that a crash in between leaves the file under two names rather than none. A missing file is fs.ErrNotExist.
 func (f *Files) Rename(from, to string) error {
 	if err := f.Ended(); err != nil {
 		return err
@@ -171,7 +173,7 @@ func (f *Files) Rename(from, to string) error {
 		return fmt.Errorf("%s: %w", from, fs.ErrNotExist)
 	}
 	if err != nil {
-		return failed(to, err)
+		return writeError(to, err)
 	}
 	if err := f.syncDir(target); err != nil || source == target {
 		return err
@@ -186,13 +188,13 @@ func (f *Files) Truncate(path string, size int64) error {
 	}
 	file, err := f.fs.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return failed(path, err)
+		return writeError(path, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	failpoint.HitFile(path, "cut.begin")
 	defer failpoint.HitFile(path, "cut.end")
 	if err := f.fs.Truncate(path, size); err != nil {
-		return failed(path, err)
+		return writeError(path, err)
 	}
-	return f.synced(path, file.Sync())
+	return f.checkSync(path, file.Sync())
 }

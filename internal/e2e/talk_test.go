@@ -190,7 +190,9 @@ func TestTalkPipedIsInterrupted(t *testing.T) {
 			}
 			defer f.Close()
 			p := w.startWith(f, "--model", w.words(talkers))
-			w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
+			w.awaitsEvent("alice works", func(e muster.Event) bool {
+				return e.Kind == journal.ToolStarted && e.Member == "alice"
+			})
 			if err := p.cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// setting is one value of git's config that a call is given, above all files.
+// setting is one value of git's config that a call is given. It overrides all files.
 type setting struct{ key, value string }
 
 // always are the settings of every call.
@@ -37,51 +37,55 @@ var always = []setting{
 	{"color.ui", "false"},
 }
 
-// textMerge is what a merge driver of the config becomes: git's own merge of text, conflict markers and all. (An empty
-// driver would take "ours" silently.)
+// textMerge replaces each merge driver of the config: it is git's own merge of text, with conflict markers. An empty
+// driver would silently take "ours".
 const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B"
 
-// harmless are the commands that neither convert file contents, nor merge, nor show differences. write-tree is none of them: it
-// cleans files once more whose times do not tell whether they are as they were staged.
-var harmless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref", "for-each-ref",
+// driverless are the commands that never convert file contents, merge, or show differences, so that no driver runs.
+// write-tree is none of them: it runs clean filters on files whose times do not tell whether they are as staged.
+var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
+	"for-each-ref",
 	"show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree", "pack-objects",
 	"merge-file", "check-ref-format", "check-ignore"}
 
+// runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {
-	if len(args) == 0 || slices.Contains(harmless, args[0]) {
+	if len(args) == 0 || slices.Contains(driverless, args[0]) {
 		return false
 	}
 	return !(args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout")))
 }
 
-// drivers are the settings that disarm each filter and merge driver that git's config, as dir sees it, names now.
-// They are read before every call that could run one: an agent can add one at any time.
-func (r *Repo) drivers(ctx context.Context, dir string, env []string) ([]setting, error) {
-	out, err := r.exec(ctx, Call{Dir: dir, Env: env, Args: []string{"config", "-z", "--name-only", "--get-regexp", `^(filter|merge)\.`}}, always)
-	if err != nil && code(err) != 1 { // 1: no such key
+// disarmDrivers returns the settings that disarm each filter and merge driver that git's config, as dir sees it, names
+// now. It is called before every command that could run one: an agent can add one at any time.
+func (r *runner) disarmDrivers(ctx context.Context, dir string, env []string) ([]setting, error) {
+	out, err := r.exec(ctx, Call{Dir: dir, Env: env, Args: []string{"config", "-z", "--name-only", "--get-regexp",
+		`^(filter|merge)\.`}}, always)
+	if err != nil && exitCode(err) != 1 { // 1: no such key
 		return nil, err
 	}
-	var over []setting
+	var settings []setting
 	seen := map[string]bool{}
 	for key := range strings.SplitSeq(out, "\x00") {
 		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
 		if first < 0 || first == last || seen[key[:last]] {
 			continue
 		}
+		// A driver has several keys, filter.NAME.clean and so on, and is disarmed once.
 		driver := key[:last]
 		seen[driver] = true
 		if strings.HasPrefix(driver, "merge.") {
-			over = append(over, setting{driver + ".driver", textMerge})
+			settings = append(settings, setting{driver + ".driver", textMerge})
 			continue
 		}
-		over = append(over, setting{driver + ".clean", ""}, setting{driver + ".smudge", ""},
+		settings = append(settings, setting{driver + ".clean", ""}, setting{driver + ".smudge", ""},
 			setting{driver + ".process", ""}, setting{driver + ".required", "false"})
 	}
-	return over, nil
+	return settings, nil
 }
 
-// plainDiff makes a command that shows differences show git's own: an external diff or a textconv cannot be unset by a
-// setting, only refused by an option.
+// plainDiff makes a command that shows differences show git's own. No setting turns off an external diff or a textconv,
+// only an option does.
 func plainDiff(args []string) []string {
 	if len(args) == 0 {
 		return args

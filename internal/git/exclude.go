@@ -10,29 +10,28 @@ import (
 	"muster"
 )
 
-// Exclude adds the patterns that are not there yet to .git/info/exclude, which holds for all worktrees. The user's
-// .gitignore is left alone.
+// Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
+// user's .gitignore alone.
 func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 	path := filepath.Join(r.common, "info", "exclude")
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err)
 	}
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
-		there[strings.TrimSpace(line)] = true
+		existing[strings.TrimSpace(line)] = true
 	}
-	var add strings.Builder
+	lines := ""
 	for _, p := range patterns {
-		if !there[p] {
-			there[p] = true
-			add.WriteString(p + "\n")
+		if !existing[p] {
+			existing[p] = true
+			lines += p + "\n"
 		}
 	}
-	if add.Len() == 0 {
+	if lines == "" {
 		return nil
 	}
-	lines := add.String()
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		lines = "\n" + lines
 	}
@@ -42,7 +41,7 @@ func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 	return nil
 }
 
-// appendLines writes in one piece at the end: whoever writes there at the same time loses nothing.
+// appendLines appends with one write, so that a program that appends at the same time loses nothing.
 func appendLines(path, lines string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -52,11 +51,5 @@ func appendLines(path, lines string) error {
 		return err
 	}
 	_, err = f.WriteString(lines)
-	if serr := f.Sync(); err == nil {
-		err = serr
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -1,6 +1,12 @@
 package git
 
-import "os"
+import (
+	"context"
+	"os"
+)
+
+// Identity is whom the runtime commits as.
+func (r *Repo) Identity(context.Context) (name, email string) { return r.name, r.email }
 
 // Watch watches a lock; what it returns breaks it if it was abandoned, and says whether it is gone.
 func Watch(path string) (breakIt func() (gone bool, err error)) {

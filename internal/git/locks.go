@@ -14,27 +14,33 @@ import (
 	"muster"
 )
 
-// abandoned is the age at which a lock on a ref that others move too is a dead git's. A living one holds it for
-// milliseconds, unless a hook runs meanwhile.
-const abandoned = 10 * time.Second
+const (
+	// abandonedAge is the age at which a lock on a ref that other programs move too is a dead git's. A living one holds
+	// it for milliseconds, unless a hook runs meanwhile.
+	abandonedAge = 10 * time.Second
+	// abandonedPackedAge is that age for the lock on the packed refs, on a system that does not tell which gits live.
+	// Packing takes long in a large repository, and when its lock is broken, refs that were deleted meanwhile come
+	// back.
+	abandonedPackedAge = 10 * time.Minute
+	// lockTimeout is how long to wait for a lock: until one that was just taken counts as abandoned.
+	lockTimeout = abandonedAge + 3*time.Second
+)
 
-// abandonedPacked is the same for the lock on the packed refs, where the system does not tell whether a git lives that may
-// hold it: packing takes long in a large repository, and if its lock is broken, refs that were deleted meanwhile come back.
-const abandonedPacked = 10 * time.Minute
+// packedRefsLock is the lock on the packed refs, which deleting any ref takes. It is the only one that a living git may
+// hold for long.
+const packedRefsLock = "packed-refs.lock"
 
-// patience is how long to wait for locks: until one that was taken just before is abandoned.
-const patience = abandoned + 3*time.Second
-
-// BreakLock removes the lock that a killed git left on a ref, after a second in which nobody removed it. The caller knows
-// that nobody else can be moving that ref.
+// BreakLock removes the lock that a killed git left on a ref, after a second in which nobody removed it. The caller
+// knows that no living process moves that ref.
 func (r *Repo) BreakLock(ctx context.Context, ref string) error {
-	return breakLocks(ctx, []string{r.lockOf(ref)})
+	return breakLocks(ctx, []string{refLock(r.common, ref)})
 }
 
 // BreakLocks is BreakLock for all refs below a directory of them, such as refs/muster.
 func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 	var locks []string
-	err := filepath.WalkDir(filepath.Join(r.common, filepath.FromSlash(under)), func(path string, d fs.DirEntry, err error) error {
+	top := filepath.Join(r.common, filepath.FromSlash(under))
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -49,14 +55,14 @@ func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 	return breakLocks(ctx, locks)
 }
 
-// AwaitLock waits until no lock is on the ref, nor on the packed refs, which deleting any ref takes: one that a git left
-// that died is removed when it is 10 seconds old. For refs that other programs move too. Held: a git that lives may hold
-// the packed refs.
+// AwaitLock waits until there is no lock on the ref, nor on the packed refs. It is for refs that other programs move
+// too. A lock that a dead git left is removed when it is 10 seconds old. The error is Held when a living git may hold
+// one.
 func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
-	return awaitLocks(ctx, []string{r.lockOf(ref), filepath.Join(r.common, packedRefsLock)})
+	return awaitLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)})
 }
 
-// AwaitWorktreeLock is AwaitLock for a worktree's own locks: its index and its HEAD.
+// AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
 func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 	dir := gitDirOf(path)
 	if dir == "" {
@@ -65,7 +71,7 @@ func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")})
 }
 
-// gitDirOf is the git directory of a linked worktree; "" when it cannot be read.
+// gitDirOf returns the git directory of a linked worktree, "" when it cannot be read.
 func gitDirOf(path string) string {
 	file, err := os.ReadFile(filepath.Join(path, ".git"))
 	dir, ok := strings.CutPrefix(strings.TrimSpace(string(file)), "gitdir: ")
@@ -78,19 +84,21 @@ func gitDirOf(path string) string {
 	return dir
 }
 
-func (r *Repo) lockOf(ref string) string {
-	return filepath.Join(r.common, filepath.FromSlash(ref)+".lock")
+// refLock returns the path of the lock on a ref.
+func refLock(common, ref string) string {
+	return filepath.Join(common, filepath.FromSlash(ref)+".lock")
 }
 
-// locksOf are the locks that a transaction takes.
-func (r *Repo) locksOf(updates []RefUpdate) []string {
-	locks := []string{filepath.Join(r.common, packedRefsLock)}
+// transactionLocks returns the locks that a transaction takes.
+func transactionLocks(common string, updates []RefUpdate) []string {
+	locks := []string{filepath.Join(common, packedRefsLock)}
 	for _, u := range updates {
-		locks = append(locks, r.lockOf(u.Ref))
+		locks = append(locks, refLock(common, u.Ref))
 	}
 	return locks
 }
 
+// breakLocks removes those of the locks that nobody has removed or replaced after a second.
 func breakLocks(ctx context.Context, locks []string) error {
 	seen := map[string]fs.FileInfo{}
 	for _, l := range locks {
@@ -98,13 +106,14 @@ func breakLocks(ctx context.Context, locks []string) error {
 			seen[l] = st
 		}
 	}
+	// The pauses add up to a second. A living git holds such a lock for milliseconds.
 	for try := 1; len(seen) > 0 && try <= 14; try++ {
 		if err := pause(ctx, try); err != nil {
 			return err
 		}
 		for l, was := range seen {
-			if !still(l, was) {
-				delete(seen, l) // its git lives, or has gone on to the next one
+			if !isSameLock(l, was) {
+				delete(seen, l) // its git lives, or has taken the next one
 			}
 		}
 	}
@@ -116,18 +125,21 @@ func breakLocks(ctx context.Context, locks []string) error {
 	return nil
 }
 
+// awaitLocks waits for each of the locks to go, and removes the abandoned ones.
 func awaitLocks(ctx context.Context, locks []string) error {
 	for _, l := range watchLocks(locks) {
-		if !l.there() {
+		if !l.exists() {
 			continue
 		}
-		for was, began := l.was, time.Now(); still(l.path, was); { // else its git lives, or has gone on to the next one
+		// A lock that was replaced is a living git's, which has taken the next one.
+		for was, began := l.was, time.Now(); isSameLock(l.path, was); {
 			if err := l.breakAbandoned(); err != nil {
 				return err
 			}
-			if time.Since(began) > patience {
-				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: %s has been there for %v", l.path,
-					time.Since(was.ModTime()).Round(time.Second)).WithHint("%s", l.hint())
+			if time.Since(began) > lockTimeout {
+				age := time.Since(was.ModTime()).Round(time.Second)
+				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: "+
+					"%s has been there for %v", l.path, age).WithHint("%s", l.hint())
 			}
 			if err := pause(ctx, 5); err != nil {
 				return err
@@ -137,84 +149,84 @@ func awaitLocks(ctx context.Context, locks []string) error {
 	return nil
 }
 
-const packedRefsLock = "packed-refs.lock"
-
-// watched is a lock that somebody waits for.
-type watched struct {
+// watchedLock is a lock that somebody waits for.
+type watchedLock struct {
 	path    string
 	was     fs.FileInfo // the lock as it was seen first; nil: it was not there
-	since   time.Time   // when: a clock may have been set back since the lock was made
-	holders []holder    // the gits that may hold it: alive when it was seen first, and ever since
-	unknown bool        // the system does not tell of any
+	since   time.Time   // when it was seen first: a clock may have been set back since the lock was made
+	owners  []lockOwner // the gits that may hold it: alive when it was seen first, and ever since
+	unknown bool        // the system does not tell which gits live
 }
 
-func watchLocks(paths []string) []*watched {
-	var all []*watched
+// watchLocks begins to watch locks, which need not exist yet.
+func watchLocks(paths []string) []*watchedLock {
+	var all []*watchedLock
 	for _, p := range paths {
-		all = append(all, &watched{path: p})
+		all = append(all, &watchedLock{path: p})
 	}
 	return all
 }
 
-// there looks at the lock. Only the packed refs' may be held for long by a git that lives.
-func (l *watched) there() bool {
+// exists looks at the lock, and at the gits that may hold it where a living one may hold it for long.
+func (l *watchedLock) exists() bool {
 	now, err := os.Lstat(l.path)
 	if err != nil {
 		l.was = nil
 		return false
 	}
-	first := l.was == nil || !os.SameFile(now, l.was) || !now.ModTime().Equal(l.was.ModTime())
-	if first {
+	isNew := l.was == nil || !os.SameFile(now, l.was) || !now.ModTime().Equal(l.was.ModTime())
+	if isNew {
 		l.was, l.since = now, time.Now()
 	}
 	if filepath.Base(l.path) == packedRefsLock {
-		l.look(first)
+		l.findOwners(isNew)
 	}
 	return true
 }
 
-// look asks which gits live that may hold the lock.
-func (l *watched) look(first bool) {
-	now, known := gitsOn(filepath.Dir(l.path), l.was)
+// findOwners finds the living gits that may hold the lock. A git that started after the lock was seen cannot hold it.
+func (l *watchedLock) findOwners(isNew bool) {
+	now, known := lockOwners(filepath.Dir(l.path), l.was)
 	l.unknown = !known
-	if first {
-		l.holders = now
+	if isNew {
+		l.owners = now
 		return
 	}
-	l.holders = slices.DeleteFunc(l.holders, func(h holder) bool { return !slices.Contains(now, h) })
+	l.owners = slices.DeleteFunc(l.owners, func(o lockOwner) bool { return !slices.Contains(now, o) })
 }
 
-// abandoned reports whether the lock is a dead git's, as it was looked at last.
-func (l *watched) abandoned() bool {
+// isAbandoned reports whether the lock is a dead git's, as it was looked at last.
+func (l *watchedLock) isAbandoned() bool {
 	age := max(time.Since(l.was.ModTime()), time.Since(l.since))
 	if l.unknown {
-		return age >= abandonedPacked
+		return age >= abandonedPackedAge
 	}
-	return age >= abandoned && len(l.holders) == 0
+	return age >= abandonedAge && len(l.owners) == 0
 }
 
 // breakAbandoned removes the lock if a dead git left it. It does not wait.
-func (l *watched) breakAbandoned() error {
-	if !l.there() || !l.abandoned() {
+func (l *watchedLock) breakAbandoned() error {
+	if !l.exists() || !l.isAbandoned() {
 		return nil
 	}
 	return removeLock(l.path)
 }
 
 // hint says who may hold the lock and what to do.
-func (l *watched) hint() string {
-	if len(l.holders) > 0 {
-		return fmt.Sprintf("git (process %d) may hold it: let it end, or end it", l.holders[0].pid)
+func (l *watchedLock) hint() string {
+	if len(l.owners) > 0 {
+		return fmt.Sprintf("git (process %d) may hold it: let it end, or end it", l.owners[0].pid)
 	}
 	return "if no git is running in this repository, remove " + l.path
 }
 
-// still reports whether the lock is there and is the one that was seen.
-func still(lock string, was fs.FileInfo) bool {
+// isSameLock reports whether the lock exists and is the one that was seen.
+func isSameLock(lock string, was fs.FileInfo) bool {
 	now, err := os.Lstat(lock)
 	return err == nil && os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
 }
 
+// removeLock removes a lock; one that is gone is no error.
 func removeLock(lock string) error {
 	if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "the lock %s of a killed git cannot be removed: %w", lock, err)
@@ -222,10 +234,11 @@ func removeLock(lock string) error {
 	return nil
 }
 
-func lockedOut(locks []*watched, cause error) error {
+// errRefsLocked is the error of a transaction that found a lock to its end.
+func errRefsLocked(locks []*watchedLock, cause error) error {
 	e := muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", cause)
 	for _, l := range locks {
-		if l.there() {
+		if l.exists() {
 			return e.WithHint("%s", l.hint())
 		}
 	}

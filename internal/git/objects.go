@@ -7,16 +7,16 @@ import (
 	"muster"
 )
 
-// Tree is the tree of a commit.
+// Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
 	out, err := r.Run(ctx, r.common, "rev-parse", "--verify", "-q", commit+"^{tree}")
-	if code(err) > 0 {
+	if exitCode(err) > 0 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", commit)
 	}
 	return strings.TrimSpace(out), err
 }
 
-// CommitTree makes a commit object, by the runtime's identity. No ref moves, and nothing is synced: see Pack.
+// CommitTree makes a commit object, as the runtime's identity. No ref moves, and nothing is synced to disk: see Pack.
 func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	for _, p := range parents {
@@ -26,15 +26,17 @@ func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, me
 	return strings.TrimSpace(out), err
 }
 
-// MergeTree merges the commit theirs into the commit ours, without a working tree. With conflicts the tree is no result:
-// conflicts names the paths. Only what git knows by itself merges here; attributes inside the trees do not count
-// (a merge in a worktree obeys them).
+// MergeTree merges the commit theirs into the commit ours, without a working tree. When there are conflicts it returns
+// their paths, and the tree is of no use. Attributes inside the trees do not count here; a merge in a worktree obeys
+// them.
 func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	// Bare: nothing of the user's checkout is read, and no temporary file comes near it.
-	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs}})
-	if err != nil && code(err) != 1 { // 1: conflicts
+	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Args: []string{"merge-tree", "--write-tree", "--no-messages",
+		"--name-only", "-z", ours, theirs}})
+	if err != nil && exitCode(err) != 1 { // 1: conflicts
 		return "", nil, err
 	}
+	// Of a merge with conflicts git prints a tree too, with markers in the files.
 	conflicted := err != nil
 	field := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	if !isID(field[0]) || field[0] == "" {

@@ -9,8 +9,9 @@ import (
 	"muster/internal/failpoint"
 )
 
-// Pack makes the commits in want, and all they need beyond the commits in have, durable: objects that are still loose
-// come into a pack, which git syncs; then the pack's directory is synced. Call it before a commit's id is recorded.
+// Pack makes the commits in want durable, with all that they need beyond the commits in have. Objects that are still
+// loose go into a pack, which git syncs; then the pack's directory is synced. Call it before a ref or a record names a
+// commit: a power cut could otherwise leave the name of a commit that the disk does not have.
 func (r *Repo) Pack(ctx context.Context, want, have []string) error {
 	var in strings.Builder
 	for _, w := range want {
@@ -22,8 +23,8 @@ func (r *Repo) Pack(ctx context.Context, want, have []string) error {
 		}
 	}
 	packs := filepath.Join(r.common, "objects", "pack")
-	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: in.String(), Args: []string{"pack-objects", "--revs", "--incremental", "--non-empty",
-		"--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
+	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: in.String(), Args: []string{"pack-objects", "--revs",
+		"--incremental", "--non-empty", "--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"muster/internal/failpoint"
 )
 
-// Resolve is the commit that rev names. Errors: NotFound, Invalid.
+// Resolve returns the commit that rev names. Errors: NotFound, Invalid.
 func (r *Repo) Resolve(ctx context.Context, rev string) (string, error) {
 	return r.ResolveIn(ctx, r.common, rev)
 }
@@ -27,29 +27,30 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if dir == r.common {
-		if id := r.storedCommit(rev); id != "" {
+		if id := r.files.commit(rev); id != "" {
 			return id, nil
 		}
 	}
 	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{commit}")
 	if err == nil {
 		id := strings.TrimSpace(out)
-		r.seen.Store(id, true)
+		r.files.known.Store(id, true)
 		return id, nil
 	}
-	if code(err) > 0 {
+	if exitCode(err) > 0 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
 	}
 	return "", err
 }
 
-// Head is the commit of the user's checkout.
+// Head returns the commit of the user's checkout.
 func (r *Repo) Head(ctx context.Context) (string, error) { return r.Resolve(ctx, "HEAD") }
 
-// CurrentBranch is the branch of the user's checkout as refs/heads/..., "" when its HEAD is detached.
+// CurrentBranch returns the branch of the user's checkout as refs/heads/..., "" when its HEAD is detached.
 func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
+	// The common directory's HEAD is that of the main worktree.
 	out, err := r.Run(ctx, r.common, "symbolic-ref", "-q", "HEAD")
-	if code(err) == 1 {
+	if exitCode(err) == 1 {
 		return "", nil
 	}
 	return strings.TrimSpace(out), err
@@ -58,7 +59,7 @@ func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 // IsAncestor reports whether commit a is b or lies in its history.
 func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 	_, err := r.Run(ctx, r.common, "merge-base", "--is-ancestor", a, b)
-	if code(err) == 1 {
+	if exitCode(err) == 1 {
 		return false, nil
 	}
 	return err == nil, err
@@ -67,25 +68,25 @@ func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 // Related reports whether commits a and b have any commit in common.
 func (r *Repo) Related(ctx context.Context, a, b string) (bool, error) {
 	_, err := r.Run(ctx, r.common, "merge-base", a, b)
-	if code(err) == 1 {
+	if exitCode(err) == 1 {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Ref is the value of a ref, "" when there is none.
+// Ref returns the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
-	if id, known := r.stored(ref); known {
+	if id, ok := r.files.branch(ref); ok {
 		return id, nil
 	}
 	all, err := r.Refs(ctx, ref)
 	return all[ref], err
 }
 
-// Refs are the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
+// Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
 func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, patterns...)
 	out, err := r.Run(ctx, r.common, args...)
@@ -105,35 +106,40 @@ func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string,
 // must be there and stays. Both "": it must not exist.
 type RefUpdate struct{ Ref, New, Old string }
 
-// UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer than
-// the age at which a lock is a dead git's: that one it breaks. Once git has begun, the end of ctx does not stop it.
-// Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way, Unavailable.
+// UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer
+// than the age at which a lock is a dead git's: that one it breaks. Once git has begun, the end of ctx does not stop
+// it. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way,
+// Unavailable.
 func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
-	script, err := transaction(updates)
+	script, err := transactionScript(updates)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	locks := watchLocks(r.locksOf(updates))
+	locks := watchLocks(transactionLocks(r.common, updates))
+	// Another git may hold a lock for an instant, so a failure is tried again until every ref is seen to be in its
+	// place and the locks to be left.
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
 		failpoint.Hit("refs.begin")
-		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Whole: true, Args: []string{"update-ref", "-m", "muster", "--stdin"}})
+		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
+			Args: []string{"update-ref", "-m", "muster", "--stdin"}})
 		if err == nil {
 			failpoint.Hit("refs.moved")
 			defer failpoint.Hit("refs.end")
-			return r.syncRefs(updates)
+			return syncRefs(r.common, updates)
 		}
 		if _, isExit := errors.AsType[*ExitError](err); !isExit {
 			return err
 		}
-		if why := r.whyNot(ctx, updates); why != nil {
-			return why
+		if err := checkRefs(ctx, r, updates); err != nil {
+			return err
 		}
 		// Every ref is where it should be: another git holds a lock, or died with it.
 		held := time.Since(began)
-		if held > patience {
-			return lockedOut(locks, err)
+		if held > lockTimeout {
+			return errRefsLocked(locks, err)
 		}
+		// Only after a second: a living git has let go of its lock long before.
 		if held > time.Second {
 			for _, l := range locks {
 				if err := l.breakAbandoned(); err != nil {
@@ -149,11 +155,13 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	}
 }
 
-func transaction(updates []RefUpdate) (string, error) {
+// transactionScript returns the input of git update-ref --stdin.
+func transactionScript(updates []RefUpdate) (string, error) {
 	var b strings.Builder
 	b.WriteString("start\n")
 	for _, u := range updates {
-		if !strings.HasPrefix(u.Ref, "refs/") || strings.ContainsAny(u.Ref, " \t\n\x00\"") || !isID(u.New) || !isID(u.Old) {
+		isRef := strings.HasPrefix(u.Ref, "refs/") && !strings.ContainsAny(u.Ref, " \t\n\x00\"")
+		if !isRef || !isID(u.New) || !isID(u.Old) {
 			return "", muster.Errorf(muster.Invalid, "%q cannot be moved from %q to %q", u.Ref, u.Old, u.New)
 		}
 		switch {
@@ -173,13 +181,15 @@ func transaction(updates []RefUpdate) (string, error) {
 	return b.String(), nil
 }
 
-// isID reports whether s is a whole object id, or "".
+// isID reports whether s is a complete object id, or "".
 func isID(s string) bool {
 	return (len(s) == 0 || len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// whyNot says what is wrong with refs that did not move; nil when nothing is, so that trying again makes sense.
-func (r *Repo) whyNot(ctx context.Context, updates []RefUpdate) error {
+// checkRefs finds out why refs did not move. It returns nil when every ref is where it should be, so that another try
+// makes sense.
+func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
+	// A ref may also be refused because of a ref that is its directory, so every prefix is asked for.
 	var patterns []string
 	for _, u := range updates {
 		for ref := u.Ref; strings.Count(ref, "/") > 1; ref = ref[:strings.LastIndexByte(ref, '/')] {
@@ -207,6 +217,7 @@ func (r *Repo) whyNot(ctx context.Context, updates []RefUpdate) error {
 	return nil
 }
 
+// short returns an id as people read it.
 func short(sha string) string {
 	if sha == "" {
 		return "nothing"
@@ -214,29 +225,20 @@ func short(sha string) string {
 	return sha[:min(len(sha), 7)]
 }
 
-// syncRefs makes the names of moved refs durable; git has synced the files themselves.
-func (r *Repo) syncRefs(updates []RefUpdate) error {
-	dirs := map[string]bool{}
-	add := func(dir string) error {
-		if dirs[dir] {
-			return nil
-		}
-		dirs[dir] = true
-		// A directory that a deletion emptied is gone, and a repository may keep its refs in another form.
-		if err := syncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", dir, err)
-		}
-		return nil
-	}
+// syncRefs makes the names of moved refs durable. git has synced the files themselves, and a power cut could still lose
+// the directory entries.
+func syncRefs(common string, updates []RefUpdate) error {
+	dirs := map[string]bool{".": true, "reftable": true} // "." has packed-refs
 	for _, u := range updates {
 		for dir := filepath.Dir(filepath.FromSlash(u.Ref)); dir != "."; dir = filepath.Dir(dir) {
-			if err := add(filepath.Join(r.common, dir)); err != nil {
-				return err
-			}
+			dirs[dir] = true
 		}
 	}
-	if err := add(filepath.Join(r.common, "reftable")); err != nil {
-		return err
+	for dir := range dirs {
+		// A directory that a deletion emptied is gone, and only some repositories have a reftable.
+		if err := syncDir(filepath.Join(common, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", filepath.Join(common, dir), err)
+		}
 	}
-	return add(r.common) // packed-refs
+	return nil
 }

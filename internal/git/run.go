@@ -15,7 +15,7 @@ import (
 
 // Call is one run of git.
 type Call struct {
-	Dir   string // where git stands: the top level of a worktree, or the git directory
+	Dir   string // where git runs: the top level of a worktree, or the git directory
 	Args  []string
 	Stdin string
 	Env   []string // added to the clean environment: GIT_INDEX_FILE and such
@@ -24,18 +24,20 @@ type Call struct {
 	Upward bool
 	// Bare lets git read no working tree.
 	Bare bool
-	// Whole lets git end by itself, whatever becomes of ctx and of this process: a git that moves refs and is asked to
-	// stop may leave its locks behind. Only for calls that end at once; their output is dropped, so that no broken pipe ends them.
-	Whole bool
+	// Uninterruptible lets git end by itself, whatever becomes of ctx and of this process: a git that moves refs and is
+	// asked to stop may leave its locks behind. It is for calls that end at once. Their output is dropped, so that no
+	// broken pipe ends them.
+	Uninterruptible bool
 }
 
-// ExitError is a git that ended with a code other than 0.
+// ExitError says that git ended with a code other than 0.
 type ExitError struct {
 	Args   []string
 	Code   int // -1 when a signal ended it
 	Stderr string
 }
 
+// Error gives git's own words, or the exit code when it said nothing.
 func (e *ExitError) Error() string {
 	text := strings.TrimSpace(e.Stderr)
 	if text == "" {
@@ -48,8 +50,8 @@ func (e *ExitError) Error() string {
 	return what + ": " + text
 }
 
-// code is the exit code of err; 0 for nil, -1 when err is something else.
-func code(err error) int {
+// exitCode returns the exit code of err: 0 for nil, -1 when err is something else than an ExitError.
+func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
@@ -59,25 +61,34 @@ func code(err error) int {
 	return -1
 }
 
-// Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the context's.
-func (r *Repo) Run(ctx context.Context, dir string, args ...string) (string, error) {
+// runner runs git. Its environment and settings are what every call has in common.
+type runner struct {
+	env    []string
+	common string // the git directory that all worktrees share; "" while the repository is not known
+}
+
+// Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the
+// context's.
+func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, error) {
 	return r.Do(ctx, Call{Dir: dir, Args: args})
 }
 
 // Do runs one call. The end of ctx asks git to stop (it then removes its lock files), and kills it when it does not.
-func (r *Repo) Do(ctx context.Context, c Call) (string, error) {
-	over := always
+func (r *runner) Do(ctx context.Context, c Call) (string, error) {
+	settings := always
+	// The config is read for each such call, because an agent may have changed it since the last one.
 	if runsDrivers(c.Args) {
-		names, err := r.drivers(ctx, c.Dir, c.Env)
+		disarmed, err := r.disarmDrivers(ctx, c.Dir, c.Env)
 		if err != nil {
 			return "", err
 		}
-		over = append(slices.Clip(over), names...)
+		settings = append(slices.Clip(settings), disarmed...)
 	}
-	return r.exec(ctx, c, over)
+	return r.exec(ctx, c, settings)
 }
 
-func (r *Repo) exec(ctx context.Context, c Call, over []setting) (string, error) {
+// exec starts git and waits for it. Every git of the program is started here.
+func (r *runner) exec(ctx context.Context, c Call, settings []setting) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
@@ -86,13 +97,14 @@ func (r *Repo) exec(ctx context.Context, c Call, over []setting) (string, error)
 		args = append(args, "--bare")
 	}
 	args = append(args, plainDiff(c.Args)...)
-	if c.Whole {
+	if c.Uninterruptible {
 		ctx = context.WithoutCancel(ctx)
 	}
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Env = append(slices.Clip(r.base), overrides(over)...)
+	cmd.Env = append(slices.Clip(r.env), settingsEnv(settings)...)
+	// GIT_CEILING_DIRECTORIES keeps git from looking above Dir when Dir is no worktree any more.
 	if c.Dir == r.common {
-		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // said, not found: git may be told to find no bare ones
+		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
 	} else if !c.Upward {
 		cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
 	}
@@ -100,13 +112,14 @@ func (r *Repo) exec(ctx context.Context, c Call, over []setting) (string, error)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Stdin = strings.NewReader(c.Stdin)
-	apart(cmd)
-	if c.Whole {
+	newProcessGroup(cmd)
+	if c.Uninterruptible {
 		cmd.Stdout = nil
 	} else {
-		withUs(cmd)
+		dieWithParent(cmd)
 	}
 	cmd.Cancel = func() error { return askToStop(cmd.Process) }
+	// A git that does not end when it is asked to is killed after this time.
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Run()
 	if err == nil {
@@ -121,17 +134,20 @@ func (r *Repo) exec(ctx context.Context, c Call, over []setting) (string, error)
 	return "", err
 }
 
-// kept are the GIT_* of the user's environment that say where git and its settings lie, not which repository it is.
-var kept = []string{"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
+// keptVariables are the GIT_* of the user's environment that say where git and its settings lie, not which repository
+// to use.
+var keptVariables = []string{"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 
-// Environ is env without what redirects git: for the runtime's own calls and for the programs that it starts.
+// Environ returns env without what redirects git. It is for the runtime's own calls and for the programs that it
+// starts.
 func Environ(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name)
+		return strings.HasPrefix(name, "GIT_") && !slices.Contains(keptVariables, name)
 	})
 }
 
+// cleanEnv returns the environment of the runtime's own calls: git asks nobody, speaks English, and fetches nothing.
 func cleanEnv(env []string) []string {
 	env = slices.DeleteFunc(Environ(env), func(kv string) bool {
 		return strings.HasPrefix(kv, "LANGUAGE=") || strings.HasPrefix(kv, "LC_ALL=")
@@ -142,16 +158,16 @@ func cleanEnv(env []string) []string {
 		"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no",
 		"GIT_PAGER=cat",
 		"GIT_OPTIONAL_LOCKS=0",
-		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", // nothing is fetched, not even a partial clone's missing blobs
+		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", // not even a partial clone's missing blobs
 	)
 }
 
-// overrides hands settings to git through the environment: keys may hold any character there, and git's own children
+// settingsEnv passes settings to git through the environment, where keys may hold any character and git's own children
 // get them too.
-func overrides(over []setting) []string {
-	env := make([]string, 0, 2*len(over)+1)
-	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(over)))
-	for i, s := range over {
+func settingsEnv(settings []setting) []string {
+	env := make([]string, 0, 2*len(settings)+1)
+	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(settings)))
+	for i, s := range settings {
 		n := strconv.Itoa(i)
 		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
 	}

@@ -22,7 +22,7 @@ type Worktree struct {
 	Prunable bool // its directory is gone
 }
 
-// Worktrees are all of them, the main one first.
+// Worktrees returns all worktrees, the main one first.
 func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
 	for try := 1; ; try++ {
@@ -39,7 +39,7 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 	}
 }
 
-// CheckedOut is the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
+// CheckedOut returns the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
 func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	all, err := r.Worktrees(ctx)
 	for _, w := range all {
@@ -50,6 +50,7 @@ func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 	return "", err
 }
 
+// parseWorktrees reads the output of git worktree list --porcelain -z.
 func parseWorktrees(out string) []Worktree {
 	var all []Worktree
 	for block := range strings.SplitSeq(out, "\x00\x00") {
@@ -100,7 +101,8 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 			return err
 		}
 	}
-	// The files come in a second call, which asks for the config as this very worktree sees it: includes can differ.
+	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
+	// and its includes can differ.
 	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
 	return err
 }
@@ -120,7 +122,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 			return lerr
 		}
 		if _, serr := os.Lstat(path); !found && errors.Is(serr, os.ErrNotExist) {
-			return r.dropEntries(ctx, path)
+			return removeRegistrations(ctx, r.common, path)
 		}
 		if w.Locked || try == 4 {
 			return err
@@ -131,7 +133,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 	}
 }
 
-// WorktreeAt is the registered worktree with that path.
+// WorktreeAt returns the registered worktree with that path.
 func (r *Repo) WorktreeAt(ctx context.Context, path string) (w Worktree, found bool, err error) {
 	all, err := r.Worktrees(ctx)
 	for _, w := range all {
@@ -142,6 +144,7 @@ func (r *Repo) WorktreeAt(ctx context.Context, path string) (w Worktree, found b
 	return Worktree{}, false, err
 }
 
+// pause waits before another try, longer each time, and at random so that two processes do not meet again.
 func pause(ctx context.Context, try int) error {
 	wait := time.Duration(try) * 10 * time.Millisecond
 	select {
@@ -152,11 +155,12 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// UndoWorktree takes back a worktree that was being made and never used: registered, half registered or not at all. A
-// directory with files in it that git knows nothing of is left, and an error.
+// UndoWorktree takes back a worktree that was being made and was never used: registered, half registered or not at all.
+// It leaves a directory with files that git does not know, and returns an error.
 func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 	// A git that outlived its parent may still be writing there.
-	r.awaitLock(ctx, path)
+	awaitIndexLock(ctx, path)
+	// A registration may be missing, half written, or complete without files.
 	_, found, err := r.WorktreeAt(ctx, path)
 	if err != nil {
 		return err
@@ -169,7 +173,7 @@ func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 		}
 	}
 	if derr := os.Remove(path); derr == nil || errors.Is(derr, os.ErrNotExist) {
-		return r.dropEntries(ctx, path)
+		return removeRegistrations(ctx, r.common, path)
 	}
 	if err == nil {
 		err = muster.Errorf(muster.Held, "%s holds files that git knows nothing of", path)
@@ -185,50 +189,50 @@ func (r *Repo) ClearWorktree(ctx context.Context, path string) error {
 	if err := os.RemoveAll(path); err != nil {
 		return muster.Errorf(muster.Unavailable, "the rest of the worktree %s cannot be removed: %w", path, err)
 	}
-	return r.dropEntries(ctx, path)
+	return removeRegistrations(ctx, r.common, path)
 }
 
-// dropEntries removes the registrations of a worktree whose directory is gone: those that name its path, and those of its
-// name that a killed git left without a path.
-func (r *Repo) dropEntries(ctx context.Context, path string) error {
-	all, err := os.ReadDir(filepath.Join(r.common, "worktrees"))
+// removeRegistrations removes the registrations of a worktree whose directory is gone: those that name its path, and
+// those of its name that a killed git left without a path.
+func removeRegistrations(ctx context.Context, common, path string) error {
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
 	}
-	for _, e := range all {
-		dir := filepath.Join(r.common, "worktrees", e.Name())
-		names := func() (its, blank bool) {
-			to, err := os.ReadFile(filepath.Join(dir, "gitdir"))
-			at := strings.TrimSpace(string(to))
+	for _, e := range entries {
+		dir := filepath.Join(common, "worktrees", e.Name())
+		read := func() (isIts, isBlank bool) {
+			link, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+			at := strings.TrimSpace(string(link))
 			return err == nil && filepath.Clean(filepath.FromSlash(at)) == filepath.Join(path, ".git"),
 				at == "" && strings.HasPrefix(e.Name(), filepath.Base(path))
 		}
-		its, blank := names()
-		for try := 1; blank && try <= 15; try++ { // a git that is alive writes the path at once
+		isIts, isBlank := read()
+		for try := 1; isBlank && try <= 15; try++ { // a git that is alive writes the path at once
 			if err := pause(ctx, try); err != nil {
 				return err
 			}
-			its, blank = names()
+			isIts, isBlank = read()
 		}
-		if !its && !blank {
+		if !isIts && !isBlank {
 			continue
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			return muster.Errorf(muster.Unavailable, "the registration of the worktree %s cannot be removed: %w", path, err)
+			return muster.Errorf(muster.Unavailable, "the registration of the worktree %s cannot be removed: %w",
+				path, err)
 		}
 	}
 	return nil
 }
 
-// awaitLock waits up to two seconds for a git that writes the worktree's index.
-func (r *Repo) awaitLock(ctx context.Context, path string) {
-	file, err := os.ReadFile(filepath.Join(path, ".git"))
-	if err != nil {
+// awaitIndexLock waits up to two seconds for a git that writes the worktree's index.
+func awaitIndexLock(ctx context.Context, path string) {
+	dir := gitDirOf(path)
+	if dir == "" {
 		return
 	}
-	lock := filepath.Join(strings.TrimSpace(strings.TrimPrefix(string(file), "gitdir: ")), "index.lock")
 	for try := range 20 {
-		if _, err := os.Stat(lock); err != nil || pause(ctx, try+1) != nil {
+		if _, err := os.Stat(filepath.Join(dir, "index.lock")); err != nil || pause(ctx, try+1) != nil {
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 var floors = [][]string{
 	{"", "llm"},
 	{"internal/editdist", "internal/failpoint", "internal/state", "internal/flat", "internal/testing/faultinject", "internal/testing/mutate",
-		"internal/testing/tmuxtest"},
+		"internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/testing/simfs"},
@@ -24,13 +24,13 @@ var floors = [][]string{
 	{"internal/requests", "internal/landing", "internal/outbox"},
 	{"loop", "tool"},
 	{"internal/prompt", "internal/tool/code", "internal/tool/agent"},
-	{"internal/tool/teamtools"},
+	{"internal/tool/teamtools", "agent"},
 	{"internal/teammate"},
 	{"team"},
 	{"internal/chat", "internal/demo", "internal/testing/torture"},
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
-	{"internal/e2e", "internal/docs", "bench", "bench/bare"}, // they test or measure the program from outside
+	{"internal/e2e", "internal/docs", "internal/limits", "bench", "bench/bare"}, // they test or measure the program from outside
 }
 
 // peers are imports within one floor, or otherwise out of the ordinary, with the reason.

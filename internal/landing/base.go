@@ -2,99 +2,138 @@ package landing
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 
 	"muster"
 	"muster/journal"
 )
 
-// What is known of the target's check, as run.json has it: "" is nothing yet.
+// What is known of the target's check, in the words of run.json. "" means that nobody has asked yet.
 const (
 	baseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
 	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
 )
 
+// base is what is known of the target's check. A get that fails is never taken for "nobody has asked yet": a red check
+// would otherwise be compared with another base than the run's own.
+type base struct {
+	get func(ctx context.Context) (string, error)
+	set func(ctx context.Context, state string) error
+}
+
+// localBase is a base that only this process knows.
+func localBase() base {
+	var state atomic.Value
+	return base{
+		get: func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil },
+		set: func(_ context.Context, s string) error { state.Store(s); return nil },
+	}
+}
+
+// update records a state that differs from the known one, also when ctx has just ended: it cost a whole check.
+func (b base) update(ctx context.Context, state string) error {
+	if before, err := b.get(ctx); err != nil || before == state {
+		return err
+	}
+	late, cancel := detach(ctx)
+	defer cancel()
+	return b.set(late, state)
+}
+
 // BaseVerdict is what the check says of the target as it is.
 type BaseVerdict struct {
 	Green     bool
-	CannotRun bool   // exit 126 or 127, or the setup failed: no landing could ever be verified
-	Unset     bool   // no check is set
-	How       string // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
-	Output    string // the last lines
-	Log       string // the path of the check's log
-	Seconds   float64
-	Commit    string // what was checked
+	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could ever be verified
+	Unset     bool    // no check is set
+	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
+	Output    string  // the last lines
+	Log       string  // the path of the check's log
+	Seconds   float64 // how long it took
+	Commit    string  // what was checked
 }
 
-// CheckBase runs the check on the target's tip and remembers whether it is red, for the rule that a landing may leave a red
-// target red but never make a green one red. It queues with the landings of this process.
+// CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
+// red, but may never make a green one red. It queues with the landings of this process.
 func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
-	if l.o.Check.Command == "" {
+	if l.checker.Command == "" {
 		return BaseVerdict{Unset: true}, nil
 	}
-	leave, err := l.queue(ctx)
+	unlock, err := lock(ctx, l.turn)
 	if err != nil {
 		return BaseVerdict{}, err
 	}
-	defer leave()
-	return l.checkBase(ctx)
+	defer unlock()
+	return l.classifyBase(ctx)
 }
 
-func (l *Lander) checkBase(ctx context.Context) (BaseVerdict, error) {
+// classifyBase is CheckBase for a caller that has the turn.
+func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	tip, err := l.Target(ctx)
 	if err != nil {
 		return BaseVerdict{}, err
 	}
-	res, err := l.check(ctx, tip, "base")
+	res, err := l.checker.check(ctx, tip, "base")
 	if err != nil {
 		return BaseVerdict{}, err
 	}
-	v := BaseVerdict{Green: res.green, CannotRun: res.cannot, How: res.how, Output: lastLines(res.tail, maxTail),
+	v := BaseVerdict{Green: res.green, CannotRun: res.cannotRun, How: res.how, Output: lastLines(res.tail, maxTail),
 		Log: res.log, Seconds: res.seconds, Commit: tip}
 	switch {
 	case v.Green:
-		err = l.know(ctx, baseGreen)
-	case !v.CannotRun && l.o.BaseState() == "":
-		err = l.know(ctx, baseRed)
+		err = l.base.update(ctx, baseGreen)
+	case !v.CannotRun:
+		// Red is recorded only when nothing was known: once a landing was green, red on the target is news and never
+		// an excuse.
+		var before string
+		if before, err = l.baseState(ctx); err == nil && before == "" {
+			err = l.base.update(ctx, baseRed)
+		}
 	}
 	return v, err
 }
 
-func (l *Lander) know(ctx context.Context, state string) error {
-	if l.o.BaseState() == state {
-		return nil
+// baseState returns what is known of the target's check.
+func (l *Lander) baseState(ctx context.Context) (string, error) {
+	state, err := l.base.get(ctx)
+	if err != nil {
+		return "", fmt.Errorf("what the check said of %s before cannot be read: %w", l.branch(), err)
 	}
-	late, cancel := grace(ctx)
-	defer cancel()
-	return l.o.SetBaseState(late, state)
+	return state, nil
 }
 
-// turnedGreen notes that a landing's check was green: from now on red is refused.
-func (l *Lander) turnedGreen(ctx context.Context) error {
-	was := l.o.BaseState()
-	if err := l.know(ctx, baseGreen); err != nil || was != baseRed {
+// noteGreen records that a landing's check was green: from now on a red one is refused.
+func (l *Lander) noteGreen(ctx context.Context) error {
+	before, err := l.baseState(ctx)
+	if err == nil {
+		err = l.base.update(ctx, baseGreen)
+	}
+	if err != nil || before != baseRed {
 		return err
 	}
 	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
 		"text": "the check is green on " + l.branch() + " now: from here on a landing whose check is red comes back"}})
 }
 
-// judge says what receipt a check's result earns; "" when the work may not land. A check that cannot run is never "still
-// red": on the base it ran. The caller has the turn.
-func (l *Lander) judge(ctx context.Context, res result) (string, error) {
+// receiptOf returns the receipt that a check's result earns, "" when the work may not land. A red result is accepted
+// only while the base is known to be red. A check that cannot run never is: on the base it ran. The caller has the
+// turn.
+func (l *Lander) receiptOf(ctx context.Context, res result) (string, error) {
 	if res.green {
 		return muster.ReceiptGreen, nil
 	}
-	if res.cannot {
+	if res.cannotRun {
 		return "", nil
 	}
-	if l.o.BaseState() == "" {
-		// Nobody has asked about the base yet: without an answer red cannot be told from still red.
-		if _, err := l.checkBase(ctx); err != nil {
-			return "", err
+	state, err := l.baseState(ctx)
+	if err == nil && state == "" {
+		// Without an answer about the base, red could not be told from still red.
+		if _, err = l.classifyBase(ctx); err == nil {
+			state, err = l.baseState(ctx)
 		}
 	}
-	if l.o.BaseState() == baseRed {
-		return muster.ReceiptStillRed, nil
+	if err != nil || state != baseRed {
+		return "", err
 	}
-	return "", nil
+	return muster.ReceiptStillRed, nil
 }

@@ -8,62 +8,80 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/git"
+	"muster/internal/proc"
+	"muster/internal/worktree"
 )
+
+// checker runs the project's check on the files of a commit.
+type checker struct {
+	Check
+	repo    *git.Repo
+	dirs    *worktree.CheckDirs
+	launch  func() (proc.Launcher, error)
+	outputs string
+	env     []string
+}
 
 // result is what a check said.
 type result struct {
-	green   bool
-	cannot  bool   // it did not run: exit 126 or 127, or the setup failed
-	how     string // "exit 1", "no end within 10m0s"
-	command string
-	seconds float64
-	log     string   // the path of what it printed
-	tail    []string // its last lines
+	green     bool
+	cannotRun bool   // exit 126 or 127, or the setup failed
+	how       string // "exit 1", "no end within 10m0s"
+	command   string
+	seconds   float64
+	log       string   // the path of what it printed
+	tail      []string // the last lines of that
 }
 
+// errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
-// check runs setup and check on a commit's files. name names the log. An error means that there is no answer.
-func (l *Lander) check(ctx context.Context, commit, name string) (res result, err error) {
-	c, err := l.checkout(ctx, commit)
+// check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
+func (k checker) check(ctx context.Context, commit, name string) (res result, err error) {
+	c, err := k.checkout(ctx, commit)
 	if err != nil {
 		return res, err
 	}
 	defer c.remove()
-	log, err := l.newLog(name)
+	log, err := newCheckLog(k.outputs, name)
 	if err != nil {
 		return res, err
 	}
+	// The log is closed on every way out, and its last lines are a part of the result.
 	defer func() {
 		res.log, res.tail = log.file.Name(), log.lines()
-		if cerr := log.close(); err == nil {
-			err = cerr
+		if closeErr := log.close(); err == nil {
+			err = closeErr
 		}
 	}()
-	if l.o.Check.Setup != "" {
-		if res, err = l.one(ctx, c, l.o.Check.Setup, log); err != nil || !res.green {
-			res.cannot = true
+	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
+	if k.Setup != "" {
+		if res, err = k.run(ctx, c, k.Setup, log); err != nil || !res.green {
+			res.cannotRun = true
 			res.how = "the setup failed: " + res.how
 			return res, err
 		}
 	}
-	return l.one(ctx, c, l.o.Check.Command, log)
+	return k.run(ctx, c, k.Command, log)
 }
 
-// one runs one command.
-func (l *Lander) one(ctx context.Context, c *checkout, command string, log io.Writer) (result, error) {
+// run runs one command, with its output in the log. A command that takes too long has failed; the end of ctx is an
+// error.
+func (k checker) run(ctx context.Context, c *checkout, command string, log io.Writer) (result, error) {
 	res := result{command: command}
 	fmt.Fprintf(log, "$ %s\n", command)
-	limited, cancel := context.WithTimeoutCause(ctx, l.o.Check.Timeout, errTimeout)
+	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
+	limited, cancel := context.WithTimeoutCause(ctx, k.Timeout, errTimeout)
 	defer cancel()
 	started := time.Now()
-	exit, err := l.run(limited, c.dir, command, c.env, log)
+	exit, err := k.start(limited, c, command, log)
 	res.seconds = time.Since(started).Seconds()
 	switch {
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
-	case context.Cause(limited) == errTimeout:
-		res.how = fmt.Sprintf("no end within %v", l.o.Check.Timeout)
+	case errors.Is(context.Cause(limited), errTimeout):
+		res.how = fmt.Sprintf("no end within %v", k.Timeout)
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
 	default:
@@ -71,30 +89,41 @@ func (l *Lander) one(ctx context.Context, c *checkout, command string, log io.Wr
 		res.how = fmt.Sprintf("exit %d", exit)
 		switch exit {
 		case 126:
-			res.cannot = true
-			res.how = "exit 126: the command cannot be executed"
+			res.cannotRun, res.how = true, "exit 126: the command cannot be executed"
 		case 127:
-			res.cannot = true
-			res.how = "exit 127: the command was not found"
+			res.cannotRun, res.how = true, "exit 127: the command was not found"
 		}
 	}
 	fmt.Fprintf(log, "[%s after %.1f s]\n", res.how, res.seconds)
 	return res, nil
 }
 
-// prove checks what would land and says what its receipt is; "" when it may not land.
-func (l *Lander) prove(ctx context.Context, a *attempt, tree, tip string) (receipt string, res result, err error) {
-	if l.o.Check.Command == "" {
+// start runs a command through the launcher, so that the end of ctx ends all that the command has started.
+func (k checker) start(ctx context.Context, c *checkout, command string, log io.Writer) (exit int, err error) {
+	launcher, err := k.launch()
+	if err != nil {
+		return 0, err
+	}
+	p, err := launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: c.dir, Env: c.env, Out: log})
+	if err != nil {
+		return 0, err
+	}
+	return p.Wait()
+}
+
+// runCheck checks what would land on the tip and returns its receipt, "" when it may not land.
+func (l *Lander) runCheck(ctx context.Context, a *attempt, tree, tip string) (receipt string, res result, err error) {
+	if l.checker.Command == "" {
 		return muster.ReceiptUnchecked, res, nil
 	}
-	// The check stands on a commit like the one that would land; that one is made when its receipt is known.
+	// The check sees a commit like the one that would land. The real one is made when its receipt is known.
 	commit, err := l.repo.CommitTree(ctx, tree, []string{tip}, subject(a.task)+"\n")
 	if err != nil {
 		return "", res, unavailable(ctx, "the merged tree cannot be checked", err)
 	}
-	if res, err = l.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.task.ID, a.fence)); err != nil {
+	if res, err = l.checker.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.task.ID, a.claim)); err != nil {
 		return "", res, err
 	}
-	receipt, err = l.judge(ctx, res)
+	receipt, err = l.receiptOf(ctx, res)
 	return receipt, res, err
 }

@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"muster/internal/testing/gittest"
 )
 
-// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere.
+// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points
+// nowhere.
 func TestWhereTheCheckRuns(t *testing.T) {
 	t.Setenv("GOWORK", "/somewhere/go.work")
 	out := t.TempDir()
@@ -148,5 +150,29 @@ func TestARedBase(t *testing.T) {
 		if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != "ok" {
 			t.Errorf("%+v, state %q, %v", v, w.state, err)
 		}
+	}
+}
+
+// A record of the base's check that cannot be read is not one that says nothing: the base is not checked again, and a
+// red check decides nothing until it can be read.
+func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
+	t.Parallel()
+	runs := filepath.Join(t.TempDir(), "runs")
+	w := newWorld(t, "echo run >> "+runs+"; test -f good", map[string]string{"a.txt": "a\n"})
+	w.state = "ok"
+	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+	tip := w.git("rev-parse", target)
+	w.unread = muster.Errorf(muster.Corrupt, "it is damaged")
+	_, err := w.try(task)
+	wants(t, err, muster.ErrCorrupt, "cannot be read")
+	if n := strings.Count(gittest.Read(t, filepath.Dir(runs), "runs"), "run\n"); n != 1 {
+		t.Errorf("the check ran %d times, want once: on the merged tree", n)
+	}
+	if now := w.git("rev-parse", target); now != tip || w.state != "ok" {
+		t.Errorf("the target is at %s, the state is %q", now, w.state)
+	}
+	w.unread = nil
+	if v := w.back(task); !v.Red {
+		t.Errorf("%+v", v)
 	}
 }

@@ -15,63 +15,54 @@ import (
 	"muster/internal/proc"
 )
 
-// checkout is a clean directory with a commit's files, outside the repository: there is nothing above it that a build could
-// find. It is a small repository of its own, which reads the objects of the real one and writes its own, so that a
-// check that asks git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
+// checkout is a clean directory with a commit's files, outside the repository, so that a build finds nothing above it.
+// It is a small repository of its own, which reads the objects of the real one and writes its own: a check that asks
+// git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
 type checkout struct {
 	dir    string
-	env    []string
-	top    string // what is removed in the end
+	env    []string // of the commands that run in it
 	remove func()
 }
 
-func (l *Lander) checkout(ctx context.Context, commit string) (*checkout, error) {
-	top, remove, err := l.lanes.CheckDirs.Create()
+// checkout makes a checkout of the commit. The caller removes it.
+func (k checker) checkout(ctx context.Context, commit string) (*checkout, error) {
+	top, remove, err := k.dirs.Create()
 	if err != nil {
 		return nil, err
 	}
-	c := &checkout{top: top, dir: filepath.Join(top, filepath.Base(l.repo.Root())), remove: remove}
-	if err := l.fill(ctx, c.dir, commit); err != nil {
+	c := &checkout{dir: filepath.Join(top, filepath.Base(k.repo.Root())), remove: remove}
+	if err := k.fill(ctx, c.dir, commit); err != nil {
 		c.remove()
 		return nil, unavailable(ctx, "the merged tree cannot be checked out", err)
 	}
-	if c.env, err = l.environment(ctx, c); err != nil {
+	if c.env, err = k.environment(ctx, c.dir, top); err != nil {
 		c.remove()
 		return nil, err
 	}
 	return c, nil
 }
 
-// simple are the values of core settings that say how files look on disk.
-var simple = regexp.MustCompile(`^[a-z]+$`)
-
-func (l *Lander) fill(ctx context.Context, dir, commit string) error {
+// fill makes the repository in dir and checks the commit out.
+func (k checker) fill(ctx context.Context, dir, commit string) error {
 	meta := filepath.Join(dir, ".git")
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(meta, filepath.FromSlash(d)), 0o700); err != nil {
 			return err
 		}
 	}
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-	if len(commit) == 64 {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n[core]\n"
-	}
-	out, err := l.repo.Run(ctx, l.repo.Root(), "config", "-z", "--get-regexp", `^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
-	if exit, ok := errors.AsType[*git.ExitError](err); err != nil && !(ok && exit.Code == 1) { // 1: none is set
+	config, err := k.config(ctx, commit)
+	if err != nil {
 		return err
 	}
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if key, value, ok := strings.Cut(entry, "\n"); ok && simple.MatchString(value) {
-			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
-		}
-	}
-	shallow, err := os.ReadFile(filepath.Join(l.repo.CommonDir(), "shallow"))
+	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
+	// corrupt.
+	shallow, err := os.ReadFile(filepath.Join(k.repo.CommonDir(), "shallow"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	files := map[string]string{
 		"HEAD": commit + "\n", "config": config,
-		"objects/info/alternates": filepath.ToSlash(filepath.Join(l.repo.CommonDir(), "objects")) + "\n",
+		"objects/info/alternates": filepath.ToSlash(filepath.Join(k.repo.CommonDir(), "objects")) + "\n",
 	}
 	if len(shallow) > 0 {
 		files["shallow"] = string(shallow)
@@ -81,38 +72,61 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 			return err
 		}
 	}
-	if _, err = l.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
-		if full := probe(filepath.Join(meta, "room")); full != nil {
-			return fmt.Errorf("%w (%w)", err, full)
+	// The objects come from the real repository through objects/info/alternates; nothing is copied but the files.
+	if _, err = k.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
+		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
+			return fmt.Errorf("%w (%w)", err, writeErr)
 		}
 	}
 	return err
 }
 
-// probe writes a small file, removes it, and says why it could not: git does not say why it cannot write a file, and that
-// there is no room is waited out.
-func probe(path string) error {
+// plainValue matches the values of core settings that say how files look on disk. Nothing else may enter the config.
+var plainValue = regexp.MustCompile(`^[a-z]+$`)
+
+// config is the config of the checkout: what the user's says about how files look on disk, and nothing more.
+func (k checker) config(ctx context.Context, commit string) (string, error) {
+	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+	if len(commit) == 64 {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n" +
+			"[extensions]\n\tobjectformat = sha256\n[core]\n"
+	}
+	out, err := k.repo.Run(ctx, k.repo.Root(), "config", "-z", "--get-regexp",
+		`^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
+	if exit, ok := errors.AsType[*git.ExitError](err); err != nil && !(ok && exit.Code == 1) { // 1: none is set
+		return "", err
+	}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		if key, value, ok := strings.Cut(entry, "\n"); ok && plainValue.MatchString(value) {
+			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
+		}
+	}
+	return config, nil
+}
+
+// probeWrite writes a small file, removes it, and returns why it could not. git does not say why it cannot write a
+// file, and callers wait until a full disk has room again.
+func probeWrite(path string) error {
 	err := os.WriteFile(path, make([]byte, 64<<10), 0o600)
-	_ = os.Remove(path)
+	_ = os.Remove(path) // it may not have been made
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
 }
 
-// environment is the check's: the user's, without what no command of the team sees and what redirects git, and with a Go workspace only if it is part of the tree.
-func (l *Lander) environment(ctx context.Context, c *checkout) ([]string, error) {
-	work, err := l.repo.Run(ctx, c.dir, "ls-files", "-z", "--", "go.work", "*/go.work")
+// environment is the environment of the check: the user's, without what commands of the team may not see and what
+// redirects git. The user's Go workspace counts only if it is a part of the tree.
+func (k checker) environment(ctx context.Context, dir, top string) ([]string, error) {
+	workspaces, err := k.repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
 	}
-	set := []string{"GIT_CEILING_DIRECTORIES=" + c.top, "PWD=" + c.dir}
-	if work == "" {
-		set = append(set, "GOWORK=off")
-	} else {
-		set = append(set, "GOWORK=")
+	goWork := "GOWORK="
+	if workspaces == "" {
+		goWork = "GOWORK=off"
 	}
-	set = append(set, l.o.Env...)
+	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, k.env...)
 	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

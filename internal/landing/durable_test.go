@@ -3,13 +3,13 @@ package landing_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"muster"
 	"muster/internal/landing"
+	"muster/internal/proc"
 )
 
 // The landed commit is packed and synced before the target's ref moves: a ref on disk never names a commit that a power
@@ -47,9 +47,9 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 	interrupted := func() *muster.LandingAttempt {
 		t.Helper()
 		ctx, cancel := context.WithCancelCause(w.ctx())
-		stop := func(ctx context.Context, _, _ string, _ []string, _ io.Writer) (int, error) {
+		stop := func() (proc.Launcher, error) {
 			cancel(muster.CauseUser)
-			return 0, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 		l := landing.New(w.repo, w.lanes, w.board, w.journal, stop, landing.Options{Target: target,
 			Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})

@@ -7,7 +7,7 @@ import (
 
 // WriteLog writes the chunks to a log of its own limits, as a check does, and returns its last lines.
 func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
-	l := &checkLog{file: f, most: head, last: tail}
+	l := &checkLog{file: f, headSize: head, tailSize: tail}
 	for _, c := range chunks {
 		if _, err := io.Writer(l).Write(c); err != nil {
 			return nil, err
@@ -16,4 +16,4 @@ func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
 	return l.lines(), l.close()
 }
 
-var Probe = probe
+var Probe = probeWrite

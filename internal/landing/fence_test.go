@@ -3,13 +3,13 @@ package landing_test
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/git"
 	"muster/internal/landing"
+	"muster/internal/proc"
 	"muster/internal/testing/gittest"
 )
 
@@ -19,12 +19,12 @@ func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
 }
 
 func (w *world) duringIn(ctx context.Context, t muster.Task, f func()) (landing.Verdict, error) {
-	run := func(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
+	launchAfter := func() (proc.Launcher, error) {
 		f()
 		f = func() {}
-		return shell(ctx, dir, command, env, out)
+		return launch()
 	}
-	l := landing.New(w.repo, w.lanes, w.board, w.journal, run, landing.Options{Target: target,
+	l := landing.New(w.repo, w.lanes, w.board, w.journal, launchAfter, landing.Options{Target: target,
 		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
 	return l.Land(ctx, t.ID, t.Fence, "late work", t.Owner)
 }
@@ -154,10 +154,11 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
 		task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 		ctx, cancel := context.WithCancelCause(w.ctx())
-		l := landing.New(w.repo, w.lanes, w.board, w.journal, func(ctx context.Context, _, _ string, _ []string, _ io.Writer) (int, error) {
+		stop := func() (proc.Launcher, error) {
 			cancel(muster.CauseUser)
-			return 0, ctx.Err()
-		}, landing.Options{Target: target, Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+			return nil, ctx.Err()
+		}
+		l := landing.New(w.repo, w.lanes, w.board, w.journal, stop, landing.Options{Target: target, Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
 		_, err := l.Land(ctx, task.ID, task.Fence, "first words", task.Owner)
 		if !errors.Is(err, muster.CauseUser) {
 			t.Errorf("stopped with %v", err)

@@ -23,7 +23,7 @@ func TestForget(t *testing.T) {
 		gittest.Git(t, root, "update-ref", "refs/muster/"+name, "HEAD")
 	}
 	for range 2 {
-		if err := landing.Forget(t.Context(), repo, []muster.Task{{ID: 1, Fence: 2}, {ID: 2, Fence: 2}}); err != nil {
+		if err := landing.ForgetRevoked(t.Context(), repo, []muster.Task{{ID: 1, Fence: 2}, {ID: 2, Fence: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		left := strings.Fields(gittest.Git(t, root, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/muster"))

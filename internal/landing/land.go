@@ -3,7 +3,7 @@ package landing
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"time"
 
 	"muster"
@@ -15,33 +15,40 @@ import (
 // attempt is one landing under way.
 type attempt struct {
 	task    muster.Task
-	fence   int
+	claim   int // the claim's number: the task's Fence when it was claimed
+	fence   fence
 	by      muster.Name
 	summary string
-	head    string // what is to land
+	head    string // the commit that is to land
+	log     *slog.Logger
 }
 
-// Land is the whole of complete_task: the lane is committed, merged against the target's tip, checked there, and lands in one
-// ref transaction; or it comes back, with what to do in Verdict.Text. Called again after a crash it goes on where it
-// was. summary is the commit's body and the task's result; "" takes the one of the attempt that a crash ended.
+// Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
+// the merged tree, and moves the target in one ref transaction; or it returns the task to its owner, with what to do in
+// Verdict.Text. Called again after a crash it goes on where it was. summary is the commit's body and the task's result;
+// "" takes the one of the attempt that a crash ended.
 //
-// Errors: Fenced when the claim is another's now or the task was deleted (the work is kept under refs/muster/archive/), Invalid when the lane cannot
-// be committed as it is, Unavailable (also after trying again). While somebody has the target checked out it waits.
-func (l *Lander) Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (Verdict, error) {
+// Errors: Fenced when the claim is another's now or the task was deleted (the work is kept under refs/muster/archive/),
+// Invalid when the lane cannot be committed as it is, Unavailable (after several tries). While somebody has the target
+// checked out it waits.
+func (l *Lander) Land(
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
+) (Verdict, error) {
 	for pause := firstPause; ; pause *= 4 {
-		v, err := l.land(ctx, id, fence, summary, by)
-		if taken, ok := errors.AsType[*checkedOut](err); ok {
-			if err := l.waitFor(ctx, id, fence, taken); err != nil {
+		v, err := l.land(ctx, id, claim, summary, by)
+		if busy, ok := errors.AsType[*checkedOutError](err); ok {
+			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
 				return v, err
 			}
 			pause = firstPause / 4
 			continue
 		}
+		// A git that was killed, for want of memory for example, is no reason to lose the member that works.
 		_, isGit := errors.AsType[*git.ExitError](err)
 		if !isGit && !errors.Is(err, muster.ErrUnavailable) || pause > lastPause {
 			return v, err
 		}
-		select { // a git that was killed (for want of memory, say) is no reason to lose who works
+		select {
 		case <-ctx.Done():
 			return v, err
 		case <-time.After(pause):
@@ -49,49 +56,53 @@ func (l *Lander) Land(ctx context.Context, id muster.TaskID, fence int, summary 
 	}
 }
 
-// The pauses before a landing that something outside has cut off is gone on with.
+// The first and the longest pause before a landing that something outside has ended is tried again.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (Verdict, error) {
-	done, err := l.alone(ctx, id)
+// land is Land, once.
+func (l *Lander) land(
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
+) (Verdict, error) {
+	// Two calls for one task would commit in its lane at the same time.
+	token, _ := l.tasks.LoadOrStore(id, make(chan struct{}, 1))
+	unlock, err := lock(ctx, token.(chan struct{}))
 	if err != nil {
 		return Verdict{}, err
 	}
-	defer done()
+	defer unlock()
 	t, err := l.board.Get(ctx, id)
 	if err != nil {
 		return Verdict{}, err
 	}
-	if t.Fence != fence {
-		return Verdict{Task: t}, l.late(ctx, t, fence)
-	}
-	switch t.Status {
-	case muster.Completed:
+	// A repeat after a crash, or of a call whose answer was lost: the answer is the same.
+	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
-	case muster.InProgress, muster.Landing:
-	default:
-		return Verdict{Task: t}, l.late(ctx, t, fence)
+	}
+	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
+		return Verdict{Task: t}, l.refuse(ctx, t, claim)
 	}
 	if by == "" {
 		by = t.Owner
 	}
-	a := &attempt{task: t, fence: fence, by: by, summary: summary}
+	a := &attempt{task: t, claim: claim, fence: fenceOf(l.repo, id, claim), by: by, summary: summary,
+		log: l.log.With("task", id, "fence", claim)}
+	a.log.InfoContext(ctx, "landing begins", "by", by, "status", t.Status)
 	if t.Worktree == "" {
-		return l.noChange(ctx, a)
+		return l.completeUnchanged(ctx, a)
 	}
 	if t.Status == muster.Landing && t.Landing != nil {
 		if summary == "" {
 			a.summary = t.Landing.Summary
 		}
-		v, over, err := l.resume(ctx, a)
-		if over || err != nil {
+		v, done, err := l.resume(ctx, a)
+		if done || err != nil {
 			return v, err
 		}
 	}
-	if err := l.free(ctx); err != nil {
+	if err := refuseCheckedOut(ctx, l.repo, l.target); err != nil {
 		return Verdict{Task: t}, err
 	}
 	changed := false
@@ -99,34 +110,43 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, fence int, summary 
 		return Verdict{Task: t}, err
 	}
 	failpoint.Hit("landing.committed")
+	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
+	// A task that is landing already may be on the target, so it goes through an attempt, which finds out.
 	if !changed && t.Status == muster.InProgress {
-		return l.noChange(ctx, a)
+		return l.completeUnchanged(ctx, a)
 	}
-	if err := l.enter(ctx, a); err != nil {
+	return l.landCommitted(ctx, a)
+}
+
+// landCommitted lands a lane whose work is committed. It tries until the target stands still for one attempt.
+func (l *Lander) landCommitted(ctx context.Context, a *attempt) (Verdict, error) {
+	if err := l.begin(ctx, a); err != nil {
 		return Verdict{Task: a.task}, err
 	}
-	leave, err := l.queue(ctx)
+	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
+	unlock, err := lock(ctx, l.turn)
 	if err != nil {
 		return Verdict{Task: a.task}, err
 	}
-	defer leave()
+	defer unlock()
 	for {
-		v, over, err := l.try(ctx, a)
-		if over || err != nil {
+		v, done, err := l.try(ctx, a)
+		if done || err != nil {
 			return v, err
 		}
 	}
 }
 
-// resume looks at what a crash left of a landing: it may be on the target already, or on its way back with conflicts.
-func (l *Lander) resume(ctx context.Context, a *attempt) (v Verdict, over bool, err error) {
+// resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
+func (l *Lander) resume(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
 	a.head = a.task.Landing.Head
-	landed, err := l.find(ctx, a.task)
+	// The target decides, not the board: a crash after the transaction leaves the task as landing.
+	landed, err := l.findLanded(ctx, a.task)
 	if err != nil {
 		return Verdict{Task: a.task}, false, err
 	}
 	if landed != nil {
-		v, err := l.completed(ctx, a, *landed)
+		v, err := l.complete(ctx, a, *landed)
 		return v, true, err
 	}
 	open, err := l.lanes.Unresolved(ctx, a.task.Worktree)
@@ -137,13 +157,52 @@ func (l *Lander) resume(ctx context.Context, a *attempt) (v Verdict, over bool, 
 	for _, c := range open {
 		files = append(files, c.File)
 	}
-	v, err = l.backWithConflict(ctx, a, files)
+	v, err = l.returnConflict(ctx, a, files)
 	return v, true, err
 }
 
-// try makes one attempt against the target as it is now. It is not over when the target or the lane has moved
-// meanwhile.
-func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err error) {
+// begin makes the head durable, sets the landing ref to it, and notes the attempt on the board. In this order a crash
+// never leaves a ref or a note that names a commit which the disk may lose.
+func (l *Lander) begin(ctx context.Context, a *attempt) error {
+	tip, err := l.Target(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.repo.Pack(ctx, []string{a.head}, []string{tip}); err != nil {
+		return err
+	}
+	failpoint.Hit("landing.packed")
+	isRevoked, err := a.fence.raise(ctx, a.head)
+	if err != nil {
+		return err
+	}
+	if isRevoked {
+		return l.refuse(ctx, a.task, a.claim)
+	}
+	failpoint.Hit("landing.claimed")
+	// A landing that is under way keeps the tip with which it was first noted: a landing whose record a crash lost is
+	// searched from there.
+	onto := tip
+	if noted := a.task.Landing; a.task.Status == muster.Landing && noted != nil && noted.Onto != "" {
+		onto = noted.Onto
+		if noted.Head == a.head {
+			return nil
+		}
+	}
+	t, err := l.board.BeginLanding(ctx, a.task.ID, a.claim,
+		muster.LandingAttempt{Head: a.head, Onto: onto, Summary: a.summary})
+	failpoint.Hit("landing.noted")
+	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
+		return l.refuse(ctx, a.task, a.claim)
+	}
+	if t.ID != 0 {
+		a.task = t
+	}
+	return err
+}
+
+// try makes one attempt against the target as it is now. done is false when the target or the lane has moved meanwhile.
+func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
 	fail := func(err error) (Verdict, bool, error) { return Verdict{Task: a.task}, true, err }
 	tip, err := l.Target(ctx)
 	if err != nil {
@@ -151,186 +210,136 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, over bool, err
 	}
 	tree, conflicts, err := l.repo.MergeTree(ctx, tip, a.head)
 	if err != nil {
-		return l.unmergeable(ctx, a, tip, err)
+		return l.explainUnmergeable(ctx, a, tip, err)
 	}
 	if len(conflicts) > 0 {
-		return l.conflict(ctx, a, tip)
+		return l.mergeInLane(ctx, a, tip)
 	}
-	was, err := l.repo.Tree(ctx, tip)
+	tipTree, err := l.repo.Tree(ctx, tip)
 	if err != nil {
 		return fail(err)
 	}
-	if tree == was {
-		if err := l.withdraw(ctx, a); err != nil {
+	// Everything that the lane holds is on the target already, by another task's work for example.
+	if tree == tipTree {
+		if err := l.cancelLanding(ctx, a); err != nil {
 			return fail(err)
 		}
-		v, err := l.noChange(ctx, a)
+		v, err := l.completeUnchanged(ctx, a)
 		return v, true, err
 	}
-	receipt, res, err := l.prove(ctx, a, tree, tip)
+	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
+	receipt, res, err := l.runCheck(ctx, a, tree, tip)
 	if err != nil {
 		return fail(err)
 	}
+	a.log.InfoContext(ctx, "landing checked", "how", res.how, "seconds", res.seconds, "receipt", receipt)
 	if receipt == "" {
-		v, err := l.backWithRed(ctx, a, tip, res)
+		v, err := l.returnRed(ctx, a, tip, res)
 		return v, true, err
 	}
 	failpoint.Hit("landing.checked")
 	landed := muster.Landed{Receipt: receipt, Seconds: res.seconds}
 	if receipt != muster.ReceiptUnchecked {
-		landed.Check = l.o.Check.Command
+		landed.Check = l.checker.Command
 	}
-	parents := []string{tip}
-	if l.o.MergeCommits {
-		parents = append(parents, a.head)
-	}
-	if landed.Commit, err = l.repo.CommitTree(ctx, tree, parents, message(a.task, a.summary, a.by, landed)); err != nil {
-		return fail(unavailable(ctx, "the commit cannot be made", err))
-	}
-	if err := l.repo.Pack(ctx, []string{landed.Commit}, []string{tip}); err != nil {
+	if landed.Commit, err = l.makeCommit(ctx, a, tree, tip, landed); err != nil {
 		return fail(err)
 	}
 	failpoint.Hit("landing.made")
-	if err := l.free(ctx); err != nil {
-		return fail(err)
+	v, done, err = l.moveTarget(ctx, a, tip, landed)
+	if v.Landed != nil {
+		v.Log = res.log
 	}
-	if err := l.stillOurs(ctx, a); err != nil {
-		return fail(err)
+	return v, done, err
+}
+
+// makeCommit makes the commit that lands, and makes it durable: it is in a synced pack before any ref names it, or a
+// power cut could leave the target at a commit that the disk does not have.
+func (l *Lander) makeCommit(
+	ctx context.Context, a *attempt, tree, tip string, landed muster.Landed,
+) (commit string, err error) {
+	parents := []string{tip}
+	if l.mergeCommits {
+		parents = append(parents, a.head)
 	}
-	failpoint.Hit("landing.moving")
-	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{
-		{Ref: l.o.Target, New: landed.Commit, Old: tip},
-		{Ref: landingRef(a.task.ID, a.fence), Old: a.head},
-	})
-	if errors.Is(err, muster.ErrStale) {
-		return l.overtaken(ctx, a)
+	commit, err = l.repo.CommitTree(ctx, tree, parents, message(a.task, a.summary, a.by, landed))
+	if err != nil {
+		return "", unavailable(ctx, "the commit cannot be made", err)
+	}
+	return commit, l.repo.Pack(ctx, []string{commit}, []string{tip})
+}
+
+// moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
+// for the last time just before: other programs only write the task, and delete no landing ref.
+func (l *Lander) moveTarget(
+	ctx context.Context, a *attempt, tip string, landed muster.Landed,
+) (v Verdict, done bool, err error) {
+	if err = refuseCheckedOut(ctx, l.repo, l.target); err == nil {
+		err = l.checkClaim(ctx, a)
+	}
+	if err == nil {
+		failpoint.Hit("landing.moving")
+		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{
+			{Ref: l.target, New: landed.Commit, Old: tip},
+			{Ref: a.fence.landing, Old: a.head},
+		})
+		if errors.Is(err, muster.ErrStale) {
+			a.log.InfoContext(ctx, "landing refused", "tip", tip)
+			return l.targetMoved(ctx, a)
+		}
 	}
 	if err != nil {
-		return fail(err)
+		return Verdict{Task: a.task}, true, err
 	}
 	failpoint.Hit("landing.moved")
-	v, err = l.completed(ctx, a, landed)
-	v.Log = res.log
+	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
+	v, err = l.complete(ctx, a, landed)
 	return v, true, err
 }
 
-// overtaken asks why the transaction was refused: the target has moved (once more, then), or the fence is gone.
-func (l *Lander) overtaken(ctx context.Context, a *attempt) (Verdict, bool, error) {
-	at, err := l.repo.Ref(ctx, landingRef(a.task.ID, a.fence))
-	if err != nil || at == a.head {
-		return Verdict{Task: a.task}, false, err
+// checkClaim asks the board whether the claim may still land.
+func (l *Lander) checkClaim(ctx context.Context, a *attempt) error {
+	t, err := l.board.Get(ctx, a.task.ID)
+	if errors.Is(err, muster.ErrNotFound) {
+		return l.refuse(ctx, a.task, a.claim)
 	}
-	if landed, err := l.find(ctx, a.task); err != nil {
-		return Verdict{Task: a.task}, true, err
-	} else if landed != nil { // by another process that went on with this very claim
-		v, err := l.completed(ctx, a, *landed)
-		return v, true, err
+	if err == nil && (t.Fence != a.claim || t.Status != muster.Landing) {
+		return l.refuse(ctx, t, a.claim)
 	}
-	if at != "" {
-		return Verdict{Task: a.task}, true, muster.Errorf(muster.Held, "task %d is being landed by another process, which goes on with this claim", a.task.ID)
-	}
-	return Verdict{Task: a.task}, true, l.late(ctx, a.task, a.fence)
-}
-
-// conflict merges the target into the lane. Where that needs nobody (a merge in a worktree obeys attributes that one on
-// trees does not), the landing goes on; else it comes back.
-func (l *Lander) conflict(ctx context.Context, a *attempt, tip string) (Verdict, bool, error) {
-	files, err := l.lanes.Merge(ctx, a.task.Worktree, tip)
-	if err != nil {
-		return Verdict{Task: a.task}, true, err
-	}
-	if len(files) > 0 {
-		v, err := l.backWithConflict(ctx, a, files)
-		return v, true, err
-	}
-	if a.head, _, err = l.lanes.Commit(ctx, a.task.Worktree, mergeMessage(l.branch())); err != nil {
-		return Verdict{Task: a.task}, true, err
-	}
-	return Verdict{Task: a.task}, false, l.enter(ctx, a)
-}
-
-// unmergeable asks why git could not merge at all. Histories without a common commit come back: somebody has moved the
-// lane's branch, or the target.
-func (l *Lander) unmergeable(ctx context.Context, a *attempt, tip string, cause error) (Verdict, bool, error) {
-	v := Verdict{Task: a.task}
-	related, err := l.repo.Related(ctx, tip, a.head)
-	if err != nil || related {
-		return v, true, unavailable(ctx, "the work cannot be merged", cause)
-	}
-	text := targetMovedText(l.branch())
-	if own, err := l.repo.IsAncestor(ctx, a.task.Base, a.head); err == nil && !own {
-		text = laneMovedText(l.branch(), a.task.Base)
-	}
-	err = l.comeBack(ctx, a, &v, "conflict", text, board.Details{Text: "everything: it has no common history with " + l.branch()})
-	return v, true, err
-}
-
-// backWithConflict returns the task to its owner, whose lane holds the conflicts.
-func (l *Lander) backWithConflict(ctx context.Context, a *attempt, files []string) (Verdict, error) {
-	v := Verdict{Conflict: files, Task: a.task}
-	text := conflictText(l.branch(), files)
-	err := l.comeBack(ctx, a, &v, "conflict", text, board.Details{Text: fileList(files)})
-	return v, err
-}
-
-// backWithRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
-// first: the check failed on both together, and the owner must be able to see it fail.
-func (l *Lander) backWithRed(ctx context.Context, a *attempt, tip string, res result) (Verdict, error) {
-	v := Verdict{Red: true, Log: res.log, Seconds: res.seconds, Task: a.task}
-	merged, err := l.bringIn(ctx, a, tip)
-	if err != nil {
-		return v, err
-	}
-	text := redText(l.branch(), res, merged)
-	err = l.comeBack(ctx, a, &v, "check", text, board.Details{Text: lastLines(res.tail, 20), Log: res.log, Seconds: res.seconds})
-	return v, err
-}
-
-// bringIn merges the target into the lane if the lane lacks something of it.
-func (l *Lander) bringIn(ctx context.Context, a *attempt, tip string) (merged bool, err error) {
-	has, err := l.repo.IsAncestor(ctx, tip, a.head)
-	if err != nil || has {
-		return false, err
-	}
-	files, err := l.lanes.Merge(ctx, a.task.Worktree, tip)
-	if err != nil || len(files) > 0 {
-		return err == nil, err // a conflict here is the owner's to resolve, as it would be at the next landing
-	}
-	_, _, err = l.lanes.Commit(ctx, a.task.Worktree, mergeMessage(l.branch()))
-	return err == nil, err
-}
-
-// comeBack ends the landing: the fence is lifted first, so that nothing lands any more, then the board is told.
-func (l *Lander) comeBack(ctx context.Context, a *attempt, v *Verdict, why, text string, d board.Details) error {
-	if err := l.withdraw(ctx, a); err != nil {
-		return err
-	}
-	failpoint.Hit("landing.withdrawn")
-	late, cancel := grace(ctx)
-	defer cancel()
-	t, err := l.board.Return(late, a.task.ID, a.fence, why, d)
-	failpoint.Hit("landing.returned")
-	if errors.Is(err, muster.ErrFenced) {
-		return l.late(ctx, a.task, a.fence)
-	}
-	if t.ID != 0 {
-		v.Task = t
-	}
-	if v.Task.Status == muster.NeedsAttention {
-		text = fmt.Sprintf("This was the last of %d times in a row: the task needs attention now and is no longer yours; its lane is kept.\n", t.Returns) + text
-	}
-	v.Text = text
 	return err
 }
 
-// noChange completes a task whose lane holds nothing that the target lacks.
-func (l *Lander) noChange(ctx context.Context, a *attempt) (Verdict, error) {
+// targetMoved finds out why the transaction was refused. The target has moved: then done is false, and the landing is
+// tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
+func (l *Lander) targetMoved(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
+	// The landing ref is untouched, so it was the target that moved.
+	at, err := a.fence.head(ctx)
+	if err != nil || at == a.head {
+		return Verdict{Task: a.task}, false, err
+	}
+	landed, err := l.findLanded(ctx, a.task)
+	if err != nil {
+		return Verdict{Task: a.task}, true, err
+	}
+	if landed != nil { // by another process that went on with this very claim
+		v, err := l.complete(ctx, a, *landed)
+		return v, true, err
+	}
+	if at != "" {
+		return Verdict{Task: a.task}, true, muster.Errorf(muster.Held,
+			"task %d is being landed by another process, which goes on with this claim", a.task.ID)
+	}
+	return Verdict{Task: a.task}, true, l.refuse(ctx, a.task, a.claim)
+}
+
+// completeUnchanged completes a task whose lane holds nothing that the target lacks.
+func (l *Lander) completeUnchanged(ctx context.Context, a *attempt) (Verdict, error) {
 	v := Verdict{NoChange: true, Task: a.task}
-	late, cancel := grace(ctx)
+	late, cancel := detach(ctx)
 	defer cancel()
-	t, err := l.board.Complete(late, a.task.ID, a.fence, board.Outcome{Result: a.summary, By: a.by})
+	t, err := l.board.Complete(late, a.task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
 	if errors.Is(err, muster.ErrFenced) {
-		return v, l.late(ctx, a.task, a.fence)
+		return v, l.refuse(ctx, a.task, a.claim)
 	}
 	if t.ID != 0 {
 		v.Task = t
@@ -341,36 +350,29 @@ func (l *Lander) noChange(ctx context.Context, a *attempt) (Verdict, error) {
 	return v, err
 }
 
-// completed records that the work is on the target.
-func (l *Lander) completed(ctx context.Context, a *attempt, landed muster.Landed) (Verdict, error) {
+// complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
+// the commit.
+func (l *Lander) complete(ctx context.Context, a *attempt, landed muster.Landed) (Verdict, error) {
 	v := Verdict{Landed: &landed, Seconds: landed.Seconds, Task: a.task}
-	late, cancel := grace(ctx)
+	late, cancel := detach(ctx)
 	defer cancel()
-	if err := l.lift(late, a); err != nil {
+	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
+	// another process had resumed.
+	if err := a.fence.remove(late); err != nil {
 		return v, err
 	}
 	failpoint.Hit("landing.lifted")
 	if landed.Receipt == muster.ReceiptGreen {
-		if err := l.turnedGreen(late); err != nil {
+		if err := l.noteGreen(late); err != nil {
 			return v, err
 		}
 	}
-	t, err := l.board.Complete(late, a.task.ID, a.fence, board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
+	t, err := l.board.Complete(late, a.task.ID, a.claim,
+		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
 	failpoint.Hit("landing.recorded")
+	a.log.InfoContext(ctx, "landing recorded", "err", err)
 	if t.ID != 0 {
 		v.Task = t
 	}
 	return v, err
-}
-
-// grace is for last writes: they go on without the cancel.
-func grace(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-}
-
-func unavailable(ctx context.Context, what string, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	return muster.Errorf(muster.Unavailable, "%s: %w", what, err)
 }

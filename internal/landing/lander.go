@@ -1,20 +1,51 @@
-// Package landing is the only writer of the target branch: it takes a lane's work to a commit on the target, or brings it
-// back with the reason.
+// Package landing is the only writer of the target branch. It takes the work of a lane to a commit on the target, or
+// returns the task to its owner with the reason.
 //
-// Read the files in this order: lander.go (what there is), land.go (one landing from its call to its verdict), fence.go
-// (the refs that make it one landing), message.go (the commit, and how a landing is recognised after a crash),
-// taken.go (a target that somebody looks at), check.go, log.go and checkout.go (the project's check on the merged tree), base.go
-// (a target that was red before), verdict.go (what the owner reads), target.go (the target branch at the start).
+// Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
+// parts:
 //
-// The user's checkout is never touched: merging happens on trees, checking in a directory outside the repository, and
-// landing moves one ref. Nothing is fetched. Landings of one process queue; between processes the target's ref decides,
-// and whoever finds it moved merges and checks again.
+//   - fence (fence.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
+//   - checker (check.go, checkout.go, log.go) runs the project's check on the merged tree.
+//   - base (base.go) knows whether the check failed before any work: only then may a landing whose check fails land.
+//   - message.go writes the landed commit, and finds it again after a crash; texts.go is what the task's owner reads.
+//   - checkedout.go waits while somebody has the target checked out; target.go prepares the target before a run.
+//   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
+//
+// The package keeps these invariants:
+//
+//   - The user's checkout is never touched. Merging happens on trees and checking in a directory outside the
+//     repository; a landing moves one ref. Nothing is fetched.
+//   - A commit and all its objects are synced to disk before a ref names them.
+//   - The target moves and the claim's landing ref goes in one transaction, so a claim lands once or not at all.
+//   - Landings of one process queue. Between processes the target's ref decides: whoever finds it moved merges and
+//     checks again.
+//
+// # The steps of a landing
+//
+// The durable steps of Land are these; a failpoint lies after each of them, and the crash tests stop there:
+//
+//  1. The lane's work is a commit on its branch, and that commit is in a synced pack.
+//  2. The landing ref of the claim is at it. Revoke deletes that ref, and so ends the landing.
+//  3. The board says "landing", with the commit and with the target's tip at that time.
+//  4. The commit that is to land is in a synced pack. Its trailer names the task.
+//  5. The target is at that commit and the landing ref is gone, in one transaction. This is the landing.
+//  6. The board says "completed", with the commit's id.
+//
+// A process that dies before step 5 has landed nothing; Land called again does all steps once more. One that dies
+// between 5 and 6 has landed: resume looks for the task's trailer among the commits that have come to the target since
+// step 3, and completes the task with the commit that it finds. So no crash lands work twice or loses it.
+//
+// A landing that cannot be finished deletes the landing ref first and then returns the task, with the conflicts or the
+// check's output, and with what the target has gained merged into the lane. An owner whose claim is over gets Fenced,
+// and its work is archived.
+//
+// When a task is claimed or revoked is for board and teammate to decide.
 package landing
 
 import (
 	"context"
 	"errors"
-	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -22,14 +53,15 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/git"
+	"muster/internal/proc"
 	"muster/internal/worktree"
 	"muster/journal"
 )
 
-// Check is how the merged tree is proven.
+// Check is how the merged tree is verified.
 type Check struct {
-	Command string        // through the shell; "": nothing is verified, and every landing says so
-	Setup   string        // before it, in a fresh checkout: npm ci
+	Command string        // run by the shell; "": nothing is verified, and every landing says so
+	Setup   string        // run before it, in a fresh checkout: npm ci
 	Timeout time.Duration // of each of the two; 0: 10 minutes
 }
 
@@ -38,60 +70,59 @@ const defaultTimeout = 10 * time.Minute
 
 // Options are the settings of landings.
 type Options struct {
-	Target  string // refs/heads/...
+	Target  string // refs/heads/..., or a branch's name
 	Check   Check
 	Outputs string // the logs of checks go to its directory landing
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
-	// BaseState and SetBaseState keep what is known of the target's check ("", "ok", "red") where all processes of the team
-	// see it. Without them this value knows it alone.
-	BaseState    func() string
+	// BaseState and SetBaseState keep what is known of the target's check ("", "ok", "red") where all processes of the
+	// team see it. Without them this Lander keeps it.
+	BaseState    func(ctx context.Context) (string, error)
 	SetBaseState func(ctx context.Context, state string) error
 	Env          []string // added to the environment of the check
+	// Log is told the phases of landings. nil: nothing is logged.
+	Log *slog.Logger
 }
 
-// Runner runs a shell command in dir with the whole environment env, both outputs to out, and returns its exit code.
-// The end of ctx ends it and all that it started.
-type Runner func(ctx context.Context, dir, command string, env []string, out io.Writer) (exit int, err error)
-
-// Lander lands. It is safe for concurrent use.
+// Lander lands the work of one board. It is safe for concurrent use.
 type Lander struct {
-	repo    *git.Repo
-	lanes   *worktree.Lanes
-	board   *board.Board
-	journal *journal.Journal
-	run     Runner
-	o       Options
-	turn    chan struct{} // holds one token: landings and checks of this process queue for it
-
-	mu    sync.Mutex
-	known string                          // the base's state, when nobody else keeps it
-	tasks map[muster.TaskID]chan struct{} // one call for a task at a time in this process
-	taken string                          // where the target is checked out, as was said last
+	repo         *git.Repo
+	lanes        *worktree.Lanes
+	board        *board.Board
+	journal      *journal.Journal
+	checker      checker
+	base         base
+	target       string // refs/heads/...
+	mergeCommits bool   // see Options
+	log          *slog.Logger
+	turn         chan struct{} // holds one token: the landings and checks of this process queue for it
+	tasks        sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
+	waitedFor    sync.Map      // the checkouts of the target for which it was said that landings wait
 }
 
-// New makes a Lander.
-func New(repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal, run Runner, o Options) *Lander {
+// New makes the Lander of a board. launch returns what starts checks; it is called at each check, so that one Lander
+// can outlive the launcher of a run. It may be nil in a process that checks nothing: one that only revokes.
+func New(
+	repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal,
+	launch func() (proc.Launcher, error), o Options,
+) *Lander {
 	if !strings.HasPrefix(o.Target, "refs/") {
 		o.Target = "refs/heads/" + o.Target
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout
 	}
-	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, run: run, o: o,
-		turn: make(chan struct{}, 1), tasks: map[muster.TaskID]chan struct{}{}}
+	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, target: o.Target, mergeCommits: o.MergeCommits,
+		turn: make(chan struct{}, 1), base: base{get: o.BaseState, set: o.SetBaseState},
+		log: o.Log}
+	l.checker = checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
+		env: o.Env}
+	// A Lander without a team, as of one command, asks about the base itself.
 	if o.BaseState == nil || o.SetBaseState == nil {
-		l.o.BaseState = func() string {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return l.known
-		}
-		l.o.SetBaseState = func(_ context.Context, state string) error {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.known = state
-			return nil
-		}
+		l.base = localBase()
 	}
 	return l
 }
@@ -99,18 +130,18 @@ func New(repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journ
 // Verdict is how a landing ended.
 type Verdict struct {
 	Landed   *muster.Landed
-	NoChange bool        // completed, and nothing had to land
-	Conflict []string    // it came back: these files conflict, merged in the lane
-	Red      bool        // it came back: the check failed on the merged tree
+	NoChange bool        // the task is completed, and nothing had to land
+	Conflict []string    // the task is returned: these files conflict, merged in the lane
+	Red      bool        // the task is returned: the check failed on the merged tree
 	Text     string      // for the owner's model: what happened, what to do, the log's last lines
 	Log      string      // the path of the check's log
 	Seconds  float64     // how long the check took
 	Task     muster.Task // as it is now
 }
 
-// Target is the commit that the target branch is at. The error is NotFound when there is no such branch.
+// Target returns the commit that the target branch is at. The error is NotFound when there is no such branch.
 func (l *Lander) Target(ctx context.Context) (string, error) {
-	tip, err := l.repo.Resolve(ctx, l.o.Target)
+	tip, err := l.repo.Resolve(ctx, l.target)
 	if errors.Is(err, muster.ErrNotFound) {
 		return "", muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
 			WithHint("git branch %s COMMIT brings it back", l.branch())
@@ -118,28 +149,29 @@ func (l *Lander) Target(ctx context.Context) (string, error) {
 	return tip, err
 }
 
-func (l *Lander) branch() string { return strings.TrimPrefix(l.o.Target, "refs/heads/") }
+// branch returns the target's name without refs/heads/.
+func (l *Lander) branch() string { return strings.TrimPrefix(l.target, "refs/heads/") }
 
-// queue waits for this process's turn.
-func (l *Lander) queue(ctx context.Context) (leave func(), err error) { return take(ctx, l.turn) }
-
-// alone waits until no other call for the task is under way in this process.
-func (l *Lander) alone(ctx context.Context, id muster.TaskID) (leave func(), err error) {
-	l.mu.Lock()
-	c := l.tasks[id]
-	if c == nil {
-		c = make(chan struct{}, 1)
-		l.tasks[id] = c
-	}
-	l.mu.Unlock()
-	return take(ctx, c)
-}
-
-func take(ctx context.Context, c chan struct{}) (leave func(), err error) {
+// lock puts a token into the channel, which holds one: a mutex for which ctx ends the wait.
+func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {
 	select {
 	case c <- struct{}{}:
 		return func() { <-c }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// detach returns a context for the last writes of an operation: what has happened in git is recorded although ctx has
+// just ended.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
+// unavailable says what could not be done. Such a landing is tried again. The end of ctx stays what it is.
+func unavailable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return muster.Errorf(muster.Unavailable, "%s: %w", what, err)
 }

@@ -12,41 +12,42 @@ import (
 	"muster"
 )
 
-// Of what a check prints its log keeps the first logHead bytes as they come, and at the end the last logTail: a check that
-// prints without end does not fill the disk, and what a failing one says last is what matters.
+// A log keeps the first logHead bytes that a check prints and the last logTail. So a check that prints without end does
+// not fill the disk, and the last words of a failing one, which matter most, are there.
 const (
 	logHead = 15 << 20
 	logTail = 1 << 20
 )
 
-// maxTail is how many lines of a log the owner reads, and maxLine how long each.
+// The owner of a task reads the last maxTail lines of a log, of each of them maxLine bytes.
 const (
 	maxTail = 100
 	maxLine = 500
 )
 
-// checkLog takes what a check prints. It is safe for concurrent use.
+// checkLog is the log of one check. It is safe for concurrent use.
 type checkLog struct {
-	file *os.File
-	most int // bytes of the head
-	last int // bytes of the tail
+	file     *os.File
+	headSize int
+	tailSize int
 
-	mu     sync.Mutex
-	size   int64  // of all that was printed
-	filed  int64  // of it, what is in the file
-	tail   []byte // the last bytes printed, in the file or not
-	failed error  // why the file is not what it should be
+	mu       sync.Mutex
+	printed  int64  // bytes that the check printed
+	written  int64  // bytes of them that are in the file
+	tail     []byte // the last bytes printed, in the file or not
+	writeErr error  // why the file is not what it should be
 }
 
-// newLog makes the next file of that name: NAME-1.log, NAME-2.log, ...
-func (l *Lander) newLog(name string) (*checkLog, error) {
-	dir := filepath.Join(l.o.Outputs, "landing")
+// newCheckLog makes the next log of that name: NAME-1.log, NAME-2.log, ...
+func newCheckLog(outputs, name string) (*checkLog, error) {
+	dir := filepath.Join(outputs, "landing")
 	err := os.MkdirAll(dir, 0o700)
 	for k := 1; err == nil; k++ {
 		var f *os.File
-		f, err = os.OpenFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k))
+		f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err == nil {
-			return &checkLog{file: f, most: logHead, last: logTail}, nil
+			return &checkLog{file: f, headSize: logHead, tailSize: logTail}, nil
 		}
 		if errors.Is(err, os.ErrExist) {
 			err = nil
@@ -59,60 +60,63 @@ func (l *Lander) newLog(name string) (*checkLog, error) {
 func (l *checkLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.size += int64(len(p))
-	if room := int64(l.most) - l.filed; room > 0 {
+	l.printed += int64(len(p))
+	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
+	if room := int64(l.headSize) - l.written; room > 0 {
 		l.put(p[:min(int64(len(p)), room)])
 	}
-	if len(p) >= l.last {
-		l.tail = append(l.tail[:0], p[len(p)-l.last:]...)
+	if len(p) >= l.tailSize {
+		l.tail = append(l.tail[:0], p[len(p)-l.tailSize:]...)
 	} else {
 		l.tail = append(l.tail, p...)
 	}
-	if len(l.tail) > 2*l.last { // not at every write
-		l.tail = append(l.tail[:0], l.tail[len(l.tail)-l.last:]...)
+	if len(l.tail) > 2*l.tailSize { // not at every write: moving the tail costs a copy of it
+		l.tail = append(l.tail[:0], l.tail[len(l.tail)-l.tailSize:]...)
 	}
 	return len(p), nil
 }
 
+// put writes to the file, until a write fails.
 func (l *checkLog) put(p []byte) {
-	if l.failed != nil {
+	if l.writeErr != nil {
 		return
 	}
 	n, err := l.file.Write(p)
-	l.filed += int64(n)
-	l.failed = err
+	l.written += int64(n)
+	l.writeErr = err
 }
 
-// close writes the end of the log. One that cannot be written is removed: nobody is told of it, and what has no room for
-// it needs the room that it takes.
+// close writes the tail and closes the log. A log that could not be written is removed: it is named nowhere, and on a
+// full disk its room is needed.
 func (l *checkLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if rest := l.size - l.filed; rest > 0 {
-		end := l.tail[max(0, int64(len(l.tail))-min(rest, int64(l.last))):]
+	if rest := l.printed - l.written; rest > 0 {
+		end := l.tail[max(0, int64(len(l.tail))-min(rest, int64(l.tailSize))):]
 		if int64(len(end)) < rest {
 			end = wholeLines(end)
 			left := rest - int64(len(end))
-			l.put(fmt.Appendf(nil, "\n[... %d bytes are left out here: of %d this log has the first %d and the last %d ...]\n", left, l.size, l.filed, len(end)))
+			l.put(fmt.Appendf(nil, "\n[... %d bytes are left out here: "+
+				"of %d this log has the first %d and the last %d ...]\n", left, l.printed, l.written, len(end)))
 		}
 		l.put(end)
 	}
-	if err := l.file.Close(); l.failed == nil {
-		l.failed = err
+	if err := l.file.Close(); l.writeErr == nil {
+		l.writeErr = err
 	}
-	if l.failed == nil {
+	if l.writeErr == nil {
 		return nil
 	}
 	_ = os.Remove(l.file.Name())
-	return muster.Errorf(muster.Unavailable, "the check's log cannot be written: %w", l.failed)
+	return muster.Errorf(muster.Unavailable, "the check's log cannot be written: %w", l.writeErr)
 }
 
-// lines are the last lines that were printed.
+// lines returns the last lines that were printed.
 func (l *checkLog) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	data := l.tail
-	if int64(len(data)) < l.size {
+	if int64(len(data)) < l.printed {
 		data = wholeLines(data)
 	}
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(data), "?"), "\n"), "\n")
@@ -125,7 +129,7 @@ func (l *checkLog) lines() []string {
 	return lines
 }
 
-// wholeLines is data without the end of a line that it begins with.
+// wholeLines returns data without the part of a line at its beginning.
 func wholeLines(data []byte) []byte {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return data[i+1:]

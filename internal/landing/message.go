@@ -16,8 +16,8 @@ const (
 	trailerCheck  = "Muster-Check"
 )
 
-// message is a landed commit's: the task's subject, its summary, the trailers. The trailers are a paragraph of their own, so
-// nothing in the summary can pass for one.
+// message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
+// paragraph of their own, so that nothing in the summary can pass for one.
 func message(t muster.Task, summary string, by muster.Name, landed muster.Landed) string {
 	var b strings.Builder
 	b.WriteString(subject(t) + "\n")
@@ -32,13 +32,15 @@ func message(t muster.Task, summary string, by muster.Name, landed muster.Landed
 	return b.String()
 }
 
-// laneMessage is of the commit in the lane.
+// laneMessage returns the message of the commit in the lane.
 func laneMessage(t muster.Task, summary string) string {
 	return subject(t) + "\n\n" + plain(summary) + "\n"
 }
 
+// mergeMessage returns the message of the merge of the target into a lane.
 func mergeMessage(branch string) string { return "Merge " + branch + " into the lane\n" }
 
+// subject returns the first line of a task's commit.
 func subject(t muster.Task) string {
 	if s := oneLine(plain(t.Subject)); s != "" {
 		return s
@@ -46,20 +48,22 @@ func subject(t muster.Task) string {
 	return fmt.Sprintf("Task %d", t.ID)
 }
 
+// oneLine returns the words of s with single spaces between them: a subject and a trailer are one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// plain is text that git takes for a message.
+// plain returns the text as git accepts it in a message: valid UTF-8 without NUL.
 func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "") }
 
-// find looks for the task's commit among those that have come to the target since its landing began; nil when it is not
-// there. It is how a landing is recognised whose record a crash swallowed: only the runtime writes the target's first
-// parents, and each of its commits names its task.
-func (l *Lander) find(ctx context.Context, t muster.Task) (*muster.Landed, error) {
+// findLanded finds the task's commit among those that have come to the target since its landing began; nil when it is
+// not there. So a landing is recognised that a crash kept from being recorded: only the runtime writes the target's
+// first parents, and each of its commits names its task.
+func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed, error) {
 	tip, err := l.Target(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B", t.Landing.Onto+".."+tip)
+	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B",
+		t.Landing.Onto+".."+tip)
 	if err != nil {
 		return nil, unavailable(ctx, "git cannot read the target's history", err)
 	}
@@ -69,6 +73,7 @@ func (l *Lander) find(ctx context.Context, t muster.Task) (*muster.Landed, error
 			continue
 		}
 		trailer := trailers(text)
+		// A commit of another task, or of the user.
 		if id, err := strconv.Atoi(trailer[trailerTask]); err != nil || muster.TaskID(id) != t.ID {
 			continue
 		}
@@ -79,7 +84,7 @@ func (l *Lander) find(ctx context.Context, t muster.Task) (*muster.Landed, error
 	return nil, nil
 }
 
-// trailers reads the last paragraph.
+// trailers returns the "key: value" lines of the last paragraph.
 func trailers(text string) map[string]string {
 	text = strings.TrimRight(text, "\n")
 	if i := strings.LastIndex(text, "\n\n"); i >= 0 {

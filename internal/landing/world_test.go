@@ -3,9 +3,7 @@ package landing_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/paths"
+	"muster/internal/proc"
 	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -35,24 +34,16 @@ type world struct {
 	land    *landing.Lander
 	before  string
 
-	mu    sync.Mutex
-	state string // of the base
+	mu     sync.Mutex
+	state  string // of the base
+	unread error  // why the state cannot be read
 }
 
 func TestMain(m *testing.M) { gittest.Main(m) }
 
 const target = "refs/heads/muster/demo"
 
-func shell(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
-}
+func launch() (proc.Launcher, error) { return proc.New(context.Background()) }
 
 func newWorld(t *testing.T, check string, files map[string]string, change ...func(*landing.Options)) *world {
 	t.Helper()
@@ -87,7 +78,7 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 		w.t.Fatal(err)
 	}
 	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
-		BaseState: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.state },
+		BaseState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
 		SetBaseState: func(_ context.Context, s string) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -97,7 +88,7 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 	for _, f := range change {
 		f(&o)
 	}
-	w.land = landing.New(w.repo, w.lanes, w.board, w.journal, shell, o)
+	w.land = landing.New(w.repo, w.lanes, w.board, w.journal, launch, o)
 }
 
 func (w *world) ctx() context.Context { return w.t.Context() }

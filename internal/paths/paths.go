@@ -3,7 +3,10 @@
 // creates nothing.
 package paths
 
-import "path/filepath"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // Dir is where a team's state lies: the root of a repository's main worktree.
 type Dir string
@@ -52,6 +55,17 @@ func (d Dir) Moving() string { return filepath.Join(d.Archive(), "moving") }
 
 // Index is the lanes' index, a local file.
 func (d Dir) Index() string { return d.at(".worktrees", "index.json") }
+
+// TableLocks are the lock files of a table. Who writes a document holds one of them, chosen by the document's key. Lock
+// files are never deleted, so there is not one for each document.
+func (d Dir) TableLocks(table string) []string {
+	const count = 16
+	paths := make([]string, count)
+	for i := range paths {
+		paths[i] = filepath.Join(d.Locks(), "table", fmt.Sprintf("%s-%02x.lock", table, i))
+	}
+	return paths
+}
 
 func (d Dir) at(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)

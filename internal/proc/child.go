@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// child is a started program as its starter sees it.
+// child is a started program as its starter sees it. It is the Process of both launchers.
 type child struct {
 	pid  int
 	stop func() error // kills the tree; called at any time, also when it is over
@@ -18,15 +18,19 @@ type child struct {
 	err  error
 }
 
+// newChild returns a child whose outcome is open.
 func newChild() *child { return &child{done: make(chan struct{})} }
 
+// PID returns the process id of the program itself.
 func (c *child) PID() int { return c.pid }
 
+// Wait waits until end has made the outcome final.
 func (c *child) Wait() (int, error) {
 	<-c.done
 	return c.exit, c.err
 }
 
+// Kill kills the tree of a program that is not over.
 func (c *child) Kill() error {
 	select {
 	case <-c.done:
@@ -36,18 +40,19 @@ func (c *child) Kill() error {
 	}
 }
 
-// follow kills c at the end of ctx; the caller calls the returned function when c is over.
-func (c *child) follow(ctx context.Context) (release func() bool) {
+// killWith kills c at the end of ctx. The caller calls the returned function when c is over.
+func (c *child) killWith(ctx context.Context) (release func() bool) {
 	return context.AfterFunc(ctx, func() {
 		c.mu.Lock()
+		// The cause is set before the kill, or Wait could report the exit status of a program that was cancelled.
 		c.cause = context.Cause(ctx)
 		c.mu.Unlock()
 		_ = c.Kill() // a guard that cannot be told is dead, and then everything is
 	})
 }
 
-// end makes the outcome final. The first of these reasons is what Wait returns: why it was killed, what the guard said,
-// what its output said.
+// end makes the outcome final. Wait returns the first of these errors: why the program was killed, what the guard said,
+// what copying its output said.
 func (c *child) end(exit int, guard, output error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,59 +9,52 @@ import (
 	"muster"
 )
 
-// groups is the launcher without a guard.
+// groups is the launcher without a guard: each program is the leader of a process group.
 type groups struct {
 	mu      sync.Mutex
 	closed  bool
 	running map[*child]bool
 }
 
+// newGroups returns a launcher that runs nothing yet.
 func newGroups() *groups { return &groups{running: map[*child]bool{}} }
 
+// Start starts a program in a process group of its own.
 func (g *groups) Start(ctx context.Context, s Spec) (Process, error) {
-	path, err := prepare(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	pipes, err := plumb(s)
-	if err != nil {
-		return nil, refused(s, err)
-	}
-	c, err := g.start(ctx, s, path, pipes)
-	if err != nil {
-		pipes.abandon()
-		return nil, err
-	}
-	return c, nil
+	return startWith(ctx, s, g.start)
 }
 
+// start starts the program and follows it to its end. The lock is held, so that Close sees every program that has
+// started.
 func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, closed()
+		return nil, errClosed()
 	}
 	tag := rand.Text()
 	p, err := os.StartProcess(path, s.Argv, &os.ProcAttr{
 		Dir:   s.Dir,
-		Env:   withTag(s.Env, tag),
+		Env:   setTag(s.Env, tag),
 		Files: []*os.File{pipes.in, pipes.out, pipes.out},
-		Sys:   apart(),
+		Sys:   newSession(),
 	})
 	if err != nil {
-		return nil, refused(s, err)
+		return nil, startError(s, err)
 	}
+	// From here the program runs. If its tree cannot be watched it is killed at once: it could not be stopped later.
 	t, err := newTree(p, tag)
 	if err != nil { // without its tree it could not be stopped
 		_ = p.Kill()
 		_, _ = p.Wait()
-		return nil, &muster.Error{Code: muster.Unavailable, Message: "cannot watch over " + s.Argv[0] + ": " + err.Error(), Err: err}
+		return nil, muster.Errorf(muster.Unavailable, "cannot watch over %s: %w", s.Argv[0], err)
 	}
 	c := newChild()
 	c.pid, c.stop = p.Pid, t.kill
 	pipes.begin(s)
-	release := c.follow(ctx)
+	release := c.killWith(ctx)
 	g.running[c] = true
+	// The order matters: the tree is dead, then the output has arrived, then Wait returns.
 	go func() {
 		state, err := t.wait(p)
 		output := pipes.finish()
@@ -70,15 +63,15 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		delete(g.running, c)
 		g.mu.Unlock()
 		if err != nil {
-			c.end(-1, &muster.Error{Code: muster.Unavailable, Message: "the outcome of " + s.Argv[0] + " is unknown: " + err.Error(), Err: err}, nil)
+			c.end(-1, muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err), nil)
 			return
 		}
-		c.end(status(state), nil, output)
+		c.end(exitStatus(state), nil, output)
 	}()
 	return c, nil
 }
 
-// Close kills everything and waits until it is dead.
+// Close kills everything that runs and waits until it is dead.
 func (g *groups) Close() error {
 	g.mu.Lock()
 	g.closed = true

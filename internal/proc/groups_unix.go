@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// apart gives a program a session of its own: a process group and no terminal.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// newSession gives a program a session of its own: a process group and no terminal.
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// status is the exit status as a shell says it.
-func status(s *os.ProcessState) int {
+// exitStatus is the exit status as a shell says it.
+func exitStatus(s *os.ProcessState) int {
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}
@@ -26,12 +26,13 @@ type tree struct {
 	tag string
 
 	mu     sync.Mutex
-	reaped bool // its number may be another's by now
+	reaped bool // its pid may be another's by now
 }
 
+// newTree returns the tree of a program that has just started.
 func newTree(p *os.Process, tag string) (*tree, error) { return &tree{pid: p.Pid, tag: tag}, nil }
 
-// kill kills the process group, and what the sweep finds outside it.
+// kill kills the process group, and what the sweep finds outside of it.
 func (t *tree) kill() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,14 +40,16 @@ func (t *tree) kill() error {
 		return nil
 	}
 	t.sweep()
-	if err := syscall.Kill(-t.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, syscall.EPERM) {
-		return err
+	// ESRCH: the group is empty. EPERM: what is left in it is another user's.
+	err := syscall.Kill(-t.pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.EPERM) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// over says that the program was reaped: from now on its number means nothing.
-func (t *tree) over() {
+// setReaped notes that the program was reaped: from now on its pid may be another's and must not be killed.
+func (t *tree) setReaped() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reaped = true

@@ -9,19 +9,23 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func apart() *syscall.SysProcAttr {
+// newSession gives a program a console process group of its own, and no window.
+func newSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
-func status(s *os.ProcessState) int { return s.ExitCode() }
+// exitStatus returns the exit status.
+func exitStatus(s *os.ProcessState) int { return s.ExitCode() }
 
-// tree is a job object: Windows puts every child into it, kills all at once, and kills all when this process dies, for
-// then the last handle to the job closes. What the program starts in the moment before it is put into the job escapes.
+// tree is a job object. Windows puts every child of a member into it, kills all at once, and kills all when this
+// process dies, because then the last handle to the job closes. What the program starts before it is put into the job
+// escapes.
 type tree struct {
 	job  windows.Handle
 	lock sync.Mutex // guards job, which is 0 when all is over
 }
 
+// newTree puts a program that has just started into a job object of its own.
 func newTree(p *os.Process, _ string) (*tree, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -33,7 +37,8 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
 	if err == nil {
 		var h windows.Handle
-		if h, err = windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid)); err == nil {
+		const rights = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE
+		if h, err = windows.OpenProcess(rights, false, uint32(p.Pid)); err == nil {
 			err = windows.AssignProcessToJobObject(job, h)
 			_ = windows.CloseHandle(h)
 		}
@@ -45,6 +50,7 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 	return &tree{job: job}, nil
 }
 
+// kill kills everything in the job.
 func (t *tree) kill() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -54,6 +60,7 @@ func (t *tree) kill() error {
 	return windows.TerminateJobObject(t.job, 137)
 }
 
+// wait waits for the program to end, kills what it left behind, and closes the job.
 func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	state, err := p.Wait()
 	_ = t.kill()

@@ -19,18 +19,19 @@ import (
 	"muster"
 )
 
-// guarded says that GuardMain was called: that this program, run again, can be a guard. It is a fact about the process,
-// set once before anything else happens. Without it New would have to be told, and whoever told it wrongly would
-// start the program again and again.
-var guarded atomic.Bool
+// hasGuardMain says that GuardMain was called, so that this program, run again, can be a guard. It is a fact about the
+// process, set once before anything else happens. If New were told it instead, a wrong answer would start the program
+// again and again.
+var hasGuardMain atomic.Bool
 
-func guardable() bool { return guarded.Load() }
+// canGuard reports whether New can start a guard.
+func canGuard() bool { return hasGuardMain.Load() }
 
 // GuardMain is called first thing in main, and in TestMain of packages whose tests start tools. If this process was
 // started as a guard, it serves and never returns; else it notes that New can start one.
 func GuardMain() {
 	if len(os.Args) != 2 || os.Args[1] != guardWord {
-		guarded.Store(true)
+		hasGuardMain.Store(true)
 		return
 	}
 	if err := serve(); err != nil {
@@ -43,12 +44,13 @@ func GuardMain() {
 // Guard is a launcher whose tools are started by a guard. If that is killed, the next Start starts another.
 type Guard struct {
 	mu     sync.Mutex
-	link   *link // the last guard; it may be dead
+	link   *link // to the last guard, which may be dead
 	closed bool
 }
 
+// newGuard starts a guard and returns the launcher that uses it.
 func newGuard() (*Guard, error) {
-	l, err := dial()
+	l, err := startGuard()
 	if err != nil {
 		return nil, err
 	}
@@ -62,34 +64,24 @@ func (g *Guard) PID() int {
 	return g.link.pid
 }
 
+// Start has the guard start a program.
 func (g *Guard) Start(ctx context.Context, s Spec) (Process, error) {
-	path, err := prepare(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	pipes, err := plumb(s)
-	if err != nil {
-		return nil, refused(s, err)
-	}
-	c, err := g.start(ctx, s, path, pipes)
-	if err != nil {
-		pipes.abandon()
-		return nil, err
-	}
-	return c, nil
+	return startWith(ctx, s, g.start)
 }
 
+// start has the guard start a program. A guard that died before it had the whole order has not started it: then a new
+// guard gets the order.
 func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	for try := 0; ; try++ {
-		l, err := g.living()
+		l, err := g.liveLink()
 		if err != nil {
 			return nil, err
 		}
 		c, err := l.start(ctx, s, path, pipes)
-		if !errors.Is(err, errGone) || try == 3 {
+		if !errors.Is(err, errGuardGone) || try == 3 {
 			return c, err
 		}
-		select { // until what the dead one left is cleared away
+		select { // until what the dead guard left is killed
 		case <-l.gone:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -97,16 +89,16 @@ func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*
 	}
 }
 
-// living returns the guard, a new one if the last has died.
-func (g *Guard) living() (*link, error) {
+// liveLink returns the link to the guard, to a new one if the last has died.
+func (g *Guard) liveLink() (*link, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, closed()
+		return nil, errClosed()
 	}
 	select {
 	case <-g.link.gone:
-		l, err := dial()
+		l, err := startGuard()
 		if err != nil {
 			return nil, err
 		}
@@ -121,27 +113,28 @@ func (g *Guard) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	g.link.awake()
+	g.link.wake()
+	// The guard takes the end of the socket as the end of the program: it kills everything and ends.
 	_ = g.link.conn.CloseWrite()
 	select {
 	case <-g.link.gone:
 		return nil
-	case <-time.After(killLimit + linger):
+	case <-time.After(killLimit + outputTimeout):
 		_ = g.link.guard.Kill()
 		<-g.link.gone
 		return muster.Errorf(muster.Unavailable, "the guard did not end by itself: it was killed")
 	}
 }
 
-// link is one guard that lives or lived.
+// link is the connection to one guard, which lives or lived.
 type link struct {
 	pid   int
 	tag   string
 	guard *os.Process
 	conn  *net.UnixConn
-	gone  chan struct{} // closed when the guard is dead and all that it ran too
+	gone  chan struct{} // closed when the guard is dead, and all that it ran too
 
-	writing sync.Mutex // orders what is written; listen never takes it, so it never waits for a full socket
+	writing sync.Mutex // orders what is written. listen never takes it, so it never waits for a full socket
 
 	mu    sync.Mutex
 	next  uint64
@@ -155,14 +148,15 @@ type call struct {
 	exited  func(status int, err error)
 }
 
-// errGone: the guard died before it had the whole order, so the tool was not started.
-var errGone = muster.Errorf(muster.Unavailable, "the guard of tools dies again and again")
+// errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
+var errGuardGone = muster.Errorf(muster.Unavailable, "the guard of tools dies again and again")
 
-// dial starts a guard: this very program, even if its file was replaced meanwhile.
-func dial() (*link, error) {
+// startGuard starts a guard: this very program, even if its file was replaced meanwhile.
+func startGuard() (*link, error) {
 	fail := func(err error) error {
-		return &muster.Error{Code: muster.Unavailable, Message: "cannot start the guard of tools: " + err.Error(), Err: err}
+		return muster.Errorf(muster.Unavailable, "cannot start the guard of tools: %w", err)
 	}
+	// A socket pair has no name: nobody else can connect to the guard or speak for it.
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fail(err)
@@ -180,6 +174,7 @@ func dial() (*link, error) {
 		return nil, fail(err)
 	}
 	defer null.Close()
+	// /proc/self/exe is the running program, also when an update has replaced its file.
 	guard, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], guardWord}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   guardEnv(os.Environ()),
@@ -190,19 +185,19 @@ func dial() (*link, error) {
 		_ = conn.Close()
 		return nil, fail(err)
 	}
-	self, _ := inspect(guard.Pid)
+	self, _ := readProcess(guard.Pid)
 	l := &link{
-		pid: guard.Pid, tag: guardTag(guard.Pid, self.born), guard: guard,
+		pid: guard.Pid, tag: guardTag(guard.Pid, self.started), guard: guard,
 		conn: conn.(*net.UnixConn), gone: make(chan struct{}), calls: map[uint64]*call{},
 	}
 	go l.listen()
 	return l, nil
 }
 
-// guardEnv is what of our environment the guard gets: tools can read it, so no keys. Its heap is small and stays so.
-func guardEnv(ours []string) []string {
+// guardEnv returns the environment of the guard. Tools can read it, so it has no keys. It keeps the guard's heap small.
+func guardEnv(inherited []string) []string {
 	env := []string{"GOMAXPROCS=2", "GOGC=50"}
-	for _, e := range ours {
+	for _, e := range inherited {
 		for _, name := range []string{"GODEBUG=", "GORACE=", "GOCOVERDIR=", "LD_LIBRARY_PATH="} {
 			if strings.HasPrefix(e, name) {
 				env = append(env, e)
@@ -212,10 +207,12 @@ func guardEnv(ours []string) []string {
 	return env
 }
 
+// start orders a tool from the guard and waits until it has begun. The descriptors of its input and output travel with
+// the order.
 func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	c := newChild()
 	k := &call{child: c, started: make(chan error, 1)}
-	id, err := l.enter(k)
+	id, err := l.addCall(k)
 	if err != nil {
 		return nil, err
 	}
@@ -223,13 +220,14 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 	release := func() bool { return true }
 	ready := make(chan struct{})
 	k.exited = func(status int, err error) {
-		go func() { // not in the listener: the last output may take its time
+		go func() { // not in listen, which must not wait for the last output
 			<-ready
 			output := pipes.finish()
 			release()
 			c.end(status, err, output)
 		}()
 	}
+	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()))
 	b := body{}.uint(id).text(s.Dir).text(path).list(s.Argv).list(s.Env)
 	err = l.write(frameStart, b, rights)
@@ -237,34 +235,36 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 	if err == nil {
 		err = <-k.started
 	} else {
-		l.leave(id)
-		err = errGone
+		l.removeCall(id)
+		err = errGuardGone
 	}
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &errno):
-		return nil, refused(s, errno)
+		return nil, startError(s, errno)
 	case err != nil:
 		return nil, err
 	}
 	pipes.begin(s)
-	release = c.follow(ctx)
+	release = c.killWith(ctx)
 	close(ready)
 	return c, nil
 }
 
-func (l *link) enter(k *call) (id uint64, err error) {
+// addCall gives a call its number. The error is errGuardGone when listen has seen the guard's end.
+func (l *link) addCall(k *call) (id uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.calls == nil {
-		return 0, errGone
+		return 0, errGuardGone
 	}
 	l.next++
 	l.calls[l.next] = k
 	return l.next, nil
 }
 
-func (l *link) leave(id uint64) *call {
+// removeCall forgets a call and returns it, nil when it is not known.
+func (l *link) removeCall(id uint64) *call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.calls[id]
@@ -272,14 +272,16 @@ func (l *link) leave(id uint64) *call {
 	return k
 }
 
-// awake lets a guard go on that somebody has stopped (SIGSTOP): else its tools would outlive their time.
-func (l *link) awake() { _ = l.guard.Signal(unix.SIGCONT) } // of one that is dead, listen hears
+// wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit. The error is
+// of a dead guard, which listen notices.
+func (l *link) wake() { _ = l.guard.Signal(unix.SIGCONT) }
 
-// write writes a frame; its descriptors go with its first byte.
+// write writes a frame. Descriptors go with its first byte.
 func (l *link) write(k kind, b body, rights []byte) error {
-	l.awake()
+	l.wake()
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	// One frame at a time: parts of two frames must not mix.
 	data := append(b.header(k), b...)
 	n, _, err := l.conn.WriteMsgUnix(data, rights, nil)
 	if err == nil && n < len(data) {
@@ -288,18 +290,45 @@ func (l *link) write(k kind, b body, rights []byte) error {
 	return err
 }
 
-// listen takes what the guard says until it is gone, and settles what that leaves.
+// listen handles what the guard says until it is gone, and then ends the calls that are left.
 func (l *link) listen() {
+	l.readFrames()
+	_ = l.guard.Kill() // it is dead, or says what cannot be understood
+	_, _ = l.guard.Wait()
+	l.mu.Lock()
+	// From here on addCall refuses, so no call is added that nobody would end.
+	calls := l.calls
+	l.calls = nil
+	l.mu.Unlock()
+	// The tools died with the guard (Pdeathsig). What they had started is found by its tag and its session.
+	if len(calls) > 0 {
+		killAll(func() []process { return l.orphans(calls) }, killLimit)
+	}
+	for _, c := range calls {
+		err := muster.Errorf(muster.Unavailable,
+			"the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
+		if c.child.pid == 0 {
+			c.started <- err // it may have begun
+			continue
+		}
+		c.exited(128+int(unix.SIGKILL), err)
+	}
+	_ = l.conn.Close()
+	close(l.gone)
+}
+
+// readFrames reads what the guard says, until its end or until it says what cannot be understood.
+func (l *link) readFrames() {
 	r := bufio.NewReader(l.conn)
 	for {
 		k, b, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
 		if err != nil {
-			break
+			return
 		}
 		id, err1 := b.takeUint()
 		n, err2 := b.takeUint()
 		if err1 != nil || err2 != nil {
-			break
+			return
 		}
 		switch k {
 		case frameStarted:
@@ -311,47 +340,30 @@ func (l *link) listen() {
 				c.started <- nil
 			}
 		case frameFailed:
-			if c := l.leave(id); c != nil {
+			if c := l.removeCall(id); c != nil {
 				c.started <- syscall.Errno(n)
 			}
 		case frameExited:
-			if c := l.leave(id); c != nil {
+			if c := l.removeCall(id); c != nil {
 				c.exited(int(n), nil)
 			}
 		}
 	}
-	_ = l.guard.Kill() // it is dead, or says nothing that we understand
-	_, _ = l.guard.Wait()
-	l.mu.Lock()
-	calls := l.calls
-	l.calls = nil
-	l.mu.Unlock()
-	// The tools died with the guard (Pdeathsig); what they started is found by its tag and its session.
-	if len(calls) > 0 {
-		exterminate(func() []task { return l.orphans(calls) }, killLimit)
-	}
-	for _, c := range calls {
-		err := muster.Errorf(muster.Unavailable, "the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
-		if c.child.pid == 0 {
-			c.started <- err // it may have begun
-			continue
-		}
-		c.exited(128+int(unix.SIGKILL), err)
-	}
-	_ = l.conn.Close()
-	close(l.gone)
 }
 
-// orphans are the processes that a dead guard's tools left.
-func (l *link) orphans(calls map[uint64]*call) (list []task) {
+// orphans returns the processes that a dead guard's tools left.
+func (l *link) orphans(calls map[uint64]*call) (list []process) {
 	sessions := map[int]bool{}
 	for _, c := range calls {
 		if c.child.pid != 0 {
 			sessions[c.child.pid] = true
 		}
 	}
-	for _, t := range everything() {
-		if !t.dead() && (sessions[t.session] || sessions[t.group] || tagged(t.pid, CallVar+"="+l.tag, true)) {
+	for _, t := range allProcesses() {
+		if t.isDead() {
+			continue
+		}
+		if sessions[t.session] || sessions[t.group] || hasTag(t.pid, CallVar+"="+l.tag, true) {
 			list = append(list, t)
 		}
 	}

@@ -137,7 +137,7 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitDead(t, dir, patience)
-		await(t, "the guard is dead", patience, func() bool { g, ok := inspect(guard); return !ok || g.dead() })
+		await(t, "the guard is dead", patience, func() bool { g, ok := readProcess(guard); return !ok || g.isDead() })
 		took := time.Since(begin)
 		_ = c.Wait()
 		return took
@@ -153,7 +153,7 @@ func TestAStoppedGuardIsWoken(t *testing.T) {
 		if err := unix.Kill(g.PID(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the guard is stopped", patience, func() bool { g, _ := inspect(g.PID()); return g.state == 'T' })
+		await(t, "the guard is stopped", patience, func() bool { g, _ := readProcess(g.PID()); return g.state == 'T' })
 	}
 	dir := yard(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -307,7 +307,7 @@ func TestWaitDoesNotHang(t *testing.T) {
 	s.Out = &out
 	begin := time.Now()
 	exit, err := start(t, l, t.Context(), s).Wait()
-	if took := time.Since(begin); exit != 7 || err != nil || took > linger+patience {
+	if took := time.Since(begin); exit != 7 || err != nil || took > outputTimeout+patience {
 		t.Errorf("exit %d, error %v after %v", exit, err, took)
 	}
 }
@@ -316,7 +316,7 @@ func TestWaitDoesNotHang(t *testing.T) {
 // last tool that may have started it has ended.
 func TestWithoutMarks(t *testing.T) {
 	const nobody = 1 << 30 // no such process: neither mark nor environment can be read
-	g := &guard{running: map[uint64]*run{}, pids: map[int]*run{}, adopted: map[identity]*adoption{}}
+	g := &guard{running: map[uint64]*run{}, pids: map[int]*run{}, owners: map[processID]*ownership{}}
 	begin := func(call uint64) {
 		r := &run{call: call, pid: nobody + int(call)}
 		g.running[call], g.pids[r.pid] = r, r
@@ -327,12 +327,12 @@ func TestWithoutMarks(t *testing.T) {
 		delete(g.pids, r.pid)
 		g.ended = append(g.ended, r)
 	}
-	stranger := task{pid: nobody, parent: 1, session: nobody, group: nobody, state: 'S'}
-	child := task{pid: nobody - 1, parent: nobody, session: nobody, group: nobody, state: 'S'}
-	of2 := task{pid: nobody - 2, parent: 1, session: nobody + 2, group: nobody + 2, state: 'S'}
-	all := map[int]task{stranger.pid: stranger, child.pid: child, of2.pid: of2}
+	stranger := process{pid: nobody, parent: 1, session: nobody, group: nobody, state: 'S'}
+	child := process{pid: nobody - 1, parent: nobody, session: nobody, group: nobody, state: 'S'}
+	of2 := process{pid: nobody - 2, parent: 1, session: nobody + 2, group: nobody + 2, state: 'S'}
+	all := map[int]process{stranger.pid: stranger, child.pid: child, of2.pid: of2}
 	dies := func() (pids []int) {
-		for _, p := range g.condemned(all) {
+		for _, p := range g.victims(all) {
 			pids = append(pids, nobody-p.pid)
 		}
 		slices.Sort(pids)

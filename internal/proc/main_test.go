@@ -93,9 +93,9 @@ func tool(t testing.TB, mode, dir string) Spec {
 
 // alive lists the living processes whose command line names dir.
 func alive(dir string) (list []string) {
-	for pid, t := range everything() {
+	for pid, t := range allProcesses() {
 		cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if !t.dead() && strings.Contains(string(cmd), dir) {
+		if !t.isDead() && strings.Contains(string(cmd), dir) {
 			list = append(list, fmt.Sprintf("%d (%c, parent %d): %s", pid, t.state, t.parent, strings.ReplaceAll(string(cmd), "\x00", " ")))
 		}
 	}

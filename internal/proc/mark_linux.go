@@ -6,14 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marker marks the processes of a call by a limit that they inherit and that nothing else uses: the bytes of POSIX
-// message queues, some below what the system allows. No mark takes more than half of it away.
+// marker marks the processes of a call by a resource limit, which they inherit: each call has its own limit on the
+// bytes of POSIX message queues, a few below what the system allows. Hardly any program uses those, and no mark takes
+// more than half of them away.
 type marker struct {
 	hard, top, span uint64
 }
 
+// usualQueueBytes is the limit of most systems. Marks stay below it where the hard limit is higher or infinite.
 const usualQueueBytes = 819200
 
+// newMarker returns a marker for this system. One with a span of 0 makes no marks: the limit is too low to tell calls
+// apart.
 func newMarker() marker {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {
@@ -27,7 +31,7 @@ func newMarker() marker {
 	return m
 }
 
-// of is the mark of a call; 0 is none. Guards that run inside each other begin at different places.
+// of returns the mark of a call, 0 for none. Guards that run inside each other begin at different places.
 func (m marker) of(call uint64) uint64 {
 	if m.span == 0 {
 		return 0
@@ -35,7 +39,7 @@ func (m marker) of(call uint64) uint64 {
 	return m.top - 1 - (call+uint64(os.Getpid())*7919)%(m.span-1)
 }
 
-// set marks this process, and so what it starts next, until unset.
+// set marks this process, and so what it starts until unset.
 func (m *marker) set(mark uint64) (unset func()) {
 	var before unix.Rlimit
 	if mark == 0 {
@@ -48,7 +52,7 @@ func (m *marker) set(mark uint64) (unset func()) {
 	return func() { _ = unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, &before, nil) }
 }
 
-// read returns the mark that pid bears.
+// read returns the mark that a process has.
 func (m marker) read(pid int) (mark uint64, ok bool) {
 	var l unix.Rlimit
 	if m.span == 0 || unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l) != nil {

@@ -1,17 +1,42 @@
-// Package proc starts programs in such a way that to stop one stops everything it started.
+// Package proc starts programs, and stops them with everything that they have started. Every program that muster runs
+// on behalf of agents and users goes through a Launcher; only internal/git starts git itself.
 //
-// On Linux a program that calls GuardMain first thing in main gets a guard: itself, run again as a small process that
-// adopts whatever its descendants orphan (a subreaper). The guard starts every tool, and kills all that descends from
-// it when told to, when the tool's main process ends, or when the program itself dies, by kill -9 too. Nothing a tool
-// does short of becoming another user's process takes it out of the guard's reach: not setsid, not forking twice, not
-// ignoring signals, not an empty environment. Read serve_linux.go for how.
+// New returns one of two launchers:
 //
-// Programs that did not call GuardMain, and other systems, get the weaker thing: a process group each (a job object on
-// Windows), killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
-// ancestry, session and environment), and on Unix nothing is killed when the program itself is killed with -9.
+//   - Guard (guard_linux.go) is for a program on Linux that calls GuardMain first thing in main. It starts that program
+//     once more as a small process, a subreaper, which the kernel makes the parent of whatever its descendants orphan.
+//     That guard (serve_linux.go) starts every tool. It kills all that descends from a tool when it is told to, when
+//     the tool's main process ends, and when the program itself dies, by kill -9 too. Only a change of user takes a
+//     process out of its reach: not setsid, not forking twice, not ignored signals, not an empty environment.
+//   - groups (groups.go) is for everything else: a process group for each program, or a job object on Windows, which is
+//     killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
+//     ancestry, session and environment), and on Unix nothing is killed when muster itself is killed with -9.
 //
-// Everything is killed with SIGKILL and never asked first: who cancels a tool wants its effects to end now, and a
-// grace period is a time in which it goes on writing.
+// shell.go is the only place that knows the shell. withhold.go says what no command may see of the environment.
+//
+// # How a program is started and ended
+//
+// Both launchers check the Spec, open the ends of input and output (stdio.go), and start the program in a session of
+// its own. They add a tag to its environment (CallVar), by which its descendants are found. The child (child.go) is
+// what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
+// its output has arrived, Wait returns.
+//
+// A Guard sends its orders over a socket pair (wire_linux.go): start, with the descriptors of input and output, and
+// kill; the guard answers started or failed, and exited. Neither side waits for the other while it reads, so that a
+// full socket cannot stop both. When the guard dies, link.listen kills what its tools left and ends their calls with an
+// error, and the next Start starts a new guard.
+//
+// To kill a tree (killAll in tree_linux.go) means to find its processes, to stop them with SIGSTOP, to look again until
+// nothing new is found, and then to kill them: a tree that forks while it is killed is caught that way.
+//
+// The package keeps these invariants:
+//
+//   - When Wait returns, the whole tree of the program is dead, or its death was tried until a time limit.
+//   - Everything is killed with SIGKILL and never asked first: whoever cancels a tool wants its effects to end now, and
+//     during a grace period it would go on writing.
+//   - A process is killed only while its number cannot be another's: before it is reaped, or after it was stopped.
+//
+// What a command is allowed to do is not decided here.
 package proc
 
 import (
@@ -55,19 +80,19 @@ type Process interface {
 	PID() int
 }
 
-// linger is how long output may still arrive after the tree was killed.
-const linger = 2 * time.Second
+// outputTimeout is how long output may still arrive after the tree was killed.
+const outputTimeout = 2 * time.Second
 
-// CallVar is the environment variable that tags everything a tool starts; its value differs for each call.
+// CallVar is the environment variable that tags everything that a tool starts. Its value differs for each call.
 const CallVar = "MUSTER_CALL"
 
-// New returns a launcher: with a guard where GuardMain was called in this process and the system has them, else with
-// process groups. ctx bounds only the starting of the guard. Close it.
+// New returns a launcher: with a guard where GuardMain was called in this process and the system has subreapers, else
+// with process groups. ctx limits only the start of the guard. The caller closes the launcher.
 func New(ctx context.Context) (Launcher, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if guardable() {
+	if canGuard() {
 		return newGuard()
 	}
 	return newGroups(), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -15,53 +16,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The guard's side. Everything that descends from the guard's tools stays below the guard, because a subreaper adopts
-// what they orphan. So the only question is whose an adopted process is. It is asked when a tool ends or is to end:
+// This file is the guard's side. Everything that descends from the guard's tools stays below the guard: it is a
+// subreaper, so the kernel makes it the parent of whatever they orphan. The only question is which tool an orphan
+// belongs to. It is asked when a tool ends or is to be killed, and the first of these answers counts:
 //
-//   - whose ancestor's it was, if that ancestor lives; or what was found before;
-//   - whose session or process group it is in;
-//   - whose mark it bears: each tool is started with a limit on POSIX message queues of its own (a few bytes below the
-//     usual), which children inherit and which nobody changes. It outlives setsid and an empty environment;
-//   - whose tag is in the environment it was started with;
-//   - if all that says nothing: somebody's who ran when it was first seen, so it lives until none of those runs.
-
-// guardWord is the first argument of a guard, guardSocket its end of the socket.
-const (
-	guardWord   = "guard-of-muster-tools"
-	guardSocket = 3
-)
+//   - the tool of a living ancestor, or the answer that was found before;
+//   - the tool of its session or process group;
+//   - the tool whose mark it has (mark_linux.go). Children inherit the mark, and it outlives setsid and an empty
+//     environment;
+//   - the tool whose tag is in the environment that it was started with;
+//   - one of the tools that ran when it was first seen. It lives until none of them runs.
 
 const (
-	killLimit = 2 * time.Second        // how long the guard looks at nothing else than one killing
-	killAgain = 200 * time.Millisecond // what survived that is tried again at this pace
+	guardWord   = "guard-of-muster-tools" // the first argument of a guard
+	guardSocket = 3                       // the descriptor of its end of the socket
+
+	killLimit = 2 * time.Second        // how long the guard does nothing but one kill
+	killAgain = 200 * time.Millisecond // the pause before it tries again to kill what survived that
 )
 
 // run is a tool as the guard sees it.
 type run struct {
-	call   uint64
-	pid    int
-	tag    string
-	mark   uint64
-	doomed bool // to be killed
-	status int
-	fd     int // a pidfd that tells of its end; -1: only SIGCHLD does
+	call    uint64
+	pid     int
+	tag     string
+	mark    uint64
+	mustEnd bool // muster has ordered it to be killed
+	status  int
+	fd      int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
 }
 
+// guard is the state of the guard's process. One thread uses it.
 type guard struct {
-	socket    int
-	tag       string // of all calls of this guard
-	mark      marker
-	running   map[uint64]*run        // by call
-	pids      map[int]*run           // the same by pid
-	adopted   map[identity]*adoption // whose adopted processes are, as far as known
-	ended     []*run                 // reaped, not yet reported
-	left      int                    // how many processes the last sweep could not kill
-	childless bool                   // when last reaped
-	closing   bool                   // muster is gone: everything is to die
+	socket     int
+	tag        string // of all calls of this guard
+	mark       marker
+	running    map[uint64]*run          // by call
+	pids       map[int]*run             // the same by pid
+	owners     map[processID]*ownership // whose adopted processes are, as far as known
+	ended      []*run                   // reaped, not yet reported
+	left       int                      // how many processes the last sweep could not kill
+	hasNoChild bool                     // when last reaped
+	closing    bool                     // muster is gone: everything is to die
 }
 
-// adoption says whose an adopted process is: of one call, or of one of several.
-type adoption struct {
+// ownership says which call an orphan belongs to, or which calls it may belong to. None means: to one that has ended.
+type ownership struct {
 	of []uint64
 }
 
@@ -72,9 +72,10 @@ type message struct {
 	files []int
 }
 
-// serve is the guard. It returns when its program is gone and everything is dead.
+// serve runs the guard. It returns when its program is gone and everything is dead.
 func serve() error {
 	runtime.LockOSThread() // tools die with the thread that started them (Pdeathsig), and their limits are the thread's
+	// As a subreaper the guard becomes the parent of every orphan below it, which is what makes a whole tree findable.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("this system has no subreaper: %w", err)
 	}
@@ -82,19 +83,19 @@ func serve() error {
 		return errors.New("this is muster's guard of tools: it is started by muster only")
 	}
 	// Caught, not ignored: what is ignored would be ignored by every tool too.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
-		unix.SIGALRM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
 	_ = os.WriteFile("/proc/self/comm", []byte("muster-guard"), 0) // for people who look at ps
-	self, _ := inspect(os.Getpid())
+	self, _ := readProcess(os.Getpid())
 	g := &guard{
 		socket:  guardSocket,
-		tag:     guardTag(os.Getpid(), self.born),
+		tag:     guardTag(os.Getpid(), self.started),
 		mark:    newMarker(),
 		running: map[uint64]*run{},
 		pids:    map[int]*run{},
-		adopted: map[identity]*adoption{},
+		owners:  map[processID]*ownership{},
 	}
 	w, err := newWaiter(g.socket, died)
 	if err != nil {
@@ -103,14 +104,16 @@ func serve() error {
 	var again time.Time // when what a sweep left is tried again; zero: nothing was
 	for {
 		why := w.wait(g, again)
+		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.
 		if why.ended {
 			g.reap()
 		}
-		if why.late {
+		if why.timedOut {
 			g.sweep()
 			again = time.Time{}
 		}
-		if why.spoken {
+		if why.readable {
+			// The end of the socket is the end of the program, however it died.
 			m, ok := receive(g.socket)
 			if !ok {
 				g.closing = true
@@ -118,7 +121,7 @@ func serve() error {
 				g.report()
 				return nil
 			}
-			g.obey(m)
+			g.handle(m)
 		}
 		g.report()
 		switch {
@@ -130,9 +133,11 @@ func serve() error {
 	}
 }
 
-func guardTag(pid int, born uint64) string { return fmt.Sprintf("%d.%d.", pid, born) }
+// guardTag begins the tag of each call of a guard. The start time tells the guard from a later one with the same pid.
+func guardTag(pid int, started uint64) string { return fmt.Sprintf("%d.%d.", pid, started) }
 
-func (g *guard) obey(m message) {
+// handle obeys a message of the program.
+func (g *guard) handle(m message) {
 	defer func() {
 		for _, fd := range m.files {
 			_ = unix.Close(fd)
@@ -151,16 +156,17 @@ func (g *guard) obey(m message) {
 			g.send(frameFailed, body{}.uint(call).uint(uint64(errno)))
 			return
 		}
-		g.running[call], g.pids[r.pid], g.childless = r, r, false
+		g.running[call], g.pids[r.pid], g.hasNoChild = r, r, false
 		g.send(frameStarted, body{}.uint(call).uint(uint64(r.pid)))
 	case frameKill:
 		if r := g.running[call]; r != nil {
-			r.doomed = true
+			r.mustEnd = true
 			g.sweep()
 		}
 	}
 }
 
+// start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it.
 func (g *guard) start(r *run, m message) error {
 	dir, err1 := m.body.takeText()
 	path, err2 := m.body.takeText()
@@ -175,15 +181,16 @@ func (g *guard) start(r *run, m message) error {
 	in, out := uintptr(m.files[0]), uintptr(m.files[1])
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Dir:   dir,
-		Env:   withTag(env, r.tag),
+		Env:   setTag(env, r.tag),
 		Files: []uintptr{in, out, out},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &fd}, // should the guard itself be killed
+		// Pdeathsig kills the tool when the guard itself is killed.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &fd},
 	})
 	r.pid, r.fd = pid, fd
 	return err
 }
 
-// reap takes what has died. The tools among it go to ended.
+// reap reaps what has died. The tools among it go to ended.
 func (g *guard) reap() {
 	for {
 		var status unix.WaitStatus
@@ -191,10 +198,11 @@ func (g *guard) reap() {
 		if err == unix.EINTR {
 			continue
 		}
-		g.childless = err == unix.ECHILD
+		g.hasNoChild = err == unix.ECHILD
 		if err != nil || pid <= 0 {
 			return
 		}
+		// Orphans are reaped too. Only tools are reported.
 		r := g.pids[pid]
 		if r == nil {
 			continue
@@ -203,19 +211,20 @@ func (g *guard) reap() {
 		if status.Signaled() {
 			r.status = 128 + int(status.Signal())
 		}
-		r.forgetFD()
+		r.closeFD()
 		delete(g.pids, pid)
 		delete(g.running, r.call)
 		g.ended = append(g.ended, r)
 	}
 }
 
-// report kills what ended tools left behind, and only then says that they have ended.
+// report kills what ended tools left behind, and only then tells the program that they have ended: Wait promises that
+// the whole tree is dead.
 func (g *guard) report() {
 	if len(g.ended) == 0 {
 		return
 	}
-	if !g.childless && g.strangers() {
+	if !g.hasNoChild && g.hasOrphans() {
 		g.sweep()
 	}
 	for _, r := range g.ended {
@@ -224,26 +233,28 @@ func (g *guard) report() {
 	g.ended = nil
 }
 
-// strangers tells whether there is any child that is not a running tool.
-func (g *guard) strangers() bool {
+// hasOrphans reports whether the guard has a child that is not a running tool.
+func (g *guard) hasOrphans() bool {
 	pids, known := children(os.Getpid())
 	return !known || slices.ContainsFunc(pids, func(pid int) bool { return g.pids[pid] == nil })
 }
 
-// sweep kills every process whose tool does not run or is doomed. What it could not kill in time it notes in left.
+// sweep kills every process whose tool has ended or must end. left is how many it could not kill in time.
 func (g *guard) sweep() {
-	g.left = exterminate(func() []task {
+	g.left = killAll(func() []process {
 		g.reap()
-		return g.condemned(descendants(os.Getpid()))
+		return g.victims(descendants(os.Getpid()))
 	}, killLimit)
 	g.reap() // the last to die
 }
 
-// condemned are those of all that are to die.
-func (g *guard) condemned(all map[int]task) (list []task) {
-	seen := map[identity]*adoption{}
+// victims returns those of all processes that must be killed.
+func (g *guard) victims(all map[int]process) (list []process) {
+	seen := map[processID]*ownership{}
 	for _, t := range all {
 		top := t
+		// The walk goes up to a child of the guard. It is bounded, because entries of /proc are read one after the
+		// other and may contradict each other.
 		for range len(all) {
 			up, ok := all[top.parent]
 			if !ok {
@@ -253,62 +264,59 @@ func (g *guard) condemned(all map[int]task) (list []task) {
 		}
 		dies := g.closing
 		if r := g.pids[top.pid]; r != nil {
-			dies = dies || r.doomed
+			dies = dies || r.mustEnd
 		} else if !dies {
-			a := g.adopted[top.identity()]
+			a := g.owners[top.id()]
 			if a == nil {
-				a = g.adopt(top)
-				g.adopted[top.identity()] = a
+				a = g.findOwners(top)
+				g.owners[top.id()] = a
 			}
-			seen[top.identity()] = a
-			dies = !slices.ContainsFunc(a.of, func(call uint64) bool { r := g.running[call]; return r != nil && !r.doomed })
+			seen[top.id()] = a
+			dies = !slices.ContainsFunc(a.of, func(call uint64) bool {
+				r := g.running[call]
+				return r != nil && !r.mustEnd
+			})
 		}
-		if dies && !t.dead() {
+		if dies && !t.isDead() {
 			list = append(list, t)
 		}
 	}
-	g.adopted = seen // what is gone is forgotten
+	g.owners = seen // what is gone is forgotten
 	return list
 }
 
-// adopt finds out whose t is, a process whose parents are dead.
-func (g *guard) adopt(t task) *adoption {
-	for _, r := range slices.Concat(g.ended, g.list()) {
+// findOwners finds the tool that a process belongs to whose ancestors are dead.
+func (g *guard) findOwners(t process) *ownership {
+	for _, r := range slices.Concat(g.ended, slices.Collect(maps.Values(g.running))) {
 		if t.session == r.pid || t.group == r.pid {
-			return &adoption{of: []uint64{r.call}}
+			return &ownership{of: []uint64{r.call}}
 		}
 	}
+	// A mark of no running tool is of one that has ended.
 	if mark, ok := g.mark.read(t.pid); ok {
 		for _, r := range g.running {
 			if r.mark == mark {
-				return &adoption{of: []uint64{r.call}}
+				return &ownership{of: []uint64{r.call}}
 			}
 		}
-		return &adoption{} // of one that has ended
+		return &ownership{} // of one that has ended
 	}
 	for _, r := range g.running {
-		if tagged(t.pid, CallVar+"="+r.tag, false) {
-			return &adoption{of: []uint64{r.call}}
+		if hasTag(t.pid, CallVar+"="+r.tag, false) {
+			return &ownership{of: []uint64{r.call}}
 		}
 	}
-	if tagged(t.pid, CallVar+"="+g.tag, true) {
-		return &adoption{} // of one that has ended
+	if hasTag(t.pid, CallVar+"="+g.tag, true) {
+		return &ownership{} // of one that has ended
 	}
-	a := &adoption{}
+	a := &ownership{}
 	for _, r := range g.running {
 		a.of = append(a.of, r.call)
 	}
 	return a
 }
 
-func (g *guard) list() (rs []*run) {
-	for _, r := range g.running {
-		rs = append(rs, r)
-	}
-	return rs
-}
-
-// send sends a frame. If nobody reads it any more, the end of the socket says so too.
+// send sends a frame. A write error means that the program is gone, which the end of the socket tells as well.
 func (g *guard) send(k kind, b body) {
 	data := append(b.header(k), b...)
 	for len(data) > 0 {
@@ -323,8 +331,8 @@ func (g *guard) send(k kind, b body) {
 	}
 }
 
-// receive takes the next message from the socket; ok is false at its end. It waits for a message that has begun: who
-// writes one is writing all of it, or dead.
+// receive reads the next message from the socket; ok is false at its end. It waits for the rest of a message that has
+// begun: its writer is writing all of it, or is dead.
 func receive(socket int) (m message, ok bool) {
 	k, b, err := readFrame(reader(socket), func(head []byte) error {
 		oob := make([]byte, unix.CmsgSpace(2*4))
@@ -353,6 +361,7 @@ func receive(socket int) (m message, ok bool) {
 // reader reads a descriptor in blocking calls.
 type reader int
 
+// Read reads, and repeats a call that a signal has interrupted.
 func (r reader) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(int(r), p)

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// stdio are the two ends of what a program reads and writes.
+// stdio has both ends of what a program reads and writes.
 type stdio struct {
 	in, out *os.File   // the program's ends
-	lent    []*os.File // those of them that are ours to close once it has started
+	toClose []*os.File // those of them that are ours to close once it has started
 
 	feed, drain *os.File // our ends, where there is a pipe
 	copied      chan error
 }
 
-// plumb opens what s needs. The caller ends it with abandon, or with begin and finish.
-func plumb(s Spec) (p *stdio, err error) {
+// openStdio opens what s needs. The caller ends it with abandon, or with begin and finish.
+func openStdio(s Spec) (p *stdio, err error) {
 	p = &stdio{}
 	defer func() {
 		if err != nil {
@@ -32,7 +32,7 @@ func plumb(s Spec) (p *stdio, err error) {
 		if f, err = os.OpenFile(os.DevNull, mode, 0); err != nil {
 			return nil
 		}
-		p.lent = append(p.lent, f)
+		p.toClose = append(p.toClose, f)
 		return f
 	}
 	switch f, isFile := s.Stdin.(*os.File); {
@@ -42,7 +42,7 @@ func plumb(s Spec) (p *stdio, err error) {
 		p.in = f
 	default:
 		if p.in, p.feed, err = os.Pipe(); err == nil {
-			p.lent = append(p.lent, p.in)
+			p.toClose = append(p.toClose, p.in)
 		}
 	}
 	if err != nil {
@@ -55,18 +55,18 @@ func plumb(s Spec) (p *stdio, err error) {
 		p.out = f
 	default:
 		if p.drain, p.out, err = os.Pipe(); err == nil {
-			p.lent = append(p.lent, p.out)
+			p.toClose = append(p.toClose, p.out)
 		}
 	}
 	return p, err
 }
 
-// begin starts copying: the program has its ends.
+// begin starts to copy. The program has started and has its ends.
 func (p *stdio) begin(s Spec) {
-	p.returnLent()
+	p.closeProgramEnds()
 	if p.feed != nil {
 		go func() {
-			_, _ = io.Copy(p.feed, s.Stdin) // it fails when the program does not read it all: its right
+			_, _ = io.Copy(p.feed, s.Stdin) // it fails when the program does not read all of it, which it need not
 			_ = p.feed.Close()
 		}()
 	}
@@ -82,8 +82,8 @@ func (p *stdio) begin(s Spec) {
 	}
 }
 
-// finish is called when the tree is dead: it waits for the output to arrive, but not for ever. A process that could
-// not be killed may still hold the pipe.
+// finish is called when the tree is dead. It waits for the output to arrive, but not for ever: a process that could not
+// be killed may still hold the pipe.
 func (p *stdio) finish() (err error) {
 	if p.feed != nil {
 		_ = p.feed.Close()
@@ -93,14 +93,15 @@ func (p *stdio) finish() (err error) {
 	}
 	select {
 	case err = <-p.copied:
-	case <-time.After(linger):
+	// A deadline ends the copy, and what has arrived until then is kept.
+	case <-time.After(outputTimeout):
 		_ = p.drain.SetReadDeadline(time.Now())
 		select {
 		case err = <-p.copied:
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				err = nil
 			}
-		case <-time.After(linger / 20):
+		case <-time.After(outputTimeout / 20):
 			// Out.Write itself hangs; its goroutine ends when that returns.
 		}
 	}
@@ -108,9 +109,9 @@ func (p *stdio) finish() (err error) {
 	return err
 }
 
-// abandon closes everything: the program did not start.
+// abandon closes everything, because the program did not start.
 func (p *stdio) abandon() {
-	p.returnLent()
+	p.closeProgramEnds()
 	for _, f := range []*os.File{p.feed, p.drain} {
 		if f != nil {
 			_ = f.Close()
@@ -118,9 +119,10 @@ func (p *stdio) abandon() {
 	}
 }
 
-func (p *stdio) returnLent() {
-	for _, f := range p.lent {
+// closeProgramEnds closes the ends that the program has now.
+func (p *stdio) closeProgramEnds() {
+	for _, f := range p.toClose {
 		_ = f.Close()
 	}
-	p.lent = nil
+	p.toClose = nil
 }

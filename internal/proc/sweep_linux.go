@@ -8,28 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wait waits for the program to end and kills what it left behind. Only then is it reaped: until that its number stays
-// its own.
+// wait waits for the program to end and kills what it left behind. Only then is the program reaped, because until then
+// its pid cannot be another's.
 func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	for unix.Waitid(unix.P_PID, t.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	_ = t.kill()
-	defer t.over()
+	defer t.setReaped()
 	return p.Wait()
 }
 
 // sweep kills what is found of the tree: below the program while it lives, in its session, or with its tag. A process
-// that left all three survives.
+// that has left all three survives.
 func (t *tree) sweep() {
 	want := CallVar + "=" + t.tag
 	self := os.Getpid()
-	exterminate(func() (list []task) {
-		all := everything()
+	killAll(func() (list []process) {
+		all := allProcesses()
 		for pid, p := range all {
-			if p.dead() || pid == self {
+			if p.isDead() || pid == self {
 				continue
 			}
-			if pid == t.pid || p.session == t.pid || p.group == t.pid || under(all, pid, t.pid) || ours(pid) && tagged(pid, want, false) {
+			if pid == t.pid || p.session == t.pid || p.group == t.pid || isDescendant(all, pid, t.pid) ||
+				isOwnUser(pid) && hasTag(pid, want, false) {
 				list = append(list, p)
 			}
 		}
@@ -37,8 +38,8 @@ func (t *tree) sweep() {
 	}, time.Second)
 }
 
-// ours tells whether pid runs as the same user: no other's environment can be read.
-func ours(pid int) bool {
+// isOwnUser reports whether a process runs as the same user. The environment of another user's cannot be read.
+func isOwnUser(pid int) bool {
 	var st unix.Stat_t
 	return unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && int(st.Uid) == os.Geteuid()
 }

@@ -6,7 +6,7 @@ import "os"
 
 // wait waits for the program to end and kills what is left of its group.
 func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
-	defer t.over()
+	defer t.setReaped()
 	state, err := p.Wait()
 	_ = t.kill() // a group keeps its number while it has members; without any there is nothing to kill
 	return state, err

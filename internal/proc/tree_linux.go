@@ -9,32 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// task is a process as /proc shows it at one moment.
-type task struct {
+// process is a process as /proc shows it at one moment.
+type process struct {
 	pid, parent, group, session int
 	state                       byte
 	threads                     int
-	born                        uint64 // clock ticks since boot: with pid, its identity
+	started                     uint64 // clock ticks since boot: with pid, its identity
 }
 
 // dead tells whether nothing of t runs any more. A first thread that has ended shows as a zombie while others go on.
-func (t task) dead() bool { return (t.state == 'Z' || t.state == 'X') && t.threads <= 1 }
+func (t process) isDead() bool { return (t.state == 'Z' || t.state == 'X') && t.threads <= 1 }
 
-// identity tells a process from a later one with the same number.
-type identity struct {
-	pid  int
-	born uint64
+// processID tells a process from a later one with the same number.
+type processID struct {
+	pid     int
+	started uint64
 }
 
-func (t task) identity() identity { return identity{t.pid, t.born} }
+// id returns the identity of the process.
+func (t process) id() processID { return processID{t.pid, t.started} }
 
-// inspect reads one process; ok is false when it is gone.
-func inspect(pid int) (t task, ok bool) {
+// readProcess reads /proc about a process; ok is false when it is gone.
+func readProcess(pid int) (t process, ok bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return t, false
 	}
-	// pid (name) state parent group session ..., threads is field 20, born 22. The name may contain anything, so count from its end.
+	// PID (NAME) STATE PARENT GROUP SESSION ..., the threads are field 20 and the start time 22. The name may contain
+	// anything, so the fields count from its end.
 	end := bytes.LastIndexByte(data, ')')
 	if end < 0 {
 		return t, false
@@ -43,12 +45,13 @@ func inspect(pid int) (t task, ok bool) {
 	if len(f) < 20 || len(f[0]) != 1 {
 		return t, false
 	}
-	t = task{pid: pid, state: f[0][0], parent: number(f[1]), group: number(f[2]), session: number(f[3])}
+	t = process{pid: pid, state: f[0][0], parent: number(f[1]), group: number(f[2]), session: number(f[3])}
 	t.threads = number(f[17])
-	t.born, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	t.started, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	return t, true
 }
 
+// number reads a number of /proc, which are all well formed.
 func number(b []byte) int {
 	n, _ := strconv.Atoi(string(b))
 	return n
@@ -87,25 +90,25 @@ func numbers(dir string) (ns []int) {
 	return ns
 }
 
-// everything is all processes of the machine, by pid.
-func everything() map[int]task {
-	all := map[int]task{}
+// allProcesses returns all processes of the machine, by pid.
+func allProcesses() map[int]process {
+	all := map[int]process{}
 	for _, pid := range numbers("/proc") {
-		if t, ok := inspect(pid); ok {
+		if t, ok := readProcess(pid); ok {
 			all[pid] = t
 		}
 	}
 	return all
 }
 
-// descendants is everything below root, by pid, without root. What it misses, because it forked meanwhile, is found by
-// the caller's next look: whoever loses its parent becomes a child of root.
-func descendants(root int) map[int]task {
-	found := map[int]task{}
+// descendants returns everything below root, by pid, without root. What it misses because it was forked meanwhile, the
+// caller's next call finds: a process that loses its parent becomes a child of root.
+func descendants(root int) map[int]process {
+	found := map[int]process{}
 	if _, known := children(root); !known {
-		all := everything()
+		all := allProcesses()
 		for pid := range all {
-			if under(all, pid, root) {
+			if isDescendant(all, pid, root) {
 				found[pid] = all[pid]
 			}
 		}
@@ -117,7 +120,7 @@ func descendants(root int) map[int]task {
 			if _, seen := found[pid]; seen {
 				continue
 			}
-			if t, ok := inspect(pid); ok {
+			if t, ok := readProcess(pid); ok {
 				found[pid] = t
 				queue = append(queue, pid)
 			}
@@ -126,8 +129,8 @@ func descendants(root int) map[int]task {
 	return found
 }
 
-// under tells whether pid descends from root.
-func under(all map[int]task, pid, root int) bool {
+// isDescendant reports whether pid descends from root.
+func isDescendant(all map[int]process, pid, root int) bool {
 	for range len(all) {
 		t, ok := all[pid]
 		if !ok {
@@ -141,9 +144,9 @@ func under(all map[int]task, pid, root int) bool {
 	return false
 }
 
-// tagged tells whether pid was started with the environment entry want, "NAME=value". With prefix, an entry that begins
-// so is enough. A process whose environment may not be read is not tagged.
-func tagged(pid int, want string, prefix bool) bool {
+// hasTag reports whether pid was started with the environment entry want, "NAME=value". With prefix, an entry that
+// begins so is enough. A process whose environment may not be read is not tagged.
+func hasTag(pid int, want string, prefix bool) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false
@@ -158,31 +161,35 @@ func tagged(pid int, want string, prefix bool) bool {
 	return false
 }
 
-// exterminate kills what condemned returns, until it returns nothing or limit has passed, and returns how many are left.
+// killAll kills what victims returns, until it returns nothing or limit has passed, and returns how many are left.
 //
-// It stops before it kills: what is stopped can neither fork nor reap, so nobody is born behind its back and no number
-// is used again. Then it looks again, because a parent's death makes its children visible elsewhere.
-func exterminate(condemned func() []task, limit time.Duration) (left int) {
-	const rounds = 16 // of stopping: whoever forks faster than that is killed as far as it is known, again and again
+// It stops processes before it kills them: a stopped process can neither fork nor reap, so no child appears unseen and
+// no pid is used again. Then it asks for the victims again, because a parent's death moves its children elsewhere.
+func killAll(victims func() []process, limit time.Duration) (left int) {
+	// A tree that forks faster than it is stopped is killed after so many rounds as far as it is known, again and
+	// again.
+	const stopRounds = 16
 	deadline := time.Now().Add(limit)
-	stopped := map[identity]bool{}
+	stopped := map[processID]bool{}
 	pause := 100 * time.Microsecond
 	for round := 0; ; round++ {
-		list := condemned()
+		list := victims()
 		if len(list) == 0 {
 			return 0
 		}
 		if time.Now().After(deadline) {
 			return len(list)
 		}
+		// Stopping goes on for as long as it finds new processes: a fork may have happened just before its parent was
+		// stopped.
 		fresh := false
 		for _, t := range list {
-			if !stopped[t.identity()] {
-				stopped[t.identity()], fresh = true, true
+			if !stopped[t.id()] {
+				stopped[t.id()], fresh = true, true
 				_ = unix.Kill(t.pid, unix.SIGSTOP)
 			}
 		}
-		if fresh && round < rounds {
+		if fresh && round < stopRounds {
 			continue
 		}
 		for _, t := range list {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiter is where the guard waits, on the one thread that does everything: a start or an end that had to be handed from
-// thread to thread would cost the tool more than the rest of the guard does.
+// waiter waits for everything at once, on the one thread that does the guard's work. A start or an end that went from
+// thread to thread would cost a tool more than all else that the guard does for it.
 type waiter struct {
 	socket int
 	signal int // an eventfd that counts the SIGCHLD
@@ -16,14 +16,15 @@ type waiter struct {
 	runs   []*run // of polled[2:]
 }
 
-// wakeup is what the guard was waiting for. Several may be true: whoever makes processes end without a pause must not
-// keep it from being told to kill them.
-type wakeup struct {
-	spoken bool // there is something to read, or the socket's end
-	ended  bool // a process may have ended
-	late   bool // the time has come
+// wakeReasons say why a wait ended. Several may be true: a tool whose processes end all the time must not keep the
+// guard from reading the order to kill it.
+type wakeReasons struct {
+	readable bool // there is something to read, or the socket's end
+	ended    bool // a process may have ended
+	timedOut bool // the time has come
 }
 
+// newWaiter makes SIGCHLD, which the Go runtime delivers on a channel, readable for poll.
 func newWaiter(socket int, died <-chan os.Signal) (*waiter, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -38,9 +39,10 @@ func newWaiter(socket int, died <-chan os.Signal) (*waiter, error) {
 	return &waiter{socket: socket, signal: fd}, nil
 }
 
-// wait waits until something happens, and for no longer than until; the zero time is for ever.
-func (w *waiter) wait(g *guard, until time.Time) (why wakeup) {
-	w.polled = append(w.polled[:0], unix.PollFd{Fd: int32(w.socket), Events: unix.POLLIN}, unix.PollFd{Fd: int32(w.signal), Events: unix.POLLIN})
+// wait waits until something happens, or until the time has come; the zero time never comes.
+func (w *waiter) wait(g *guard, until time.Time) (why wakeReasons) {
+	w.polled = append(w.polled[:0], unix.PollFd{Fd: int32(w.socket), Events: unix.POLLIN},
+		unix.PollFd{Fd: int32(w.signal), Events: unix.POLLIN})
 	w.runs = w.runs[:0]
 	for _, r := range g.running {
 		if r.fd >= 0 {
@@ -49,16 +51,17 @@ func (w *waiter) wait(g *guard, until time.Time) (why wakeup) {
 		}
 	}
 	limit := -1
+	// poll counts in whole milliseconds; one more, so that it does not return too early and spin.
 	if !until.IsZero() {
 		limit = max(0, int(time.Until(until)/time.Millisecond)+1)
 	}
 	_, err := unix.Poll(w.polled, limit)
-	why.late = !until.IsZero() && !time.Now().Before(until)
+	why.timedOut = !until.IsZero() && !time.Now().Before(until)
 	if err != nil { // interrupted, most likely by SIGCHLD
 		why.ended = true
 		return why
 	}
-	why.spoken = w.polled[0].Revents != 0
+	why.readable = w.polled[0].Revents != 0
 	if w.polled[1].Revents != 0 {
 		why.ended = true
 		_, _ = unix.Read(w.signal, make([]byte, 8))
@@ -66,14 +69,14 @@ func (w *waiter) wait(g *guard, until time.Time) (why wakeup) {
 	for i, r := range w.runs {
 		if w.polled[i+2].Revents != 0 {
 			why.ended = true
-			r.forgetFD() // what cannot be reaped now, because somebody traces it, is told by SIGCHLD later
+			r.closeFD() // a process that a debugger keeps from being reaped is told of by SIGCHLD later
 		}
 	}
 	return why
 }
 
-// forgetFD closes the pidfd.
-func (r *run) forgetFD() {
+// closeFD closes the pidfd.
+func (r *run) closeFD() {
 	if r.fd >= 0 {
 		_ = unix.Close(r.fd)
 		r.fd = -1

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// withheld never reaches a command: the keys of models, and what would lead git to another repository.
-var withheld = []string{
+// withheldVariables never reach a command: the keys of models, and what would lead git to another repository.
+var withheldVariables = []string{
 	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
 	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
 	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG_PARAMETERS",
 }
 
-// Withhold is env without what no command that agents or their work could run may see: the keys of models, muster's own
+// Withhold returns env without what no command may see that agents or their work run: the keys of models, muster's own
 // settings (MUSTER_*), and what would lead git to another repository.
 func Withhold(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		return strings.HasPrefix(name, "MUSTER_") || slices.Contains(withheld, name)
+		return strings.HasPrefix(name, "MUSTER_") || slices.Contains(withheldVariables, name)
 	})
 }

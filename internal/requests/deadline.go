@@ -4,11 +4,13 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/state"
 )
 
-// Left is how long a request with a deadline may wait yet; at nothing or less it is overdue. Its deadline is a time of day,
-// and clocks are set: it waits at most as long as it was given when it was made, counted from when this process saw it
-// first by a clock that nobody sets. Who has just seen it knows no better than the record. Without a deadline it is 0.
+// Left returns how long a request with a deadline may still wait; at zero or less it is overdue. The deadline is a time of
+// day, and clocks are set, so a request also waits at most as long as it was given when it was made, counted from when
+// this process first saw it by the monotonic clock. A process that has just seen it trusts the record. Without a deadline
+// Left is 0.
 func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	if r.Deadline == 0 {
 		return 0
@@ -16,7 +18,7 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	end := muster.Time(r.Deadline)
 	left := end.Sub(now)
 	if given := end.Sub(muster.Time(r.CreatedAt)); given > 0 && r.CreatedAt > 0 {
-		left = min(left, given-now.Sub(q.index.since(r, now)))
+		left = min(left, given-now.Sub(q.firstSeen(r, now)))
 	}
 	return left
 }
@@ -25,26 +27,25 @@ func (q *Requests) overdue(r muster.Request, now time.Time) bool {
 	return r.Deadline != 0 && q.Left(r, now) <= 0
 }
 
-// since is when this process saw first that r waits; now if it did not yet.
-func (x *index) since(r muster.Request, now time.Time) time.Time {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if at, ok := x.seen[r.ID]; ok {
-		return at
-	}
-	return now
+// firstSeen returns when this process first saw that r waits; now if it has not yet.
+func (q *Requests) firstSeen(r muster.Request, now time.Time) time.Time {
+	at := now
+	q.items.View(func() {
+		if seen, ok := q.seen[r.ID]; ok {
+			at = seen
+		}
+	})
+	return at
 }
 
-// note remembers since when r waits, as long as it does. The lock is held.
-func (x *index) note(r muster.Request) {
-	if Final(r) {
-		delete(x.seen, r.ID)
-		return
-	}
-	if x.seen == nil {
-		x.seen = map[muster.RequestID]time.Time{}
-	}
-	if _, ok := x.seen[r.ID]; !ok {
-		x.seen[r.ID] = time.Now()
+// onChange remembers since when a request waits, as long as it does.
+func (q *Requests) onChange(c state.Change[muster.Request]) {
+	id := muster.RequestID(c.Key)
+	switch {
+	case c.Err != nil: // it may be read again, and waits then as before
+	case c.New == nil || Final(*c.New):
+		delete(q.seen, id)
+	case q.seen[id].IsZero():
+		q.seen[id] = time.Now()
 	}
 }

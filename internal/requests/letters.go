@@ -99,7 +99,7 @@ func (q *Requests) tell(ctx context.Context, r muster.Request, rev muster.Rev) (
 		}
 	}
 	owe(&r, false)
-	if _, err := q.put(ctx, r, rev); err != nil && !errors.Is(err, muster.ErrStale) {
+	if _, err := q.items.Put(ctx, string(r.ID), r, rev); err != nil && !errors.Is(err, muster.ErrStale) {
 		return r, err // when Stale, it went on meanwhile, and what it owes now is the other's
 	}
 	return r, nil

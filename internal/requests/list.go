@@ -4,20 +4,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"muster"
-	"muster/internal/corruption"
 )
 
 // idRule is wider than what we mint: other programs may have ids of their own.
-var idRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+// It is compiled when it is first needed, because every command pays for what is compiled at its start.
+var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
 
 // Get returns one request. Errors: NotFound, with the requests that wait.
 func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request, error) {
@@ -26,11 +24,11 @@ func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request
 }
 
 // List returns all requests, oldest first. One that cannot be read is left out.
-func (q *Requests) List(ctx context.Context) ([]muster.Request, error) { return q.index.all(ctx) }
+func (q *Requests) List(ctx context.Context) ([]muster.Request, error) { return q.list(ctx) }
 
 // Pending returns the requests that wait, oldest first.
 func (q *Requests) Pending(ctx context.Context) ([]muster.Request, error) {
-	all, err := q.index.all(ctx)
+	all, err := q.list(ctx)
 	return slices.DeleteFunc(all, Final), err
 }
 
@@ -68,89 +66,29 @@ func differs(a, b muster.RequestID) int {
 	return n
 }
 
-// index is the requests in memory, kept warm by the table's changes.
-type index struct {
-	table  muster.Table
-	damage corruption.Watch
-	teller *corruption.Teller
-
-	mu   sync.Mutex
-	mark muster.Mark
-	reqs map[string]muster.Request
-	seen map[muster.RequestID]time.Time // since when this process sees each wait
-}
-
-func (x *index) all(ctx context.Context) ([]muster.Request, error) {
-	out, err := x.pull(ctx)
-	if err == nil {
-		err = x.damage.Say(ctx, x.teller)
-	}
-	return out, err
-}
-
-func (x *index) pull(ctx context.Context) ([]muster.Request, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.reqs == nil {
-		x.reqs = map[string]muster.Request{}
-	}
-	for c, err := range x.table.Changes(ctx, x.mark) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return nil, err
-		}
-		x.mark = max(x.mark, c.Mark)
-		if err == nil {
-			err = x.take(c.Doc)
-		}
-		x.damage.Saw(c.Key, err == nil)
-	}
-	if err := x.damage.Again(ctx, x.take); err != nil {
-		return nil, err
-	}
-	out := make([]muster.Request, 0, len(x.reqs))
-	for _, r := range x.reqs {
-		out = append(out, r)
-	}
+// list returns all requests after a refresh, oldest first.
+func (q *Requests) list(ctx context.Context) ([]muster.Request, error) {
+	out, err := q.items.List(ctx)
 	slices.SortFunc(out, func(a, b muster.Request) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	return out, nil
+	return out, err
 }
 
-// take takes in one document: a request, or that it is gone. One that cannot be read is left out.
-func (x *index) take(d muster.Doc) error {
-	delete(x.reqs, d.Key)
-	if d.Rev == muster.None {
-		delete(x.seen, muster.RequestID(d.Key))
-		return nil
-	}
-	r, err := decode(muster.RequestID(d.Key), d.Data)
-	if err == nil {
-		x.reqs[d.Key] = r
-		x.note(r)
-	}
-	return err
-}
-
-func decode(id muster.RequestID, data []byte) (r muster.Request, err error) {
+// decode reads a request's document. The key is the request's id, whatever the document says.
+func decode(key string, data []byte) (r muster.Request, err error) {
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, muster.Errorf(muster.Corrupt, "the request %s cannot be read: %w", id, err)
+		return r, muster.Errorf(muster.Corrupt, "the request %s cannot be read: %w", key, err)
 	}
-	r.ID = id
+	r.ID = muster.RequestID(key)
 	return r, nil
 }
 
-// learn takes in a request that was read by itself. A final one goes into the list: the table's changes may tell of it a
-// moment later, and who was told that its plan is approved must find it so in the list. Nothing follows a final state, so
-// this cannot be the older one.
-func (x *index) learn(r muster.Request) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.note(r); !Final(r) {
-		return
+// encode writes a request's document.
+func encode(key string, r muster.Request) ([]byte, error) {
+	data, err := muster.Encode(r)
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "the request %s cannot be written: %w", key, err)
 	}
-	if x.reqs == nil {
-		x.reqs = map[string]muster.Request{}
-	}
-	x.reqs[string(r.ID)] = r
+	return data, nil
 }

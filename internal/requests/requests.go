@@ -1,6 +1,6 @@
-// Package protocol is how one member asks another and gets an answer: shutdown, plans, permissions, and whatever comes
-// next, with one state machine. The record comes first and is the truth; mail tells of it, and mail sent twice has the
-// same id, so it is read once. Who decides is taken from the runtime, never from a text.
+// Package requests is how one member asks another and gets an answer: shutdown, plans, permissions, and whatever comes
+// next, with one state machine. The record comes first and decides; mail tells of it, and mail sent twice has the same
+// id, so it is read once. Who decides is taken from the runtime, never from a text.
 package requests
 
 import (
@@ -14,22 +14,28 @@ import (
 	"muster"
 	"muster/internal/corruption"
 	"muster/internal/mailbox"
+	"muster/internal/state"
 	"muster/journal"
 )
 
 // Requests are the requests of a team.
 type Requests struct {
-	table   muster.Table
+	items   *state.Collection[muster.Request]
 	post    *mailbox.Mail
 	journal *journal.Journal
-	index   *index
+
+	// seen has since when this process sees each request wait. The lock of items guards it.
+	seen map[muster.RequestID]time.Time
 }
 
-// New is the requests of the team in s.
+// New returns the requests of the team in s.
 func New(s muster.Store, p *mailbox.Mail, j *journal.Journal) *Requests {
-	t := s.Table(muster.TableRequests)
-	return &Requests{table: t, post: p, journal: j, index: &index{table: t, teller: corruption.New(s.Log(), s.Inbox(), j),
-		damage: corruption.Watch{Name: muster.TableRequests, Table: t}}}
+	q := &Requests{post: p, journal: j, seen: map[muster.RequestID]time.Time{}}
+	q.items = state.New(state.Options[muster.Request]{
+		Table: s.Table(muster.TableRequests), Name: muster.TableRequests, Decode: decode, Encode: encode,
+		OnChange: q.onChange, Reporter: corruption.New(s.Log(), s.Inbox(), j),
+	})
+	return q
 }
 
 func newID() muster.RequestID {
@@ -58,7 +64,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		if r.PlanHash = PlanHash(r.Plan); r.TaskID == 0 {
 			return muster.Request{}, muster.Errorf(muster.Invalid, "a plan is for a task, and none is named")
 		}
-		if err := q.asNewest(ctx, &r); err != nil {
+		if err := q.supersedeOlder(ctx, &r); err != nil {
 			return muster.Request{}, err
 		}
 	default:
@@ -72,10 +78,10 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	for {
 		if minted {
 			r.ID = newID()
-		} else if !idRule.MatchString(string(r.ID)) {
+		} else if !idRule().MatchString(string(r.ID)) {
 			return muster.Request{}, muster.Errorf(muster.Invalid, "%q cannot be a request's id: it is eight hex digits", string(r.ID))
 		}
-		rev, err := q.put(ctx, r, muster.None)
+		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
 		case err == nil:
 			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": about(r)})
@@ -98,8 +104,8 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	}
 }
 
-// asNewest makes a plan later than those before it for the same claim, whatever the clock says: the newest counts.
-func (q *Requests) asNewest(ctx context.Context, r *muster.Request) error {
+// supersedeOlder makes a plan later than those before it for the same claim, whatever the clock says: the newest counts.
+func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error {
 	all, err := q.List(ctx)
 	for _, o := range all {
 		if o.Kind == r.Kind && o.TaskID == r.TaskID && o.Fence == r.Fence && o.ID != r.ID {
@@ -226,7 +232,7 @@ func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v
 		}
 	}
 	owe(&r, answered)
-	if rev, err = q.put(ctx, r, rev); err != nil {
+	if rev, err = q.items.Put(ctx, string(r.ID), r, rev); err != nil {
 		return r, err
 	}
 	q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": by, "text": response})
@@ -237,7 +243,7 @@ func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v
 func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	changed := q.table.Watch(watch) // before the first look: nothing is missed between them
+	changed := q.items.Watch(watch) // before the first look: nothing is missed between them
 	for {
 		r, _, err := q.read(ctx, id)
 		if cause := context.Cause(ctx); cause != nil {
@@ -264,33 +270,19 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 }
 
 // Watch receives after requests changed, until ctx ends.
-func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.table.Watch(ctx) }
+func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.items.Watch(ctx) }
 
+// read returns a request as it is stored and its revision. The list is then at least as new: whoever is told that its plan
+// is approved must find it so in the list, although the table's changes may tell of it a moment later.
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
-	if !idRule.MatchString(string(id)) {
+	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
-	d, err := q.table.Get(ctx, string(id))
+	r, rev, err := q.items.Reload(ctx, string(id))
 	if errors.Is(err, muster.ErrNotFound) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
-	if err != nil {
-		return muster.Request{}, muster.None, err
-	}
-	r, err := decode(id, d.Data)
-	if err != nil {
-		return r, d.Rev, err
-	}
-	q.index.learn(r)
-	return r, d.Rev, nil
-}
-
-func (q *Requests) put(ctx context.Context, r muster.Request, at muster.Rev) (muster.Rev, error) {
-	data, err := muster.Encode(r)
-	if err != nil {
-		return muster.None, muster.Errorf(muster.Invalid, "the request %s cannot be written: %w", r.ID, err)
-	}
-	return q.table.Put(ctx, string(r.ID), data, at)
+	return r, rev, err
 }
 
 // emit tells of what has been recorded: that the event could not be written does not undo the record.

@@ -67,10 +67,10 @@ func (r *Roster) foreign(ctx context.Context) ([]muster.Name, error) {
 // many there are.
 func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name, error) {
 	listed, err := r.listed.all(ctx)
-	if err != nil || len(listed[folded(name)]) == 0 {
+	if err != nil || len(listed[foldCase(name)]) == 0 {
 		return nil, err
 	}
-	return r.index.others(ctx, slices.Values(listed[folded(name)]))
+	return r.index.others(ctx, slices.Values(listed[foldCase(name)]))
 }
 
 func parse(data []byte) (f document, err error) {

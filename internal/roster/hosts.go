@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/state"
 )
 
 // Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as long as the
@@ -27,14 +28,38 @@ type Process struct {
 	Since    float64 `json:"since"`
 }
 
+// slotDoc is a Process as it is stored, and the slot whose document it was read from.
+type slotDoc struct {
+	Process
+	slot string
+}
+
 // ID names this life of this process.
 func (p Process) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d", p.Slot, p.Life)) }
 
 // Host is this process, as the roster knows it.
 type Host struct {
-	hosts muster.Table
+	hosts *state.Collection[slotDoc]
 	lease muster.Lease
 	doc   Process
+}
+
+// newHosts returns the collection of the hosts' documents.
+func newHosts(table muster.Table, t *corruption.Teller) *state.Collection[slotDoc] {
+	return state.New(state.Options[slotDoc]{
+		Table: table, Name: muster.TableHosts, Decode: decodeProcess, Encode: encodeProcess, Reporter: hostReporter{t},
+	})
+}
+
+// hostReporter reports slots that cannot be read, with what follows from that.
+type hostReporter struct{ teller *corruption.Teller }
+
+func (r hostReporter) Report(ctx context.Context, all ...state.Unreadable) error {
+	var records []corruption.Record
+	for _, u := range all {
+		records = append(records, corruptHost(u.Key, u.Rev, u.Err))
+	}
+	return r.teller.Tell(ctx, records...)
 }
 
 // Join makes this process a host: it takes the first free slot. about says for people what the process is.
@@ -59,9 +84,9 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 }
 
 func (r *Roster) settleIn(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
-	old, rev, err := readProcess(ctx, r.hosts, slot)
+	old, rev, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrCorrupt) {
-		return nil, errors.Join(err, r.teller.Tell(ctx, damaged(slot, rev, err)))
+		return nil, errors.Join(err, r.teller.Tell(ctx, corruptHost(slot, rev, err)))
 	}
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
@@ -71,11 +96,7 @@ func (r *Roster) settleIn(ctx context.Context, slot string, lease muster.Lease, 
 }
 
 func (h *Host) write(ctx context.Context, at muster.Rev) error {
-	data, err := muster.Encode(h.doc)
-	if err != nil {
-		return muster.Errorf(muster.Invalid, "the host %s cannot be written: %w", h.doc.Slot, err)
-	}
-	_, err = h.hosts.Put(ctx, h.doc.Slot, data, at)
+	_, err := h.hosts.Put(ctx, h.doc.Slot, slotDoc{Process: h.doc}, at)
 	return err
 }
 
@@ -88,7 +109,7 @@ func (h *Host) Lost() <-chan struct{} { return h.lease.Lost() }
 // SetGuard notes which process guards the host's tools.
 func (h *Host) SetGuard(ctx context.Context, pid int) error {
 	for {
-		now, rev, err := readProcess(ctx, h.hosts, h.doc.Slot)
+		now, rev, err := h.hosts.Get(ctx, h.doc.Slot)
 		if err != nil {
 			return err
 		}
@@ -115,7 +136,7 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 	if err != nil || !held {
 		return false, err
 	}
-	p, _, err := readProcess(ctx, r.hosts, slot)
+	p, _, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrNotFound) {
 		return false, nil
 	}
@@ -125,70 +146,45 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 	return err == nil && p.Life == life, err
 }
 
-// Hosts are the living processes, by slot. A slot whose document cannot be read is left out, and said once.
+// Hosts returns the living processes, by slot. A slot whose document cannot be read is left out, and reported once.
 func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	var all []Process
-	var doubtful []string
-	for c, err := range r.hosts.Changes(ctx, 0) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return nil, err
-		}
-		var p Process
-		if err != nil || json.Unmarshal(c.Data, &p) != nil {
-			doubtful = append(doubtful, c.Key)
-			continue
-		}
-		if c.Rev == muster.None || p.Slot != c.Key {
-			continue
+	known, err := r.hosts.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range known {
+		if p.slot != p.Slot {
+			continue // another program's, or copied
 		}
 		held, err := r.leases.Held(ctx, p.Slot)
 		if err != nil {
 			return nil, err
 		}
 		if held {
-			all = append(all, p)
+			all = append(all, p.Process)
 		}
 	}
 	slices.SortFunc(all, func(a, b Process) int { // host-2 before host-10
 		return cmp.Or(cmp.Compare(len(a.Slot), len(b.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
-	return all, r.doubt(ctx, doubtful)
-}
-
-// doubt says which slots cannot be read, after a second look.
-func (r *Roster) doubt(ctx context.Context, slots []string) error {
-	var bad []corruption.Record
-	err := corruption.Again(ctx, r.hosts, slots, func(d muster.Doc, err error) {
-		if err == nil && d.Rev != muster.None {
-			err = json.Unmarshal(d.Data, &Process{})
-		}
-		if err != nil {
-			bad = append(bad, damaged(d.Key, d.Rev, err))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return r.teller.Tell(ctx, bad...)
+	return all, nil
 }
 
 // MendHosts writes the documents of slots anew that cannot be read and that nobody lives in, and returns the slots. What
 // they were is kept. The life goes on far above every one that there was: no member of an old life is taken for one of
 // a new.
 func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
-	for c, bad := range r.hosts.Changes(ctx, 0) {
-		if bad == nil && c.Rev != muster.None {
-			bad = json.Unmarshal(c.Data, &Process{})
-		}
-		if bad == nil {
-			continue
-		}
-		mended, err := r.mendHost(ctx, c.Key)
+	if err := r.hosts.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	for _, u := range r.hosts.Unreadable() {
+		mended, err := r.mendHost(ctx, u.Key)
 		if err != nil {
 			return slots, err
 		}
 		if mended {
-			slots = append(slots, c.Key)
+			slots = append(slots, u.Key)
 		}
 	}
 	return slots, nil
@@ -203,9 +199,9 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 		return false, err
 	}
 	defer lease.Release()
-	d, err := r.hosts.Get(ctx, slot)
+	d, err := r.hostTable.Get(ctx, slot)
 	if err == nil {
-		err = json.Unmarshal(d.Data, &Process{})
+		_, err = decodeProcess(slot, d.Data)
 	}
 	if err == nil || errors.Is(err, muster.ErrNotFound) {
 		return false, nil
@@ -227,7 +223,7 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 	if !ok {
 		return string(id)
 	}
-	p, _, err := readProcess(ctx, r.hosts, slot)
+	p, _, err := r.hosts.Get(ctx, slot)
 	switch {
 	case err != nil || p.Life != life:
 		return string(id)
@@ -237,19 +233,24 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 	return fmt.Sprintf("%s, pid %d", p.About, p.PID)
 }
 
-func readProcess(ctx context.Context, hosts muster.Table, slot string) (Process, muster.Rev, error) {
-	d, err := hosts.Get(ctx, slot)
-	if err != nil {
-		return Process{}, d.Rev, err
+func decodeProcess(slot string, data []byte) (slotDoc, error) {
+	p := slotDoc{slot: slot}
+	if err := json.Unmarshal(data, &p.Process); err != nil {
+		return p, muster.Errorf(muster.Corrupt, "the host %s cannot be read: %w", slot, err)
 	}
-	var p Process
-	if err := json.Unmarshal(d.Data, &p); err != nil {
-		return p, d.Rev, muster.Errorf(muster.Corrupt, "the host %s cannot be read: %w", slot, err)
-	}
-	return p, d.Rev, nil
+	return p, nil
 }
 
-func damaged(slot string, rev muster.Rev, why error) corruption.Record {
+func encodeProcess(slot string, p slotDoc) ([]byte, error) {
+	data, err := muster.Encode(p.Process)
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "the host %s cannot be written: %w", slot, err)
+	}
+	return data, nil
+}
+
+// corruptHost is the report of a slot whose document cannot be read.
+func corruptHost(slot string, rev muster.Rev, why error) corruption.Record {
 	return corruption.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
 		Done: "nobody can live in that slot until muster doctor --repair"}
 }

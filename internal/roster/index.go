@@ -3,32 +3,29 @@ package roster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"muster"
-	"muster/internal/corruption"
+	"muster/internal/state"
 )
 
-// index is the members in memory, kept warm by the table's changes.
+// index is what the roster derives from the members: their order, and how many there are. It follows the collection of the
+// members change by change. The lock of that collection guards it.
 type index struct {
-	table  muster.Table
-	damage corruption.Watch
-	teller *corruption.Teller
+	members *state.Collection[muster.Member]
 
-	mu      sync.Mutex
-	mark    muster.Mark
-	byName  map[string]muster.Member
+	byName  map[muster.Name]muster.Member
 	ordered []muster.Member // in the order in which they joined; nil when it must be made anew
 	lent    bool            // ordered was given away, and is copied before it changes
+	changes int             // of ordered since it was last looked at
 	living  int             // teammates that have not shut down
 }
 
-// all are the members in the order in which they joined. The list is never written to again.
+// all returns the members in the order in which they joined. The list is never written to again.
 func (x *index) all(ctx context.Context) ([]muster.Member, error) {
 	var list []muster.Member
 	err := x.visit(ctx, func(all []muster.Member) {
@@ -38,129 +35,64 @@ func (x *index) all(ctx context.Context) ([]muster.Member, error) {
 	return list, err
 }
 
-// visit gives f the members in the order in which they joined. They are not copied for it: f is brief, keeps none of the
-// list, and asks nothing of the index.
+// visit gives f the members in the order in which they joined, after a refresh. They are not copied for it: f is brief,
+// keeps none of the list, and asks nothing of the index.
 func (x *index) visit(ctx context.Context, f func([]muster.Member)) error {
-	if err := x.refresh(ctx); err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ordered == nil {
-		x.ordered = make([]muster.Member, 0, len(x.byName))
-		for _, m := range x.byName {
-			x.ordered = append(x.ordered, m)
+	return x.members.ViewFresh(ctx, func() {
+		if x.changes = 0; x.ordered == nil {
+			x.ordered = slices.AppendSeq(make([]muster.Member, 0, len(x.byName)), maps.Values(x.byName))
+			slices.SortFunc(x.ordered, joined)
 		}
-		slices.SortFunc(x.ordered, joined)
-	}
-	f(x.ordered)
-	return nil
+		f(x.ordered)
+	})
 }
 
-// teammates is how many members other than the lead have not shut down.
-func (x *index) teammates(ctx context.Context) (int, error) {
-	if err := x.refresh(ctx); err != nil {
-		return 0, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.living, nil
+// teammates returns how many members other than the lead have not shut down.
+func (x *index) teammates(ctx context.Context) (n int, err error) {
+	err = x.members.ViewFresh(ctx, func() { n = x.living })
+	return n, err
 }
 
-// others are those of the names that are no member's.
+// others returns those of the names that are no member's.
 func (x *index) others(ctx context.Context, names iter.Seq[muster.Name]) (out []muster.Name, err error) {
-	if err := x.refresh(ctx); err != nil {
-		return nil, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for n := range names {
-		if _, is := x.byName[string(n)]; !is {
-			out = append(out, n)
+	err = x.members.ViewFresh(ctx, func() {
+		for n := range names {
+			if _, is := x.byName[n]; !is {
+				out = append(out, n)
+			}
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
-// refresh brings the members up to date, and says which cannot be read.
-func (x *index) refresh(ctx context.Context) error {
-	x.mu.Lock()
-	err := x.pull(ctx)
-	x.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return x.damage.Say(ctx, x.teller)
-}
-
-// few is how many changes at once are put into the order one by one; for more it is made anew.
+// few is up to how many changes are put into the order one by one before it is looked at; for more it is made anew.
 const few = 32
 
-func (x *index) pull(ctx context.Context) error {
-	if x.byName == nil {
-		x.byName = map[string]muster.Member{}
+// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was says nothing
+// of what it is, so nobody waits for it.
+func (x *index) onChange(c state.Change[muster.Member]) {
+	name := muster.Name(c.Key)
+	if c.New == nil {
+		delete(x.byName, name)
+	} else {
+		x.byName[name] = *c.New
 	}
-	n := 0
-	for c, err := range x.table.Changes(ctx, x.mark) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return err
-		}
-		if n++; n > few {
-			x.ordered, x.lent = nil, false
-		}
-		x.mark = max(x.mark, c.Mark)
-		if err == nil {
-			err = x.take(c.Doc)
-		}
-		x.damage.Saw(c.Key, err == nil)
+	x.living += countTeammate(c.New) - countTeammate(c.Old)
+	if x.changes++; x.changes > few {
+		x.ordered, x.lent = nil, false
 	}
-	if err := x.damage.Again(ctx, x.take); err != nil {
-		return err
-	}
-	for _, key := range x.damage.Bad() { // what it was says nothing of what it is: nobody waits for it
-		x.drop(key)
-	}
-	return nil
+	x.place(c.Old, c.New)
 }
 
-// drop leaves a member out.
-func (x *index) drop(key string) {
-	if was, there := x.byName[key]; there {
-		delete(x.byName, key)
-		x.living -= teammate(&was)
-		x.place(&was, nil)
-	}
-}
-
-// take takes in one document: a member, or that it is gone. One that cannot be read is left out.
-func (x *index) take(d muster.Doc) error {
-	var was, is *muster.Member
-	if m, there := x.byName[d.Key]; there {
-		was = &m
-		delete(x.byName, d.Key)
-	}
-	var err error
-	if d.Rev != muster.None {
-		var m muster.Member
-		if m, err = decode(muster.Name(d.Key), d.Data); err == nil {
-			is = &m
-			x.byName[d.Key] = m
-		}
-	}
-	x.living += teammate(is) - teammate(was)
-	x.place(was, is)
-	return err
-}
-
-// teammate is 1 for a member that counts as a teammate who is there.
-func teammate(m *muster.Member) int {
+// countTeammate returns 1 for a member that counts as a teammate who is there, and 0 for others.
+func countTeammate(m *muster.Member) int {
 	if m == nil || m.Name == muster.Lead || m.Status == muster.Shutdown {
 		return 0
 	}
 	return 1
 }
 
-// place puts a member into the order as it is, instead of what it was; nil: it is not there.
+// place puts a member into the order as it is, in place of what it was. Nil means that it is not there.
 func (x *index) place(was, is *muster.Member) {
 	if x.ordered == nil {
 		return
@@ -182,71 +114,59 @@ func (x *index) place(was, is *muster.Member) {
 	}
 }
 
-// listed are the names in config.json, ours and others', kept warm by the table's changes. It says also whether the
-// other document beside it can be read.
-type listed struct {
-	table  muster.Table
-	damage corruption.Watch
-	teller *corruption.Teller
-
-	mu    sync.Mutex
-	mark  muster.Mark
-	names map[string][]muster.Name // by what they are without upper and lower case; a new one for each content
+// teamDoc is a document of the team's table: config.json, with its members' names, or the run's record.
+type teamDoc struct {
+	names map[string][]muster.Name // in config.json, by foldCase
 }
 
-func (x *listed) all(ctx context.Context) (map[string][]muster.Name, error) {
-	names, err := x.pull(ctx)
-	if err == nil {
-		err = x.damage.Say(ctx, x.teller)
+// decodeTeamDoc reads config.json's names. Of the run's record it only says whether it can be read.
+func decodeTeamDoc(key string, data []byte) (teamDoc, error) {
+	if key != configKey {
+		if err := json.Unmarshal(data, &muster.Run{}); err != nil {
+			return teamDoc{}, muster.Errorf(muster.Corrupt, "the run's record (run.json) cannot be read: %w", err)
+		}
+		return teamDoc{}, nil
 	}
+	f, err := parse(data)
+	if err != nil {
+		return teamDoc{}, err
+	}
+	names := make(map[string][]muster.Name, len(f.members))
+	for _, e := range f.members {
+		if e.name != "" {
+			key := foldCase(e.name)
+			names[key] = append(names[key], e.name)
+		}
+	}
+	return teamDoc{names}, nil
+}
+
+// listed is the names in config.json, ours and those of other programs. It follows the collection of the team's documents,
+// whose lock guards names.
+type listed struct {
+	docs  *state.Collection[teamDoc]
+	names map[string][]muster.Name // by foldCase; a new map for each content
+}
+
+// onChange follows a change of config.json. A file that cannot be read leaves the names that it had before.
+func (x *listed) onChange(c state.Change[teamDoc]) {
+	switch {
+	case c.Key != configKey || c.Err != nil:
+	case c.New == nil:
+		x.names = nil
+	default:
+		x.names = c.New.names
+	}
+}
+
+// all returns the names after a refresh, which also reports documents of the team that cannot be read.
+func (x *listed) all(ctx context.Context) (names map[string][]muster.Name, err error) {
+	err = x.docs.ViewFresh(ctx, func() { names = x.names })
 	return names, err
 }
 
-func (x *listed) pull(ctx context.Context) (map[string][]muster.Name, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for c, err := range x.table.Changes(ctx, x.mark) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return nil, err
-		}
-		x.mark = max(x.mark, c.Mark)
-		if err == nil {
-			err = x.take(c.Doc)
-		}
-		x.damage.Saw(c.Key, err == nil)
-	}
-	err := x.damage.Again(ctx, x.take)
-	return x.names, err
-}
-
-// take takes in the names; a file that cannot be read leaves those of before.
-func (x *listed) take(d muster.Doc) error {
-	switch {
-	case d.Key != configKey:
-		if err := json.Unmarshal(d.Data, &muster.Run{}); d.Rev != muster.None && err != nil {
-			return muster.Errorf(muster.Corrupt, "the run's record (run.json) cannot be read: %w", err)
-		}
-		return nil
-	case d.Rev == muster.None:
-		x.names = nil
-		return nil
-	}
-	f, err := parse(d.Data)
-	if err != nil {
-		return err
-	}
-	x.names = make(map[string][]muster.Name, len(f.members))
-	for _, e := range f.members {
-		if e.name != "" {
-			key := folded(e.name)
-			x.names[key] = append(x.names[key], e.name)
-		}
-	}
-	return nil
-}
-
-// folded is the same text for names that strings.EqualFold takes for equal.
-func folded(name muster.Name) string {
+// foldCase returns the same text for names that strings.EqualFold takes for equal.
+func foldCase(name muster.Name) string {
 	return strings.Map(func(r rune) rune {
 		least := r
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {

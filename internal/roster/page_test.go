@@ -68,7 +68,7 @@ func TestThePageFollows(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := mem.New()
 		r, other := process(s), process(s.Handle())
-		file := other.config
+		file := other.page.table
 		read := func() (f document, rev muster.Rev) {
 			d, err := file.Get(t.Context(), configKey)
 			if errors.Is(err, muster.ErrNotFound) {
@@ -90,7 +90,8 @@ func TestThePageFollows(t *testing.T) {
 					Status:   rapid.SampledFrom([]muster.MemberStatus{muster.Working, muster.Idle}).Draw(rt, "status"),
 					JoinedAt: float64(rapid.IntRange(1, 3).Draw(rt, "joined"))}
 				_, rev, _ := other.read(t.Context(), m.Name)
-				fine(rt, other.put(t.Context(), m, rev))
+				_, err := other.members.Put(t.Context(), string(m.Name), m, rev)
+				fine(rt, err)
 			},
 			"gone": func(rt *rapid.T) {
 				n := muster.Name(name.Draw(rt, "name"))

@@ -14,32 +14,43 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/state"
 	"muster/journal"
 )
 
 // Roster is the members and hosts of a team.
 type Roster struct {
 	team    muster.Name
-	members muster.Table
-	hosts   muster.Table
-	config  muster.Table
-	kept    muster.Table // what was damaged and replaced
-	leases  muster.Leases
-	journal *journal.Journal
-	teller  *corruption.Teller
-	index   *index
-	listed  *listed
-	page    *page
+	members *state.Collection[muster.Member]
+	table   muster.Table // of the members, for Changed
+
+	hostTable muster.Table // of the hosts, for the content of a corrupt document
+	hosts     *state.Collection[slotDoc]
+	kept      muster.Table // what was corrupt and has been replaced
+	leases    muster.Leases
+	journal   *journal.Journal
+	teller    *corruption.Teller
+	index     *index
+	listed    *listed
+	page      *page
 }
 
-// New is the roster of the team in s.
+// New returns the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
-	members, hosts, config := s.Table(muster.TableMembers), s.Table(muster.TableHosts), s.Table(muster.TableTeam)
-	t := corruption.New(s.Log(), s.Inbox(), j)
-	x := &index{table: members, teller: t, damage: corruption.Watch{Name: muster.TableMembers, Table: members}}
-	return &Roster{team: team, members: members, hosts: hosts, config: config, kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
-		index: x, page: newPage(team, config, x),
-		listed: &listed{table: config, teller: t, damage: corruption.Watch{Name: muster.TableTeam, Table: config}}}
+	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
+	x, names := &index{byName: map[muster.Name]muster.Member{}}, &listed{}
+	r := &Roster{team: team, table: s.Table(muster.TableMembers), hostTable: s.Table(muster.TableHosts),
+		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t, index: x, listed: names, page: newPage(team, config, x)}
+	r.hosts = newHosts(r.hostTable, t)
+	r.members = state.New(state.Options[muster.Member]{
+		Table: r.table, Name: muster.TableMembers, Decode: decode, Encode: encode,
+		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: x.onChange, Reporter: t,
+	})
+	x.members = r.members
+	names.docs = state.New(state.Options[teamDoc]{
+		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: names.onChange, Reporter: t,
+	})
+	return r
 }
 
 // Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has died
@@ -85,7 +96,7 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 			add = again(old, m)
 		}
 		add.Since = now
-		err = r.put(ctx, add, rev)
+		_, err = r.members.Put(ctx, string(add.Name), add, rev)
 		if errors.Is(err, muster.ErrStale) {
 			continue
 		}
@@ -152,7 +163,7 @@ func (r *Roster) Teammates(ctx context.Context) (int, error) { return r.index.te
 // or cannot be read is left out.
 func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []muster.Member, mark muster.Mark, err error) {
 	mark = since
-	for c, err := range r.members.Changes(ctx, since) {
+	for c, err := range r.table.Changes(ctx, since) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return changed, since, err
 		}
@@ -160,7 +171,7 @@ func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []must
 		if err != nil || c.Rev == muster.None {
 			continue
 		}
-		if m, err := decode(muster.Name(c.Key), c.Data); err == nil {
+		if m, err := decode(c.Key, c.Data); err == nil {
 			changed = append(changed, m)
 		}
 	}
@@ -170,60 +181,51 @@ func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []must
 // Update changes a member by f, which may be called again when somebody else was faster. Nothing is written when f
 // changes nothing. Errors: NotFound.
 func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Member)) (muster.Member, error) {
-	for {
-		old, rev, err := r.read(ctx, name)
-		if errors.Is(err, muster.ErrNotFound) {
-			return r.Get(ctx, name)
-		}
-		if err != nil {
-			return muster.Member{}, err
-		}
-		m := old
+	var old muster.Member
+	m, err := r.change(ctx, name, func(m *muster.Member) error {
+		old = *m
 		m.Extra = maps.Clone(old.Extra)
-		f(&m)
+		f(m)
 		m.Name = old.Name
-		if same(old, m) {
-			return old, nil
+		if same(old, *m) {
+			return state.ErrNoChange
 		}
 		if m.Status != old.Status {
 			m.Since = muster.Stamp(time.Now())
 		}
-		err = r.put(ctx, m, rev)
-		if errors.Is(err, muster.ErrStale) {
-			continue
-		}
-		if err != nil {
-			return muster.Member{}, err
-		}
-		r.changed(ctx, old, m)
-		return m, nil
+		return nil
+	})
+	if errors.Is(err, muster.ErrNotFound) {
+		return r.Get(ctx, name)
 	}
+	if err != nil {
+		return muster.Member{}, err
+	}
+	r.changed(ctx, old, m)
+	return m, nil
 }
 
 // TakeOver gives a member that nobody hosts (from is "") or whose host has died to another. Errors: Stale when somebody else was faster; NotFound.
 func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster.HostID) (muster.Member, error) {
-	for {
-		m, rev, err := r.read(ctx, name)
-		if err != nil {
-			return muster.Member{}, err
-		}
-		if m.Host != from {
-			return m, muster.Errorf(muster.Stale, "%s is hosted by %q and no more by %q", name, m.Host, from)
+	was := muster.Member{}
+	m, err := r.change(ctx, name, func(m *muster.Member) error {
+		if was = *m; m.Host != from {
+			return muster.Errorf(muster.Stale, "%s is hosted by %q and no more by %q", name, m.Host, from)
 		}
 		m.Host = to
 		m.Epoch++
-		err = r.put(ctx, m, rev)
-		if errors.Is(err, muster.ErrStale) {
-			continue // perhaps only its status changed: look again
-		}
-		if err != nil {
-			return muster.Member{}, err
-		}
-		if from != "" {
-			r.emit(ctx, name, journal.MemberResumed, nil)
-		}
-		return m, nil
+		return nil
+	})
+	if errors.Is(err, muster.ErrStale) {
+		return was, err
 	}
+	if err != nil {
+		return muster.Member{}, err
+	}
+	if from != "" {
+		r.emit(ctx, name, journal.MemberResumed, nil)
+	}
+	return m, nil
 }
 
 // Watch receives after members changed, until ctx ends.
@@ -249,42 +251,63 @@ func (r *Roster) emit(ctx context.Context, name muster.Name, kind string, fields
 	_ = r.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: name, Fields: fields})
 }
 
+// read returns a member as it is stored and its revision.
 func (r *Roster) read(ctx context.Context, name muster.Name) (muster.Member, muster.Rev, error) {
-	if name != muster.Lead && muster.CheckName(name) != nil { // also what no store could have as a key
-		return muster.Member{}, muster.None, muster.Errorf(muster.NotFound, "there is no member %q", string(name))
-	}
-	d, err := r.members.Get(ctx, string(name))
-	if errors.Is(err, muster.ErrNotFound) {
-		err = muster.Errorf(muster.NotFound, "there is no member %q", string(name))
-	}
-	var m muster.Member
-	if err == nil {
-		m, err = decode(name, d.Data)
-	}
-	if bad, is := errors.AsType[*muster.Error](err); is && bad.Code == muster.Corrupt {
-		err = bad.WithHint("mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
-	}
-	if err != nil {
+	if err := checkKey(name); err != nil {
 		return muster.Member{}, muster.None, err
 	}
-	return m, d.Rev, nil
+	m, rev, err := r.members.Get(ctx, string(name))
+	if err != nil {
+		return muster.Member{}, muster.None, withRepairHint(err, name)
+	}
+	return m, rev, nil
 }
 
-func decode(name muster.Name, data []byte) (m muster.Member, err error) {
-	if err := json.Unmarshal(data, &m); err != nil {
-		return m, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", name, err)
+// change is Update of the collection for a name that may be no member's.
+func (r *Roster) change(ctx context.Context, name muster.Name, f func(*muster.Member) error) (muster.Member, error) {
+	if err := checkKey(name); err != nil {
+		return muster.Member{}, err
 	}
-	m.Name = name
+	m, err := r.members.Update(ctx, string(name), f)
+	return m, withRepairHint(err, name)
+}
+
+// checkKey returns NotFound for names that no member can have, and that no store could have as a key.
+func checkKey(name muster.Name) error {
+	if name != muster.Lead && muster.CheckName(name) != nil {
+		return errAbsent(name)
+	}
+	return nil
+}
+
+func errAbsent(name muster.Name) error {
+	return muster.Errorf(muster.NotFound, "there is no member %q", string(name))
+}
+
+// withRepairHint adds to an error about a corrupt record what a person can do about it.
+func withRepairHint(err error, name muster.Name) error {
+	if bad, is := errors.AsType[*muster.Error](err); is && bad.Code == muster.Corrupt {
+		return bad.WithHint("mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
+	}
+	return err
+}
+
+// decode reads a member's document. The key is the member's name, whatever the document says.
+func decode(key string, data []byte) (m muster.Member, err error) {
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", key, err)
+	}
+	m.Name = muster.Name(key)
 	return m, nil
 }
 
-func (r *Roster) put(ctx context.Context, m muster.Member, at muster.Rev) error {
+// encode writes a member's document.
+func encode(key string, m muster.Member) ([]byte, error) {
 	data, err := muster.Encode(m)
 	if err != nil {
-		return muster.Errorf(muster.Invalid, "the record of %s cannot be written: %w", m.Name, err)
+		return nil, muster.Errorf(muster.Invalid, "the record of %s cannot be written: %w", key, err)
 	}
-	_, err = r.members.Put(ctx, string(m.Name), data, at)
-	return err
+	return data, nil
 }
 
 func same(a, b muster.Member) bool {

@@ -54,7 +54,7 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := code.NewOutput(b.outputs(), "worktree_run")
-	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: []string{"sh", "-c", command}, Dir: dir,
+	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
 		Env: code.Environ(os.Environ(), dir), Out: out})
 	if err != nil {
 		return "", 0, err

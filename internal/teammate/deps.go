@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"log/slog"
 
 	"muster"
 	"muster/internal/board"
@@ -30,6 +31,8 @@ type Services struct {
 	Lander   Lander
 	Launcher proc.Launcher
 	Queue    *Queue
+	// Log gets what went wrong and stopped nobody. If it is nil nothing is logged.
+	Log *slog.Logger
 	// Run returns the record of the team's current run.
 	Run func(context.Context) (muster.Run, error)
 	// Patient says that idle members are never timed out.

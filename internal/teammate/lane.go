@@ -112,6 +112,7 @@ func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t must
 func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 	lanes, err := k.Lanes.List(ctx)
 	if err != nil {
+		k.logDropped(ctx, "listing the lanes to archive", err)
 		return // the next member that starts tries again
 	}
 	for _, lane := range lanes {
@@ -128,10 +129,14 @@ func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 // archive archives a lane that no task names any more, and reports whether it did. A lane
 // with a live occupant is left to them, and one that cannot be archived is kept.
 func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
-	if k.occupy(ctx, lane) != nil { // the member is the occupant meanwhile, so that nobody enters
+	if err := k.occupy(ctx, lane); err != nil { // the member is the occupant meanwhile, so that nobody enters
+		if !errors.Is(err, muster.ErrHeld) {
+			k.logDropped(ctx, "archiving the lane "+string(lane), err)
+		}
 		return false
 	}
 	_, err := k.Lanes.Archive(ctx, lane)
+	k.logDropped(ctx, "archiving the lane "+string(lane), err)
 	return err == nil
 }
 
@@ -170,5 +175,6 @@ func (k laneKeeper) leave(ctx context.Context, name muster.Name) {
 	}
 	last, cancel := lastWrites(ctx)
 	defer cancel()
-	_ = k.Lanes.Occupy(last, name, k.occupant(), worktree.Occupant{})
+	err := k.Lanes.Occupy(last, name, k.occupant(), worktree.Occupant{})
+	k.logDropped(last, "leaving the lane "+string(name), err)
 }

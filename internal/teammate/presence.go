@@ -87,11 +87,16 @@ func (p *presence) setTask(id muster.TaskID) {
 	p.mu.Unlock()
 }
 
-// showActivity shows what a parked member waits for, and returns how to end that. The text is
-// for people only, so that a failure to write it changes nothing.
+// show shows what the member does while it works. The text is for people only: a failure to
+// write it changes nothing, and is logged.
+func (p *presence) show(ctx context.Context, doing string) {
+	p.logDropped(ctx, "the member's status", p.setStatus(ctx, muster.Working, "", doing))
+}
+
+// showActivity shows what a parked member waits for, and returns how to end that.
 func (p *presence) showActivity(ctx context.Context, what string) (done func()) {
-	_ = p.setStatus(ctx, muster.Working, "", what)
-	return func() { _ = p.setStatus(context.WithoutCancel(ctx), muster.Working, "", "") }
+	p.show(ctx, what)
+	return func() { p.show(context.WithoutCancel(ctx), "") }
 }
 
 // onModelWait shows that the member is parked for its model. The model's decorators call it.
@@ -101,7 +106,8 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	p.mu.Lock()
 	p.parked = true
 	p.mu.Unlock()
-	_ = p.setStatus(ctx, muster.Working, "", "parked until "+until.Format("15:04:05")) // for people only
+	p.logRetry(time.Until(until).Round(time.Millisecond).String(), why)
+	p.show(ctx, "parked until "+until.Format("15:04:05"))
 	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.Stamp(until)})
 }
 
@@ -112,7 +118,7 @@ func (p *presence) onModelReply(ctx context.Context) {
 	p.parked = false
 	p.mu.Unlock()
 	if was {
-		_ = p.setStatus(ctx, muster.Working, "", "") // for people only
+		p.show(ctx, "")
 	}
 }
 

@@ -123,6 +123,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	}
 	t, had := c.CurrentTask()
 	if had {
+		c.logClaimLost(ctx, t, err)
 		switch now := c.check(ctx); {
 		case now == nil && errors.Is(err, muster.ErrFenced): // its landing was revoked, and whoever did it has died
 			if e := c.release(ctx, board.Release{Reason: "its right to land was taken back", By: c.name()}); e != nil {
@@ -139,7 +140,8 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	if !had || t.Worktree == "" {
 		return err
 	}
-	_ = c.cancelPlans(ctx, t, "the task was taken back") // a void plan does no harm
+	// A void plan does no harm.
+	c.logDropped(ctx, "cancelling the plans of a lost task", c.cancelPlans(ctx, t, "the task was taken back"))
 	if now, e := c.Board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
 		c.lanes.archive(ctx, t.Worktree)
 	} else {

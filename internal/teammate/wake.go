@@ -75,7 +75,7 @@ func (w *leadWait) sleep(ctx context.Context, landings bool) (text string, slept
 		if err != nil || reason.text != "" {
 			if slept {
 				w.toldStuck = false
-				_ = w.presence.setStatus(ctx, muster.Working, "", "") // the next status says so too
+				w.presence.show(ctx, "")
 			}
 			return reason.text, slept, err
 		}

@@ -9,14 +9,18 @@ import (
 
 // A paste beyond these is folded: shown as one thing, submitted whole.
 const (
+	// maxPasteLines and maxPasteBytes limit what a paste shows. A larger one is folded: shown as its size, submitted
+	// whole.
 	maxPasteLines = 8
 	maxPasteBytes = 4000
 )
 
 // buffer is the text that is being edited, with the cursor and the text that Ctrl-Y inserts.
 type buffer struct {
-	text   []cluster
-	cursor int // an index into text
+	text []cluster
+	// cursor is an index into text.
+	cursor int
+	// killed is what Ctrl-Y inserts.
 	killed []cluster
 }
 
@@ -42,6 +46,7 @@ func (b *buffer) display() string {
 	return s.String()
 }
 
+// isEmpty reports whether there is no text.
 func (b *buffer) isEmpty() bool { return len(b.text) == 0 }
 
 // insert puts clean text in at the cursor. The cluster before the cursor is split again together with the text,

@@ -5,10 +5,12 @@ import "strings"
 // history is what the user entered, oldest first, and the position that Up has reached in it.
 type history struct {
 	lines    []string
-	position int    // len(lines): at the draft
-	draft    string // what was being typed before Up
+	position int // len(lines): at the draft
+	// draft is what was being typed when Up was pressed first.
+	draft string
 }
 
+// newHistory returns the history with these lines, cleaned.
 func newHistory(lines []string) history {
 	h := history{}
 	for _, l := range lines {
@@ -51,11 +53,14 @@ func (h *history) newer() (string, bool) {
 
 // search is the state of Ctrl-R: it finds the newest line that contains the query, then older ones.
 type search struct {
-	active     bool
-	query      string
-	match      int    // the line found, or len(lines)
-	failed     bool   // nothing older contains the query
-	savedInput buffer // what stood there before
+	active bool
+	query  string
+	// match is the index of the line found, or the number of lines if there is none.
+	match int
+	// failed says that no older line contains the query.
+	failed bool
+	// savedInput is the input before the search, to which Ctrl-G returns.
+	savedInput buffer
 }
 
 // findFrom looks for the query in the line at index from and in older ones. Without a match it keeps the last one.

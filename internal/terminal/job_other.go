@@ -2,4 +2,5 @@
 
 package terminal
 
-func jobControl() bool { return false }
+// hasJobControl returns false: nobody could continue a stopped process here.
+func hasJobControl() bool { return false }

@@ -38,16 +38,20 @@ const maxHold = 50 * time.Millisecond
 //
 // The file is not embedded, because its WriteString and ReadFrom would bypass Write.
 type output struct {
-	file         *os.File
-	onFirstFrame func() // called after the first frame: nothing may be inserted before it
+	file *os.File
+	// onFirstFrame is called after the first frame. Nothing may be inserted before it.
+	onFirstFrame func()
 
-	mu                 sync.Mutex
-	held               []byte
-	insertedSinceFrame bool                       // since the last frame; it may have gone out alone
+	mu sync.Mutex
+	// held is inserted text that waits for its frame.
+	held []byte
+	// insertedSinceFrame says that text was inserted since the last frame. It may have been written without one.
+	insertedSinceFrame bool
 	beforeFrame        func(inserted bool) string // asked at each frame for what must go before it
 	frames             int
 }
 
+// newOutput returns the output to a terminal.
 func newOutput(f *os.File, started func()) *output { return &output{file: f, onFirstFrame: started} }
 
 func (o *output) Read(p []byte) (int, error)        { return o.file.Read(p) }

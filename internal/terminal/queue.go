@@ -40,7 +40,7 @@ func (q *queue[T]) put(i T) {
 	q.nudge()
 }
 
-// nudge makes the reader call take again.
+// nudge makes the reader call take again. One token is enough, because take returns everything.
 func (q *queue[T]) nudge() {
 	select {
 	case q.ready <- struct{}{}:

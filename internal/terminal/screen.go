@@ -11,10 +11,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// maxInputRows limits the rows of the input that are shown at once.
 const maxInputRows = 8
 
 type (
-	printMsg  struct{} // something waits in the queue
+	// printMsg says that something waits in the queue.
+	printMsg  struct{}
 	statusMsg struct {
 		lines    []string
 		panicked any
@@ -32,25 +34,33 @@ type screen struct {
 	now     func() time.Time
 
 	// columns is the width of a status line. The goroutine that asks for the status reads it.
-	columns           atomic.Int64
-	width, height     int
-	input             buffer
-	firstRow          int // the first row of the input that is shown
-	history           history
-	search            search
-	lastKeyWasTab     bool // the last key was Tab
-	status            []string
-	stream            stream
-	insertRows        []string // to be inserted, oldest first
-	waitingRows       []string // printed while a streamed row grows
-	waitingSince      time.Time
-	closed            bool
-	suspended         bool // suspended
-	insertedSinceView bool // since the last View
+	columns       atomic.Int64
+	width, height int
+	input         buffer
+	// firstRow is the first row of the input that is shown.
+	firstRow      int
+	history       history
+	search        search
+	lastKeyWasTab bool // the last key was Tab
+	status        []string
+	stream        stream
+	// insertRows are the rows to be inserted above the view, oldest first.
+	insertRows []string
+	// waitingRows were printed while a streamed row grows.
+	waitingRows  []string
+	waitingSince time.Time
+	closed       bool
+	suspended    bool // suspended
+	// insertedSinceView says that rows were inserted since the last View, so the next frame must differ from the last
+	// one.
+	insertedSinceView bool
 
-	mu         sync.Mutex
-	latestView geometry // of the last View
-	drawnView  geometry // of what stands on the terminal
+	mu sync.Mutex
+	// latestView is the geometry of the last View.
+	latestView geometry
+	// drawnView is the geometry of the frame on the terminal. bubbletea may skip frames, so it can be older than
+	// latestView.
+	drawnView geometry
 }
 
 // geometry is where a frame put its rows and its cursor. It is needed when the terminal wraps a frame anew after a
@@ -58,7 +68,9 @@ type screen struct {
 type geometry struct {
 	widths []int // columns of each row
 	x, y   int   // the cursor
-	mark   bool  // see View
+	// mark makes two frames differ that would otherwise be equal; see View.
+	mark bool
+	// prefix is a sequence to be written right before the next frame.
 	prefix string
 }
 

@@ -7,8 +7,10 @@ import (
 
 // stream wraps a model's text while it arrives in pieces.
 type stream struct {
-	partial string    // the beginning of a character whose rest has not come yet
-	growing []cluster // what has been shown of the current row
+	// partial is the beginning of a character whose other bytes have not come yet.
+	partial string
+	// growing is what is shown of the current row.
+	growing []cluster
 }
 
 // add appends text and returns the rows that are complete now. However the text is cut into pieces, the rows are the

@@ -38,15 +38,18 @@ var ErrNoTerminal = errors.New("no terminal that can be edited on")
 // Options say what to talk to. In and Out are required; everything else may be left out.
 type Options struct {
 	In, Out *os.File
-	Prompt  string   // before the first row of the input; further rows are indented by its width
-	History []string // oldest first; the caller keeps what Line gives
+	// Prompt stands before the first row of the input. Further rows are indented by its width.
+	Prompt string
+	// History is what was entered before, oldest first. Keeping what Line returns is up to the caller.
+	History []string
 	// Complete is called when the user presses Tab, with the text and the cursor as a byte offset. Each candidate is a
 	// replacement for text[from:cursor]. It must not block, because keys wait for it.
 	Complete func(text string, cursor int) (from int, candidates []string)
 	// Status returns the lines above the prompt. Lines longer than width columns are cut. One goroutine of the
 	// terminal calls it once a second and after Refresh, at most ten times a second.
 	Status func(width int) []string
-	Colour bool // without it, SGR sequences in Print and Status are taken out
+	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
+	Colour bool
 }
 
 // Event is what the user did: Line, Interrupt or Closed.
@@ -66,10 +69,14 @@ func (Interrupt) event() {}
 func (Closed) event()    {}
 
 const (
-	framesPerSecond   = 30 // bubbletea wakes up as often while nothing happens, too
-	statusInterval    = time.Second
+	// framesPerSecond is also how often bubbletea wakes up while nothing happens.
+	framesPerSecond = 30
+	// statusInterval is how often the status is asked for.
+	statusInterval = time.Second
+	// minStatusInterval is the shortest time between two calls of Options.Status.
 	minStatusInterval = 100 * time.Millisecond
-	closeTimeout      = 2 * time.Second
+	// closeTimeout is how long Close waits for a terminal that takes no output.
+	closeTimeout = 2 * time.Second
 )
 
 // Terminal is an open terminal. Its methods may be called from any goroutine.
@@ -83,7 +90,8 @@ type Terminal struct {
 	in      *os.File
 	state   *term.State
 	refresh chan struct{}
-	done    chan struct{} // closed when bubbletea has ended and the terminal is restored
+	// done is closed when bubbletea has ended and the terminal is restored.
+	done chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
 	closing     sync.Once

@@ -9,12 +9,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// tabWidth is how many blanks a tab is shown as.
 const tabWidth = 4
 
 // cluster is what the cursor moves over in one step: a grapheme cluster, a newline, a tab or a folded paste. In
 // printed text it may also be a colour sequence, which has no width.
 type cluster struct {
-	text  string // what it stands for
+	// text is what the cluster stands for, and is submitted.
+	text string
+	// shown is what is drawn for it.
 	shown string
 	width int // columns
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/journal"
@@ -13,9 +14,11 @@ import (
 
 // Line is what people read of an event.
 type Line struct {
+	// Who is the member, or the part of the program, that the event is about.
 	Who  string
 	Verb string // at most six letters
 	Text string
+	// Tone says whether the event is good or bad news.
 	Tone Tone
 	Show bool // in the progress of a run; the log has them all
 
@@ -114,6 +117,7 @@ func Because(s, reason string) string {
 	return s + ": " + reason
 }
 
+// runLines are the lines of the events of runs and of checks of the base.
 func (t lineWriter) runLines() []Line {
 	l := Line{Who: t.who("muster"), Show: true}
 	switch t.Kind {
@@ -136,7 +140,8 @@ func (t lineWriter) runLines() []Line {
 		case "ok":
 			l.Text, l.Tone = base+"ok "+seconds(t.Number("seconds")), Good
 		case "red":
-			l.Text, l.Tone = base+"FAIL "+seconds(t.Number("seconds"))+"; until a landing turns it green, red ones are accepted", Bad
+			l.Text, l.Tone = base+"FAIL "+seconds(t.Number("seconds"))+
+				"; until a landing turns it green, red ones are accepted", Bad
 		default:
 			l.Text, l.Tone = base+t.field("result", 60), Bad
 		}
@@ -155,6 +160,7 @@ func runningCheck(what, command string) Line {
 // seconds formats how long a check took.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
+// idleReasons says in words why a member is idle.
 var idleReasons = map[muster.IdleReason]string{
 	muster.IdleNoToolUse: "has ended its turn",
 	muster.IdleMessages:  "waits for mail",
@@ -212,6 +218,7 @@ func (t lineWriter) memberLines() []Line {
 	return append(t.lines, l)
 }
 
+// taskLines are the lines of the events of tasks.
 func (t lineWriter) taskLines() []Line {
 	l := Line{Who: t.who("board"), Show: true}
 	switch t.Kind {
@@ -280,7 +287,9 @@ func (t lineWriter) returnedLines() []Line {
 }
 
 // failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ...
-var failurePattern = regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+var failurePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
+})
 
 // firstFailure returns the line of a check's output that people look for first. Where no line looks like a failure, it
 // returns the last one.
@@ -290,7 +299,7 @@ func firstFailure(output string) string {
 		if s = OneLine(s); s == "" {
 			continue
 		}
-		if failurePattern.MatchString(s) {
+		if failurePattern().MatchString(s) {
 			return s
 		}
 		last = s
@@ -319,101 +328,4 @@ func (t lineWriter) completedLine(l Line) Line {
 	l.name = t.taskName()
 	l.Text = t.taskWith(fmt.Sprintf("%.7s  %s", commit, proof))
 	return l
-}
-
-func (t lineWriter) mailLines() []Line {
-	l := Line{Who: t.who("?")}
-	switch t.Kind {
-	case journal.MailSent:
-		kind := muster.MessageType(t.Text("type"))
-		l.Verb, l.Text = "mails", Because("to "+t.field("to", 40), t.field("text", 80))
-		l.Show = t.Member != muster.System && (kind == muster.MailMessage || kind == muster.MailBroadcast)
-		if kind != muster.MailMessage {
-			l.Text = Because("to "+t.field("to", 40), "("+OneLine(string(kind))+") "+t.field("text", 80))
-		}
-		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
-			// a task's trouble is told by its own event
-			l.Who, l.Verb, l.Text, l.Tone, l.Show = "board", "note", t.field("text", 160), Bad, true
-		}
-		if kind == muster.MailBroadcast {
-			l.Text = Because("to all", t.field("text", 80))
-		}
-	case journal.MailDelivered:
-		l.Verb, l.Text = "reads", Count(int(t.Number("count")), "mail")
-	case journal.MailRejected:
-		l.Verb, l.Text, l.Tone, l.Show = "note", "a line of its inbox was no mail and is set aside: "+t.field("text",
-			100), Bad, true
-	case journal.RequestCreated:
-		l.Verb, l.Text, l.Show = "asks", Because(t.question(), t.field("text", 90)), true
-		if t.Text("to") == string(muster.User) {
-			l.Text += "; muster approve " + t.field("request_id", 8)
-		}
-	case journal.RequestDecided:
-		if by := t.field("by", 40); by != "" {
-			l.Who = by
-		}
-		l.Text, l.Show = Because(t.question(), t.field("text", 90)), true
-		switch muster.RequestStatus(t.Text("status")) {
-		case muster.RequestApproved:
-			l.Verb, l.Show = "yes", muster.RequestKind(t.Text("kind")) != muster.AskShutdown
-		case muster.RequestRejected:
-			l.Verb, l.Tone = "no", Bad
-		case muster.RequestExpired:
-			l.Verb, l.Text = "late", t.question()+": no answer in time"
-		default:
-			l.Verb, l.Show = "drops", false // taken back by who asked
-		}
-	default:
-		return t.unknown()
-	}
-	return append(t.lines, l)
-}
-
-// question is what a request asks, in two or three words.
-func (t lineWriter) question() string {
-	switch muster.RequestKind(t.Text("kind")) {
-	case muster.AskPlan:
-		if t.Task != 0 {
-			return fmt.Sprintf("plan for %d", t.Task)
-		}
-		return "plan"
-	case muster.AskShutdown:
-		if to := t.field("to", 40); to != "" {
-			return "shutdown of " + to
-		}
-		return "shutdown"
-	}
-	return t.field("kind", 40)
-}
-
-func (t lineWriter) laneLines() []Line {
-	l := Line{Who: t.who("lanes"), Verb: "lane"}
-	lane := t.field("lane", 40)
-	switch t.Kind {
-	case journal.LaneCreated:
-		l.Text = lane + " made on " + t.field("branch", 60)
-	case journal.LaneRemoved:
-		l.Text = lane + " removed"
-	case journal.LaneKept:
-		l.Text = lane + " kept"
-	case journal.LaneArchived:
-		l.Text = lane + " archived as " + t.field("ref", 80)
-	case journal.LaneFailed:
-		l.Text, l.Tone, l.Show = Because(lane+" failed", t.field("text", 120))+"; muster worktree list", Bad, true
-	case journal.StateCorrupt:
-		l.Who, l.Verb, l.Text, l.Tone, l.Show = "state", "broken", t.field("text", 120)+"; muster doctor", Bad, true
-	default:
-		return t.unknown()
-	}
-	return append(t.lines, l)
-}
-
-// unknown is the line of an event of a kind that only a newer program knows.
-func (t lineWriter) unknown() []Line {
-	data, err := muster.Line(t.Fields)
-	if err != nil || len(t.Fields) == 0 {
-		data = nil
-	}
-	return append(t.lines, Line{Who: t.who("?"), Verb: "event",
-		Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))})
 }

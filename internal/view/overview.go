@@ -39,13 +39,15 @@ func (m Member) Describe(subject func(muster.TaskID) string, tool string) string
 
 // Overview is how a team stands.
 type Overview struct {
-	Team     muster.Name
-	Run      muster.Run
-	Lived    time.Duration // how long processes of the team have lived in the run
+	Team muster.Name
+	Run  muster.Run
+	// Lived is how long processes of the team have lived in the run.
+	Lived    time.Duration
 	Members  []Member
 	Presence Presence
 	Tasks    []muster.Task
-	Board    map[string]int // tasks by what is to be said of them, see Counted
+	// Board counts the tasks by BoardLabel.
+	Board    map[string]int
 	Requests []muster.Request
 	Lanes    map[muster.LaneStatus]int
 	Mail     int // waits for the user
@@ -78,6 +80,7 @@ func (o Overview) Write(out io.Writer, p Paint, width int) error {
 	return err
 }
 
+// write builds the text of the overview.
 func (o Overview) write(w *strings.Builder, p Paint, width int) error {
 	o.writeHeadline(w, p, width)
 	if len(o.Members) > 0 {
@@ -126,6 +129,7 @@ func (o Overview) hasLiveMember() bool {
 	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Alive })
 }
 
+// writeMembers prints the table of the members and what they do now.
 func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
 	subjects := make(map[muster.TaskID]string, len(o.Tasks))
 	for _, t := range o.Tasks {

@@ -15,7 +15,7 @@ type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
 	check   string      // the run's
 
-	// The widest of their columns so far: lines that jump cannot be read.
+	// names, tasks and turns are the widest columns so far. They never shrink, because jumping lines cannot be read.
 	names, tasks, turns int
 }
 
@@ -25,7 +25,8 @@ type Activity struct {
 	state string // working, idle, landing, waits
 	task  muster.TaskID
 	turn  int
-	Doing string // the running tool, or why it rests
+	// Doing is the running tool, or why the member is idle.
+	Doing string
 	Since time.Time
 }
 

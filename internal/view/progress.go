@@ -33,19 +33,24 @@ type Progress struct {
 	lookUp  func(muster.TaskID) (muster.Task, error)
 	members func(rows []string)
 
-	names         int // the width of the second column
-	subjects      map[muster.TaskID]string
-	check         string
-	presence      Presence
-	plan          []muster.TaskID // the lead's new tasks, not told yet
-	planAt        time.Time       // when the last of them came
-	lastBroadcast string          // the last broadcast
-	wroteLine     bool            // anything
+	names int // the width of the second column
+	// subjects caches the subjects of tasks, because each line needs one.
+	subjects map[muster.TaskID]string
+	check    string
+	presence Presence
+	plan     []muster.TaskID // the lead's new tasks that were not written yet
+	// planAt is when the last of the tasks in plan was added.
+	planAt time.Time
+	// lastBroadcast is the last broadcast. It is mailed to each member, but shown once.
+	lastBroadcast string
+	wroteLine     bool // anything
 	// queue begins with a claim whose lane is not known yet, or is empty.
-	queue   []queuedLine
-	opening string             // said when nothing happens for long
-	checks  []runningCheckNote // that run and are not told
-	drawn   []string           // the living members' lines as they stand on the terminal
+	queue []queuedLine
+	// opening is shown if nothing happens for long.
+	opening string
+	checks  []runningCheckNote // that run and were not written yet
+	// drawn are the rows of the living members as they stand on the terminal.
+	drawn   []string
 	drawnAt time.Time
 }
 
@@ -210,6 +215,7 @@ func (p *Progress) enqueue(at time.Time, l Line) {
 	p.writeReady()
 }
 
+// write writes one line above the living members, which the next redraw puts back.
 func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	p.erase()
@@ -217,7 +223,7 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.print(l.Format(p.paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.start))), p.names, p.width) + "\n")
 }
 
-// flushPlan writes the tasks that the lead has added since the last plan as one line.
+// flushPlan writes the tasks that the lead has added since the last plan, as one line.
 func (p *Progress) flushPlan() {
 	if len(p.plan) == 0 {
 		return
@@ -255,6 +261,7 @@ func IDs(ids []muster.TaskID) string {
 // facts are what lines say beside their event.
 func (p *Progress) facts() Facts { return Facts{p.subject, p.check} }
 
+// subject returns the subject of a task, or "" if it cannot be read.
 func (p *Progress) subject(id muster.TaskID) string {
 	if s, ok := p.subjects[id]; ok || id == 0 {
 		return s
@@ -323,7 +330,7 @@ func (p *Progress) print(s string) { _, _ = io.WriteString(p.out, s) }
 
 // erase removes the living members from the terminal.
 func (p *Progress) erase() {
-	if p.members != nil { // whoever draws them takes them away
+	if p.members != nil { // the one who draws them also removes them
 		return
 	}
 	if len(p.drawn) > 0 {

@@ -38,6 +38,7 @@ func WriteRequests(w io.Writer, p Paint, width int, all []muster.Request, now ti
 	return t.Write(w, p, width)
 }
 
+// requestStatus returns a status in its colour.
 func requestStatus(s muster.RequestStatus) Cell {
 	return Cell{Text: string(s), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good,
 		muster.RequestRejected: Bad, muster.RequestExpired: Bad}[s]}

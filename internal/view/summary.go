@@ -13,8 +13,9 @@ import (
 
 // Ending is how a run ended: what its summary is made from.
 type Ending struct {
-	Run        muster.Run
-	Code       int    // 0 all done, 3 stopped with work left
+	Run muster.Run
+	// Code is the exit code: 0 if all is done, 3 if the run stopped with work left.
+	Code       int
 	Text       string // the lead's last words, or why the run stopped
 	CheckIsRed bool   // the target's check was red at the end
 	Tasks      []muster.Task
@@ -24,17 +25,20 @@ type Ending struct {
 	OffTarget []muster.TaskID
 	Tally     *Tally
 	Now       time.Time
-	// what stands before the arguments of git and muster when the repository is elsewhere: "-C DIR "
+	// RepositoryFlag stands before the arguments of git and muster when the repository is elsewhere: "-C DIR ".
 	RepositoryFlag string
-	IsTemporary    bool // the repository is not kept
+	// IsTemporary says that the repository is not kept, so that no command can be given for it.
+	IsTemporary bool
 }
 
 // Summary is the tasks of a run, sorted by how they ended.
 type Summary struct {
 	Ending
 	landed, unchanged, unfinished []muster.Task
-	offTarget                     []muster.Task // landed, and no longer on the target
-	foreign                       []muster.Task // another program completed them: what their lanes hold has not landed
+	// offTarget are the tasks that landed and are no longer on the target.
+	offTarget []muster.Task
+	// foreign are the tasks that another program completed. What their lanes hold has not landed.
+	foreign []muster.Task
 }
 
 // Summarise sorts the tasks that belong to the run: those made or completed in it, and those still open.
@@ -60,6 +64,7 @@ func Summarise(e Ending) Summary {
 	return s
 }
 
+// count is the number of all tasks of the run, those included whose records cannot be read.
 func (s Summary) count() int {
 	return len(s.landed) + len(s.offTarget) + len(s.unchanged) + len(s.foreign) + len(s.unfinished) + len(s.Unreadable)
 }
@@ -75,6 +80,7 @@ func (s Summary) Write(out io.Writer, p Paint, width int) error {
 	return err
 }
 
+// write builds the text of the summary. Only the caller writes to the output, so that an error there is seen once.
 func (s Summary) write(w *strings.Builder, p Paint, width int) error {
 	if s.count() == 0 {
 		if s.Text != "" {
@@ -197,6 +203,7 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
 }
 
+// writeTable prints what is done: who did it, what landed, how it was checked, and what it took.
 func (s Summary) writeTable(w *strings.Builder, p Paint, width int) error {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {

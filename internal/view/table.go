@@ -28,6 +28,7 @@ func texts(fields ...string) []Cell {
 
 // Table is rows under titles. A column whose title starts with > is aligned to the right.
 type Table struct {
+	// Titles are the titles of the columns. Without any text in them, no line of titles is printed.
 	Titles []string
 	Rows   [][]Cell
 	Gap    int // between columns, 2 if zero

@@ -11,23 +11,31 @@ import (
 // Tally adds up the events of a run: what each task took, and all tokens. Time in which no process of the team lived
 // is not counted.
 type Tally struct {
-	tasks     map[muster.TaskID]*effort
-	current   map[muster.Name]muster.TaskID // the task that each member has now
-	tokens    float64                       // of all
-	away      time.Duration                 // no process of the team lived
-	lastAlive float64                       // when one was last seen alive
+	tasks map[muster.TaskID]*effort
+	// current is the task that each member has now.
+	current map[muster.Name]muster.TaskID
+	tokens  float64 // of all
+	// away is how long no process of the team lived.
+	away time.Duration
+	// lastAlive is when a process of the team was last seen alive.
+	lastAlive float64
 }
 
 // effort is what one task took.
 type effort struct {
 	// owner is the last owner. The document of a task that was given up no longer has it.
-	owner     muster.Name
-	tries     int // landings begun
-	checks    int // came back red
-	conflicts int // came back with a conflict
+	owner muster.Name
+	// tries is how many landings were begun.
+	tries int
+	// checks is how many of them came back because the check failed.
+	checks int
+	// conflicts is how many came back with a conflict.
+	conflicts int
 	tokens    float64
-	time      time.Duration // claimed, summed over its claims
-	claimedAt float64       // of the claim that is open
+	// time is how long the task was claimed, summed over its claims.
+	time time.Duration
+	// claimedAt is when the open claim began, or 0.
+	claimedAt float64
 }
 
 // NewTally returns an empty tally.
@@ -35,6 +43,7 @@ func NewTally() *Tally {
 	return &Tally{tasks: map[muster.TaskID]*effort{}, current: map[muster.Name]muster.TaskID{}}
 }
 
+// effortOf returns the effort of a task, adding one if there is none.
 func (t *Tally) effortOf(id muster.TaskID) *effort {
 	if t.tasks[id] == nil {
 		t.tasks[id] = &effort{}

@@ -71,6 +71,7 @@ func (l *Lanes) Repair(ctx context.Context) (done []Repaired, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// A finding that is still there was not mended; the caller's own Check reports it.
 	for _, f := range before {
 		if !slices.Contains(after, f) {
 			done = append(done, Repaired{f, l.index.outcome(ctx, f)})
@@ -113,6 +114,7 @@ func (in inspector) checkLane(ctx context.Context, lane muster.Lane) (f Finding,
 	switch {
 	case lane.Status == muster.LaneCreating:
 		var maker string
+		// A lease that is held means that the maker lives.
 		if field(lane, fieldMaker, &maker) {
 			held, err := in.leases.isHeld(maker)
 			if err != nil || held {

@@ -38,6 +38,7 @@ func (d *CheckDirs) Create() (dir string, remove func(), err error) {
 	return dir, remove, err
 }
 
+// create is Create without the words of its error.
 func (d *CheckDirs) create() (dir string, remove func(), err error) {
 	parent, err := d.parent()
 	if err != nil {
@@ -48,7 +49,10 @@ func (d *CheckDirs) create() (dir string, remove func(), err error) {
 		return "", nil, err
 	}
 	note := d.note(lease)
+	// The name is random, so that no other user of a shared temporary directory can make it first.
 	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(rand.Text()))
+	// The order is lease, note, directory: whatever exists is named by a note, and whoever gets the lease of a dead
+	// process finds it.
 	err = d.clear(note) // the directory of a process that died
 	if err == nil {
 		err = d.files.Replace(note, []byte(dir+"\n"))
@@ -78,6 +82,7 @@ func (d *CheckDirs) parent() (string, error) {
 	return filepath.Abs(parent)
 }
 
+// note returns the path of the note of a lease.
 func (d *CheckDirs) note(lease string) string { return filepath.Join(d.leases.dir, lease) }
 
 // RemoveAbandoned removes the directories that dead processes left, and returns them. One that cannot be removed is

@@ -68,6 +68,8 @@ func (c checkout) isChanged(ctx context.Context) (bool, error) {
 	return changed, err
 }
 
+// hasWork is isChanged without the words of its error. It looks at HEAD, at the branch and at the files: work may be in
+// each of them alone.
 func (c checkout) hasWork(ctx context.Context) (bool, error) {
 	if c.lane.Base == "" {
 		return false, muster.Errorf(muster.NotFound, "what it was made from is not recorded")

@@ -17,6 +17,7 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	if err != nil {
 		return "", false, err
 	}
+	// A git of a tool that was killed leaves its lock, with which every later git would fail.
 	if err := l.repo.AwaitWorktreeLock(ctx, lane.Path); err != nil {
 		return "", false, err
 	}
@@ -54,6 +55,8 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err != nil {
 		return "", err
 	}
+	// Hooks, signing and editors are the user's, and nobody is here to answer them. --allow-empty finishes a merge that
+	// changes nothing.
 	if pending {
 		if _, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Stdin: message, Args: []string{"commit", "-q",
 			"--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--allow-empty-message", "--allow-empty",

@@ -68,8 +68,8 @@ func busy(root string) {
 	select {}
 }
 
-// A process that makes and removes lanes is killed at any moment: after recovery nothing is half there, and what another
-// process is just making is left alone.
+// A process that makes and removes lanes is killed at any moment: after recovery nothing is half there, and what
+// another process is just making is left alone.
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{}

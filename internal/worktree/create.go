@@ -45,12 +45,17 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 		CreatedAt: muster.Stamp(time.Now())})
 }
 
+// create takes the lane through the durable states of a creation. An error leaves nothing of the lane, or a row that
+// says "failed".
 func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, error) {
+	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
 	maker, release, err := c.leases.acquire(makerLease)
 	if err != nil {
 		return muster.Lane{}, err
 	}
 	defer release()
+	// Rows that name this lease are of processes that died with it. They must go before the new row takes the same
+	// maker, or a later recovery could not tell the two apart.
 	if err := c.undoDead(ctx, lane.Name, maker); err != nil {
 		return muster.Lane{}, err
 	}
@@ -70,6 +75,8 @@ func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, er
 		return muster.Lane{}, c.abandon(ctx, lane, hasBranch, err)
 	}
 	failpoint.Hit("lane.added")
+	// The worktree exists now. If ctx ended here and the row stayed "creating", the next process would undo a lane that
+	// its caller has been told of.
 	late, cancel := detach(ctx)
 	defer cancel()
 	lane, err = c.index.update(late, lane.Name, func(row *muster.Lane) error {
@@ -117,6 +124,7 @@ func (c *creator) checkFree(ctx context.Context, lane muster.Lane) error {
 // CheckBranchNames refuses, as Invalid, a repository in which no lane can have a branch: a branch of the user's is
 // named wt, and git cannot have both wt and wt/NAME.
 func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
+	// A ref is a file or a directory, never both.
 	at, err := repo.Ref(ctx, "refs/heads/wt")
 	if err != nil || at == "" {
 		return err
@@ -130,6 +138,8 @@ func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 // "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
 // to undo.
 func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
+	// The update fails when the branch exists: a branch of the user's that has appeared since checkFree is never taken
+	// over.
 	err = c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
 	switch {
 	case errors.Is(err, muster.ErrStale):
@@ -152,6 +162,7 @@ func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, e
 
 // abandon undoes a creation that failed, and returns why it did. What cannot be undone stays, marked as failed.
 func (c *creator) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
+	// Undoing goes on after the end of ctx, which may be why the creation failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	var err error
@@ -226,6 +237,7 @@ func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) er
 		return ignoreNotFound(err)
 	}
 	var now string
+	// The row was read before the lease was taken. By now another process may have undone it and made the lane anew.
 	if field(lane, fieldMaker, &now); lane.Status != muster.LaneCreating || now != maker {
 		return nil
 	}

@@ -21,6 +21,7 @@ func (l *Lanes) Workdir(ctx context.Context, name muster.Name) (dir string, err 
 	return lane.Path, err
 }
 
+// enter returns a lane that is on its own branch. The hints bring one back that is not.
 func (l *Lanes) enter(ctx context.Context, name muster.Name) (muster.Lane, error) {
 	lane, head, err := l.workdir(ctx, name)
 	switch {

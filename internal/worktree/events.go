@@ -32,12 +32,14 @@ type entry struct {
 	Error    string     `json:"error,omitempty"`
 }
 
+// entryTask is the task that the lane belongs to.
 type entryTask struct {
 	ID      muster.TaskID     `json:"id"`
 	Subject string            `json:"subject,omitempty"`
 	Status  muster.TaskStatus `json:"status,omitempty"`
 }
 
+// entryLane is the lane as it was when the line was written.
 type entryLane struct {
 	Name   muster.Name       `json:"name"`
 	Path   string            `json:"path,omitempty"`
@@ -56,6 +58,7 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 	if e.cause != nil {
 		line.Error = e.cause.Error()
 	}
+	// Two logs, because the lanes' own has the words of an older format that other programs read.
 	if e.name != "" {
 		if err := r.append(ctx, lane, line); err != nil {
 			return err
@@ -78,6 +81,7 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 
 // recordFailure marks a lane that cannot be finished as failed, and writes why. A lane that is gone by now is no error.
 func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane, e event) error {
+	// The row says so before the event does: who reads the event finds the lane as it says.
 	lane, err := x.update(ctx, lane.Name, func(row *muster.Lane) error {
 		row.Status = muster.LaneFailed
 		clearField(row, fieldMaker)

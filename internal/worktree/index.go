@@ -22,10 +22,12 @@ type document struct {
 	rows map[string]json.RawMessage
 }
 
+// newDocument returns an empty index. A missing file is the same.
 func newDocument() *document {
 	return &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}}
 }
 
+// decode reads an index. It leaves the rows undecoded: one that cannot be read must not hide the others.
 func decode(data []byte) (*document, error) {
 	d := newDocument()
 	if err := json.Unmarshal(data, &d.top); err != nil {
@@ -36,6 +38,7 @@ func decode(data []byte) (*document, error) {
 			return nil, err
 		}
 	}
+	// A file of another program may hold null where a table is expected.
 	// A JSON null leaves a nil map, in which no row could be set.
 	if d.top == nil {
 		d.top = map[string]json.RawMessage{}
@@ -46,6 +49,7 @@ func decode(data []byte) (*document, error) {
 	return d, nil
 }
 
+// encode returns the index as it is written, with the fields of other programs.
 func (d *document) encode() ([]byte, error) {
 	rows, err := muster.Line(d.rows)
 	if err != nil {
@@ -66,15 +70,18 @@ func (d *document) lane(name muster.Name) (lane muster.Lane, ok bool, err error)
 		return lane, false, muster.Errorf(muster.Corrupt, "the row of lane %q in the lanes' index cannot be read: %w",
 			string(name), err)
 	}
+	// The key is the name, whatever the row says: other programs leave the name out of the row.
 	lane.Name = name
 	return lane, true, nil
 }
 
+// has reports whether there is a row of that name, readable or not.
 func (d *document) has(name muster.Name) bool {
 	_, ok := d.rows[string(name)]
 	return ok
 }
 
+// put writes a row in the place of the one that is there.
 func (d *document) put(lane muster.Lane) error {
 	raw, err := muster.Line(lane)
 	if err == nil {
@@ -126,6 +133,7 @@ func (x *index) lanes(doc *document) (all []muster.Lane) {
 	return all
 }
 
+// get returns a lane. The error is NotFound when there is no row of that name.
 func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) {
 	doc, err := x.read(ctx)
 	if err != nil {
@@ -219,6 +227,8 @@ func (x *index) edit(ctx context.Context, f func(*document) error) error {
 
 // write replaces the index. The caller holds the lock.
 func (x *index) write(doc *document) error {
+	// Replace writes a temporary file, syncs it and renames it: a crash leaves the old index or the new one, never a
+	// part.
 	data, err := doc.encode()
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
@@ -230,6 +240,7 @@ func (x *index) write(doc *document) error {
 func (x *index) update(
 	ctx context.Context, name muster.Name, f func(*muster.Lane) error,
 ) (lane muster.Lane, err error) {
+	// f works on a fresh read, and a rebuild may run it twice. The result is taken from the last run only.
 	err = x.edit(ctx, func(doc *document) error {
 		row, ok, err := doc.lane(name)
 		if err == nil && !ok {
@@ -250,6 +261,7 @@ func (x *index) update(
 // delete removes a row, and reports whether there was one: of several processes that remove it, one is told so.
 func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err error) {
 	err = x.edit(ctx, func(doc *document) error {
+		// Of several processes that delete the row only the first finds it, because the lock orders them.
 		existed = doc.has(name)
 		delete(doc.rows, string(name))
 		return nil
@@ -263,6 +275,8 @@ func (x *index) addMissing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// git runs before the lock is taken. putMissing looks again under the lock, so a lane that was made meanwhile keeps
+	// its own row, which knows its base.
 	missing, err := x.registry.missing(ctx, doc)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -283,7 +297,7 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !durable.Temporary(e.Name()) {
+		if !e.Type().IsRegular() || !durable.IsTemporary(e.Name()) {
 			continue
 		}
 		if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {

@@ -24,6 +24,27 @@
 //   - No git runs while the index is locked.
 //   - Several processes may use the same lanes at once. The locked index decides between them.
 //
+// # The life of a lane
+//
+// Create takes the lease of a maker, writes a row with status "creating", and has git make the branch wt/NAME and the
+// worktree. Then the row says "active". The owner of the task works there: its tools ask Workdir for the directory at
+// every call, and the row names the member as the Occupant as long as its commands may run. landing calls Commit and
+// Merge. When the task is completed, Finish archives the lane; when it is given back, Release keeps the lane for the
+// next owner, who finds everything as it was left.
+//
+// Archive commits all that the lane holds beside its branch, gives the commit a ref under refs/muster/archive/, notes
+// that ref in the row, and removes worktree, branch and row in this order.
+//
+// A process may die between any two of these steps. The next one that calls Recover or Create finds the row, and the
+// row tells what to do:
+//
+//   - "creating", and the maker's lease is free: undo. The lane was never handed out, and what is not exactly as it was
+//     made stays, with the status "failed".
+//   - "removing": do the removal once more. Its work is archived already.
+//   - "active" or "kept", and the directory is gone: the branch still has the commits, so the lane is "failed" and
+//     stays; without the branch the row goes.
+//   - A worktree on a branch wt/NAME without a row: it gets one again, from git and the journal.
+//
 // The package does not know when a lane is made or removed: that is for teammate and landing to decide.
 package worktree
 
@@ -133,6 +154,7 @@ func (l *Lanes) Release(ctx context.Context, name muster.Name) error {
 	return l.keep(ctx, name, func(*muster.Lane) error { return nil })
 }
 
+// keep sets the status of a lane to kept, and lets mark note why.
 func (l *Lanes) keep(ctx context.Context, name muster.Name, mark func(*muster.Lane) error) error {
 	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {
 		lane.Status = muster.LaneKept
@@ -147,6 +169,7 @@ func (l *Lanes) keep(ctx context.Context, name muster.Name, mark func(*muster.La
 // checkout is the working tree of a lane.
 func (l *Lanes) checkout(lane muster.Lane) checkout { return checkout{repo: l.repo, lane: lane} }
 
+// errNoLane is the error of a lane that has no row.
 func errNoLane(name muster.Name) error {
 	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name))
 }
@@ -159,6 +182,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
+// branchRef returns the full name of the lane's branch.
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
 
 // isMissing reports that nothing is at path. What cannot be looked at counts as there.

@@ -326,8 +326,8 @@ func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// An index that cannot be read is kept and made anew: the rows before the damage stay, git has the others, and the events
-// know their tasks.
+// An index that cannot be read is kept and made anew: the rows before the damage stay, git has the others, and the
+// events know their tasks.
 func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})

@@ -20,8 +20,10 @@ type leases struct {
 // maxLeases is how many leases of one kind may be held at once.
 const maxLeases = 1000
 
+// leaseName returns the name of the nth lease of a kind.
 func leaseName(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
 
+// path returns the lock file of a lease.
 func (l leases) path(name string) string { return filepath.Join(l.dir, name+".lock") }
 
 // acquire takes the first free lease of a kind.

@@ -31,6 +31,7 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s line %d", c.File, c.Line)
 }
 
+// conflictList names the conflicts in one line.
 func conflictList(all []Conflict) string {
 	var s []string
 	for _, c := range all {
@@ -97,6 +98,8 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 		return muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge",
 			c.lane.Name)
 	}
+	// The owner's own changes must not mix with the merge, which is why a dirty lane was refused. --no-commit leaves
+	// the result for Commit, also when nothing conflicts.
 	_, mergeErr := c.run(ctx, "merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit)
 	if _, isExit := errors.AsType[*git.ExitError](mergeErr); !isExit {
 		return mergeErr
@@ -142,6 +145,8 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 		files[f] = true
 	}
 	var open []Conflict
+	// A file with a marker is open, even when the owner has staged it by mistake. A file without one is open only if
+	// nobody has touched or staged it.
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		data, _ := contentOfFile(c.fileOf(f))
 		if line := markerLine(data); line > 0 {

@@ -37,6 +37,7 @@ func SetOccupant(lane muster.Lane, old, new Occupant) (muster.Lane, error) {
 // Occupy puts new into the lane in the place of old, as SetOccupant does. Of several that try at once one wins, because
 // the comparison happens under the index's lock. The caller knows that old has left or is dead. Errors: Held, NotFound.
 func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant) error {
+	// The row is compared and changed under one lock.
 	_, err := l.index.update(ctx, name, func(lane *muster.Lane) (err error) {
 		*lane, err = SetOccupant(*lane, old, new)
 		return err

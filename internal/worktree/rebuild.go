@@ -33,6 +33,7 @@ func (x *index) rebuild(ctx context.Context, corrupt *corruptError) error {
 	if !ok || !bytes.Equal(still.data, corrupt.data) {
 		return nil
 	}
+	// Salvaged rows win over found ones: they have the base, the keeping and the occupant, which git does not know.
 	doc := salvage(corrupt.data)
 	if err := doc.putMissing(found); err != nil {
 		return err
@@ -70,6 +71,7 @@ func salvage(data []byte) *document {
 // eachKey calls f at each key of the object that comes next. It returns false when the object is damaged, or when f
 // does.
 func eachKey(d *json.Decoder, f func(key string) bool) bool {
+	// The decoder works token by token, so that everything before the damage can be taken.
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false
 	}

@@ -19,6 +19,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	if err := l.index.removeTemporaryFiles(ctx); err != nil {
 		return err
 	}
+	// A directory that cannot be removed is no error here: it stays noted, and the next recovery tries again.
 	if _, err := l.CheckDirs.RemoveAbandoned(); err != nil {
 		return err
 	}
@@ -26,6 +27,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	if err := l.repo.BreakLocks(ctx, "refs/muster"); err != nil {
 		return err
 	}
+	// Rows of other programs that cannot be read are left as they are.
 	for _, lane := range l.index.lanes(doc) {
 		if err := l.recoverLane(ctx, lane); err != nil {
 			return err
@@ -34,6 +36,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	return l.index.addMissing(ctx)
 }
 
+// recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
 func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 	r, isRemoving := removalOf(lane)
 	switch {

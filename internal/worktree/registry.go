@@ -58,6 +58,7 @@ func (r registry) restore(ctx context.Context, lanes []muster.Lane) error {
 			return err
 		}
 		lane := byName[e.Text("lane")]
+		// A line of the journal that cannot be read is passed over: the lane is worth more than its history.
 		if err != nil || lane == nil {
 			continue
 		}

@@ -39,6 +39,8 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	if err := l.events.record(ctx, lane, event{name: "worktree.remove.before"}); err != nil {
 		return "", err
 	}
+	// First the archive, then the announcement, then the removal. A crash after the archive leaves the lane as it was
+	// and one ref more, which the next archive finds by its content.
 	ref, err = l.remover.preserve(ctx, lane)
 	failpoint.Hit("lane.archived")
 	if err == nil {
@@ -88,6 +90,7 @@ func (l *Lanes) Finish(ctx context.Context, t muster.Task) (ref string, err erro
 		return "", ignoreNotFound(err)
 	}
 	var recorded int
+	// The fence tells a repeat for the same claim from the completion of a later claim on the same lane.
 	if !field(lane, fieldCompleted, &recorded) || recorded != t.Fence {
 		if err := l.events.recordCompletion(ctx, lane, t); err != nil {
 			return "", err
@@ -160,6 +163,8 @@ func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) erro
 		}
 		return err
 	}
+	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more, and every step of
+	// it may be repeated.
 	late, cancel := detach(ctx)
 	defer cancel()
 	existed, err := r.index.delete(late, lane.Name)
@@ -167,6 +172,8 @@ func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) erro
 	if err != nil || !existed {
 		return err
 	}
+	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
+	// that has not happened.
 	if ref != "" {
 		if err := r.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
 			return err
@@ -183,6 +190,7 @@ func (r *remover) isRemoved(ctx context.Context, name muster.Name) bool {
 
 // dismantle removes the lane's worktree and its branch.
 func (r *remover) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
+	// git removes .git first and then the files. When it was killed in between, it no longer knows the directory.
 	err := r.repo.RemoveWorktree(ctx, lane.Path)
 	if err != nil && ctx.Err() == nil && !isMissing(lane.Path) && isMissing(filepath.Join(lane.Path, ".git")) {
 		err = r.repo.ClearWorktree(ctx, lane.Path) // a removal that was killed in the middle
@@ -233,6 +241,7 @@ func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string
 // preserve archives what the lane holds. When another process is removing the lane by now, the archive is that
 // process's: files that vanish during the snapshot make it fail or are missing in it.
 func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
+	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
 	commit, isNew, err := checkout{r.repo, lane}.snapshot(ctx)
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
@@ -259,6 +268,7 @@ func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, e
 func (r *remover) archive(
 	ctx context.Context, lane muster.Lane, commit string, isNew bool,
 ) (ref string, err error) {
+	// Nothing but the archive ref will have this commit when the lane is gone, so it must survive a power cut.
 	if err := r.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
 		return "", err
 	}

@@ -49,6 +49,7 @@ func setField(lane *muster.Lane, name string, v any) error {
 	return nil
 }
 
+// clearField removes one of the fields above.
 func clearField(lane *muster.Lane, name string) {
 	extra := maps.Clone(lane.Extra)
 	delete(extra, name)

@@ -36,6 +36,8 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	return l.scratches.refresh(ctx, member, commit)
 }
 
+// refresh makes the checkout, moves it to the commit, or replaces it when it is broken. Two callers for one member must
+// not do that at once.
 func (s *scratches) refresh(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
 	lock, _ := s.locks.LoadOrStore(member, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()
@@ -71,6 +73,7 @@ func (s *scratches) move(ctx context.Context, dir, commit string) (moved bool, e
 	if line[2] == commit {
 		return true, nil
 	}
+	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
 	_, err = s.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
 	if _, isExit := errors.AsType[*git.ExitError](err); isExit && ctx.Err() == nil {
 		return false, nil
@@ -78,6 +81,7 @@ func (s *scratches) move(ctx context.Context, dir, commit string) (moved bool, e
 	return err == nil, err
 }
 
+// create checks the commit out in a new directory.
 func (s *scratches) create(ctx context.Context, dir, commit string) error {
 	err := os.MkdirAll(filepath.Dir(dir), 0o700)
 	if err == nil {

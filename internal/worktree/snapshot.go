@@ -70,6 +70,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", err
 	}
 	index := filepath.Join(tmp, "index")
+	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones.
 	if err := copyFile(filepath.FromSlash(strings.TrimRight(own, "\n")), index); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}

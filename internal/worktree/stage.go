@@ -23,6 +23,7 @@ func (c checkout) stage(ctx context.Context, env []string) error {
 		}
 		return out, nil
 	}
+	// Ignored files are left out here and below: they never land and are not archived.
 	untracked, err := run("ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return err
@@ -35,7 +36,8 @@ func (c checkout) stage(ctx context.Context, env []string) error {
 	}
 	if len(inner) > 0 {
 		return muster.Errorf(muster.Invalid,
-			"the lane %s holds a git repository of its own in %s: its files would not land", c.lane.Name, strings.Join(inner, ", ")).
+			"the lane %s holds a git repository of its own in %s: its files would not land",
+			c.lane.Name, strings.Join(inner, ", ")).
 			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
 	}
 	staged, err := run("ls-files", "-z", "--stage")

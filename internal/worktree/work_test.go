@@ -42,7 +42,8 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// A lane is as sparse as the user's checkout. What its owner makes outside is committed, and what it does not see stays.
+// A lane is as sparse as the user's checkout. What its owner makes outside is committed, and what it does not see
+// stays.
 func TestCommitOutsideASparseCheckout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})

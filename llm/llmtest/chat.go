@@ -9,7 +9,7 @@ import (
 	"muster/llm"
 )
 
-// chatAPI is Chat Completions. System and developer messages become Request.System.
+// chatAPI is the Chat Completions API.
 type chatAPI struct{}
 
 type chatTool struct {
@@ -35,7 +35,8 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-func (chatAPI) parse(body []byte) (a asked, err error) {
+// parse reads a request. It refuses what the real server refuses.
+func (chatAPI) parse(body []byte) (a wireRequest, err error) {
 	var w struct {
 		Model         string        `json:"model"`
 		Messages      []chatMessage `json:"messages"`
@@ -49,7 +50,7 @@ func (chatAPI) parse(body []byte) (a asked, err error) {
 		User     string `json:"user"`
 		CacheKey string `json:"prompt_cache_key"`
 	}
-	if err = decode(body, &w); err != nil {
+	if err = decodeBody(body, &w); err != nil {
 		return a, err
 	}
 	switch {
@@ -70,7 +71,7 @@ func (chatAPI) parse(body []byte) (a asked, err error) {
 	}
 	for i, m := range w.Messages {
 		if m.Role == "system" || m.Role == "developer" {
-			ss, err := texts(m.Content)
+			ss, err := parseTexts(m.Content)
 			if err != nil {
 				return a, fmt.Errorf("messages[%d]: %w", i, err)
 			}
@@ -83,12 +84,13 @@ func (chatAPI) parse(body []byte) (a asked, err error) {
 		}
 		a.Messages = append(a.Messages, msg)
 	}
-	a.Messages = merged(a.Messages)
+	a.Messages = mergeTurns(a.Messages)
 	return a, nil
 }
 
+// message converts one message.
 func (m chatMessage) message() (llm.Message, error) {
-	ps, err := contents(m.Content)
+	ps, err := parseContents(m.Content)
 	if err != nil {
 		return llm.Message{}, err
 	}
@@ -118,8 +120,8 @@ func (m chatMessage) message() (llm.Message, error) {
 	return llm.Message{}, fmt.Errorf("invalid role %q", m.Role)
 }
 
-// contents reads the content of a message of either OpenAI API.
-func contents(raw json.RawMessage) (out []llm.Part, err error) {
+// parseContents reads the content of a message of either OpenAI API.
+func parseContents(raw json.RawMessage) (out []llm.Part, err error) {
 	var one string
 	if len(raw) == 0 || json.Unmarshal(raw, &one) == nil {
 		if one != "" {
@@ -148,7 +150,7 @@ func contents(raw json.RawMessage) (out []llm.Part, err error) {
 				}
 				url = w.URL
 			}
-			i, err := dataURL(url)
+			i, err := parseDataURL(url)
 			if err != nil {
 				return nil, err
 			}
@@ -160,39 +162,44 @@ func contents(raw json.RawMessage) (out []llm.Part, err error) {
 	return out, nil
 }
 
+// refuse writes an HTTP error.
 func (chatAPI) refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(o{"error": o{"message": text, "type": kind, "code": kind, "param": nil}})
+	_ = json.NewEncoder(w).Encode(object{"error": object{"message": text, "type": kind, "code": kind, "param": nil}})
 }
 
-func (chatAPI) chunk(s *stream, model string, delta o, finish any) {
-	s.event("", o{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model,
-		"choices": []o{{"index": 0, "delta": delta, "finish_reason": finish}}})
+// chunk writes one event.
+func (chatAPI) chunk(s *stream, model string, delta object, finish any) {
+	s.event("", object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model,
+		"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}})
 }
 
-func (c chatAPI) begin(s *stream, a asked) {
-	c.chunk(s, a.Model, o{"role": "assistant", "content": "..."}, nil)
+// begin writes the beginning of a stream that will break off.
+func (c chatAPI) begin(s *stream, a wireRequest) {
+	c.chunk(s, a.Model, object{"role": "assistant", "content": "..."}, nil)
 }
 
-func (c chatAPI) reply(s *stream, a asked, r llm.Reply) {
-	c.chunk(s, r.Model, o{"role": "assistant", "content": ""}, nil)
+// reply writes a whole reply, and its usage if the request asked for it.
+func (c chatAPI) reply(s *stream, a wireRequest, r llm.Reply) {
+	c.chunk(s, r.Model, object{"role": "assistant", "content": ""}, nil)
 	calls := 0
 	for _, p := range r.Message.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			for _, t := range pieces(p.Text) {
-				c.chunk(s, r.Model, o{"reasoning_content": t}, nil)
+			for _, t := range splitText(p.Text) {
+				c.chunk(s, r.Model, object{"reasoning_content": t}, nil)
 			}
 		case llm.Text:
-			for _, t := range pieces(p.Text) {
-				c.chunk(s, r.Model, o{"content": t}, nil)
+			for _, t := range splitText(p.Text) {
+				c.chunk(s, r.Model, object{"content": t}, nil)
 			}
 		case llm.Call:
-			c.chunk(s, r.Model, o{"tool_calls": []o{{"index": calls, "id": p.ID, "type": "function",
-				"function": o{"name": p.Name, "arguments": ""}}}}, nil)
-			for _, t := range pieces(string(p.Input)) {
-				c.chunk(s, r.Model, o{"tool_calls": []o{{"index": calls, "function": o{"arguments": t}}}}, nil)
+			c.chunk(s, r.Model, object{"tool_calls": []object{{"index": calls, "id": p.ID, "type": "function",
+				"function": object{"name": p.Name, "arguments": ""}}}}, nil)
+			for _, t := range splitText(string(p.Input)) {
+				c.chunk(s, r.Model, object{"tool_calls": []object{{"index": calls,
+					"function": object{"arguments": t}}}}, nil)
 			}
 			calls++
 		}
@@ -202,15 +209,15 @@ func (c chatAPI) reply(s *stream, a asked, r llm.Reply) {
 	if finish == "" {
 		finish = "stop"
 	}
-	c.chunk(s, r.Model, o{}, finish)
+	c.chunk(s, r.Model, object{}, finish)
 	if a.Usage {
 		u := r.Usage
-		s.event("", o{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model,
-			"choices": []o{},
-			"usage": o{
+		s.event("", object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model,
+			"choices": []object{},
+			"usage": object{
 				"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
 				"total_tokens":          u.Input + u.CacheRead + u.CacheWrite + u.Output,
-				"prompt_tokens_details": o{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
+				"prompt_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 			}})
 	}
 	fmt.Fprint(s.w, "data: [DONE]\n\n")

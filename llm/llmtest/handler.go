@@ -10,6 +10,7 @@ package llmtest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func Handler(m llm.Model) http.Handler {
 }
 
 // asked is a request that came over the wire.
-type asked struct {
+type wireRequest struct {
 	llm.Request
 	Model string
 	Usage bool // chat: usage is wanted in the stream
@@ -53,14 +54,15 @@ type asked struct {
 // api is one wire format.
 type api interface {
 	// parse reads a request; an error is the client's fault.
-	parse(body []byte) (asked, error)
+	parse(body []byte) (wireRequest, error)
 	// refuse writes an HTTP error; kind is one of the Messages API's words for it.
 	refuse(w http.ResponseWriter, status int, kind, text string)
 	// begin writes the beginning of a stream and some of its text; end the whole.
-	begin(s *stream, a asked)
-	reply(s *stream, a asked, r llm.Reply)
+	begin(s *stream, a wireRequest)
+	reply(s *stream, a wireRequest, r llm.Reply)
 }
 
+// serve returns the handler of one wire format.
 func serve(m llm.Model, of api) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
@@ -69,7 +71,7 @@ func serve(m llm.Model, of api) http.HandlerFunc {
 		}
 		a, err := of.parse(body)
 		if err == nil {
-			err = pairing(a.Messages)
+			err = checkPairs(a.Messages)
 		}
 		if err != nil {
 			of.refuse(w, http.StatusBadRequest, "invalid_request_error", err.Error())
@@ -77,18 +79,19 @@ func serve(m llm.Model, of api) http.HandlerFunc {
 		}
 		r, err := m.Reply(req.Context(), a.Request, func(llm.Delta) {})
 		if err != nil {
-			fail(w, req.Context(), of, a, err)
+			refuseError(w, req.Context(), of, a, err)
 			return
 		}
 		if r.Model == "" {
 			r.Model = a.Model
 		}
-		of.reply(open(w), a, r)
+		of.reply(startStream(w), a, r)
 	}
 }
 
-// fail answers with what err would be on the wire.
-func fail(w http.ResponseWriter, ctx context.Context, of api, a asked, err error) {
+// refuseError answers with what err would be on the wire. For Incomplete it cuts the connection in the middle of a
+// stream.
+func refuseError(w http.ResponseWriter, ctx context.Context, of api, a wireRequest, err error) {
 	var e *llm.Error
 	if !errors.As(err, &e) {
 		if ctx.Err() == nil {
@@ -100,7 +103,7 @@ func fail(w http.ResponseWriter, ctx context.Context, of api, a asked, err error
 	status, kind := http.StatusBadRequest, "invalid_request_error"
 	switch e.Kind {
 	case llm.Incomplete:
-		of.begin(open(w), a)
+		of.begin(startStream(w), a)
 		panic(http.ErrAbortHandler) // cuts the connection
 	case llm.Overloaded:
 		status, kind = 529, "overloaded_error"
@@ -125,15 +128,15 @@ func fail(w http.ResponseWriter, ctx context.Context, of api, a asked, err error
 	of.refuse(w, status, kind, text)
 }
 
-// pairing says what the vendors' servers say about calls without results and
-// results without calls. Messages of one side in a row count as one.
-func pairing(ms []llm.Message) error {
+// checkPairs returns what the vendors' servers say about calls without results and results without calls. Consecutive
+// messages of one side count as one.
+func checkPairs(ms []llm.Message) error {
 	if len(ms) == 0 {
 		return errors.New("messages: at least one message is required")
 	}
 	open := map[string]bool{}
 	ever := map[string]bool{}
-	for i, m := range merged(ms) {
+	for i, m := range mergeTurns(ms) {
 		if i == 0 && m.Role != llm.User {
 			return errors.New("messages: the first message must be the user's")
 		}
@@ -159,15 +162,16 @@ func pairing(ms []llm.Message) error {
 		}
 		if m.Role == llm.User && len(open) > 0 {
 			for id := range open {
-				return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %s", i-1, id)
+				return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks "+
+					"immediately after: %s", i-1, id)
 			}
 		}
 	}
 	return nil
 }
 
-// merged joins messages of one side in a row.
-func merged(ms []llm.Message) (out []llm.Message) {
+// mergeTurns joins consecutive messages of one side.
+func mergeTurns(ms []llm.Message) (out []llm.Message) {
 	for _, m := range ms {
 		if n := len(out); n > 0 && out[n-1].Role == m.Role {
 			out[n-1].Parts = append(out[n-1].Parts[:len(out[n-1].Parts):len(out[n-1].Parts)], m.Parts...)
@@ -184,33 +188,34 @@ type stream struct {
 	n int // events so far, for formats that number them
 }
 
-func open(w http.ResponseWriter) *stream {
+// startStream writes the header of a stream of events.
+func startStream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
 	return &stream{w: w}
 }
 
-// o is a JSON object; its keys are written in alphabetical order.
-type o = map[string]any
+// object is a JSON object. Its keys are written in alphabetical order.
+type object = map[string]any
 
-// event writes one event; an empty name writes data alone.
+// event writes one event. With an empty name it writes only the data.
 func (s *stream) event(name string, data any) {
 	b, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // our own maps: a mistake in this package
 	}
 	if name != "" {
-		fmt.Fprintf(s.w, "event: %s\n", name)
+		_, _ = fmt.Fprintf(s.w, "event: %s\n", name)
 	}
-	fmt.Fprintf(s.w, "data: %s\n\n", b)
+	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", b) // the client may be gone
 	s.n++
 	if f, ok := s.w.(http.Flusher); ok {
 		f.Flush()
 	}
 }
 
-// pieces cuts s into a few, as a stream would, never inside a character.
-func pieces(s string) (out []string) {
+// splitText cuts s into a few pieces, as a stream would, but never inside a character.
+func splitText(s string) (out []string) {
 	rs := []rune(s)
 	for size := len(rs)/3 + 1; len(rs) > 0; {
 		n := min(size, len(rs))
@@ -220,16 +225,16 @@ func pieces(s string) (out []string) {
 	return out
 }
 
-// decode reads a request's body.
-func decode(b []byte, to any) error {
+// decodeBody parses the body of a request.
+func decodeBody(b []byte, to any) error {
 	if err := json.Unmarshal(b, to); err != nil {
 		return fmt.Errorf("the request body is not valid JSON: %w", err)
 	}
 	return nil
 }
 
-// texts reads a string, or a list of blocks with a text each.
-func texts(raw json.RawMessage) ([]string, error) {
+// parseTexts reads a string, or a list of blocks with a text each.
+func parseTexts(raw json.RawMessage) ([]string, error) {
 	var one string
 	if len(raw) == 0 || json.Unmarshal(raw, &one) == nil {
 		if one == "" {
@@ -248,12 +253,12 @@ func texts(raw json.RawMessage) ([]string, error) {
 	return out, nil
 }
 
-// dataURL is the image in a data: URL.
-func dataURL(url string) (llm.Image, error) {
+// parseDataURL returns the image in a data: URL.
+func parseDataURL(url string) (llm.Image, error) {
 	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	if !ok || !strings.HasPrefix(url, "data:") {
 		return llm.Image{}, errors.New("an image must be a data: URL here")
 	}
-	b, err := base64Bytes(data)
+	b, err := base64.StdEncoding.DecodeString(data)
 	return llm.Image{Media: media, Data: b}, err
 }

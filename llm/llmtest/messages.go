@@ -15,6 +15,7 @@ import (
 // messagesAPI is the Messages API.
 type messagesAPI struct{}
 
+// block is a content block of the Messages API.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -32,7 +33,8 @@ type block struct {
 	} `json:"source"`
 }
 
-func (messagesAPI) parse(body []byte) (a asked, err error) {
+// parse reads a request. It refuses what the real server refuses.
+func (messagesAPI) parse(body []byte) (a wireRequest, err error) {
 	var w struct {
 		Model     string          `json:"model"`
 		MaxTokens int             `json:"max_tokens"`
@@ -47,7 +49,7 @@ func (messagesAPI) parse(body []byte) (a asked, err error) {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if err = decode(body, &w); err != nil {
+	if err = decodeBody(body, &w); err != nil {
 		return a, err
 	}
 	switch {
@@ -63,11 +65,11 @@ func (messagesAPI) parse(body []byte) (a asked, err error) {
 	}
 	a.Model = w.Model
 	a.Tools, a.MaxTokens, a.CacheKey = w.Tools, w.MaxTokens, w.Metadata.UserID
-	if a.System, err = texts(w.System); err != nil {
+	if a.System, err = parseTexts(w.System); err != nil {
 		return a, fmt.Errorf("system: %w", err)
 	}
 	for i, m := range w.Messages {
-		ps, err := parts(m.Content)
+		ps, err := parseParts(m.Content)
 		if err != nil {
 			return a, fmt.Errorf("messages.%d: %w", i, err)
 		}
@@ -79,7 +81,8 @@ func (messagesAPI) parse(body []byte) (a asked, err error) {
 	return a, nil
 }
 
-func parts(raw json.RawMessage) (out []llm.Part, err error) {
+// parseParts reads the content of a message: a string or a list of blocks.
+func parseParts(raw json.RawMessage) (out []llm.Part, err error) {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		return []llm.Part{llm.Text{Text: one}}, nil
@@ -96,7 +99,7 @@ func parts(raw json.RawMessage) (out []llm.Part, err error) {
 		if err := json.Unmarshal(raw, &b); err != nil {
 			return nil, err
 		}
-		p, err := part(b, raw)
+		p, err := parsePart(b, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +108,8 @@ func parts(raw json.RawMessage) (out []llm.Part, err error) {
 	return out, nil
 }
 
-func part(b block, raw json.RawMessage) (llm.Part, error) {
+// parsePart reads one block. raw is the block as it came, which thinking keeps.
+func parsePart(b block, raw json.RawMessage) (llm.Part, error) {
 	switch b.Type {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
@@ -115,7 +119,7 @@ func part(b block, raw json.RawMessage) (llm.Part, error) {
 	case "image":
 		return llm.Image{Media: b.Source.Media, Data: b.Source.Data}, nil
 	case "thinking":
-		if b.Signature != sign(b.Thinking) {
+		if b.Signature != signatureOf(b.Thinking) {
 			return nil, errors.New("invalid `signature` in `thinking` block")
 		}
 		return llm.Thinking{Text: b.Thinking, Provider: Provider, Opaque: raw}, nil
@@ -132,78 +136,79 @@ func part(b block, raw json.RawMessage) (llm.Part, error) {
 		if len(b.Content) == 0 {
 			return r, nil
 		}
-		ps, err := parts(b.Content)
+		ps, err := parseParts(b.Content)
 		r.Parts = ps
 		return r, err
 	}
 	return nil, fmt.Errorf("unexpected block type %q", b.Type)
 }
 
-// sign is the signature of a thinking text, so that a changed one is noticed as
-// the real server would.
-func sign(thinking string) string {
+// signatureOf returns the signature of a thinking text, so that a changed text is noticed as by the real server.
+func signatureOf(thinking string) string {
 	sum := sha256.Sum256([]byte(thinking))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-func base64Bytes(s string) ([]byte, error) { return base64.StdEncoding.DecodeString(s) }
-
+// refuse writes an HTTP error.
 func (messagesAPI) refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(o{"type": "error", "error": o{"type": kind, "message": text}})
+	_ = json.NewEncoder(w).Encode(object{"type": "error", "error": object{"type": kind, "message": text}})
 }
 
-func (messagesAPI) begin(s *stream, a asked) {
+// begin writes the beginning of a stream that will break off.
+func (messagesAPI) begin(s *stream, a wireRequest) {
 	messagesAPI{}.start(s, a.Model, llm.Usage{})
-	s.event("content_block_start", o{"type": "content_block_start", "index": 0,
-		"content_block": o{"type": "text", "text": ""}})
-	s.event("content_block_delta", o{"type": "content_block_delta", "index": 0,
-		"delta": o{"type": "text_delta", "text": "..."}})
+	s.event("content_block_start", object{"type": "content_block_start", "index": 0,
+		"content_block": object{"type": "text", "text": ""}})
+	s.event("content_block_delta", object{"type": "content_block_delta", "index": 0,
+		"delta": object{"type": "text_delta", "text": "..."}})
 }
 
+// start writes the events before the first block.
 func (messagesAPI) start(s *stream, model string, u llm.Usage) {
-	s.event("message_start", o{"type": "message_start", "message": o{
+	s.event("message_start", object{"type": "message_start", "message": object{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
-		"usage": o{"input_tokens": u.Input, "output_tokens": 1, "cache_read_input_tokens": u.CacheRead,
+		"usage": object{"input_tokens": u.Input, "output_tokens": 1, "cache_read_input_tokens": u.CacheRead,
 			"cache_creation_input_tokens": u.CacheWrite},
 	}})
-	s.event("ping", o{"type": "ping"})
+	s.event("ping", object{"type": "ping"})
 }
 
-func (messagesAPI) reply(s *stream, _ asked, r llm.Reply) {
+// reply writes a whole reply, each part as a block in several pieces.
+func (messagesAPI) reply(s *stream, _ wireRequest, r llm.Reply) {
 	messagesAPI{}.start(s, r.Model, r.Usage)
 	i := 0
-	send := func(start o, deltas ...o) {
-		s.event("content_block_start", o{"type": "content_block_start", "index": i, "content_block": start})
+	send := func(start object, deltas ...object) {
+		s.event("content_block_start", object{"type": "content_block_start", "index": i, "content_block": start})
 		for _, d := range deltas {
-			s.event("content_block_delta", o{"type": "content_block_delta", "index": i, "delta": d})
+			s.event("content_block_delta", object{"type": "content_block_delta", "index": i, "delta": d})
 		}
-		s.event("content_block_stop", o{"type": "content_block_stop", "index": i})
+		s.event("content_block_stop", object{"type": "content_block_stop", "index": i})
 		i++
 	}
-	in := func(kind, key, text string) (ds []o) {
-		for _, p := range pieces(text) {
-			ds = append(ds, o{"type": kind, key: p})
+	in := func(kind, key, text string) (ds []object) {
+		for _, p := range splitText(text) {
+			ds = append(ds, object{"type": kind, key: p})
 		}
 		return ds
 	}
 	for _, p := range r.Message.Parts {
 		switch p := p.(type) {
 		case llm.Text:
-			send(o{"type": "text", "text": ""}, in("text_delta", "text", p.Text)...)
+			send(object{"type": "text", "text": ""}, in("text_delta", "text", p.Text)...)
 		case llm.Thinking:
 			var b struct{ Type, Data string }
 			if json.Unmarshal(p.Opaque, &b) == nil && b.Type == "redacted_thinking" {
-				send(o{"type": b.Type, "data": b.Data})
+				send(object{"type": b.Type, "data": b.Data})
 				continue
 			}
 			ds := append(in("thinking_delta", "thinking", p.Text),
-				o{"type": "signature_delta", "signature": sign(p.Text)})
-			send(o{"type": "thinking", "thinking": "", "signature": ""}, ds...)
+				object{"type": "signature_delta", "signature": signatureOf(p.Text)})
+			send(object{"type": "thinking", "thinking": "", "signature": ""}, ds...)
 		case llm.Call:
-			send(o{"type": "tool_use", "id": p.ID, "name": p.Name, "input": o{}},
+			send(object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": object{}},
 				in("input_json_delta", "partial_json", string(p.Input))...)
 		}
 	}
@@ -213,7 +218,8 @@ func (messagesAPI) reply(s *stream, _ asked, r llm.Reply) {
 	if reason == "" {
 		reason = "end_turn"
 	}
-	s.event("message_delta", o{"type": "message_delta", "delta": o{"stop_reason": reason, "stop_sequence": nil},
-		"usage": o{"output_tokens": r.Usage.Output}})
-	s.event("message_stop", o{"type": "message_stop"})
+	s.event("message_delta", object{"type": "message_delta",
+		"delta": object{"stop_reason": reason, "stop_sequence": nil},
+		"usage": object{"output_tokens": r.Usage.Output}})
+	s.event("message_stop", object{"type": "message_stop"})
 }

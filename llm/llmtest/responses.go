@@ -9,7 +9,7 @@ import (
 	"muster/llm"
 )
 
-// responsesAPI is the Responses API. Instructions become Request.System.
+// responsesAPI is the Responses API.
 type responsesAPI struct{}
 
 type item struct {
@@ -26,7 +26,8 @@ type item struct {
 	} `json:"summary"`
 }
 
-func (responsesAPI) parse(body []byte) (a asked, err error) {
+// parse reads a request. It refuses what the real server refuses.
+func (responsesAPI) parse(body []byte) (a wireRequest, err error) {
 	var w struct {
 		Model        string          `json:"model"`
 		Instructions string          `json:"instructions"`
@@ -41,7 +42,7 @@ func (responsesAPI) parse(body []byte) (a asked, err error) {
 			Parameters  json.RawMessage `json:"parameters"`
 		} `json:"tools"`
 	}
-	if err = decode(body, &w); err != nil {
+	if err = decodeBody(body, &w); err != nil {
 		return a, err
 	}
 	switch {
@@ -70,17 +71,18 @@ func (responsesAPI) parse(body []byte) (a asked, err error) {
 		return a, errors.New("input: a string or a list of items is required")
 	}
 	for i, raw := range raws {
-		m, err := itemMessage(raw)
+		m, err := parseItem(raw)
 		if err != nil {
 			return a, fmt.Errorf("input[%d]: %w", i, err)
 		}
 		a.Messages = append(a.Messages, m)
 	}
-	a.Messages = merged(a.Messages)
+	a.Messages = mergeTurns(a.Messages)
 	return a, nil
 }
 
-func itemMessage(raw json.RawMessage) (m llm.Message, err error) {
+// parseItem reads one input item.
+func parseItem(raw json.RawMessage) (m llm.Message, err error) {
 	var it item
 	if err := json.Unmarshal(raw, &it); err != nil {
 		return m, err
@@ -89,7 +91,7 @@ func itemMessage(raw json.RawMessage) (m llm.Message, err error) {
 	switch it.Type {
 	case "message", "":
 		m.Role = llm.Role(it.Role)
-		m.Parts, err = contents(it.Content)
+		m.Parts, err = parseContents(it.Content)
 	case "reasoning":
 		if it.Encrypted == "" {
 			return m, errors.New("the reasoning item is not found: items are not persisted when `store` is false")
@@ -105,7 +107,7 @@ func itemMessage(raw json.RawMessage) (m llm.Message, err error) {
 		m.Parts = []llm.Part{llm.Call{ID: it.CallID, Name: it.Name, Input: in}}
 	case "function_call_output":
 		r := llm.Result{ID: it.CallID}
-		r.Parts, err = contents(it.Output)
+		r.Parts, err = parseContents(it.Output)
 		m = llm.Message{Role: llm.User, Parts: []llm.Part{r}}
 	default:
 		err = fmt.Errorf("unexpected item type %q", it.Type)
@@ -113,81 +115,86 @@ func itemMessage(raw json.RawMessage) (m llm.Message, err error) {
 	return m, err
 }
 
+// refuse writes an HTTP error.
 func (responsesAPI) refuse(w http.ResponseWriter, status int, kind, text string) {
 	chatAPI{}.refuse(w, status, kind, text)
 }
 
-// send numbers the event as the vendor does.
-func (responsesAPI) send(s *stream, name string, data o) {
+// send writes an event with its number, as the vendor does.
+func (responsesAPI) send(s *stream, name string, data object) {
 	data["type"] = name
 	data["sequence_number"] = s.n
 	s.event(name, data)
 }
 
-func (c responsesAPI) begin(s *stream, a asked) {
+// begin writes the beginning of a stream that will break off.
+func (c responsesAPI) begin(s *stream, a wireRequest) {
 	c.created(s, a.Model)
-	c.send(s, "response.output_item.added", o{"output_index": 0,
-		"item": o{"type": "message", "id": "item_0", "role": "assistant", "status": "in_progress", "content": []o{}}})
-	c.send(s, "response.output_text.delta", o{"output_index": 0, "content_index": 0, "item_id": "item_0",
+	c.send(s, "response.output_item.added", object{"output_index": 0,
+		"item": object{"type": "message", "id": "item_0", "role": "assistant", "status": "in_progress",
+			"content": []object{}}})
+	c.send(s, "response.output_text.delta", object{"output_index": 0, "content_index": 0, "item_id": "item_0",
 		"delta": "..."})
 }
 
+// created writes the first event of a stream.
 func (c responsesAPI) created(s *stream, model string) {
-	c.send(s, "response.created", o{"response": o{"id": "resp_1", "object": "response", "model": model,
-		"status": "in_progress", "output": []o{}, "error": nil}})
+	c.send(s, "response.created", object{"response": object{"id": "resp_1", "object": "response", "model": model,
+		"status": "in_progress", "output": []object{}, "error": nil}})
 }
 
-func (c responsesAPI) reply(s *stream, _ asked, r llm.Reply) {
+// reply writes a whole reply, item by item.
+func (c responsesAPI) reply(s *stream, _ wireRequest, r llm.Reply) {
 	c.created(s, r.Model)
-	var output []o
+	var output []object
 	// piecewise sends the events of one item: added, deltas, done.
-	piecewise := func(it o, event, text string, more o) {
+	piecewise := func(it object, event, text string, more object) {
 		i := len(output)
 		it["id"] = fmt.Sprintf("item_%d", i)
-		c.send(s, "response.output_item.added", o{"output_index": i,
-			"item": o{"type": it["type"], "id": it["id"], "status": "in_progress"}})
-		for _, p := range pieces(text) {
-			d := o{"output_index": i, "item_id": it["id"], "delta": p}
+		c.send(s, "response.output_item.added", object{"output_index": i,
+			"item": object{"type": it["type"], "id": it["id"], "status": "in_progress"}})
+		for _, p := range splitText(text) {
+			d := object{"output_index": i, "item_id": it["id"], "delta": p}
 			for k, v := range more {
 				d[k] = v
 			}
 			c.send(s, event, d)
 		}
-		c.send(s, "response.output_item.done", o{"output_index": i, "item": it})
+		c.send(s, "response.output_item.done", object{"output_index": i, "item": it})
 		output = append(output, it)
 	}
 	for _, p := range r.Message.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			piecewise(o{"type": "reasoning", "summary": []o{{"type": "summary_text", "text": p.Text}},
-				"encrypted_content": sign(p.Text)},
-				"response.reasoning_summary_text.delta", p.Text, o{"summary_index": 0})
+			piecewise(object{"type": "reasoning", "summary": []object{{"type": "summary_text", "text": p.Text}},
+				"encrypted_content": signatureOf(p.Text)},
+				"response.reasoning_summary_text.delta", p.Text, object{"summary_index": 0})
 		case llm.Text:
-			piecewise(o{"type": "message", "role": "assistant", "status": "completed",
-				"content": []o{{"type": "output_text", "text": p.Text, "annotations": []o{}}}},
-				"response.output_text.delta", p.Text, o{"content_index": 0})
+			piecewise(object{"type": "message", "role": "assistant", "status": "completed",
+				"content": []object{{"type": "output_text", "text": p.Text, "annotations": []object{}}}},
+				"response.output_text.delta", p.Text, object{"content_index": 0})
 		case llm.Call:
-			piecewise(o{"type": "function_call", "status": "completed", "call_id": p.ID, "name": p.Name,
+			piecewise(object{"type": "function_call", "status": "completed", "call_id": p.ID, "name": p.Name,
 				"arguments": string(p.Input)},
 				"response.function_call_arguments.delta", string(p.Input), nil)
 		}
 	}
 	if output == nil {
-		output = []o{}
+		output = []object{}
 	}
 	u := r.Usage
-	res := o{"id": "resp_1", "object": "response", "model": r.Model, "status": "completed", "output": output,
+	res := object{"id": "resp_1", "object": "response", "model": r.Model, "status": "completed", "output": output,
 		"error": nil, "incomplete_details": nil,
-		"usage": o{
+		"usage": object{
 			"input_tokens": u.Input + u.CacheRead + u.CacheWrite, "output_tokens": u.Output,
 			"total_tokens":         u.Input + u.CacheRead + u.CacheWrite + u.Output,
-			"input_tokens_details": o{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
+			"input_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 		}}
 	reason := map[llm.Stop]string{llm.StopMax: "max_output_tokens", llm.StopRefused: "content_filter"}[r.Stop]
 	if reason == "" {
-		c.send(s, "response.completed", o{"response": res})
+		c.send(s, "response.completed", object{"response": res})
 		return
 	}
-	res["status"], res["incomplete_details"] = "incomplete", o{"reason": reason}
-	c.send(s, "response.incomplete", o{"response": res})
+	res["status"], res["incomplete_details"] = "incomplete", object{"reason": reason}
+	c.send(s, "response.incomplete", object{"response": res})
 }

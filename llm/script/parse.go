@@ -49,7 +49,7 @@ type (
 const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
 	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
 
-// Load reads a script. Errors are NotFound or Invalid, with the line.
+// Load reads a script from a file. Errors are NotFound or Invalid, with the line.
 func Load(path string) (*Script, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -64,10 +64,11 @@ func Load(path string) (*Script, error) {
 // Parse reads a script from memory. Errors are Invalid, with the line.
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
+// parse reads a script; file is its name in errors.
 func parse(file string, data []byte) (*Script, error) {
 	data = muster.Unmarked(data)
 	r := &reader{file: file, groups: map[string]bool{}}
-	if at := invalid(data); at > 0 {
+	if at := firstInvalidLine(data); at > 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", file, at)
 	}
 	tree, err := parser.ParseBytes(data, 0)
@@ -89,7 +90,7 @@ func parse(file string, data []byte) (*Script, error) {
 	return r.script(text)
 }
 
-// reader checks what a file holds and makes the script of it.
+// reader checks what a file holds and makes the script from it. It reports the first mistake.
 type reader struct {
 	file   string
 	root   ast.Node
@@ -97,6 +98,7 @@ type reader struct {
 	err    error           // the first one
 }
 
+// script returns the whole script.
 func (r *reader) script(text fileText) (*Script, error) {
 	s := &Script{file: r.file, speakers: map[string][]*turn{}}
 	for name, turns := range text.Speakers {
@@ -104,19 +106,19 @@ func (r *reader) script(text fileText) (*Script, error) {
 	}
 	for i, sc := range text.Scenes {
 		if sc.Cue == "" {
-			r.wrong("a scene needs a cue, else it is never entered", "scenes", i)
+			r.reject("a scene needs a cue, else it is never entered", "scenes", i)
 		}
 		if len(sc.Turns) == 0 {
-			r.wrong("a scene needs turns", "scenes", i)
+			r.reject("a scene needs turns", "scenes", i)
 		}
 		s.scenes = append(s.scenes, &scene{cue: r.cue(sc.Cue, "scenes", i, "cue"), who: sc.Who,
 			turns: r.turns(sc.Turns, "scenes", i, "turns")})
 	}
 	for name, turns := range text.Speakers {
-		r.values(turns, "speakers", name)
+		r.checkValues(turns, "speakers", name)
 	}
 	for i, sc := range text.Scenes {
-		r.values(sc.Turns, "scenes", i, "turns")
+		r.checkValues(sc.Turns, "scenes", i, "turns")
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -124,26 +126,28 @@ func (r *reader) script(text fileText) (*Script, error) {
 	return s, nil
 }
 
+// turns returns a list of turns. path says where it is in the file.
 func (r *reader) turns(texts []turnText, path ...any) (turns []*turn) {
 	for i, t := range texts {
-		turns = append(turns, r.turn(t, at(path, i)))
+		turns = append(turns, r.turn(t, appendPath(path, i)))
 	}
 	return turns
 }
 
+// turn returns one turn.
 func (r *reader) turn(t turnText, path []any) *turn {
 	line, _ := r.place(path)
-	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, at(path, "cue")...),
-		until: r.cue(t.Until, at(path, "until")...),
-		wait:  r.duration(t.Wait, at(path, "wait"))}
+	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, appendPath(path, "cue")...),
+		until: r.cue(t.Until, appendPath(path, "until")...),
+		wait:  r.duration(t.Wait, appendPath(path, "wait"))}
 	for i, one := range t.Do {
 		if len(one) != 1 {
-			r.wrong("each entry of do is one call: a tool's name and its input", at(path, "do", i)...)
+			r.reject("each entry of do is one call: a tool's name and its input", appendPath(path, "do", i)...)
 		}
 		for name, v := range one {
 			input, ok := v.(map[string]any)
 			if !ok && v != nil {
-				r.wrong("the input of "+name+" is not a mapping of its fields", at(path, "do", i, name)...)
+				r.reject("the input of "+name+" is not a mapping of its fields", appendPath(path, "do", i, name)...)
 			}
 			if input == nil {
 				input = map[string]any{}
@@ -153,45 +157,47 @@ func (r *reader) turn(t turnText, path []any) *turn {
 	}
 	switch out.stop = llm.Stop(t.Stop); {
 	case out.stop != "" && out.stop != llm.StopEnd && out.stop != llm.StopMax && out.stop != llm.StopRefused:
-		r.wrong("a turn's stop is end, max_tokens or refused", at(path, "stop")...)
+		r.reject("a turn's stop is end, max_tokens or refused", appendPath(path, "stop")...)
 	case out.stop != "" && len(out.calls) > 0:
-		r.wrong("a turn with calls stops for their results: leave stop out, or do", at(path, "stop")...)
+		r.reject("a turn with calls stops for their results: leave stop out, or do", appendPath(path, "stop")...)
 	case out.stop == "" && len(out.calls) > 0:
 		out.stop = llm.StopTools
 	case out.stop == "":
 		out.stop = llm.StopEnd
 	}
 	if t.Error != nil {
-		out.fail = r.failure(*t.Error, at(path, "error"))
+		out.fail = r.failure(*t.Error, appendPath(path, "error"))
 	}
 	if t.Say == "" && t.Think == "" && len(t.Do) == 0 {
-		r.wrong("a turn needs say, think or do: also one that fails first, for the time after", path...)
+		r.reject("a turn needs say, think or do: also one that fails first, for the time after", path...)
 	}
 	return out
 }
 
+// failure returns the error of a turn.
 func (r *reader) failure(e errorText, path []any) *failure {
-	f := &failure{kind: llm.Kind(e.Kind), after: r.duration(e.After, at(path, "after")), times: e.Times}
+	f := &failure{kind: llm.Kind(e.Kind), after: r.duration(e.After, appendPath(path, "after")), times: e.Times}
 	switch f.kind {
 	case llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest, llm.Denied, llm.Spent:
 	default:
-		r.wrong("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent",
+		r.reject("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent",
 			path...)
 	}
 	if f.times < 0 {
-		r.wrong("times is how often it fails: 1 or more", at(path, "times")...)
+		r.reject("times is how often it fails: 1 or more", appendPath(path, "times")...)
 	}
 	f.times = max(f.times, 1)
 	return f
 }
 
+// cue compiles a regular expression.
 func (r *reader) cue(text string, path ...any) *regexp.Regexp {
 	if text == "" {
 		return nil
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		r.wrong("this is not a regular expression: "+err.Error(), path...)
+		r.reject("this is not a regular expression: "+err.Error(), path...)
 		return nil
 	}
 	for _, name := range re.SubexpNames() {
@@ -200,19 +206,20 @@ func (r *reader) cue(text string, path ...any) *regexp.Regexp {
 	return re
 }
 
+// duration parses a duration.
 func (r *reader) duration(text string, path []any) time.Duration {
 	if text == "" {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		r.wrong(strconv.Quote(text)+" is not a duration: write it like 200ms or 2s", path...)
+		r.reject(strconv.Quote(text)+" is not a duration: write it like 200ms or 2s", path...)
 	}
 	return d
 }
 
-// values checks that every value in the turns can ever be known.
-func (r *reader) values(turns []turnText, path ...any) {
+// checkValues checks that every value in the turns can become known.
+func (r *reader) checkValues(turns []turnText, path ...any) {
 	for i, t := range turns {
 		texts := []string{t.Say, t.Think}
 		for _, one := range t.Do {
@@ -221,47 +228,48 @@ func (r *reader) values(turns []turnText, path ...any) {
 		for _, text := range texts {
 			for _, name := range valuesIn(text) {
 				if !isBuiltIn(name) && !r.groups[name] {
-					r.wrong("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), and the values that are always there are "+
-						builtIns+" (for the text itself write $${"+name+"})", at(path, i)...)
+					r.reject("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), "+
+						"and the values that are always there are "+
+						builtIns+" (for the text itself write $${"+name+"})", appendPath(path, i)...)
 				}
 			}
 		}
 	}
 }
 
-// wrong notes the first thing that is wrong, with its place.
-func (r *reader) wrong(what string, path ...any) {
+// reject remembers a mistake with its place, if it is the first one.
+func (r *reader) reject(what string, path ...any) {
 	if r.err == nil {
 		line, column := r.place(path)
 		r.err = muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, line, column, what)
 	}
 }
 
-// place is where the thing at the path stands in the file, or as near as can be told.
+// place returns where the node at the path begins, or the nearest one above it.
 func (r *reader) place(path []any) (line, column int) {
 	node := r.root
 	for _, step := range path {
-		next := child(node, step)
+		next := childNode(node, step)
 		if next == nil {
 			break
 		}
 		node = next
 	}
-	return start(node)
+	return nodeStart(node)
 }
 
-// child is the value of a key (a string), or an entry of a list (an int).
-func child(n ast.Node, step any) ast.Node {
+// childNode returns the value of a key (a string), or an entry of a list (an int).
+func childNode(n ast.Node, step any) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
-		return child(n.Value, step)
+		return childNode(n.Value, step)
 	case *ast.SequenceNode:
 		if i, ok := step.(int); ok && i < len(n.Values) {
 			return n.Values[i]
 		}
 	case *ast.MappingNode:
 		for _, v := range n.Values {
-			if found := child(v, step); found != nil {
+			if found := childNode(v, step); found != nil {
 				return found
 			}
 		}
@@ -273,25 +281,26 @@ func child(n ast.Node, step any) ast.Node {
 	return nil
 }
 
-// start is where a node begins: a mapping's own token is a colon somewhere in it.
-func start(n ast.Node) (line, column int) {
+// nodeStart returns where a node begins. The token of a mapping is a colon inside it, so its first key counts.
+func nodeStart(n ast.Node) (line, column int) {
 	switch n := n.(type) {
 	case nil:
 		return 1, 1
 	case *ast.MappingNode:
 		if len(n.Values) > 0 {
-			return start(n.Values[0])
+			return nodeStart(n.Values[0])
 		}
 	case *ast.MappingValueNode:
-		return start(n.Key)
+		return nodeStart(n.Key)
 	}
 	t := n.GetToken()
 	return t.Position.Line, t.Position.Column
 }
 
-func at(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
+// appendPath returns a longer path without changing the shorter one.
+func appendPath(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
 
-// yamlError is what the YAML library found, as one sentence with its place.
+// yamlError returns what the YAML library found as one sentence with its place.
 func (r *reader) yamlError(err error) error {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
@@ -299,7 +308,7 @@ func (r *reader) yamlError(err error) error {
 	}
 	what := e.GetMessage()
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok {
-		what = expected(t.DstType) + " is expected here"
+		what = expectedKind(t.DstType) + " is expected here"
 	} else if u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok && u.Expected == ast.SequenceType {
 		what = "a list is expected here"
 	} else if ok {
@@ -309,7 +318,8 @@ func (r *reader) yamlError(err error) error {
 	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, p.Line, p.Column, what).WithHint(keys)
 }
 
-func expected(t reflect.Type) string {
+// expectedKind says in words what YAML a Go type is read from.
+func expectedKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "text"
@@ -321,8 +331,8 @@ func expected(t reflect.Type) string {
 	return "a mapping of keys to values"
 }
 
-// invalid is the first line that is not UTF-8, or 0.
-func invalid(data []byte) int {
+// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
+func firstInvalidLine(data []byte) int {
 	line := 1
 	for len(data) > 0 {
 		c, n := utf8.DecodeRune(data)

@@ -169,8 +169,8 @@ func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 }
 
 var (
-	systemRolePattern   = regexp.MustCompile(`Your role is ([^.\n]+)\.`)
-	identityRolePattern = regexp.MustCompile(`<identity>You are '[^']*', role: ([^,<]+),`)
+	systemRolePattern   = lazily(`Your role is ([^.\n]+)\.`)
+	identityRolePattern = lazily(`<identity>You are '[^']*', role: ([^,<]+),`)
 )
 
 // roleIn returns the speaker's role as the runtime told it in the request.
@@ -179,12 +179,12 @@ func roleIn(me string, r llm.Request) string {
 		return "subagent"
 	}
 	for _, s := range r.System {
-		if m := systemRolePattern.FindStringSubmatch(s); m != nil {
+		if m := systemRolePattern().FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
 	}
 	for _, msg := range r.Messages {
-		if m := identityRolePattern.FindStringSubmatch(incomingText(msg)); msg.Role == llm.User && m != nil {
+		if m := identityRolePattern().FindStringSubmatch(incomingText(msg)); msg.Role == llm.User && m != nil {
 			return m[1]
 		}
 	}

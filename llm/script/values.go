@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // valuePattern matches a value without another one in its name. A $ before it makes it plain text.
-var valuePattern = regexp.MustCompile(`\$?\$\{[^${}\n]+\}`)
+var valuePattern = lazily(`\$?\$\{[^${}\n]+\}`)
 
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
@@ -27,7 +28,7 @@ func isBuiltIn(name string) bool {
 
 // valuesIn returns the names of the innermost values in a text, without the number: before a name.
 func valuesIn(text string) (names []string) {
-	for _, m := range valuePattern.FindAllString(text, -1) {
+	for _, m := range valuePattern().FindAllString(text, -1) {
 		if !strings.HasPrefix(m, "$$") {
 			names = append(names, strings.TrimPrefix(m[2:len(m)-1], "number:"))
 		}
@@ -64,7 +65,7 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 	const kept = "\x00{" // a ${ that is to stay, while others are replaced
 	whole := strings.HasPrefix(text, "${")
 	for {
-		at := valuePattern.FindStringIndex(text)
+		at := valuePattern().FindStringIndex(text)
 		if at == nil {
 			return strings.ReplaceAll(text, kept, "${"), number, nil
 		}
@@ -79,13 +80,13 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 			return "", false, unknownValueError(name)
 		}
 		alone := whole && len(m) == len(text)
-		number = alone && digits.MatchString(v) &&
+		number = alone && digits().MatchString(v) &&
 			(name == "task" || strings.HasPrefix(name, "task:") || strings.HasPrefix(name, "number:"))
 		text = text[:at[0]] + strings.ReplaceAll(v, "${", kept) + text[at[1]:]
 	}
 }
 
-var digits = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
+var digits = lazily(`^(0|[1-9][0-9]{0,17})$`)
 
 // fillAll puts the values into every text of a call's input.
 func (w *playback) fillAll(v any) (any, error) {
@@ -131,14 +132,14 @@ func (w *playback) value(name string) (string, bool) {
 	case name == "me":
 		return w.me, true
 	case name == "task":
-		if id, ok := w.newestMatch(lastMatch(claimedPattern)); ok {
+		if id, ok := w.newestMatch(lastMatch(claimedPattern())); ok {
 			return id, true
 		}
-		find = lastMatch(taskPattern)
+		find = lastMatch(taskPattern())
 	case kind == "task":
 		find = func(text string) string { return lastTaskCalled(text, of) }
 	case name == "request":
-		find = lastMatch(requestPattern)
+		find = lastMatch(requestPattern())
 	case kind == "request":
 		find = func(text string) string { return lastRequestOf(text, of) }
 	default:
@@ -158,13 +159,13 @@ func (w *playback) newestMatch(find func(string) string) (string, bool) {
 }
 
 var (
-	claimedPattern = regexp.MustCompile(`<auto-claimed>\s*Task #(\d+)`)
-	taskPattern    = regexp.MustCompile(`(?i)\btask #?(\d+)`)
-	requestPattern = regexp.MustCompile(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
-	taskLine       = regexp.MustCompile(`#(\d+):? ([^\n]+)`)
-	taskJSON       = regexp.MustCompile(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
-	inbox          = regexp.MustCompile(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
-	requestLine    = regexp.MustCompile(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
+	claimedPattern = lazily(`<auto-claimed>\s*Task #(\d+)`)
+	taskPattern    = lazily(`(?i)\btask #?(\d+)`)
+	requestPattern = lazily(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
+	taskLine       = lazily(`#(\d+):? ([^\n]+)`)
+	taskJSON       = lazily(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
+	inbox          = lazily(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
+	requestLine    = lazily(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
 )
 
 // lastMatch returns a function that finds the first group of the last match.
@@ -180,7 +181,7 @@ func lastMatch(re *regexp.Regexp) func(string) string {
 // lastTaskCalled returns the last id that the text gives the task with this subject.
 func lastTaskCalled(text, subject string) (id string) {
 	near := ""
-	for _, m := range taskLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range taskLine().FindAllStringSubmatch(text, -1) {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(m[2]), subject)
 		switch {
 		case ok && (rest == "" || strings.HasPrefix(rest, " [")):
@@ -189,7 +190,7 @@ func lastTaskCalled(text, subject string) (id string) {
 			near = m[1]
 		}
 	}
-	for _, m := range taskJSON.FindAllStringSubmatch(text, -1) {
+	for _, m := range taskJSON().FindAllStringSubmatch(text, -1) {
 		var s string
 		if json.Unmarshal([]byte(m[2]), &s) == nil && s == subject {
 			id = m[1]
@@ -203,12 +204,12 @@ func lastTaskCalled(text, subject string) (id string) {
 
 // lastRequestOf returns the last request id in the text that is from the member.
 func lastRequestOf(text, member string) (id string) {
-	for _, m := range requestLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range requestLine().FindAllStringSubmatch(text, -1) {
 		if m[2] == member {
 			id = m[1]
 		}
 	}
-	for _, m := range inbox.FindAllStringSubmatch(text, -1) {
+	for _, m := range inbox().FindAllStringSubmatch(text, -1) {
 		var mails []struct {
 			From string `json:"from"`
 			ID   string `json:"request_id"`
@@ -223,4 +224,10 @@ func lastRequestOf(text, member string) (id string) {
 		}
 	}
 	return id
+}
+
+// lazily returns a function that compiles the expression when it is first called. Every command of the program pays for
+// what is compiled at its start, and few of them run a script.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

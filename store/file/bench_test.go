@@ -39,7 +39,8 @@ func BenchmarkPut(b *testing.B) {
 		rev := muster.None
 		for n := 0; b.Loop(); n++ {
 			var err error
-			if rev, err = tab.Put(b.Context(), "1", fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 580)), rev); err != nil {
+			if rev, err = tab.Put(b.Context(), "1",
+				fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 580)), rev); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -62,7 +63,8 @@ func BenchmarkMail(b *testing.B) {
 	b.Run("inbox", func(b *testing.B) {
 		s := opened(b, b.TempDir())
 		for b.Loop() {
-			if err := s.Inbox().Put(b.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: strings.Repeat("x", 100)}); err != nil {
+			if err := s.Inbox().Put(b.Context(), "alice",
+				muster.Message{ID: "m1", From: "bob", Content: strings.Repeat("x", 100)}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -85,7 +87,8 @@ func BenchmarkClaims(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 5000 {
-		if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`),
+			0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -121,7 +124,8 @@ func BenchmarkListing5000(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 5000 {
-		if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`),
+			0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -159,7 +163,8 @@ func BenchmarkWarm(b *testing.B) {
 				b.Fatal(err)
 			}
 			for i := range n {
-				if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"), []byte(`{"n":0}`), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(root, ".tasks", "task_"+strconv.Itoa(i+1)+".json"),
+					[]byte(`{"n":0}`), 0o600); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -17,24 +17,24 @@ import (
 
 // cache is what this process last saw of a table's files. It knows which documents changed, not what they say.
 //
-// While the table is watched, Changes looks at those files only that the watcher or a write of our own named since the
-// last time; a sweep makes it look at all again. What another process writes is then seen as soon as the watcher has
-// named it: a hint always follows. Without a watch, Changes looks at every file's size and times.
+// While the table is watched, Changes looks only at files that the watcher or this process named since the last time;
+// a sweep makes it look at all of them. What another process writes is then seen as soon as the watcher has named it,
+// and a hint always follows. Without a watch, Changes checks the size and times of every file.
 type cache struct {
 	t *table
 
 	mu    sync.Mutex // one look at a time
-	docs  map[string]*seen
+	docs  map[string]*docState
 	mark  muster.Mark
-	order []marked // each change of docs, by mark; one that a later change overtook stays in it for a while
+	order []docChange // each change of docs, by mark; one that a later change overtook stays in it for a while
 
-	named sync.Mutex // guards the following; the watcher never waits for a look
-	keys  map[string]bool
-	all   bool
+	namedMu sync.Mutex // guards the following; the watcher never waits for a look
+	keys    map[string]bool
+	all     bool
 }
 
-// seen is one document as it was last seen.
-type seen struct {
+// docState is one document as it was last seen.
+type docState struct {
 	key  string
 	rev  muster.Rev // None: deleted
 	file stamp
@@ -42,39 +42,41 @@ type seen struct {
 	bad  error       // it is corrupt
 }
 
-// stamp tells whether a file may have changed.
+// stamp is what shows that a file may have changed.
 type stamp struct {
 	size         int64
 	inode        uint64
 	mtime, ctime int64 // nanoseconds
 }
 
-// racy is how long after its last change a file may change again without a new stamp: clocks of file systems tick.
-const racy = 100 * time.Millisecond
+// minStampAge is how old a change must be for the stamp to count. Clocks of file systems tick slowly, so a younger
+// file may change again without a new stamp.
+const minStampAge = 100 * time.Millisecond
 
-// stampOf is the stamp of a file, zero when it is too young to be trusted.
+// stampOf returns the stamp of a file, or zero if it is too young to be trusted.
 func stampOf(fi fs.FileInfo) stamp {
 	s := stamp{size: fi.Size(), mtime: fi.ModTime().UnixNano()}
 	s.inode, s.ctime = inode(fi)
 	return s.settled(time.Now())
 }
 
-// settled is s, zero when it is too young to be trusted.
+// settled returns s, or zero if it is too young to be trusted.
 func (s stamp) settled(now time.Time) stamp {
-	if now.Sub(time.Unix(0, max(s.mtime, s.ctime))) < racy {
+	if now.Sub(time.Unix(0, max(s.mtime, s.ctime))) < minStampAge {
 		return stamp{}
 	}
 	return s
 }
 
-// note is told the name of a file that may have changed, "" for any. It reports whether that can be a document.
-func (c *cache) note(file string) bool {
+// noteFile remembers that a file may have changed; "" means any file. It reports whether the file can be a document.
+// It never waits for a look.
+func (c *cache) noteFile(file string) bool {
 	key, ok := c.t.key(file)
 	if !ok && file != "" {
 		return false
 	}
-	c.named.Lock()
-	defer c.named.Unlock()
+	c.namedMu.Lock()
+	defer c.namedMu.Unlock()
 	if file == "" {
 		c.all = true
 	} else {
@@ -86,11 +88,11 @@ func (c *cache) note(file string) bool {
 	return true
 }
 
-// Changes yields each document that changed after since.
+// Changes yields each document that changed after a mark, in the order of the marks.
 func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
 	return func(yield func(muster.Change, error) bool) {
-		if t.wrong != nil {
-			yield(muster.Change{}, t.wrong)
+		if t.errInvalid != nil {
+			yield(muster.Change{}, t.errInvalid)
 			return
 		}
 		listing := since == 0
@@ -117,7 +119,7 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 				}
 				if !ok && it.rev != muster.None && it.bad == nil {
 					if data, ok = t.cache.read(it.d, it.rev); !ok {
-						again = true // it changed just now: it comes once more, after all others
+						again = true // it has just changed, and is yielded after all others
 						continue
 					}
 				}
@@ -133,39 +135,40 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 	}
 }
 
-// marked is a change of a document.
-type marked struct {
-	d    *seen
+// docChange is a change of a document.
+type docChange struct {
+	d    *docState
 	mark muster.Mark
 }
 
-// item is one document of a look, as it was then: of d only the key is the same for ever.
-type item struct {
-	d    *seen
+// lookResult is one document as a look found it. Only the key in d never changes.
+type lookResult struct {
+	d    *docState
 	rev  muster.Rev
 	mark muster.Mark
 	bad  error
 }
 
-// look finds out what changed, and returns what did after since in the order of the marks, with the contents that it
-// had to read, and the snapshot that has others; the caller closes it.
-func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][]byte, old *snapshot, list []item, err error) {
+// look finds out what changed, and returns what did after since, in the order of the marks. It also returns the
+// contents that it had to read, and the snapshot that holds others, which the caller closes.
+func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][]byte, old *snapshot,
+	list []lookResult, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	watched := c.t.s.watch.covers(c.t.dir)
-	c.named.Lock()
+	c.namedMu.Lock()
 	keys, all, first := c.keys, c.all || !watched || c.docs == nil, c.docs == nil
 	c.keys, c.all = nil, false
-	c.named.Unlock()
+	c.namedMu.Unlock()
 	defer func() {
 		if err != nil { // nothing that was named may be forgotten
-			c.note("")
+			c.noteFile("")
 		}
 	}()
 	switch {
 	case first:
-		c.docs = map[string]*seen{}
-		keys, old, err = c.first()
+		c.docs = map[string]*docState{}
+		keys, old, err = c.firstScan()
 	case all:
 		keys, err = c.scan(keys)
 	}
@@ -173,7 +176,7 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 		return nil, old, nil, err
 	}
 	fresh = map[string][]byte{}
-	if err := c.examine(ctx, keys, fresh); err != nil {
+	if err := c.readNamed(ctx, keys, fresh); err != nil {
 		return nil, old, nil, err
 	}
 	if first {
@@ -182,35 +185,37 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 	if since == c.mark {
 		return nil, old, nil, nil
 	}
-	return fresh, old, c.after(since), nil
+	return fresh, old, c.changesAfter(since), nil
 }
 
-// after is what changed after since, by mark. It costs as much as there is of that, however many documents there are.
-func (c *cache) after(since muster.Mark) []item {
-	at, found := slices.BinarySearchFunc(c.order, since, func(x marked, m muster.Mark) int { return cmp.Compare(x.mark, m) })
+// changesAfter returns what changed after since. It takes time only for those changes, however many documents there
+// are.
+func (c *cache) changesAfter(since muster.Mark) []lookResult {
+	at, found := slices.BinarySearchFunc(c.order, since,
+		func(x docChange, m muster.Mark) int { return cmp.Compare(x.mark, m) })
 	if found {
 		at++
 	}
-	list := make([]item, 0, len(c.order)-at)
+	list := make([]lookResult, 0, len(c.order)-at)
 	for _, x := range c.order[at:] {
 		if d := x.d; d.mark == x.mark {
-			list = append(list, item{d, d.rev, d.mark, d.bad})
+			list = append(list, lookResult{d, d.rev, d.mark, d.bad})
 		}
 	}
 	return list
 }
 
-// touch gives a document the next mark.
-func (c *cache) touch(d *seen) {
+// bumpMark gives a document the next mark.
+func (c *cache) bumpMark(d *docState) {
 	c.mark++
 	d.mark = c.mark
-	c.order = append(c.order, marked{d, c.mark})
-	if len(c.order) > 2*len(c.docs)+many {
-		c.order = slices.DeleteFunc(c.order, func(x marked) bool { return x.d.mark != x.mark })
+	c.order = append(c.order, docChange{d, c.mark})
+	if len(c.order) > 2*len(c.docs)+parallelFrom {
+		c.order = slices.DeleteFunc(c.order, func(x docChange) bool { return x.d.mark != x.mark })
 	}
 }
 
-// scan adds to named every document whose file's stamp is not the one seen.
+// scan adds to named every document whose file has another stamp than the one seen.
 func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
 	list, err := c.list()
 	if err != nil {
@@ -242,10 +247,10 @@ func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
 	return named, nil
 }
 
-// first is the first scan: it takes over what is as an earlier process saw it, and returns the keys of all others, and the
-// snapshot, if there is one. The directory is listed meanwhile: a document that is there all the time is in the list, and one
-// that is taken over was there when its file was looked at.
-func (c *cache) first() (others map[string]bool, old *snapshot, err error) {
+// firstScan takes over what is still as an earlier process saw it. It returns the keys of all other documents, and the
+// snapshot, if there is one. The directory is listed at the same time: a document that exists throughout is in the
+// list.
+func (c *cache) firstScan() (others map[string]bool, old *snapshot, err error) {
 	var keys []string
 	var listing sync.WaitGroup
 	if old = c.openSnapshot(); old == nil {
@@ -255,7 +260,8 @@ func (c *cache) first() (others map[string]bool, old *snapshot, err error) {
 		c.restore(old)
 		listing.Wait()
 		if err == nil && len(old.docs) > 4*len(keys)+c.t.s.snapshotFrom {
-			c.t.s.fs.Remove(c.snapshotPath()) // most of what it has is gone, and would be looked for again each time
+			// Most of its documents are gone, and would be looked for again each time.
+			_ = c.t.s.fs.Remove(c.snapshotPath())
 		}
 	}
 	others = map[string]bool{}
@@ -267,16 +273,16 @@ func (c *cache) first() (others map[string]bool, old *snapshot, err error) {
 	return others, old, err
 }
 
-// list lists the keys of the documents that there are. It removes what dead processes left beside them.
+// list returns the keys of the documents. It removes temporary files of dead processes.
 func (c *cache) list() ([]string, error) {
 	names, err := fileNames(c.t.s.fs, c.t.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, unreadable(c.t.dir, err)
+		return nil, errUnreadable(c.t.dir, err)
 	}
 	keys := names[:0]
 	for _, name := range names {
-		if durable.Temporary(name) {
-			c.t.s.sweepOut(filepath.Join(c.t.dir, name))
+		if durable.IsTemporary(name) {
+			c.t.s.removeOldTemporary(filepath.Join(c.t.dir, name))
 		} else if key, ok := c.t.key(name); ok {
 			keys = append(keys, key)
 		}
@@ -284,21 +290,21 @@ func (c *cache) list() ([]string, error) {
 	return keys, nil
 }
 
-// examine reads the named documents. Those that are not JSON are looked at again for a while, all at once.
-func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[string][]byte) error {
+// readNamed reads the named documents. Those that are not JSON are read again for a while, all together.
+func (c *cache) readNamed(ctx context.Context, keys map[string]bool, fresh map[string][]byte) error {
 	order := make([]string, 0, len(keys))
 	for key := range keys {
 		order = append(order, key)
 	}
 	slices.SortFunc(order, byKey)
-	for waited := time.Duration(0); len(order) > 0; waited += glance {
+	for waited := time.Duration(0); len(order) > 0; waited += briefWait {
 		var later []string
 		for i, now := range c.load(order) {
 			key := order[i]
 			if now.err != nil {
 				return now.err
 			}
-			if d := c.docs[key]; now.bad != nil && waited < halfWritten && (d == nil || d.rev != now.rev) {
+			if d := c.docs[key]; now.bad != nil && waited < maxHalfWritten && (d == nil || d.rev != now.rev) {
 				later = append(later, key)
 				continue
 			}
@@ -307,7 +313,7 @@ func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[str
 			}
 		}
 		if order = later; len(order) > 0 {
-			if err := pause(ctx, glance); err != nil {
+			if err := sleepContext(ctx, briefWait); err != nil {
 				return err
 			}
 		}
@@ -315,49 +321,49 @@ func (c *cache) examine(ctx context.Context, keys map[string]bool, fresh map[str
 	return nil
 }
 
-// load reads documents, many of them side by side: a cold look at a large table is mostly this.
-func (c *cache) load(keys []string) []found {
-	all := make([]found, len(keys))
-	sideBySide(len(keys), func(i int) { all[i] = c.t.load(keys[i]) })
+// load reads documents, many of them in parallel. A first look at a large table is mostly this.
+func (c *cache) load(keys []string) []docContent {
+	all := make([]docContent, len(keys))
+	inParallel(len(keys), func(i int) { all[i] = c.t.load(keys[i]) })
 	return all
 }
 
-// store remembers what a document is now; a new content gets a new mark.
-func (c *cache) store(key string, now found) {
+// store remembers a document. A new content gets a new mark.
+func (c *cache) store(key string, now docContent) {
 	d := c.docs[key]
 	if d == nil {
 		if now.rev == muster.None {
 			return
 		}
-		d = &seen{key: key}
+		d = &docState{key: key}
 		c.docs[key] = d
 	}
 	d.file, d.bad = now.file, now.bad
 	if d.rev != now.rev {
 		d.rev = now.rev
-		c.touch(d)
+		c.bumpMark(d)
 	}
 }
 
-// read returns the document's content if it is still the one seen. If not, the next look finds it changed.
-func (c *cache) read(d *seen, rev muster.Rev) ([]byte, bool) {
+// read returns the content if it is still at that revision. Otherwise the next look reports the change.
+func (c *cache) read(d *docState, rev muster.Rev) ([]byte, bool) {
 	if now := c.t.load(d.key); now.rev == rev {
 		return now.data, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// A mark now, whatever the next look finds: it may be the content that we have seen before, and not yielded.
-	c.touch(d)
-	c.note(c.t.file(d.key))
+	c.bumpMark(d)
+	c.noteFile(c.t.file(d.key))
 	return nil, false
 }
 
-// left is how old a temporary must be to be a dead process's.
-const left = time.Hour
+// maxTemporaryAge is how old a temporary file must be to belong to a dead process.
+const maxTemporaryAge = time.Hour
 
-// sweepOut removes a temporary that a killed process left behind.
-func (s *Store) sweepOut(path string) {
-	if fi, err := s.fs.Stat(path); err == nil && time.Since(fi.ModTime()) > left {
-		s.fs.Remove(path)
+// removeOldTemporary removes a temporary file that a killed process left.
+func (s *Store) removeOldTemporary(path string) {
+	if fi, err := s.fs.Stat(path); err == nil && time.Since(fi.ModTime()) > maxTemporaryAge {
+		_ = s.fs.Remove(path)
 	}
 }

@@ -94,7 +94,8 @@ func sim(t *testing.T, all map[string][]byte) *crew {
 		t.Fatal(err)
 	}
 	c.store.OnReject = func(box muster.Name, _ []byte, why string) { // as the program does
-		c.journal.Emit(context.Background(), muster.Event{Kind: journal.MailRejected, Member: box, Fields: map[string]any{"text": why}})
+		c.journal.Emit(context.Background(), muster.Event{Kind: journal.MailRejected, Member: box,
+			Fields: map[string]any{"text": why}})
 	}
 	return c
 }
@@ -111,18 +112,21 @@ func flips(data []byte, from, to int, f func(at int, damaged []byte)) {
 }
 
 // Each byte of a record is flipped, in every stream: no other content is ever taken for the record, its neighbours are
-// there, and the stream goes on. A flipped newline makes one of two lines, so the next record is then part of the damage.
+// there, and the stream goes on. A flipped newline makes one of two lines, so the next record is then part of the
+// damage.
 func TestFlippedBytesOfRecords(t *testing.T) {
 	d := paths.Dir(simRoot)
 	for stream, file := range map[string]string{
 		muster.StreamEvents: d.Team() + "/events.jsonl", muster.StreamClaims: d.Tasks() + "/claim_events.jsonl",
-		muster.StreamLanes: d.Worktrees() + "/events.jsonl", transcript.Stream("alice"): d.Transcripts() + "/alice/log.jsonl",
+		muster.StreamLanes: d.Worktrees() + "/events.jsonl", transcript.Stream("alice"): d.Transcripts() +
+			"/alice/log.jsonl",
 	} {
 		t.Run(strings.ReplaceAll(stream, "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := sim(t, nil)
-				recs := []string{`{"event":"one","n":1}`, `{"event":"two","text":"the one that is hit","n":2}`, `{"event":"three","n":3}`, `{"event":"four"}`}
+				recs := []string{`{"event":"one","n":1}`, `{"event":"two","text":"the one that is hit","n":2}`,
+					`{"event":"three","n":3}`, `{"event":"four"}`}
 				for _, r := range recs {
 					if _, err := c.store.Log().Append(t.Context(), stream, muster.Anywhere, []byte(r)); err != nil {
 						t.Fatal(err)
@@ -146,10 +150,12 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 					if err != nil || bad == 0 || !slices.Equal(got, want) {
 						t.Fatalf("byte %d: %q, %d damaged, %v", at, got, bad, err)
 					}
-					if _, err := c.store.Log().Append(t.Context(), stream, muster.Anywhere, []byte(`{"event":"new"}`)); err != nil {
+					if _, err := c.store.Log().Append(t.Context(), stream, muster.Anywhere,
+						[]byte(`{"event":"new"}`)); err != nil {
 						t.Fatal(err)
 					}
-					if got, _, err = records(t.Context(), c.store, stream); err != nil || !slices.Equal(got, append(want, `{"event":"new"}`)) {
+					if got, _, err = records(t.Context(), c.store, stream); err != nil ||
+						!slices.Equal(got, append(want, `{"event":"new"}`)) {
 						t.Fatalf("byte %d, appended: %q, %v", at, got, err)
 					}
 				})
@@ -202,7 +208,8 @@ func TestFlippedBytesOfMail(t *testing.T) {
 			if count(kinds(t, c), journal.MailRejected) == 0 {
 				t.Fatalf("byte %d: nobody was told", at)
 			}
-			if aside := contents(t, c.store.h.sim)[paths.Dir(simRoot).Inbox()+"/alice.rejected.jsonl"]; len(aside) == 0 {
+			if aside := contents(t,
+				c.store.h.sim)[paths.Dir(simRoot).Inbox()+"/alice.rejected.jsonl"]; len(aside) == 0 {
 				t.Fatalf("byte %d: nothing was set aside", at)
 			}
 		})
@@ -249,7 +256,8 @@ func wholeTeam(t *testing.T) map[string][]byte {
 		func() error { return send(c, "a1", "b1", "a2") },
 		func() error {
 			for _, id := range []muster.RequestID{"00000001", "00000002"} {
-				if _, err := c.reqs.Ask(c.ctx, muster.Request{ID: id, Kind: muster.AskPermission, From: "alice", To: muster.Lead, Reason: "why"}); err != nil {
+				if _, err := c.reqs.Ask(c.ctx, muster.Request{ID: id, Kind: muster.AskPermission, From: "alice",
+					To: muster.Lead, Reason: "why"}); err != nil {
 					return err
 				}
 			}
@@ -267,13 +275,15 @@ func wholeTeam(t *testing.T) map[string][]byte {
 	return contents(t, c.store.h.sim)
 }
 
-// Every file is cut at every byte: what is cut is corrupt, or set aside, and said to be so; everything else is read, and
-// the work goes on.
+// Every file is cut at every byte: what is cut is corrupt, or set aside, and said to be so; everything else is read,
+// and the work goes on.
 func TestCutFiles(t *testing.T) {
 	var all map[string][]byte
 	synctest.Test(t, func(t *testing.T) { all = wholeTeam(t) })
-	for _, name := range []string{".tasks/task_2.json", ".tasks/meta.json", ".team/members/alice.json", ".team/requests/00000001.json", ".team/run.json",
-		".team/config.json", ".team/hosts/host-1.json", ".team/inbox/alice.jsonl", ".transcripts/alice/log.jsonl", ".team/events.jsonl",
+	for _, name := range []string{".tasks/task_2.json", ".tasks/meta.json", ".team/members/alice.json",
+		".team/requests/00000001.json", ".team/run.json",
+		".team/config.json", ".team/hosts/host-1.json", ".team/inbox/alice.jsonl", ".transcripts/alice/log.jsonl",
+		".team/events.jsonl",
 		".tasks/claim_events.jsonl"} {
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -285,10 +295,12 @@ func TestCutFiles(t *testing.T) {
 				for n := range data {
 					c := sim(t, with(all, simRoot+"/"+name, data[:n]))
 					err := readCut(c, all, name, data[:n])
-					if line := n > 0 && data[n-1] == '\n' || data[n] == '\n'; err == nil && (line || n%(7+len(data)/50) == 0) {
+					if line := n > 0 && data[n-1] == '\n' || data[n] == '\n'; err == nil &&
+						(line || n%(7+len(data)/50) == 0) {
 						err = workCut(t, c, name, data[:n])
 					} else if err == nil {
-						err = errors.Join(logAfter(c, nil), send(c, "a3"), did(c.store.Table("members").Put(c.ctx, "zoe", []byte("{}"), muster.None)))
+						err = errors.Join(logAfter(c, nil), send(c, "a3"),
+							did(c.store.Table("members").Put(c.ctx, "zoe", []byte("{}"), muster.None)))
 					}
 					if err != nil {
 						t.Fatalf("cut at byte %d: %v", n, err)
@@ -313,14 +325,16 @@ func readCut(c *crew, all map[string][]byte, name string, data []byte) error {
 		}
 	}
 	// Lines: those before the cut are there.
-	for stream, file := range map[string]string{"events": ".team/events.jsonl", "claim_events": ".tasks/claim_events.jsonl", "transcripts/alice": ".transcripts/alice/log.jsonl"} {
+	for stream, file := range map[string]string{"events": ".team/events.jsonl",
+		"claim_events": ".tasks/claim_events.jsonl", "transcripts/alice": ".transcripts/alice/log.jsonl"} {
 		want := bytes.Count(all[simRoot+"/"+file], []byte("\n"))
 		if file == name {
 			want = bytes.Count(data, []byte("\n"))
 		}
 		got, bad, err := records(c.ctx, c.store, stream)
 		if err != nil || bad > 0 || len(got) != want {
-			return fmt.Errorf("stream %s has %d records and %d damaged ones, of %d: %w", stream, len(got), bad, want, err)
+			return fmt.Errorf("stream %s has %d records and %d damaged ones, of %d: %w", stream, len(got), bad, want,
+				err)
 		}
 	}
 	return nil
@@ -381,7 +395,10 @@ func workCut(t *testing.T, c *crew, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	told = slices.DeleteFunc(told, func(m muster.Message) bool { return m.Type != muster.MailError || m.From != muster.System })
+	told = slices.DeleteFunc(told, func(m muster.Message) bool {
+		return m.Type != muster.MailError ||
+			m.From != muster.System
+	})
 	once := 0
 	if broken {
 		once = 1

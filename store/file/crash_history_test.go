@@ -32,7 +32,8 @@ type history struct {
 }
 
 func newHistory(sim *simfs.FS) *history {
-	return &history{sim: sim, docs: map[[2]string][]*wish{}, recs: map[string][]*wish{}, soon: map[*wish]bool{}, damaged: map[string]int{}}
+	return &history{sim: sim, docs: map[[2]string][]*wish{}, recs: map[string][]*wish{}, soon: map[*wish]bool{},
+		damaged: map[string]int{}}
 }
 
 func (h *history) begin(data string) *wish { return &wish{data, h.sim.Calls(), -1} }
@@ -195,7 +196,8 @@ func (h *history) compare(ctx context.Context, s muster.Store, calls int) (wrong
 // sure reports whether it was acknowledged at that moment.
 func (w *wish) sure(calls int) bool { return w.done >= 0 && w.done <= calls }
 
-// follows reports whether records are all that were acknowledged, and perhaps others that were asked for, in their order.
+// follows reports whether records are all that were acknowledged, and perhaps others that were asked for, in their
+// order.
 func follows(got []string, ws []*wish, calls int) bool {
 	at := map[int]bool{0: true} // how many of got the wishes so far may be
 	for _, w := range ws {

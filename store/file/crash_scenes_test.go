@@ -52,10 +52,14 @@ func enter(ctx context.Context, disk durable.FS, h *history) (*crew, error) {
 	c.journal = journal.New(c.store.Log())
 	c.Board = board.New(c.store, c.journal)
 	c.roster = roster.New(c.store, c.journal, "t")
-	c.post = mailbox.New(c.store, c.journal, func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil })
+	c.post = mailbox.New(c.store, c.journal, func(context.Context, muster.Name) (bool, []muster.Name,
+		error) {
+		return true, nil, nil
+	})
 	c.reqs = requests.New(c.store, c.post, c.journal)
 	c.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
-		_, err := c.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("done-%d", t.ID)), From: muster.System, To: muster.Lead, Content: "done"})
+		_, err := c.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("done-%d", t.ID)),
+			From: muster.System, To: muster.Lead, Content: "done"})
 		return err
 	})
 	c.OnEffect(muster.EffectArchive, func(context.Context, muster.Task) error { return nil })
@@ -194,7 +198,8 @@ func logRun(c *crew) error {
 	soon := func(text string) func() error {
 		return func() error { return did(l.AppendSoon(c.ctx, "events", []byte(`{"event":"`+text+`"}`))) }
 	}
-	return steps(add(`{"n":1}`), add(`{"n":2}`, `{"n":3}`, `{"n":4}`), add(`{"n":5,"text":"`+strings.Repeat("x", 600)+`"}`),
+	return steps(add(`{"n":1}`), add(`{"n":2}`, `{"n":3}`, `{"n":4}`),
+		add(`{"n":5,"text":"`+strings.Repeat("x", 600)+`"}`),
 		soon("a"), soon("b"), soon("c"),
 		func() error { return did(l.Append(c.ctx, "events", muster.Anywhere, []byte(`{"event":"d"}`))) },
 		soon("e"), soon("f"),
@@ -259,7 +264,8 @@ func logAfter(c, _ *crew) error {
 // send mails to alice; its acknowledgement is noted.
 func send(c *crew, ids ...string) error {
 	for _, id := range ids {
-		m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice", Content: "text of " + id}
+		m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice",
+			Content: "text of " + id}
 		if err := c.store.Inbox().Put(c.ctx, "alice", m); err != nil {
 			return err
 		}
@@ -385,7 +391,8 @@ func mailBefore(c *crew) error {
 func mailRun(c *crew) error {
 	post := func(id string) func() error {
 		return func() error {
-			m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice", Content: "text of " + id}
+			m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice",
+				Content: "text of " + id}
 			_, err := c.post.Send(c.ctx, m)
 			if err == nil {
 				c.ack("mail ", id)
@@ -471,7 +478,8 @@ func boardAfter(c, was *crew) error {
 	}
 	for _, t := range had {
 		given[t.ID] = true
-		if t.Owner == "" != (t.Status == muster.Pending || t.Status == muster.NeedsAttention) && t.Status != muster.Completed {
+		if t.Owner == "" != (t.Status == muster.Pending || t.Status == muster.NeedsAttention) &&
+			t.Status != muster.Completed {
 			return fmt.Errorf("task %d is %s and of %q", t.ID, t.Status, t.Owner)
 		}
 	}
@@ -482,7 +490,8 @@ func boardAfter(c, was *crew) error {
 	if given[fresh.ID] {
 		return fmt.Errorf("the id %d was given again", fresh.ID)
 	}
-	if got, err := c.Get(c.ctx, 1); err == nil && was.knows(muster.Completed, " ", 1) && got.Status != muster.Completed {
+	if got, err := c.Get(c.ctx, 1); err == nil && was.knows(muster.Completed, " ", 1) &&
+		got.Status != muster.Completed {
 		return fmt.Errorf("task 1 is %s again", got.Status)
 	}
 	all, err := c.List(c.ctx)
@@ -536,7 +545,8 @@ func boardAfter(c, was *crew) error {
 func requestsRun(c *crew) error {
 	ask := func(id string, k muster.RequestKind) func() error {
 		return func() error {
-			r := muster.Request{ID: muster.RequestID(id), Kind: k, From: "alice", To: muster.Lead, TaskID: 1, Plan: "my plan", Reason: "why"}
+			r := muster.Request{ID: muster.RequestID(id), Kind: k, From: "alice", To: muster.Lead, TaskID: 1,
+				Plan: "my plan", Reason: "why"}
 			_, err := c.reqs.Ask(c.ctx, r)
 			if err == nil {
 				c.ack("asked ", id)
@@ -553,7 +563,8 @@ func requestsRun(c *crew) error {
 			return err
 		}
 	}
-	return steps(ask("00000001", muster.AskPlan), decide("00000001", true), ask("00000002", muster.AskPermission), decide("00000002", false))
+	return steps(ask("00000001", muster.AskPlan), decide("00000001", true), ask("00000002", muster.AskPermission),
+		decide("00000002", false))
 }
 
 // requestsAfter decides the other way: what was decided stays. Each mail is there.
@@ -652,7 +663,8 @@ func transcriptRun(c *crew) error {
 		func() error { return t.User(c.ctx, []llm.Part{llm.Text{Text: "go"}}, []muster.MessageID{"m1"}) },
 		func() error { c.ack("user"); return nil },
 		func() error {
-			return t.Reply(c.ctx, llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "well"}, call}}, Stop: llm.StopTools})
+			return t.Reply(c.ctx, llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "well"}, call}},
+				Stop: llm.StopTools})
 		},
 		func() error { c.ack("reply"); return nil },
 		func() error { return t.Mark(c.ctx, "started") },
@@ -676,7 +688,8 @@ func transcriptAfter(c, was *crew) error {
 		return errors.New("an answered call is unanswered")
 	}
 	for _, call := range open {
-		if err := t.Result(c.ctx, llm.Result{ID: call.ID, Parts: []llm.Part{llm.Text{Text: "interrupted"}}}); err != nil {
+		if err := t.Result(c.ctx, llm.Result{ID: call.ID,
+			Parts: []llm.Part{llm.Text{Text: "interrupted"}}}); err != nil {
 			return err
 		}
 	}
@@ -716,7 +729,8 @@ func indexRun(c *crew) error {
 	d := paths.Dir(simRoot)
 	replace := func(n int) func() error {
 		return func() error {
-			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))), "index ", n)
+			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))),
+				"index ", n)
 		}
 	}
 	note := d.Worktrees() + "/note"
@@ -761,7 +775,8 @@ func indexAfter(c, was *crew) error {
 	}
 	old, moved := read(d.Worktrees()+"/note"), read(d.Team()+"/archive/note")
 	switch {
-	case was.knows("removed") && moved != "", was.knows("moved") && !was.knows("removed") && moved != "123" && moved != "",
+	case was.knows("removed") && moved != "", was.knows("moved") && !was.knows("removed") && moved != "123" &&
+		moved != "",
 		was.knows("moved") && old != "", was.knows("cut") && !was.knows("moved") && old != "123" && moved != "123",
 		was.knows("created") && old == "" && moved == "" && !was.knows("moved"):
 		return fmt.Errorf("the note says %q, moved %q", old, moved)

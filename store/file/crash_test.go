@@ -91,7 +91,8 @@ func (p *played) examine(ctx context.Context, c simfs.Crash, further bool) []str
 }
 
 // crashes examines every crash of a scene, until so many violations.
-func (p *played) crashes(ctx context.Context, most int, found func(c simfs.Crash, wrong []string)) (states, all, bad int) {
+func (p *played) crashes(ctx context.Context, most int, found func(c simfs.Crash, wrong []string)) (states, all,
+	bad int) {
 	distinct, withTemporaries := map[[32]byte]bool{}, map[[32]byte]bool{}
 	moments := p.h.moments
 	for _, at := range p.crew.acked {
@@ -135,8 +136,8 @@ func bubble(t *testing.T, f func(t *testing.T, s scene)) {
 	}
 }
 
-// After a loss of power at any moment of any operation the state opens, no document is corrupt, what was acknowledged is
-// there, what was not is there as a whole or not at all, and the work goes on to its end.
+// After a loss of power at any moment of any operation the state opens, no document is corrupt, what was acknowledged
+// is there, what was not is there as a whole or not at all, and the work goes on to its end.
 func TestPowerLoss(t *testing.T) {
 	const atLeast = 5000
 	var sum, sumAll atomic.Int64
@@ -159,7 +160,8 @@ func TestPowerLoss(t *testing.T) {
 			sumAll.Add(int64(all))
 			mu.Lock()
 			defer mu.Unlock()
-			table += fmt.Sprintf("%-13s %4d calls %6d states (%d with temporaries) %3d violations\n", s.name, p.sim.Calls(), states, all, bad)
+			table += fmt.Sprintf("%-13s %4d calls %6d states (%d with temporaries) %3d violations\n", s.name,
+				p.sim.Calls(), states, all, bad)
 		})
 	})
 	t.Logf("distinct states: %d (%d with temporaries)\n%s", sum.Load(), sumAll.Load(), table)
@@ -192,8 +194,8 @@ func killed(after int) func(durable.FS) durable.FS {
 	}
 }
 
-// A process dies at any call while the machine goes on; another one finishes the work, and then the power fails: what the
-// dead one had not synced may be lost, but nothing that either acknowledged.
+// A process dies at any call while the machine goes on; another one finishes the work, and then the power fails: what
+// the dead one had not synced may be lost, but nothing that either acknowledged.
 func TestKillThenPowerLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s scene) {
 		for n := 0; ; n += s.stride() {

@@ -114,10 +114,11 @@ func goesOn(t *testing.T, f *fault, p *played, c *crew) {
 	}
 }
 
-// A full disk and an I/O error, at each call of each operation in turn: the operation says so in a sentence with a hint,
-// the state stays readable, nothing acknowledged is lost, and when the fault is gone the same process goes on.
+// A full disk and an I/O error, at each call of each operation in turn: the operation says so in a sentence with a
+// hint, the state stays readable, nothing acknowledged is lost, and when the fault is gone the same process goes on.
 func TestFaultAtEveryCall(t *testing.T) {
-	changes := []simfs.Kind{simfs.Open, simfs.Create, simfs.Mkdir, simfs.Rename, simfs.Link, simfs.Remove, simfs.Truncate, simfs.Write, simfs.Lock}
+	changes := []simfs.Kind{simfs.Open, simfs.Create, simfs.Mkdir, simfs.Rename, simfs.Link, simfs.Remove,
+		simfs.Truncate, simfs.Write, simfs.Lock}
 	grow := []simfs.Kind{simfs.Create, simfs.Mkdir, simfs.Rename, simfs.Link, simfs.Write}
 	for _, c := range []struct {
 		name  string
@@ -144,8 +145,8 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// A sync that fails ends writing with an error that says so. It is not tried again, nor is anything else written; what is
-// there can still be read, and a new process goes on.
+// A sync that fails ends writing with an error that says so. It is not tried again, nor is anything else written; what
+// is there can still be read, and a new process goes on.
 func TestFailedSyncEndsWriting(t *testing.T) {
 	bubble(t, func(t *testing.T, s scene) {
 		s.each(t, syscall.EIO, []simfs.Kind{simfs.Sync, simfs.SyncDir}, func(f *fault, p *played) {
@@ -163,7 +164,8 @@ func TestFailedSyncEndsWriting(t *testing.T) {
 				t.Errorf("a later write: %v", err)
 			}
 			p.crew.store.Close()
-			for _, k := range []simfs.Kind{simfs.Sync, simfs.SyncDir, simfs.Write, simfs.Create, simfs.Rename, simfs.Link, simfs.Truncate, simfs.Mkdir} {
+			for _, k := range []simfs.Kind{simfs.Sync, simfs.SyncDir, simfs.Write, simfs.Create, simfs.Rename,
+				simfs.Link, simfs.Truncate, simfs.Mkdir} {
 				if n := f.after[k]; n > 0 {
 					t.Errorf("%s %s failed, and then came %d times: %s", f.kind, f.name, n, k)
 				}

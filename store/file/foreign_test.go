@@ -93,13 +93,15 @@ func TestFilesAreWhereTheyBelong(t *testing.T) {
 	s, root := one(t)
 	ctx := t.Context()
 	for table, key := range map[string]string{
-		muster.TableTasks: "7", muster.TableMembers: "alice", muster.TableRequests: "7f2c91aa", muster.TableHosts: "host-1", muster.TableTeam: "run",
+		muster.TableTasks: "7", muster.TableMembers: "alice", muster.TableRequests: "7f2c91aa",
+		muster.TableHosts: "host-1", muster.TableTeam: "run",
 	} {
 		if _, err := s.Table(table).Put(ctx, key, []byte("{}"), muster.None); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, stream := range []string{muster.StreamEvents, muster.StreamClaims, muster.StreamLanes, muster.StreamTranscripts + "alice"} {
+	for _, stream := range []string{muster.StreamEvents, muster.StreamClaims, muster.StreamLanes,
+		muster.StreamTranscripts + "alice"} {
 		if _, err := s.Log().Append(ctx, stream, 0, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +113,8 @@ func TestFilesAreWhereTheyBelong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		".tasks/task_7.json", ".team/members/alice.json", ".team/requests/7f2c91aa.json", ".team/hosts/host-1.json", ".team/run.json",
+		".tasks/task_7.json", ".team/members/alice.json", ".team/requests/7f2c91aa.json", ".team/hosts/host-1.json",
+		".team/run.json",
 		".team/events.jsonl", ".tasks/claim_events.jsonl", ".worktrees/events.jsonl", ".transcripts/alice/log.jsonl",
 		".team/inbox/alice.jsonl", ".team/locks/host-1.lock",
 	} {
@@ -133,7 +136,8 @@ func TestForeignDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, path, `{"id": 1, "owner": "bob"}`) // in place, without our lock
-	if _, err := tasks.Put(t.Context(), "1", []byte(`{"id":1,"owner":"alice"}`), d.Rev); !errors.Is(err, muster.ErrStale) {
+	if _, err := tasks.Put(t.Context(), "1", []byte(`{"id":1,"owner":"alice"}`), d.Rev); !errors.Is(err,
+		muster.ErrStale) {
 		t.Errorf("over a foreign change: %v", err)
 	}
 	n := 0
@@ -393,7 +397,8 @@ func TestForeignMail(t *testing.T) {
 	if said(ms) != "one two three" {
 		t.Fatalf("there is %q", said(ms))
 	}
-	if m := ms[1]; m.Type != muster.MailPlan || m.From != "bob" || m.At != 2 || m.Approve == nil || !*m.Approve || m.To != "alice" {
+	if m := ms[1]; m.Type != muster.MailPlan || m.From != "bob" || m.At != 2 || m.Approve == nil || !*m.Approve ||
+		m.To != "alice" {
 		t.Errorf("the second is %+v", m)
 	}
 	addTo(t, path, `{"sender": "bob", "content": "four"}`) // again none: both on one line
@@ -483,7 +488,8 @@ func TestTornMail(t *testing.T) {
 	whole := `{"id":"m2","type":"message","from":"bob","to":"alice","content":"torn","timestamp":1}`
 	for cut := range len(whole) {
 		s, root := one(t)
-		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: "before"}); err != nil {
+		if err := s.Inbox().Put(t.Context(), "alice",
+			muster.Message{ID: "m1", From: "bob", Content: "before"}); err != nil {
 			t.Fatal(err)
 		}
 		addTo(t, filepath.Join(root, ".team", "inbox", "alice.jsonl"), whole[:cut])
@@ -493,7 +499,8 @@ func TestTornMail(t *testing.T) {
 		if cut%8 != 0 {
 			continue // each append waits a little for the torn line
 		}
-		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m3", From: "bob", Content: "after"}); err != nil {
+		if err := s.Inbox().Put(t.Context(), "alice",
+			muster.Message{ID: "m3", From: "bob", Content: "after"}); err != nil {
 			t.Fatal(err)
 		}
 		if ms, _ := pending(t, s); said(ms) != "before after" {
@@ -575,7 +582,8 @@ func TestUnwritableDirectory(t *testing.T) {
 		write(t, filepath.Join(root, ".team"), "a file")
 		_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte("{}"), muster.None)
 		var e *muster.Error
-		if !errors.As(err, &e) || e.Code != muster.Unavailable || e.Hint == "" || !strings.Contains(e.Message, ".team") {
+		if !errors.As(err, &e) || e.Code != muster.Unavailable || e.Hint == "" ||
+			!strings.Contains(e.Message, ".team") {
 			t.Errorf("the error is %#v", err)
 		}
 		return
@@ -592,9 +600,9 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// An inbox is rewritten under us, as editors do: without one mail, with another in its middle, in another order, and half
-// of it first. What is in it when it is peeked is delivered, each once; what was peeked before and stays is not lost by the
-// drop, and what the other took out does not come back.
+// An inbox is rewritten under us, as editors do: without one mail, with another in its middle, in another order, and
+// half of it first. What is in it when it is peeked is delivered, each once; what was peeked before and stays is not
+// lost by the drop, and what the other took out does not come back.
 func TestInboxIsRewrittenUnderUs(t *testing.T) {
 	line := func(what string) string {
 		return fmt.Sprintf(`{"type":"message","from":"bob","content":%q,"timestamp":1}`, what) + "\n"
@@ -637,11 +645,13 @@ func TestInboxIsRewrittenUnderUs(t *testing.T) {
 				if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "new", From: "bob", Content: "z"}); err != nil {
+				if err := s.Inbox().Put(t.Context(), "alice",
+					muster.Message{ID: "new", From: "bob", Content: "z"}); err != nil {
 					t.Fatal(err)
 				}
 				rest, end := pending(t, s)
-				if got := strings.ReplaceAll(said(rest), " ", ""); !strings.HasSuffix(got, "z") || strings.Count(got, "z") != 1 || len(got) > len(c.want)+1 {
+				if got := strings.ReplaceAll(said(rest), " ", ""); !strings.HasSuffix(got, "z") ||
+					strings.Count(got, "z") != 1 || len(got) > len(c.want)+1 {
 					t.Errorf("after the drop there is %q", got)
 				}
 				for _, m := range rest {

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
+	"muster/internal/paths"
 )
 
-// Nobody writes any document of a frozen table, and everybody does afterwards.
+// While all locks of a table are held, nobody writes any document of it, and afterwards everybody can.
 func TestFreeze(t *testing.T) {
 	root := t.TempDir()
 	tasks := open(t, root).Table(muster.TableTasks)
-	unlock, err := open(t, root).Freeze(t.Context(), muster.TableTasks)
+	unlock, err := durable.New(durable.OS{}).LockAll(t.Context(), paths.Dir(root).TableLocks(muster.TableTasks))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,42 +8,45 @@ import (
 	"muster"
 )
 
-// groups let goroutines of this process that append to one file at the same moment share one write and one sync. Who
-// comes first waits for the file's lock; who comes while it waits, gives it its lines.
+// groups lets goroutines of this process that append to one file at the same time share one write and one sync. The
+// first one waits for the file's lock; those that come while it waits give it their lines.
 type groups struct {
 	mu   sync.Mutex
 	open map[string]*group // by lock; those that still take lines
 }
 
-// group is lines that go out together.
+// group is the lines that are written together.
 type group struct {
-	parts []*share
+	parts []*groupPart
 	size  int
-	done  chan struct{} // closed when they have gone out, or have not
+	// done is closed when they were written or have failed.
+	done chan struct{}
 }
 
-// share is what one goroutine appends.
-type share struct {
+// groupPart is what one goroutine appends.
+type groupPart struct {
 	lines []byte
-	gone  bool // its context ended before it was written
-	end   muster.Pos
-	err   error
+	// gone says that its context ended before it was written.
+	gone bool
+	end  muster.Pos
+	err  error
 }
 
-// maxGroup is how many bytes are written together: what is written together fails together.
+// maxGroup limits the bytes that are written together, because they also fail together.
 const maxGroup = 1 << 20
 
-// errLeft is what a group's first one leaves to the others when its context ended before it wrote: they try again.
-var errLeft = errors.New("left")
+// errGroupAbandoned tells the others of a group that the first one's context ended before it wrote. They try again.
+var errGroupAbandoned = errors.New("left")
 
-// append appends lines at the end of a file, alone or with others', and returns the place after them. lock takes the
-// file's lock under ctx and write appends; the goroutine that was first does both for all.
-func (g *groups) append(ctx context.Context, name string, lines []byte, lock func() (func(), error), write func([]byte) (muster.Pos, error)) (muster.Pos, error) {
+// append appends lines to a file, alone or together with others, and returns the position after them. lock takes the
+// file's lock and write appends. The goroutine that came first calls both for all.
+func (g *groups) append(ctx context.Context, name string, lines []byte, lock func() (func(), error),
+	write func([]byte) (muster.Pos, error)) (muster.Pos, error) {
 	for {
-		p := &share{lines: lines}
+		p := &groupPart{lines: lines}
 		grp, first := g.join(name, p)
 		if first {
-			g.lead(ctx, name, grp, lock, write)
+			g.writeGroup(ctx, name, grp, lock, write)
 			return p.end, p.err
 		}
 		select {
@@ -54,14 +57,14 @@ func (g *groups) append(ctx context.Context, name string, lines []byte, lock fun
 			}
 			<-grp.done // it is being written
 		}
-		if p.err != errLeft {
+		if p.err != errGroupAbandoned {
 			return p.end, p.err
 		}
 	}
 }
 
-// join adds a part to the open group of that name, or opens one.
-func (g *groups) join(name string, p *share) (grp *group, first bool) {
+// join adds a part to the open group of that name, or opens a new one.
+func (g *groups) join(name string, p *groupPart) (grp *group, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	grp = g.open[name]
@@ -77,8 +80,8 @@ func (g *groups) join(name string, p *share) (grp *group, first bool) {
 	return grp, first
 }
 
-// leave takes a part out again, if it is not being written yet.
-func (g *groups) leave(name string, grp *group, p *share) bool {
+// leave removes a part again. It returns false if the part is being written.
+func (g *groups) leave(name string, grp *group, p *groupPart) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open[name] != grp {
@@ -88,8 +91,9 @@ func (g *groups) leave(name string, grp *group, p *share) bool {
 	return true
 }
 
-// lead writes a group, unless its first one's context ends before that.
-func (g *groups) lead(ctx context.Context, name string, grp *group, lock func() (func(), error), write func([]byte) (muster.Pos, error)) {
+// writeGroup writes a group. From the moment it holds the lock, nobody can join.
+func (g *groups) writeGroup(ctx context.Context, name string, grp *group, lock func() (func(), error),
+	write func([]byte) (muster.Pos, error)) {
 	defer close(grp.done)
 	unlock, err := lock()
 	g.mu.Lock()
@@ -110,7 +114,7 @@ func (g *groups) lead(ctx context.Context, name string, grp *group, lock func() 
 	}
 	others := err
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		others = errLeft
+		others = errGroupAbandoned
 	}
 	end -= muster.Pos(len(all))
 	for i, p := range grp.parts {

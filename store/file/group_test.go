@@ -35,7 +35,8 @@ func disk(t *testing.T, syncs *atomic.Int64) *Store {
 	return s
 }
 
-// What many goroutines append while the file is locked goes out in one sync, and each one's place is that of its own line.
+// What many goroutines append while the file is locked goes out in one sync, and each one's place is that of its own
+// line.
 func TestAppendsShareASync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var syncs atomic.Int64
@@ -104,7 +105,9 @@ func TestOneLeavesAGroup(t *testing.T) {
 					if n == left {
 						its = ctx
 					}
-					errs[n] = s.Inbox().Put(its, "alice", muster.Message{ID: muster.MessageID(fmt.Sprint("m", n)), From: "bob", Content: strings.Repeat("x", n)})
+					errs[n] = s.Inbox().Put(its, "alice",
+						muster.Message{ID: muster.MessageID(fmt.Sprint("m", n)), From: "bob",
+							Content: strings.Repeat("x", n)})
 				})
 				synctest.Wait()
 			}

@@ -7,8 +7,8 @@ import (
 	"muster"
 )
 
-// leases says which processes live: a lease is the lock of a file that its process keeps open. When the process dies,
-// however it dies, the kernel frees it.
+// leases says which processes live. A lease is the lock of a file that its process keeps open, so the kernel frees it
+// however the process dies.
 type leases struct{ s *Store }
 
 // lease is a held lease.
@@ -18,7 +18,7 @@ type lease struct {
 	lost   chan struct{}
 }
 
-// Acquire takes the lease or returns Held at once, also when this very process has it.
+// Acquire takes the lease, or returns Held at once, even if this process holds it.
 func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) {
 	if err := checkLease(ctx, name); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) 
 	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if l.s.ended {
+	if l.s.closed {
 		return nil, muster.Errorf(muster.Unavailable, "this store was closed")
 	}
 	unlock, err := l.s.files.TryLock(l.s.lockPath(name))
@@ -43,7 +43,7 @@ func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) 
 	return h, nil
 }
 
-// Held reports whether anyone has the lease now. It makes nothing.
+// Held reports whether anyone holds the lease. It creates nothing.
 func (l leases) Held(ctx context.Context, name string) (bool, error) {
 	if err := checkLease(ctx, name); err != nil {
 		return false, err
@@ -51,10 +51,11 @@ func (l leases) Held(ctx context.Context, name string) (bool, error) {
 	return l.s.files.Locked(l.s.lockPath(name))
 }
 
-// Lost is closed after Release or the store's Close, and never before: as long as we live the kernel keeps the lock.
+// Lost is closed after Release or the store's Close, and never before, because the kernel keeps the lock while the
+// process lives.
 func (h *lease) Lost() <-chan struct{} { return h.lost }
 
-// Release gives the lease back. Again, it does nothing.
+// Release gives the lease back. Further calls do nothing.
 func (h *lease) Release() error {
 	h.s.mu.Lock()
 	mine := h.s.held[h]

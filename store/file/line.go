@@ -11,8 +11,9 @@ import (
 	"muster"
 )
 
-// Our lines end in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs that know
-// nothing of it see one more field. A line without one is another program's and is taken as it is.
+// A line that we write ends in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs
+// that do not know of it see one more field. A line without a checksum was written by another program and is accepted
+// as it is.
 const (
 	sumHead = `"sum":"`
 	sumTail = `"}`
@@ -20,27 +21,28 @@ const (
 	sumLen  = len(sumHead) + sumSize + len(sumTail)
 )
 
-// castagnoli is made when it is first needed: many a command reads and writes no line.
+// castagnoli returns the table of the checksum. It is made when first needed, because many commands read and write no
+// line.
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// seal adds its checksum and a newline to a record, a JSON object on one line.
-func seal(rec []byte) []byte {
+// addChecksum returns a record, a JSON object on one line, with its checksum and a newline.
+func addChecksum(rec []byte) []byte {
 	line := make([]byte, 0, len(rec)+sumLen+2)
 	line = append(line, rec[:len(rec)-1]...)
 	if len(bytes.TrimSpace(line)) > 1 {
 		line = append(line, ',')
 	}
-	return fmt.Appendf(line, "%s%s%s\n", sumHead, digits(crc32.Checksum(rec, castagnoli())), sumTail)
+	return fmt.Appendf(line, "%s%s%s\n", sumHead, hexChecksum(crc32.Checksum(rec, castagnoli())), sumTail)
 }
 
-// unseal checks a line without its newline and returns the record. why is empty when it is good.
-func unseal(line []byte) (rec []byte, why string) {
-	return unsealed(bytes.Clone(line))
+// verifyLine checks a line without its newline and returns the record. why says what is wrong with it, or is empty.
+func verifyLine(line []byte) (rec []byte, why string) {
+	return verifyLineInPlace(bytes.Clone(line))
 }
 
-// unsealed is unseal that makes the record of the line's own bytes.
-func unsealed(line []byte) (rec []byte, why string) {
-	if body, ours, good := sealed(line); ours {
+// verifyLineInPlace is verifyLine, but the record reuses the bytes of the line.
+func verifyLineInPlace(line []byte) (rec []byte, why string) {
+	if body, ours, good := splitChecksum(line); ours {
 		if !good {
 			return nil, "its checksum does not fit"
 		}
@@ -56,9 +58,9 @@ func unsealed(line []byte) (rec []byte, why string) {
 	return line, ""
 }
 
-// sealed takes a line apart: whether it ends in a checksum, and whether the checksum fits. body is the record without its
-// last brace.
-func sealed(line []byte) (body []byte, ours, good bool) {
+// splitChecksum returns the record without its last brace, whether the line ends in a checksum of ours, and whether
+// that is correct.
+func splitChecksum(line []byte) (body []byte, ours, good bool) {
 	at := len(line) - sumLen
 	if at < 1 {
 		return nil, false, false
@@ -77,7 +79,7 @@ func sealed(line []byte) (body []byte, ours, good bool) {
 	}
 	rec, comma := bytes.CutSuffix(line[:at], []byte{','})
 	sum := crc32.Update(crc32.Checksum(rec, castagnoli()), castagnoli(), []byte{'}'})
-	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(digits(sum))
+	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(hexChecksum(sum))
 	switch {
 	case wrong == 0:
 		// As seal writes it, to the byte.
@@ -88,8 +90,8 @@ func sealed(line []byte) (body []byte, ours, good bool) {
 	return nil, false, false
 }
 
-// digits is a checksum as the line has it. It is written by hand, as long logs have many.
-func digits(sum uint32) []byte {
+// hexChecksum formats a checksum. It avoids package fmt, because long logs have many lines.
+func hexChecksum(sum uint32) []byte {
 	const hex = "0123456789abcdef"
 	text := make([]byte, sumSize)
 	for i := range text {

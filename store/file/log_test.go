@@ -15,7 +15,8 @@ func TestLinesAcrossBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text []byte
 		var want []string
-		for _, size := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 300, lineBlock - 302, lineBlock - 1, lineBlock, lineBlock + 1, 3 * lineBlock}), 0, 6).Draw(t, "sizes") {
+		for _, size := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 300, lineBlock - 302, lineBlock - 1,
+			lineBlock, lineBlock + 1, 3 * lineBlock}), 0, 6).Draw(t, "sizes") {
 			line := strings.Repeat(string(rune('a'+len(want))), size) + "\n"
 			want, text = append(want, line), append(text, line...)
 		}

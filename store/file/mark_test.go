@@ -76,7 +76,8 @@ func TestLargeDocument(t *testing.T) {
 		}
 		for range 2 {
 			doc, err := team.Get(t.Context(), "config")
-			if whole := len(content) == len(text); whole != (err == nil) || !whole && !errors.Is(err, muster.ErrCorrupt) || !bytes.Equal(doc.Data, content) {
+			if whole := len(content) == len(text); whole != (err == nil) || !whole &&
+				!errors.Is(err, muster.ErrCorrupt) || !bytes.Equal(doc.Data, content) {
 				t.Errorf("content %d: %v, %d bytes", i, err, len(doc.Data))
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"muster/internal/durable"
 )
 
-// namesOf lists a directory through the interface.
-func namesOf(on durable.FS, dir string) ([]string, error) {
+// namesByFS lists a directory through the interface.
+func namesByFS(on durable.FS, dir string) ([]string, error) {
 	entries, err := on.ReadDir(dir)
 	names := make([]string, len(entries))
 	for i, e := range entries {
@@ -18,8 +18,8 @@ func namesOf(on durable.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// stampsOf is stamps through the interface.
-func stampsOf(on durable.FS, dir string, n int, name func(i int) string) []stamp {
+// stampsByFS is stamps through the interface.
+func stampsByFS(on durable.FS, dir string, n int, name func(i int) string) []stamp {
 	all := make([]stamp, n)
 	for i := range all {
 		if fi, err := on.Stat(filepath.Join(dir, name(i))); err == nil {
@@ -29,16 +29,17 @@ func stampsOf(on durable.FS, dir string, n int, name func(i int) string) []stamp
 	return all
 }
 
-// many is how many files are worth looking at side by side.
-const many = 64
+// parallelFrom is from how many files on they are read in parallel.
+const parallelFrom = 64
 
-// hands is how many goroutines look at files: more than there are processors, for a disk serves many at once.
-const hands = 8
+// parallelReaders is how many goroutines read files. It exceeds the number of processors, because a disk serves many
+// requests at once.
+const parallelReaders = 8
 
-// sideBySide calls f for 0 to n-1, in several goroutines when there are many.
-func sideBySide(n int, f func(i int)) {
+// inParallel calls f for 0 to n-1, from several goroutines if n is large.
+func inParallel(n int, f func(i int)) {
 	const batch = 16
-	if n < many {
+	if n < parallelFrom {
 		for i := range n {
 			f(i)
 		}
@@ -46,7 +47,7 @@ func sideBySide(n int, f func(i int)) {
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range hands {
+	for range parallelReaders {
 		wg.Go(func() {
 			for to := int(next.Add(batch)); to-batch < n; to = int(next.Add(batch)) {
 				for i := to - batch; i < min(to, n); i++ {

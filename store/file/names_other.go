@@ -4,8 +4,8 @@ package file
 
 import "muster/internal/durable"
 
-func fileNames(on durable.FS, dir string) ([]string, error) { return namesOf(on, dir) }
+func fileNames(on durable.FS, dir string) ([]string, error) { return namesByFS(on, dir) }
 
 func stamps(on durable.FS, dir string, n int, name func(i int) string) []stamp {
-	return stampsOf(on, dir, n, name)
+	return stampsByFS(on, dir, n, name)
 }

@@ -76,7 +76,8 @@ func TestOneOddDocument(t *testing.T) {
 					switch {
 					case err == nil:
 						good = append(good, c.Key)
-					case errors.Is(err, muster.ErrCorrupt) && c.Rev != muster.None && strings.Contains(err.Error(), path):
+					case errors.Is(err, muster.ErrCorrupt) && c.Rev != muster.None &&
+						strings.Contains(err.Error(), path):
 						bad = append(bad, c.Key)
 					default:
 						t.Fatal(err)
@@ -118,7 +119,8 @@ func TestOneOddDocument(t *testing.T) {
 	}
 }
 
-// An inbox file that cannot be opened is said once; mail goes on beside it, and what lies in it comes when it can be read.
+// An inbox file that cannot be opened is said once; mail goes on beside it, and what lies in it comes when it can be
+// read.
 func TestOneOddInbox(t *testing.T) {
 	for name, make := range oddities {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +129,8 @@ func TestOneOddInbox(t *testing.T) {
 			s.OnReject = func(box muster.Name, line []byte, why string) { said = append(said, string(box)+": "+why) }
 			put := func(id muster.MessageID) {
 				t.Helper()
-				if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: id, From: "bob", Content: "hello"}); err != nil {
+				if err := s.Inbox().Put(t.Context(), "alice",
+					muster.Message{ID: id, From: "bob", Content: "hello"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -161,8 +164,10 @@ func TestOneOddInbox(t *testing.T) {
 // What another user put there is delivered when it can be read.
 func TestAnothersMailWaits(t *testing.T) {
 	const line = `{"id":"his","type":"message","from":"user","to":"alice","content":"hello"}` + "\n"
-	s, path := odd(t, func(path string) error { return os.WriteFile(path, []byte(line), 0o600) }, ".team/inbox/alice.jsonl")
-	if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob", Content: "hello"}); err != nil {
+	s, path := odd(t, func(path string) error { return os.WriteFile(path, []byte(line), 0o600) },
+		".team/inbox/alice.jsonl")
+	if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob",
+		Content: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	mine, err := file.Open(filepath.Dir(filepath.Dir(filepath.Dir(path))))

@@ -49,7 +49,8 @@ func work(job []string) error {
 	switch job[0] {
 	case "mail":
 		for i := range n {
-			m := muster.Message{ID: muster.MessageID(fmt.Sprintf("%s-%d", who, i)), From: muster.Name(who), Content: "x"}
+			m := muster.Message{ID: muster.MessageID(fmt.Sprintf("%s-%d", who, i)), From: muster.Name(who),
+				Content: "x"}
 			if err := s.Inbox().Put(ctx, "lead", m); err != nil {
 				return err
 			}
@@ -153,7 +154,8 @@ func TestProcessesClaimEachOnce(t *testing.T) {
 	s := open(t, root)
 	defer s.Close()
 	for i := 1; i <= tasks; i++ {
-		if _, err := s.Table(muster.TableTasks).Put(t.Context(), strconv.Itoa(i), []byte(free), muster.None); err != nil {
+		if _, err := s.Table(muster.TableTasks).Put(t.Context(), strconv.Itoa(i), []byte(free),
+			muster.None); err != nil {
 			t.Fatal(err)
 		}
 	}

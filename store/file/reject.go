@@ -12,24 +12,24 @@ import (
 	"muster"
 )
 
-// reject is a unit that is no mail.
-type reject struct {
+// rejectedUnit is a unit that is no mail, and its place.
+type rejectedUnit struct {
 	at place
 	unit
 }
 
-// aside is a line of NAME.rejected.jsonl: what stood where, and why it is no mail.
-type aside struct {
+// quarantined is a line of NAME.rejected.jsonl: what stood where, and why it is no mail.
+type quarantined struct {
 	Place string `json:"place"`
 	Why   string `json:"why"`
 	Line  string `json:"line,omitempty"`
 	Bytes []byte `json:"bytes,omitempty"` // instead of Line, when it is no text
 }
 
-// setAside copies lines that are no mail to the rejected, each once, and reports those that it copied. It is a service
-// to people and never stands in the way of the mail: what fails is tried again at the next Peek.
-func (b *box) setAside(ctx context.Context, bad []reject) {
-	var unknown []reject
+// quarantine copies units that are no mail to NAME.rejected.jsonl, each once, and reports those that it copied. It is
+// a service to people and never delays mail: what fails is tried again at the next Peek.
+func (b *box) quarantine(ctx context.Context, bad []rejectedUnit) {
+	var unknown []rejectedUnit
 	b.mu.Lock()
 	for _, r := range bad {
 		if !b.rejected[r.at] {
@@ -40,7 +40,7 @@ func (b *box) setAside(ctx context.Context, bad []reject) {
 	if len(unknown) == 0 {
 		return
 	}
-	written, err := b.writeAside(ctx, unknown)
+	written, err := b.writeQuarantine(ctx, unknown)
 	if err != nil {
 		return
 	}
@@ -56,8 +56,8 @@ func (b *box) setAside(ctx context.Context, bad []reject) {
 	}
 }
 
-// writeAside appends those of bad that no process has appended yet, and returns them.
-func (b *box) writeAside(ctx context.Context, bad []reject) ([]reject, error) {
+// writeQuarantine appends the units that no process has appended yet, and returns them.
+func (b *box) writeQuarantine(ctx context.Context, bad []rejectedUnit) ([]rejectedUnit, error) {
 	unlock, err := b.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -70,18 +70,18 @@ func (b *box) writeAside(ctx context.Context, bad []reject) ([]reject, error) {
 		return nil, err
 	}
 	for u := range bytes.Lines(data) {
-		var a aside
+		var a quarantined
 		if json.Unmarshal(u, &a) == nil {
 			there[a.Place] = true
 		}
 	}
-	var fresh []reject
+	var fresh []rejectedUnit
 	var out []byte
 	for _, r := range bad {
 		if there[r.at.String()] {
 			continue
 		}
-		a := aside{Place: r.at.String(), Why: r.why, Line: string(r.raw)}
+		a := quarantined{Place: r.at.String(), Why: r.why, Line: string(r.raw)}
 		if !utf8.Valid(r.raw) {
 			a.Line, a.Bytes = "", r.raw
 		}
@@ -89,7 +89,7 @@ func (b *box) writeAside(ctx context.Context, bad []reject) ([]reject, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, fresh = append(out, seal(line)...), append(fresh, r)
+		out, fresh = append(out, addChecksum(line)...), append(fresh, r)
 	}
 	if len(fresh) == 0 {
 		return nil, nil
@@ -98,7 +98,7 @@ func (b *box) writeAside(ctx context.Context, bad []reject) ([]reject, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	if err := t.SetAside(); err != nil {
 		return nil, err
 	}

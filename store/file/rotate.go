@@ -13,22 +13,22 @@ import (
 	"muster/internal/durable"
 )
 
-// The journal does not grow in one file for ever: events.jsonl becomes events.N.jsonl when it is large, and N is the place
-// of its end. Places go on from there, so one that was stored before is good after; a file needs no other record of
-// where it begins, and a crash in the middle leaves nothing to repair: the rename has happened or not, and a live file that
-// is missing is an empty one. The streams that are copies for other programs stay in one file, and so do transcripts.
+// The journal is rotated: when events.jsonl is large, it is renamed to events.N.jsonl, where N is the position of its
+// end. Positions continue in the next file, so a stored position stays valid. The name alone says where a file begins,
+// and a missing live file is an empty one, so a crash in the middle leaves nothing to repair: the rename has happened
+// or not. The streams that are copies for other programs, and transcripts, stay in one file.
 
-// rotateAt is how large, in bytes, a file grows before it is rotated.
+// rotateAt is the size, in bytes, from which a file is rotated.
 const rotateAt = 64 << 20
 
-// stretch is a rotated file, and the places of its records: after from, up to to.
-type stretch struct {
+// logSegment is a rotated file. It holds the positions after from, up to to.
+type logSegment struct {
 	path     string
 	from, to int64
 }
 
-// rotates reports whether a stream's file is rotated.
-func (l logs) rotates(path string) bool {
+// isRotated reports whether the file of a stream is rotated.
+func (l logs) isRotated(path string) bool {
 	return path == filepath.Join(l.s.dir.Team(), muster.StreamEvents+".jsonl")
 }
 
@@ -36,31 +36,33 @@ func rotatedPath(path string, to int64) string {
 	return strings.TrimSuffix(path, "jsonl") + strconv.FormatInt(to, 10) + ".jsonl"
 }
 
-// rotated lists the rotated files of a stream, oldest first, as far as they follow each other without a gap.
-func (l logs) rotated(path string) ([]stretch, error) {
-	if !l.rotates(path) {
+// segments lists the rotated files of a stream, oldest first. It stops at a gap, because what lies before one was
+// trimmed.
+func (l logs) segments(path string) ([]logSegment, error) {
+	if !l.isRotated(path) {
 		return nil, nil
 	}
 	names, err := fileNames(l.s.fs, filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, unreadable(filepath.Dir(path), err)
+		return nil, errUnreadable(filepath.Dir(path), err)
 	}
 	var ends []int64
 	for _, name := range names {
 		n, ok := strings.CutPrefix(name, strings.TrimSuffix(filepath.Base(path), "jsonl"))
 		n, isLog := strings.CutSuffix(n, ".jsonl")
-		if to, err := strconv.ParseInt(n, 10, 64); ok && isLog && err == nil && to > 0 && strconv.FormatInt(to, 10) == n {
+		if to, err := strconv.ParseInt(n, 10, 64); ok && isLog && err == nil && to > 0 &&
+			strconv.FormatInt(to, 10) == n {
 			ends = append(ends, to)
 		}
 	}
 	slices.Sort(ends)
-	var all []stretch
+	var all []logSegment
 	for i, to := range slices.Backward(ends) {
 		before := int64(0)
 		if i > 0 {
 			before = ends[i-1]
 		}
-		s := stretch{path: rotatedPath(path, to), from: before, to: to}
+		s := logSegment{path: rotatedPath(path, to), from: before, to: to}
 		fi, err := l.s.fs.Stat(s.path)
 		if err != nil {
 			break // removed just now
@@ -75,40 +77,42 @@ func (l logs) rotated(path string) ([]stretch, error) {
 	return all, nil
 }
 
-// base is the place where the live file begins.
-func base(old []stretch) int64 {
+// baseOffset returns the position at which the live file begins.
+func baseOffset(old []logSegment) int64 {
 	if len(old) == 0 {
 		return 0
 	}
 	return old[len(old)-1].to
 }
 
-// whole is a stream as it was at one moment.
-type whole struct {
-	old  []stretch
-	live durable.File // nil: there is none
-	size int64        // of the live file
+// segmentedLog is a stream as it was at one moment.
+type segmentedLog struct {
+	old []logSegment
+	// live is the live file, or nil if there is none.
+	live durable.File
+	size int64 // of the live file
 }
 
-func (w whole) base() int64 { return base(w.old) }
+func (w segmentedLog) base() int64 { return baseOffset(w.old) }
 
-func (w whole) close() {
+func (w segmentedLog) close() {
 	if w.live != nil {
-		w.live.Close()
+		_ = w.live.Close()
 	}
 }
 
-// openWhole opens a stream. Readers take no lock, so it looks whether the live file was rotated meanwhile.
-func (l logs) openWhole(path string) (w whole, err error) {
+// openLog opens a stream. Readers take no lock, so it checks whether the live file was rotated meanwhile, and if so,
+// starts again.
+func (l logs) openLog(path string) (w segmentedLog, err error) {
 	for {
-		if w.old, err = l.rotated(path); err != nil {
+		if w.old, err = l.segments(path); err != nil {
 			return w, err
 		}
-		if w.live, w.size, err = l.open(path); err != nil || !l.rotates(path) {
+		if w.live, w.size, err = l.open(path); err != nil || !l.isRotated(path) {
 			return w, err
 		}
-		again, err := l.rotated(path)
-		if err == nil && base(again) == w.base() {
+		again, err := l.segments(path)
+		if err == nil && baseOffset(again) == w.base() {
 			return w, nil
 		}
 		w.close()
@@ -118,9 +122,10 @@ func (l logs) openWhole(path string) (w whole, err error) {
 	}
 }
 
-// rotate gives the file of a tail, which has no torn part, its number, and opens the next one. The stream's lock is held.
+// rotate renames the file of a tail after its end position and opens the next one. The caller holds the stream's lock,
+// and the tail has no torn part.
 func (l logs) rotate(t *durable.Tail, path string, from int64) (*durable.Tail, error) {
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	end := from + t.End()
 	// What AppendSoon wrote is promised by the next append, which would sync another file.
 	if _, err := t.Append(nil); err != nil {
@@ -132,11 +137,11 @@ func (l logs) rotate(t *durable.Tail, path string, from int64) (*durable.Tail, e
 	return l.s.files.OpenTail(path)
 }
 
-// Trim forgets what lies before the place: rotated files that end there or before it, but for the last one, whose name
-// says where the live file begins.
+// Trim removes rotated files that end at the position or before it. It keeps the last one, whose name says where the
+// live file begins.
 func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error {
 	path, err := l.path(ctx, stream)
-	if err != nil || !l.rotates(path) {
+	if err != nil || !l.isRotated(path) {
 		return err
 	}
 	unlock, err := l.lock(ctx, stream)
@@ -144,7 +149,7 @@ func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error 
 		return err
 	}
 	defer unlock()
-	old, err := l.rotated(path)
+	old, err := l.segments(path)
 	if err != nil {
 		return err
 	}

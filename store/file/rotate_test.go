@@ -27,10 +27,10 @@ func line(n int) []byte {
 }
 
 // files are a journal's files, oldest first.
-func files(t testing.TB, s *Store) []stretch {
+func files(t testing.TB, s *Store) []logSegment {
 	t.Helper()
 	l := logs{s}
-	old, err := l.rotated(filepath.Join(s.dir.Team(), "events.jsonl"))
+	old, err := l.segments(filepath.Join(s.dir.Team(), "events.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,8 @@ func TestRotationLosesNoReader(t *testing.T) {
 		s := rotating(t, root, 400)
 		writers.Go(func() {
 			for n := range each {
-				if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, fmt.Appendf(nil, `{"w":%d,"n":%d}`, w, n)); err != nil {
+				if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere,
+					fmt.Appendf(nil, `{"w":%d,"n":%d}`, w, n)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -172,7 +173,8 @@ func TestRotationLosesNoReader(t *testing.T) {
 						return
 					}
 					var w, n int
-					if _, err := fmt.Sscanf(string(r.Data), `{"w":%d,"n":%d}`, &w, &n); err != nil || next[fmt.Sprint(w)] != n {
+					if _, err := fmt.Sscanf(string(r.Data), `{"w":%d,"n":%d}`, &w, &n); err != nil ||
+						next[fmt.Sprint(w)] != n {
 						t.Errorf("%s came where %d of that writer should, %v", r.Data, next[fmt.Sprint(w)], err)
 						return
 					}
@@ -196,8 +198,10 @@ func TestForeignNumbersAreNoFiles(t *testing.T) {
 		root := t.TempDir()
 		s := rotating(t, root, 100)
 		os.MkdirAll(s.dir.Team(), 0o700)
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "01", "-5", "7", "20", "40", "99999999999999999999", "x", ""}), 0, 4).Draw(rt, "names") {
-			os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"), []byte(strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))), 0o600)
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "01", "-5", "7", "20", "40",
+			"99999999999999999999", "x", ""}), 0, 4).Draw(rt, "names") {
+			os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"),
+				[]byte(strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))), 0o600)
 		}
 		end, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(3))
 		if err != nil {

@@ -19,11 +19,12 @@ import (
 	"muster/internal/durable"
 )
 
-// A box's segments lie in .team/inbox/NAME.segments: GENERATION-DELIVERED.jsonl, the second a byte offset. The live
-// file's generation is one more than the highest there, and so stays the same when the live file becomes a segment. The
-// last segment stays, empty, because no generation may come twice: places and the ids of mails without one are made of it.
+// The segments of an inbox lie in .team/inbox/NAME.segments. Their names are GENERATION-DELIVERED.jsonl, where DELIVERED
+// is the byte offset up to which mail was delivered. The generation of the live file is one more than the highest among
+// the segments, so it stays the same when the live file becomes a segment. The last segment is never removed, only
+// emptied: no generation may be used twice, because positions, and the ids of mails that came without one, depend on it.
 
-// place is a place in a box: a byte offset in the file of a generation.
+// place is a position in an inbox: a byte offset in the file of a generation.
 type place struct {
 	gen uint32
 	at  int64
@@ -35,15 +36,17 @@ func (p place) pos() muster.Pos { return muster.Pos(p.gen)<<32 | muster.Pos(p.at
 
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.gen, p.at) }
 
-// part is a segment or the live file.
-type part struct {
+// boxFile is a segment or the live file of an inbox.
+type boxFile struct {
 	gen       uint32
 	delivered int64
 	path      string
 	size      int64
 	live      bool
-	file      durable.File // open, when parts made it
-	closed    error        // it cannot be opened: it is another user's, or none. What it has waits
+	// file is open if openFiles made the value.
+	file durable.File
+	// closed says why the file cannot be opened: it belongs to another user, or is no regular file. Its mail waits.
+	closed error
 }
 
 func (b *box) segmentDir() string {
@@ -54,13 +57,13 @@ func (b *box) segment(gen uint32, delivered int64) string {
 	return filepath.Join(b.segmentDir(), fmt.Sprintf("%08d-%d.jsonl", gen, delivered))
 }
 
-// segments lists the segments, oldest first.
-func (b *box) segments() ([]part, error) {
+// segments lists the segments, oldest first, and remembers when each was first seen.
+func (b *box) segments() ([]boxFile, error) {
 	entries, err := b.s.fs.ReadDir(b.segmentDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, unreadable(b.segmentDir(), err)
+		return nil, errUnreadable(b.segmentDir(), err)
 	}
-	var out []part
+	var out []boxFile
 	for _, e := range entries {
 		gen, delivered, ok := strings.Cut(strings.TrimSuffix(e.Name(), ".jsonl"), "-")
 		g, err1 := strconv.ParseUint(gen, 10, 32)
@@ -68,7 +71,7 @@ func (b *box) segments() ([]part, error) {
 		if !ok || err1 != nil || err2 != nil || g == 0 {
 			continue
 		}
-		p := part{gen: uint32(g), delivered: d, path: filepath.Join(b.segmentDir(), e.Name())}
+		p := boxFile{gen: uint32(g), delivered: d, path: filepath.Join(b.segmentDir(), e.Name())}
 		if fi, err := b.s.fs.Stat(p.path); err == nil {
 			p.size = fi.Size()
 		}
@@ -77,39 +80,40 @@ func (b *box) segments() ([]part, error) {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(x, y part) int { return int(int64(x.gen) - int64(y.gen)) })
+	slices.SortFunc(out, func(x, y boxFile) int { return int(int64(x.gen) - int64(y.gen)) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range out {
-		if b.since[p.gen].IsZero() {
-			b.since[p.gen] = time.Now()
+		if b.firstSeen[p.gen].IsZero() {
+			b.firstSeen[p.gen] = time.Now()
 		}
 	}
 	return out, nil
 }
 
-func nextGen(segs []part) uint32 {
+// nextGen returns the generation of the live file.
+func nextGen(segs []boxFile) uint32 {
 	if len(segs) == 0 {
 		return 1
 	}
 	return segs[len(segs)-1].gen + 1
 }
 
-// parts opens the segments with something left and the live file. Peek takes no lock, so it looks whether a Drop has
-// come between.
-func (b *box) parts() ([]part, error) {
+// openFiles opens the live file and the segments that have something left. Peek takes no lock, so it checks whether a
+// Drop has come between, and if so, starts again.
+func (b *box) openFiles() ([]boxFile, error) {
 	for {
 		segs, err := b.segments()
 		if err != nil {
 			return nil, err
 		}
-		out, ok := []part{}, true
-		for _, p := range append(slices.Clone(segs), part{gen: nextGen(segs), path: b.live(), live: true}) {
+		out, ok := []boxFile{}, true
+		for _, p := range append(slices.Clone(segs), boxFile{gen: nextGen(segs), path: b.livePath(), live: true}) {
 			if !p.live && p.delivered == p.size {
 				continue
 			}
 			p.file, p.size, err = logs{b.s}.open(p.path)
-			if durable.Alone(err) {
+			if durable.ConcernsOneFile(err) {
 				p.closed, err = durable.Unreadable(b.s.fs, p.path, err), nil
 			}
 			if err != nil {
@@ -123,7 +127,7 @@ func (b *box) parts() ([]part, error) {
 			}
 		}
 		again, err := b.segments()
-		same := func(x, y part) bool { return x.path == y.path }
+		same := func(x, y boxFile) bool { return x.path == y.path }
 		if err == nil && ok && slices.EqualFunc(segs, again, same) {
 			return out, nil
 		}
@@ -134,39 +138,40 @@ func (b *box) parts() ([]part, error) {
 	}
 }
 
-func closeAll(parts []part) {
+func closeAll(parts []boxFile) {
 	for _, p := range parts {
 		if p.file != nil {
-			p.file.Close()
+			_ = p.file.Close()
 		}
 	}
 }
 
-// old reports whether p is a segment that nobody writes to any more.
-func (b *box) old(p part) bool {
+// isOld reports whether p is a segment that nobody writes to any more.
+func (b *box) isOld(p boxFile) bool {
 	if p.live {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return time.Since(b.since[p.gen]) >= b.s.boxes.grace
+	return time.Since(b.firstSeen[p.gen]) >= b.s.boxes.grace
 }
 
-// young reports whether the box has a segment that is to be cleaned later.
-func (b *box) young() bool {
+// hasYoungSegments reports whether segments remain that are to be removed later.
+func (b *box) hasYoungSegments() bool {
 	segs, err := b.segments()
 	if err != nil {
 		return false
 	}
 	for _, p := range segs {
-		if p.size > 0 && p.delivered == p.size && !b.old(p) {
+		if p.size > 0 && p.delivered == p.size && !b.isOld(p) {
 			return true
 		}
 	}
 	return false
 }
 
-// clean removes the segments that are delivered and old enough; the last one is only emptied. The box's lock is held.
+// clean removes the segments that are delivered and old enough. The last one is only emptied, because its name keeps
+// the generation. The caller holds the lock of the inbox.
 func (b *box) clean() error {
 	segs, err := b.segments()
 	if err != nil {
@@ -174,15 +179,15 @@ func (b *box) clean() error {
 	}
 	for i, p := range segs {
 		last := i == len(segs)-1
-		if !b.old(p) || last && p.size == 0 {
+		if !b.isOld(p) || last && p.size == 0 {
 			continue
 		}
-		if left, err := b.left(p); durable.Alone(err) {
+		if left, err := b.hasUndelivered(p); durable.ConcernsOneFile(err) {
 			continue // it is kept: its mail comes when it can be read
 		} else if err != nil {
 			return err
 		} else if left {
-			b.s.watch.tell(b.s.dir.Inbox(), string(b.name)+".jsonl")
+			b.s.watch.notify(b.s.dir.Inbox(), string(b.name)+".jsonl")
 			continue
 		}
 		if !last {
@@ -204,10 +209,11 @@ func (b *box) clean() error {
 	return nil
 }
 
+// forget removes what is known of a generation.
 func (b *box) forget(gen uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.since, gen)
+	delete(b.firstSeen, gen)
 	for at := range b.rejected {
 		if at.gen == gen {
 			delete(b.rejected, at)
@@ -215,8 +221,8 @@ func (b *box) forget(gen uint32) {
 	}
 }
 
-// left reports whether an old segment has something that is neither delivered nor set aside.
-func (b *box) left(p part) (bool, error) {
+// hasUndelivered reports whether an old segment holds something that was neither delivered nor quarantined.
+func (b *box) hasUndelivered(p boxFile) (bool, error) {
 	if p.delivered == p.size {
 		return false, nil
 	}
@@ -224,7 +230,7 @@ func (b *box) left(p part) (bool, error) {
 	if p.file, p.size, err = (logs{b.s}).open(p.path); err != nil || p.file == nil {
 		return false, err
 	}
-	defer p.file.Close()
+	defer func() { _ = p.file.Close() }()
 	left := false
 	err = p.scan(p.delivered, true, func(u unit) bool {
 		b.mu.Lock()
@@ -236,7 +242,7 @@ func (b *box) left(p part) (bool, error) {
 	return left, err
 }
 
-// unit is a mail, or what stands where one should.
+// unit is a mail, or what stands where one should. why says why it is no mail.
 type unit struct {
 	start, end int64
 	raw        []byte
@@ -244,21 +250,21 @@ type unit struct {
 	why        string // it is no mail
 }
 
-// id is the id of a mail whose sender gave it none. It stays the same when the live file becomes a segment.
+// id returns the id of a mail whose sender gave it none. It stays the same when the live file becomes a segment.
 func (u unit) id(gen uint32) muster.MessageID {
 	return muster.MessageID(fmt.Sprintf("place-%d-%d-%08x", gen, u.start, crc32.Checksum(u.raw, castagnoli())))
 }
 
-// scan calls f with each unit from an offset on, until f returns false. What follows the last newline counts as far as
-// it is whole objects; the rest of it only when nobody writes to the file any more.
-func (p part) scan(from int64, old bool, f func(unit) bool) error {
+// scan calls f with each unit from an offset on, until f returns false. After the last newline, whole objects count;
+// the rest counts only when nobody writes to the file any more.
+func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(p.file, from, p.size-from), 64<<10)
 	for at := from; ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil && err != io.EOF {
 			return err
 		}
-		units, rest := split(line, at)
+		units, rest := splitObjects(line, at)
 		if err == nil || old {
 			if len(rest.raw) > 0 {
 				units = append(units, rest)
@@ -281,15 +287,15 @@ func (p part) scan(from int64, old bool, f func(unit) bool) error {
 
 const blanks = " \t\r\n"
 
-// split takes a line apart into its objects: mostly one, but a program that writes no newlines leaves several. rest is
-// what comes after the last whole one.
-func split(line []byte, at int64) (units []unit, rest unit) {
+// splitObjects splits a line into its objects. There is mostly one, but a program that writes no newlines leaves
+// several. rest is what follows the last whole one.
+func splitObjects(line []byte, at int64) (units []unit, rest unit) {
 	text := bytes.TrimRight(line, blanks)
 	if len(text) == 0 {
 		return nil, unit{}
 	}
 	lead := len(text) - len(bytes.TrimLeft(text, blanks))
-	if u := read(text[lead:], at+int64(lead)); u.why == "" {
+	if u := parseUnit(text[lead:], at+int64(lead)); u.why == "" {
 		return []unit{u}, unit{}
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -297,18 +303,18 @@ func split(line []byte, at int64) (units []unit, rest unit) {
 		var raw json.RawMessage
 		if d.Decode(&raw) != nil {
 			left := bytes.TrimLeft(text[done:], blanks)
-			return units, rejected(left, at+int64(len(text)-len(left)), "it is not a JSON object")
+			return units, rejectUnit(left, at+int64(len(text)-len(left)), "it is not a JSON object")
 		}
-		units = append(units, read(raw, at+d.InputOffset()-int64(len(raw))))
+		units = append(units, parseUnit(raw, at+d.InputOffset()-int64(len(raw))))
 	}
 	return units, unit{}
 }
 
-// read makes a unit of one object's bytes.
-func read(raw []byte, at int64) unit {
-	rec, why := unseal(raw)
+// parseUnit parses the bytes of one object.
+func parseUnit(raw []byte, at int64) unit {
+	rec, why := verifyLine(raw)
 	if why != "" {
-		return rejected(raw, at, why)
+		return rejectUnit(raw, at, why)
 	}
 	u := unit{start: at, end: at + int64(len(raw)), raw: bytes.Clone(raw)}
 	if err := json.Unmarshal(rec, &u.mail); err != nil {
@@ -317,6 +323,6 @@ func read(raw []byte, at int64) unit {
 	return u
 }
 
-func rejected(raw []byte, at int64, why string) unit {
+func rejectUnit(raw []byte, at int64, why string) unit {
 	return unit{start: at, end: at + int64(len(raw)), raw: bytes.Clone(raw), why: why}
 }

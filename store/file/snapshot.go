@@ -22,30 +22,29 @@ import (
 	"muster/internal/failpoint"
 )
 
-// A snapshot is what some process saw of a large table: .team/cache/TABLE.snapshot. The first look of a process then reads
-// one file instead of 100,000. It is a cache, safe to delete at any time, and nothing else is ever learned from it than
-// the content of a file whose size, inode, mtime and ctime are still those that it had when it was read; one that was then so
-// young that it could change again without another stamp is not in it.
+// A snapshot is what some process read of a large table: .team/cache/TABLE.snapshot. The first look of a process then
+// reads one file instead of up to 100,000. It is a cache and safe to delete at any time. A content in it counts only
+// while the size, inode, mtime and ctime of the document's file are still those that the file had when it was read. A
+// file that was so young that it could change without another stamp is not in it.
 //
-// It is not synced. Every part of it carries a checksum, so what a power loss left of it is either what was written or
-// is not used; and it says nothing of a document that the document's own file, which was synced before it had its name, does
-// not say as well.
+// A snapshot is not synced. Each part of it has a checksum, so what a power loss leaves of it is either intact or not
+// used. Everything in it can be read from the documents' own files.
 //
-// The file: the contents one after the other; the list, in the same order; its length, its checksum, the mark.
+// The format: the contents one after another; the list, in the same order; the list's length and checksum; the mark.
 const snapshotMark = "muster snapshot 1\n"
 
 const (
 	trailerSize = 8 + 4 + len(snapshotMark)
-	// window is how much of the contents is read at a time.
-	window = 1 << 20
-	// soonest is how long a snapshot stays before it is written again, however much of it is out of date.
-	soonest = 2 * time.Second
-	// writing is how long one that is being written keeps others from it.
-	writing = 10 * time.Second
+	// snapshotWindow is how many bytes of the contents are read at a time.
+	snapshotWindow = 1 << 20
+	// minSnapshotAge is how long a snapshot is kept before it is written again, however much of it is out of date.
+	minSnapshotAge = 2 * time.Second
+	// snapshotWriteTime is how long a snapshot that is being written keeps other processes from writing one.
+	snapshotWriteTime = 10 * time.Second
 )
 
-// kept is the content of a document in a snapshot.
-type kept struct {
+// snapshotEntry is the content of a document in a snapshot.
+type snapshotEntry struct {
 	rev [16]byte
 	sum uint32
 	at  int64 // where it is; the stamp has its size
@@ -54,22 +53,23 @@ type kept struct {
 // snapshot is an open snapshot. Only one goroutine may use it.
 type snapshot struct {
 	file durable.File
-	docs []seen // in the order of the contents, which is byKey; those that are still so become the cache's, and may change
-	list []kept // of each of them
+	// in the order of the contents, which is byKey; those that are still so become the cache's, and may change
+	docs []docState
+	list []snapshotEntry // of each of them
 	made time.Time
 	used int   // of the documents in it, those that are as they were
 	size int64 // of the contents
 
-	part []byte // what was read last,
-	at   int64  // and where it lies
-	next int    // in the list: which document is probably asked for next
+	windowData  []byte // what was read last,
+	windowStart int64  // and where it lies
+	next        int    // in the list: which document is probably asked for next
 }
 
 func (c *cache) snapshotPath() string {
 	return filepath.Join(c.t.s.dir.Team(), "cache", c.t.name+".snapshot")
 }
 
-// openSnapshot opens the table's snapshot; nil when there is none that can be used.
+// openSnapshot opens the table's snapshot, or returns nil if there is none that can be used.
 func (c *cache) openSnapshot() *snapshot {
 	f, err := c.t.s.fs.OpenFile(c.snapshotPath(), os.O_RDONLY, 0)
 	if err != nil {
@@ -77,13 +77,13 @@ func (c *cache) openSnapshot() *snapshot {
 	}
 	s := &snapshot{file: f}
 	if !s.read() {
-		f.Close()
+		_ = f.Close()
 		return nil
 	}
 	return s
 }
 
-// read reads the list. It reports whether it is whole.
+// read reads the list, and reports whether it is whole.
 func (s *snapshot) read() bool {
 	fi, err := s.file.Stat()
 	if err != nil || fi.Size() < int64(trailerSize) {
@@ -91,7 +91,7 @@ func (s *snapshot) read() bool {
 	}
 	s.made = fi.ModTime()
 	end := make([]byte, trailerSize)
-	if !s.full(end, fi.Size()-int64(trailerSize)) || string(end[12:]) != snapshotMark {
+	if !s.readFull(end, fi.Size()-int64(trailerSize)) || string(end[12:]) != snapshotMark {
 		return false
 	}
 	length := binary.LittleEndian.Uint64(end)
@@ -100,7 +100,7 @@ func (s *snapshot) read() bool {
 		return false
 	}
 	list := make([]byte, length)
-	if !s.full(list, contents) || crc32.Checksum(list, castagnoli()) != binary.LittleEndian.Uint32(end[8:]) {
+	if !s.readFull(list, contents) || crc32.Checksum(list, castagnoli()) != binary.LittleEndian.Uint32(end[8:]) {
 		return false
 	}
 	at := int64(0)
@@ -117,7 +117,7 @@ func (s *snapshot) read() bool {
 	if count < 0 || uint64(count) > length {
 		return false
 	}
-	s.docs, s.list = make([]seen, count), make([]kept, count)
+	s.docs, s.list = make([]docState, count), make([]snapshotEntry, count)
 	for i := range s.list {
 		d, k := &s.docs[i], &s.list[i]
 		size := number()
@@ -141,30 +141,31 @@ func (s *snapshot) read() bool {
 	return len(list) == 0 && at == contents
 }
 
-func (s *snapshot) full(b []byte, at int64) bool {
+// readFull fills b from an offset, and reports whether that worked.
+func (s *snapshot) readFull(b []byte, at int64) bool {
 	n, err := s.file.ReadAt(b, at)
 	return n == len(b) && (err == nil || err == io.EOF)
 }
 
-// content is the content of a document of the list; false when it is not what was written.
+// content returns the content of a document. It returns false if its checksum is wrong.
 func (s *snapshot) content(i int) ([]byte, bool) {
 	k, end := s.list[i], s.size
 	if i+1 < len(s.list) {
 		end = s.list[i+1].at
 	}
-	if k.at < s.at || end > s.at+int64(len(s.part)) {
+	if k.at < s.windowStart || end > s.windowStart+int64(len(s.windowData)) {
 		// A new one: what was yielded of the last one is its receiver's.
-		s.part, s.at = make([]byte, max(min(window, s.size-k.at), end-k.at)), k.at
-		if !s.full(s.part, s.at) {
-			s.part = nil
+		s.windowData, s.windowStart = make([]byte, max(min(snapshotWindow, s.size-k.at), end-k.at)), k.at
+		if !s.readFull(s.windowData, s.windowStart) {
+			s.windowData = nil
 			return nil, false
 		}
 	}
-	b := s.part[k.at-s.at : end-s.at : end-s.at]
+	b := s.windowData[k.at-s.windowStart : end-s.windowStart : end-s.windowStart]
 	return b, crc32.Checksum(b, castagnoli()) == k.sum
 }
 
-// contentOf is the content of a document at a revision; false when it is not here.
+// contentOf returns the content of a document at a revision. It returns false if the snapshot does not have it.
 func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
 	if s == nil {
 		return nil, false
@@ -176,35 +177,25 @@ func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	if !s.list[i].is(rev) {
+	if s.list[i].revision() != rev {
 		return nil, false
 	}
 	s.next = i + 1
 	return s.content(i)
 }
 
-func (k *kept) is(rev muster.Rev) bool {
-	var text [32]byte
-	hex.Encode(text[:], k.rev[:])
-	return string(text[:]) == string(rev)
-}
-
-func (k *kept) revision() muster.Rev {
-	var text [32]byte
-	hex.Encode(text[:], k.rev[:])
-	return muster.Rev(text[:])
-}
+func (k *snapshotEntry) revision() muster.Rev { return muster.Rev(hex.EncodeToString(k.rev[:])) }
 
 func (s *snapshot) close() {
 	if s != nil {
-		s.file.Close()
+		_ = s.file.Close()
 	}
 }
 
-// restore takes from the snapshot what is still so.
+// restore takes over the documents whose files are unchanged since the snapshot.
 func (c *cache) restore(s *snapshot) {
 	now := stamps(c.t.s.fs, c.t.dir, len(s.docs), func(i int) string { return c.t.file(s.docs[i].key) })
-	c.docs, c.order = make(map[string]*seen, len(now)), make([]marked, 0, len(now))
+	c.docs, c.order = make(map[string]*docState, len(now)), make([]docChange, 0, len(now))
 	for i := range now {
 		d := &s.docs[i]
 		if now[i] == (stamp{}) || now[i].ctime == 0 || now[i] != d.file {
@@ -212,14 +203,15 @@ func (c *cache) restore(s *snapshot) {
 		}
 		d.rev = s.list[i].revision()
 		c.docs[d.key] = d
-		c.touch(d)
+		c.bumpMark(d)
 		s.used++
 	}
 }
 
-// save writes a snapshot after a first look that had to read much. What fails here, fails nobody: it is a cache.
+// save writes a snapshot after a first look that had to read many files. Errors are ignored, because it is a cache.
 func (c *cache) save(old *snapshot, fresh map[string][]byte) {
-	if len(fresh) < c.t.s.snapshotFrom || 4*len(fresh) < len(c.docs) || old != nil && time.Since(old.made) < soonest && 4*old.used > len(c.docs) {
+	if len(fresh) < c.t.s.snapshotFrom || 4*len(fresh) < len(c.docs) || old != nil &&
+		time.Since(old.made) < minSnapshotAge && 4*old.used > len(c.docs) {
 		return
 	}
 	docs := make([]string, 0, len(c.docs))
@@ -233,7 +225,7 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 		return // most are too young
 	}
 	if _, err := on.Stat(c.t.s.dir.Team()); err != nil {
-		return // another program's board: nothing of ours is made because it is looked at
+		return // another program's board: looking at it must create nothing
 	}
 	dir := filepath.Dir(path)
 	if err := on.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -255,26 +247,28 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 		err = on.Rename(temp, path)
 	}
 	if err != nil {
-		on.Remove(temp)
+		_ = on.Remove(temp)
 	}
 	failpoint.Hit("snapshot.named")
 }
 
-// beingWritten reports whether another process is at it. It removes what dead ones left.
+// beingWritten reports whether another process is writing the snapshot. It removes what dead processes left.
 func (c *cache) beingWritten(dir string) bool {
 	names, _ := fileNames(c.t.s.fs, dir)
 	for _, name := range names {
-		if !durable.Temporary(name) {
+		if !durable.IsTemporary(name) {
 			continue
 		}
-		if fi, err := c.t.s.fs.Stat(filepath.Join(dir, name)); err == nil && time.Since(fi.ModTime()).Abs() < writing {
+		if fi, err := c.t.s.fs.Stat(filepath.Join(dir, name)); err == nil &&
+			time.Since(fi.ModTime()).Abs() < snapshotWriteTime {
 			return true
 		}
-		c.t.s.fs.Remove(filepath.Join(dir, name))
+		_ = c.t.s.fs.Remove(filepath.Join(dir, name))
 	}
 	return false
 }
 
+// writeSnapshot writes the contents, the list, and the trailer.
 func (c *cache) writeSnapshot(to io.Writer, keys []string, old *snapshot, fresh map[string][]byte) error {
 	w := bufio.NewWriterSize(to, 1<<18)
 	list := make([]byte, 0, 64*len(keys))
@@ -308,5 +302,5 @@ func (c *cache) writeSnapshot(to io.Writer, keys []string, old *snapshot, fresh 
 	return cmp.Or(err, w.Flush())
 }
 
-// byKey is the order of the documents: numbers by their value.
+// byKey orders documents by key; numbers are ordered by their value.
 func byKey(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

@@ -29,13 +29,14 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 		want[strconv.Itoa(i)] = fmt.Sprintf(`{"n":%d}`, i)
 		write(t, root, i, want[strconv.Itoa(i)])
 	}
-	time.Sleep(racy + 20*time.Millisecond) // the file system's clock is no test's
+	time.Sleep(minStampAge + 20*time.Millisecond) // the file system's clock is no test's
 	return root, want
 }
 
 func write(t testing.TB, root string, n int, data string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -50,8 +51,8 @@ func list(t testing.TB, root string) (got map[string]string, spared int) {
 	if old := tab.cache.openSnapshot(); old != nil {
 		fresh := &table{s: s, name: tab.name, dir: tab.dir, file: tab.file, key: tab.key}
 		fresh.cache.t = fresh
-		fresh.cache.docs = map[string]*seen{}
-		if _, used, err := fresh.cache.first(); err == nil && used != nil {
+		fresh.cache.docs = map[string]*docState{}
+		if _, used, err := fresh.cache.firstScan(); err == nil && used != nil {
 			spared = used.used
 			used.close()
 		}
@@ -107,7 +108,7 @@ func TestSnapshotSparesFiles(t *testing.T) {
 	delete(want, "5")
 	write(t, root, 21, `{"n":21}`)
 	want["21"] = `{"n":21}`
-	time.Sleep(racy + 20*time.Millisecond) // or they would be read because they are young
+	time.Sleep(minStampAge + 20*time.Millisecond) // or they would be read because they are young
 	wants(t, root, want, 17)
 	if err := os.RemoveAll(filepath.Dir(snapshotFile(root))); err != nil { // safe to delete
 		t.Fatal(err)
@@ -115,7 +116,8 @@ func TestSnapshotSparesFiles(t *testing.T) {
 	wants(t, root, want, 0)
 }
 
-// Of what is gone nothing is listed, and a snapshot that has little else is not kept: it would be looked through each time.
+// Of what is gone nothing is listed, and a snapshot that has little else is not kept: it would be looked through each
+// time.
 func TestSnapshotOfWhatIsGone(t *testing.T) {
 	root, want := snapped(t, 40)
 	wants(t, root, want, 0)

@@ -1,12 +1,28 @@
-// Package file is the state contracts on plain files, which people read and other programs write too.
+// Package file implements the state contracts of package muster on plain files, which people can read and other
+// programs can write, too.
 //
-// Read table.go (documents), changes.go (what changed, without reading everything again), snapshot.go (what earlier
-// processes saw), log.go, rotate.go and line.go (streams, their files and checksums), inbox.go, segment.go and reject.go
-// (mail), group.go (appends of several goroutines at once), leases.go (who lives), watch.go (hints).
+// Open returns a Store; everything else is reached through the interfaces of package muster. Behind them:
+//
+//   - table, cache, snapshot: documents, what changed in them, and what earlier processes saw
+//   - logs, segmentedLog: streams as files of lines, each with a checksum
+//   - boxes, box: mail, with a live file and segments for each inbox
+//   - leases: which processes live
+//   - watcher: hints that something changed
+//   - groups: appends of several goroutines as one write
+//
+// The files are the only truth. What is kept in memory or in a snapshot is a cache of them and safe to lose. A write
+// is on the disk when its method returns, except for AppendSoon. Every step survives a crash and a power loss at any
+// point. Programs that know nothing of our locks may write beside us, so documents are compared again right before
+// they are replaced. All writing goes through package durable; what the documents mean is not known here.
+//
+// Compatibility: Open, Close and the interfaces stay, and so do the files: a newer version reads what an older one
+// wrote.
 package file
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,11 +33,16 @@ import (
 	"muster/internal/paths"
 )
 
-// Store is the state of one repository, as one process has it. It implements muster.Store.
+// Store is the state of one repository in one process. It implements muster.Store.
 type Store struct {
-	// OnReject, when it is set, is told of every line in an inbox that is no mail, after the line was set aside in
-	// NAME.rejected.jsonl, and of every file of one, by its path, that cannot be read. It is called once for a line, whoever finds it. Set it before the first Peek.
+	// OnReject, if set, is called for every line in an inbox that is no mail, after the line was copied to
+	// NAME.rejected.jsonl, and with the path of every file of an inbox that cannot be read. It is called once for
+	// each, whichever process finds it. Set it before the first Peek.
 	OnReject func(box muster.Name, line []byte, why string)
+
+	// Logger, when it is set, is told when the system's file watcher fails; the state is then looked at every few
+	// seconds. Set it before the first watch.
+	Logger *slog.Logger
 
 	files  *durable.Files
 	fs     durable.FS
@@ -37,14 +58,14 @@ type Store struct {
 	tables map[string]*table
 	held   map[*lease]bool
 	probed bool
-	ended  bool
+	closed bool
 }
 
-// Open opens the state of the repository whose main worktree has this root. It makes nothing: the first write does.
-func Open(root string) (*Store, error) { return OpenOn(durable.New(durable.OS{}), root) }
+// Open opens the state of the repository whose main worktree has this root. It creates nothing; the first write does.
+func Open(root string) (*Store, error) { return openOn(durable.New(durable.OS{}), root) }
 
-// OpenOn is Open on Files that other rooms of this process share, or on another file system.
-func OpenOn(files *durable.Files, root string) (*Store, error) {
+// openOn is Open on the given Files. Tests use it with a simulated file system.
+func openOn(files *durable.Files, root string) (*Store, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "where this program runs cannot be found: %w", err)
@@ -59,10 +80,15 @@ func OpenOn(files *durable.Files, root string) (*Store, error) {
 		tables: map[string]*table{},
 		held:   map[*lease]bool{},
 
-		snapshotFrom: 4 * many, rotateAt: rotateAt,
+		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt,
 	}
 	s.watch = newWatcher(s.fs, root)
-	s.boxes = boxes{store: s, grace: grace, known: map[muster.Name]*box{}}
+	s.watch.onFailure = func(err error) {
+		if s.Logger != nil {
+			s.Logger.Warn("watcher failed", "dir", root, "err", err)
+		}
+	}
+	s.boxes = boxes{store: s, grace: segmentGrace, byName: map[muster.Name]*box{}}
 	return s, nil
 }
 
@@ -84,7 +110,7 @@ func (s *Store) Table(name string) muster.Table {
 // Log returns the streams.
 func (s *Store) Log() muster.Log { return logs{s} }
 
-// Inbox returns the boxes.
+// Inbox returns the inboxes.
 func (s *Store) Inbox() muster.Inbox { return &s.boxes }
 
 // Leases returns the leases.
@@ -94,20 +120,18 @@ func (s *Store) Leases() muster.Leases { return leases{s} }
 func (s *Store) Close() error {
 	s.mu.Lock()
 	held := s.held
-	s.held, s.ended = map[*lease]bool{}, true
+	s.held, s.closed = map[*lease]bool{}, true
 	s.mu.Unlock()
 	s.boxes.close()
 	s.watch.close()
-	var first error
+	var errs []error
 	for l := range held {
-		if err := l.end(); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, l.end())
 	}
-	return first
+	return errors.Join(errs...)
 }
 
-// lock waits for one of our locks. Before the first one it is tried whether locks work here.
+// lock waits for one of the store's locks.
 func (s *Store) lock(ctx context.Context, name ...string) (unlock func(), err error) {
 	if err := s.probe(); err != nil {
 		return nil, err
@@ -119,6 +143,8 @@ func (s *Store) lockPath(name ...string) string {
 	return filepath.Join(append([]string{s.dir.Locks()}, name...)...) + ".lock"
 }
 
+// probe checks, before the first lock is taken, whether locks work on this file system. Where they do not, two
+// processes could take the same task.
 func (s *Store) probe() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,14 +156,15 @@ func (s *Store) probe() error {
 	return err
 }
 
-// readAll is the whole of a file.
+// readAll returns the content of a file.
 func (s *Store) readAll(path string) ([]byte, error) {
 	data, _, err := s.files.ReadFile(path)
 	return data, err
 }
 
-// checkName wants the keys of documents and the names of streams, boxes and leases to be file names on every system. It is
-// written by hand: compiling a regular expression for it would cost every start of the program half a millisecond.
+// checkName requires keys of documents and names of streams, inboxes and leases to be valid file names on every
+// system. It uses no regular expression, because compiling one would add half a millisecond to every start of the
+// program.
 func checkName(what, name string) error {
 	ok := name != "" && len(name) <= 100 && !strings.ContainsAny(name[:1], ".-")
 	for i := 0; ok && i < len(name); i++ {
@@ -145,13 +172,14 @@ func checkName(what, name string) error {
 		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 	}
 	if !ok {
-		return muster.Errorf(muster.Invalid, "%q cannot be %s: use letters, digits, dots, hyphens and underscores", name, what)
+		return muster.Errorf(muster.Invalid, "%q cannot be %s: use letters, digits, dots, hyphens and underscores",
+			name, what)
 	}
 	return nil
 }
 
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepContext waits for d, or until ctx ends.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

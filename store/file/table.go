@@ -22,33 +22,34 @@ import (
 )
 
 const (
-	// lockFiles is how many lock files a table has: they are never deleted, so there is not one for each document.
-	lockFiles = 16
-	// halfWritten is how long a document that is not JSON is looked at again before it is called corrupt: other
+	// maxHalfWritten is how long a document that is not JSON is read again before it counts as corrupt, because other
 	// programs write in place.
-	halfWritten = 50 * time.Millisecond
-	glance      = 5 * time.Millisecond
+	maxHalfWritten = 50 * time.Millisecond
+	// briefWait is the time between two such reads.
+	briefWait = 5 * time.Millisecond
 )
 
-// table is the documents of one directory.
+// table is the documents of one directory. file and key convert between keys and file names.
 type table struct {
-	s     *Store
-	name  string
-	dir   string
-	wrong error // this cannot be a table
-	file  func(key string) string
-	key   func(file string) (string, bool)
-	cache cache
-	whole sync.Map // key to Rev: of large documents, the content that was last seen to be JSON
+	s    *Store
+	name string
+	dir  string
+	// errInvalid says why the name is no table's.
+	errInvalid error
+	file       func(key string) string
+	key        func(file string) (string, bool)
+	cache      cache
+	// validRevs maps the keys of large documents to the revision that was last seen to be JSON.
+	validRevs sync.Map
 }
 
-// large is from where on it pays to know of a content that it is JSON: to look costs several times what reading does.
-const large = 64 << 10
+// largeDocument is the size from which validRevs is used: checking JSON costs several times as much as reading.
+const largeDocument = 64 << 10
 
-// reserved are the directories in .team that are no tables.
+// reserved are the directories in .team that are not tables.
 var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive", "cache"}
 
-// isNumber reports whether a key is a task's: a positive number as we write it.
+// isNumber reports whether a key is the number of a task as we write it.
 func isNumber(key string) bool {
 	return key != "" && len(key) <= 18 && key[0] != '0' && strings.Trim(key, "0123456789") == ""
 }
@@ -80,9 +81,10 @@ func newTable(s *Store, name string) *table {
 	case muster.TableTeam:
 		t.dir = s.dir.Team()
 	default:
-		t.wrong = checkName("the name of a table", name)
+		t.errInvalid = checkName("the name of a table", name)
 		if slices.Contains(reserved, name) {
-			t.wrong = muster.Errorf(muster.Invalid, "%q cannot be the name of a table: .team/%s has another use", name, name)
+			t.errInvalid = muster.Errorf(muster.Invalid, "%q cannot be the name of a table: .team/%s has another use",
+				name, name)
 		}
 	}
 	t.cache.t = t
@@ -92,8 +94,8 @@ func newTable(s *Store, name string) *table {
 // check reports why key cannot be a key of this table.
 func (t *table) check(key string) error {
 	switch {
-	case t.wrong != nil:
-		return t.wrong
+	case t.errInvalid != nil:
+		return t.errInvalid
 	case t.name == muster.TableTasks && key != "meta" && !isNumber(key):
 		return muster.Errorf(muster.Invalid, "%q is no task's number", key)
 	case t.name == muster.TableTeam && key != "run" && key != "config":
@@ -104,30 +106,31 @@ func (t *table) check(key string) error {
 
 func (t *table) path(key string) string { return filepath.Join(t.dir, t.file(key)) }
 
-// Get returns the document. With the error Corrupt comes what the file has, so that a person can be shown it.
+// Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it.
 func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
-	if err := t.checked(ctx, key); err != nil {
+	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.Doc{}, err
 	}
-	for waited := time.Duration(0); ; waited += glance {
+	for waited := time.Duration(0); ; waited += briefWait {
 		now := t.load(key)
 		switch {
 		case now.err != nil:
 			return muster.Doc{}, now.err
 		case now.rev == muster.None:
 			return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
-		case now.bad == nil || waited >= halfWritten:
+		case now.bad == nil || waited >= maxHalfWritten:
 			return muster.Doc{Key: key, Rev: now.rev, Data: now.data}, now.bad
 		}
-		if err := pause(ctx, glance); err != nil {
+		if err := sleepContext(ctx, briefWait); err != nil {
 			return muster.Doc{}, err
 		}
 	}
 }
 
-// Put writes the document if it is still at rev at.
+// Put writes the document if it is still at revision at. It compares the revision under the lock, and again after the
+// new content is on the disk, because other programs do not take the lock.
 func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	if err := t.checked(ctx, key); err != nil {
+	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.None, err
 	}
 	if !json.Valid(data) || !utf8.Valid(data) {
@@ -157,27 +160,27 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 		err = staged.Replace()
 	}
 	if errors.Is(err, muster.ErrStale) {
-		err = t.stale(key)
+		err = t.errStale(key)
 	}
 	rev := revOf(data)
-	t.known(key, rev, len(data))
-	t.changed(key)
+	t.rememberValid(key, rev, len(data))
+	t.notifyChange(key)
 	if err != nil {
 		return muster.None, err
 	}
 	return rev, nil
 }
 
-// known notes that a content is JSON.
-func (t *table) known(key string, rev muster.Rev, size int) {
-	if size >= large {
-		t.whole.Store(key, rev)
+// rememberValid remembers that a content is JSON.
+func (t *table) rememberValid(key string, rev muster.Rev, size int) {
+	if size >= largeDocument {
+		t.validRevs.Store(key, rev)
 	}
 }
 
-// Delete removes the document if it is still at rev at.
+// Delete removes the document if it is still at revision at.
 func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
-	if err := t.checked(ctx, key); err != nil {
+	if err := t.checkArguments(ctx, key); err != nil {
 		return err
 	}
 	unlock, err := t.lock(ctx, key)
@@ -188,122 +191,101 @@ func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
 	if err := t.compare(key, at); err != nil || at == muster.None {
 		return err
 	}
-	defer t.changed(key)
+	defer t.notifyChange(key)
 	return t.s.files.Remove(t.path(key))
 }
 
 // Watch receives after changes until ctx ends.
 func (t *table) Watch(ctx context.Context) <-chan struct{} {
-	return t.s.watch.subscribe(ctx, t.dir, "", t.cache.note)
+	return t.s.watch.subscribe(ctx, t.dir, "", t.cache.noteFile)
 }
 
-// changed tells of a change of our own.
-func (t *table) changed(key string) {
-	t.cache.note(t.file(key))
-	t.s.watch.tell(t.dir, "")
+// notifyChange reports a change of this process to its own watchers.
+func (t *table) notifyChange(key string) {
+	t.cache.noteFile(t.file(key))
+	t.s.watch.notify(t.dir, "")
 }
 
 func (t *table) lock(ctx context.Context, key string) (func(), error) {
 	h := fnv.New32a()
-	h.Write([]byte(key))
-	return t.lockSlot(ctx, byte(h.Sum32()%lockFiles))
+	_, _ = h.Write([]byte(key)) // a hash never fails
+	if err := t.s.probe(); err != nil {
+		return nil, err
+	}
+	locks := t.s.dir.TableLocks(t.name)
+	return t.s.files.Lock(ctx, locks[h.Sum32()%uint32(len(locks))])
 }
 
-func (t *table) lockSlot(ctx context.Context, slot byte) (func(), error) {
-	return t.s.lock(ctx, "table", t.name+"-"+hex.EncodeToString([]byte{slot}))
-}
-
-// Freeze keeps everybody who takes our locks from writing a document of the table, until unlock; this process too. Who was
-// writing one has finished when it returns.
-func (s *Store) Freeze(ctx context.Context, name string) (unlock func(), err error) {
-	t := newTable(s, name)
-	if t.wrong != nil {
-		return nil, t.wrong
-	}
-	var held []func()
-	unlock = func() {
-		for _, u := range held {
-			u()
-		}
-	}
-	for slot := range byte(lockFiles) { // of these everybody else holds one at most
-		u, err := t.lockSlot(ctx, slot)
-		if err != nil {
-			unlock()
-			return nil, err
-		}
-		held = append(held, u)
-	}
-	return unlock, nil
-}
-
-// compare fails with Stale when the document is not at rev at, and with Corrupt when what is there cannot be replaced.
+// compare fails with Stale if the document is not at revision at, and with Corrupt if what is there must not be
+// replaced.
 func (t *table) compare(key string, at muster.Rev) error {
 	now := t.fetch(key)
 	switch {
 	case now.err != nil:
 		return now.err
 	case now.rev != at:
-		return t.stale(key)
+		return t.errStale(key)
 	case now.closed: // what it has is not known, and is not thrown away
 		return now.bad
 	}
 	return nil
 }
 
-func (t *table) checked(ctx context.Context, key string) error {
+func (t *table) checkArguments(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return t.check(key)
 }
 
-func (t *table) stale(key string) error {
+func (t *table) errStale(key string) error {
 	return muster.Errorf(muster.Stale, "%q in %s has changed meanwhile", key, t.name)
 }
 
-// found is a document as it lies there now.
-type found struct {
-	file   stamp  // that the file had before it was read
-	data   []byte // nil: there is no document, or it is closed to us
-	rev    muster.Rev
-	bad    error // it is corrupt
-	closed bool  // it is, because the file is another user's, or is none
+// docContent is a document as it was read.
+type docContent struct {
+	file stamp  // that the file had before it was read
+	data []byte // nil: there is no document, or it is closed to us
+	rev  muster.Rev
+	bad  error // it is corrupt
+	// closed says that the file belongs to another user or is no regular file. Its content is unknown, so it must not
+	// be replaced.
+	closed bool
 	err    error // nothing of this table can be read
 }
 
-// load reads a document and looks whether it is whole.
-func (t *table) load(key string) found {
+// load reads a document and checks that it is JSON.
+func (t *table) load(key string) docContent {
 	now := t.fetch(key)
-	if whole, ok := t.whole.Load(key); now.data == nil || ok && whole == now.rev {
+	if whole, ok := t.validRevs.Load(key); now.data == nil || ok && whole == now.rev {
 		return now
 	}
-	if now.bad = t.broken(key, now.data); now.bad == nil {
-		t.known(key, now.rev, len(now.data))
+	if now.bad = t.checkJSON(key, now.data); now.bad == nil {
+		t.rememberValid(key, now.rev, len(now.data))
 	}
 	return now
 }
 
-// fetch reads a document as it lies there. Only of one that is closed to us it says that it is corrupt.
-func (t *table) fetch(key string) found {
+// fetch reads a document without checking it.
+func (t *table) fetch(key string) docContent {
 	path := t.path(key)
 	data, fi, err := t.s.files.ReadFile(path)
 	switch {
 	case err == nil:
 		text := muster.Unmarked(data)
-		return found{file: stampOf(fi), data: text, rev: revOf(data)}
+		return docContent{file: stampOf(fi), data: text, rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
-		return found{}
+		return docContent{}
 	}
 	err = durable.Unreadable(t.s.fs, path, err)
 	if !errors.Is(err, muster.ErrCorrupt) {
-		return found{err: err}
+		return docContent{err: err}
 	}
-	return found{rev: revOf([]byte("closed: " + err.Error())), bad: err, closed: true}
+	return docContent{rev: revOf([]byte("closed: " + err.Error())), bad: err, closed: true}
 }
 
-// broken says what is wrong with a document's bytes, with the line; nil when it is JSON.
-func (t *table) broken(key string, data []byte) error {
+// checkJSON returns what is wrong with the bytes of a document, with the line.
+func (t *table) checkJSON(key string, data []byte) error {
 	if !utf8.Valid(data) {
 		at := 0
 		for r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(data[at:]) {
@@ -323,11 +305,12 @@ func (t *table) broken(key string, data []byte) error {
 	return muster.Errorf(muster.Corrupt, "%s is not JSON in line %d (%w)", t.path(key), line, err)
 }
 
+// lineOf returns the number of the line at an offset.
 func lineOf(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
 }
 
-// revOf is the identity of a content.
+// revOf returns the revision of a content.
 func revOf(data []byte) muster.Rev {
 	sum := sha256.Sum256(data)
 	return muster.Rev(hex.EncodeToString(sum[:16]))

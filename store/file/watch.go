@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,43 +13,51 @@ import (
 	"muster/internal/durable"
 )
 
-// watcher turns what the system says of the state directories into hints: one for a store, started by the first watch
-// and stopped with the last. Where the system cannot watch, or stops to, a sweep every few seconds takes its place;
-// beside a healthy one a rare sweep catches what was missed.
+// watcher turns what the system reports of the state directories into hints. A store has one; the first watch starts
+// it, and the last one stops it. Where the system cannot watch, or stops to, a sweep every few seconds replaces it.
+// Beside a healthy one, a rare sweep finds what it missed. A hint only means that somebody should look, so one too
+// many does no harm.
 type watcher struct {
-	fs   durable.FS
-	root string
-	rare time.Duration // between two sweeps beside a healthy watcher
-	poll time.Duration // between two sweeps without one
-	open func() (*fsnotify.Watcher, error)
+	fs           durable.FS
+	root         string
+	sweepHealthy time.Duration // between two sweeps beside a healthy watcher
+	sweepAlone   time.Duration // between two sweeps without one
+	open         func() (*fsnotify.Watcher, error)
 
-	mu   sync.Mutex
-	dirs map[string]*watchedDir
-	n    int               // subscriptions
-	sys  *fsnotify.Watcher // nil: there is none, or it has failed
-	lost time.Time         // when it failed
-	look time.Time         // when all directories are looked at after some of them came or went; zero: not
-	stop chan struct{}     // ends the goroutine; nil: none runs
-	done bool              // closed for good
+	onFailure func(err error) // is called with the reason why the system does not watch; nil: nobody is told
+
+	mu       sync.Mutex
+	dirs     map[string]*watchedDir
+	n        int               // subscriptions
+	sys      *fsnotify.Watcher // nil: there is none, or it has failed
+	lostAt   time.Time         // when it failed
+	verifyAt time.Time         // when all directories are looked at after some of them came or went; zero: not
+	stop     chan struct{}     // ends the goroutine; nil: none runs
+	done     bool              // closed for good
 }
 
 // watchedDir is a directory that somebody watches.
 type watchedDir struct {
 	path   string
 	topics map[string]*topic // by file name; "" is any file
-	on     string            // what the system watches for it: path, or the nearest directory above it that exists
-	is     fs.FileInfo       // path, when its watch was made
+	// watched is what the system watches for it: path, or the nearest existing directory above.
+	watched string
+	// info is path as it was when its watch was made.
+	info fs.FileInfo
 }
 
 // topic is one file of a directory, or all of them, and who waits for it.
 type topic struct {
-	note func(file string) bool // told first; false: that file is none of ours
+	// note is called first; if it returns false, the file is none of ours.
+	note func(file string) bool
 	subs map[chan struct{}]struct{}
-	last stamp // of the one file, at the last sweep
+	// last is the stamp of the one file at the last sweep.
+	last stamp
 }
 
 func newWatcher(fs durable.FS, root string) *watcher {
-	w := &watcher{fs: fs, root: root, rare: time.Minute, poll: 5 * time.Second, dirs: map[string]*watchedDir{}}
+	w := &watcher{fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
+		dirs: map[string]*watchedDir{}}
 	w.open = func() (*fsnotify.Watcher, error) {
 		if _, ok := fs.(durable.OS); !ok {
 			return nil, errors.New("only the real file system can be watched")
@@ -60,7 +67,8 @@ func newWatcher(fs durable.FS, root string) *watcher {
 	return w
 }
 
-// subscribe returns a channel that receives after changes of a file of dir, "" for any, until ctx ends.
+// subscribe returns a channel that receives after changes of a file of dir, or of any file if file is "", until ctx
+// ends.
 func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(string) bool) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -69,7 +77,7 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 		close(ch)
 		return ch
 	}
-	w.start()
+	w.startLoop()
 	d := w.dirs[dir]
 	if d == nil {
 		d = &watchedDir{path: dir, topics: map[string]*topic{}}
@@ -91,6 +99,7 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 	return ch
 }
 
+// unsubscribe ends one watch, and with the last one stops the loop.
 func (w *watcher) unsubscribe(dir, file string, ch chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,10 +119,10 @@ func (w *watcher) unsubscribe(dir, file string, ch chan struct{}) {
 	}
 	if len(d.topics) == 0 {
 		delete(w.dirs, dir)
-		w.release(d.on)
+		w.release(d.watched)
 	}
 	if w.n == 0 {
-		w.halt()
+		w.stopLoop()
 	}
 }
 
@@ -130,19 +139,19 @@ func (w *watcher) close() {
 		}
 	}
 	w.dirs, w.n = map[string]*watchedDir{}, 0
-	w.halt()
+	w.stopLoop()
 }
 
-// covers reports whether every change in dir is named by the watcher.
+// covers reports whether the watcher names every change in dir.
 func (w *watcher) covers(dir string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := w.dirs[dir]
-	return w.sys != nil && d != nil && d.on == dir && d.topics[""] != nil
+	return w.sys != nil && d != nil && d.watched == dir && d.topics[""] != nil
 }
 
-// tell gives hints after a change of our own.
-func (w *watcher) tell(dir, file string) {
+// notify gives hints after a change of this process.
+func (w *watcher) notify(dir, file string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d := w.dirs[dir]; d != nil {
@@ -152,7 +161,7 @@ func (w *watcher) tell(dir, file string) {
 	}
 }
 
-// hint gives every subscriber a hint; one that has not taken the last one needs no other.
+// hint gives every subscriber a hint. One that has not taken the last hint needs no other.
 func (t *topic) hint() {
 	for ch := range t.subs {
 		select {
@@ -162,8 +171,8 @@ func (t *topic) hint() {
 	}
 }
 
-// start starts the goroutine if none runs. The lock is held, as in all that follow.
-func (w *watcher) start() {
+// startLoop starts the goroutine unless it runs. As for all methods that follow, the caller holds the lock.
+func (w *watcher) startLoop() {
 	if w.stop != nil {
 		return
 	}
@@ -172,48 +181,50 @@ func (w *watcher) start() {
 	go w.run(w.stop)
 }
 
-// reopen asks the system for a watcher; without one the sweeps do its work.
+// reopen asks the system for a watcher. Without one, the sweeps do its work.
 func (w *watcher) reopen() {
 	sys, err := w.open()
 	if err != nil {
-		w.lost = time.Now()
+		w.lostAt = time.Now()
+		w.reportFailure(err)
 		return
 	}
 	w.sys = sys
 }
 
-func (w *watcher) halt() {
+// stopLoop stops the goroutine and closes the system's watcher.
+func (w *watcher) stopLoop() {
 	if w.stop != nil {
 		close(w.stop)
 		w.stop = nil
 	}
-	w.fail()
+	w.dropSystem()
 }
 
-// fail gives up the system's watcher.
-func (w *watcher) fail() {
+// dropSystem gives up the system's watcher.
+func (w *watcher) dropSystem() {
 	if w.sys != nil {
-		w.sys.Close()
+		_ = w.sys.Close()
 		w.sys = nil
 	}
 	for _, d := range w.dirs {
-		d.on, d.is = "", nil
+		d.watched, d.info = "", nil
 	}
 }
 
 // attach lets the system watch d, or the nearest directory above it that exists, up to the repository's root.
 func (w *watcher) attach(d *watchedDir) {
 	if w.sys == nil {
-		d.on, d.is = "", nil
+		d.watched, d.info = "", nil
 		return
 	}
 	for {
 		dir, fi := w.nearest(d.path)
-		old, made := d.on, dir != "" && w.sys.Add(dir) == nil
-		if d.on, d.is = dir, fi; !made {
-			d.on, d.is = "", nil
+		old, made := d.watched, dir != "" && w.sys.Add(dir) == nil
+		if d.watched, d.info = dir, fi; !made {
+			d.watched, d.info = "", nil
 		}
-		if old != d.on {
+		if old != d.watched {
 			w.release(old)
 		}
 		// One that was made before this watch was not announced, and one that has just gone cannot be watched.
@@ -223,7 +234,7 @@ func (w *watcher) attach(d *watchedDir) {
 	}
 }
 
-// nearest is the deepest directory on the way from the repository's root to path that exists.
+// nearest returns the deepest directory that exists on the way from the repository's root to path.
 func (w *watcher) nearest(path string) (string, fs.FileInfo) {
 	for dir := path; len(dir) >= len(w.root); dir = filepath.Dir(dir) {
 		if fi, err := w.fs.Stat(dir); err == nil {
@@ -242,253 +253,9 @@ func (w *watcher) release(dir string) {
 		return
 	}
 	for _, d := range w.dirs {
-		if d.on == dir {
+		if d.watched == dir {
 			return
 		}
 	}
-	w.sys.Remove(dir)
-}
-
-// shaken is how long after directories came or went all are looked at: when they come and go quickly, the system's
-// watcher may take a new one for the old one and keep silent.
-const shaken = 100 * time.Millisecond
-
-// run takes what the system says, and sweeps.
-func (w *watcher) run(stop chan struct{}) {
-	for next := time.Now().Add(w.interval()); ; {
-		w.mu.Lock()
-		if w.stop != stop {
-			w.mu.Unlock()
-			return
-		}
-		var events chan fsnotify.Event
-		var errs chan error
-		if w.sys != nil {
-			events, errs = w.sys.Events, w.sys.Errors
-		}
-		until := next
-		if !w.look.IsZero() && w.look.Before(next) {
-			until = w.look
-		}
-		w.mu.Unlock()
-		switch w.listen(stop, events, errs, until) {
-		case stopped:
-			return
-		case changed:
-		case missed:
-			next = time.Now()
-		case late:
-		}
-		if time.Now().Before(next) {
-			w.verify(stop)
-			continue
-		}
-		w.sweep(stop)
-		next = time.Now().Add(w.interval())
-	}
-}
-
-// interval is the time between two sweeps.
-func (w *watcher) interval() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sys == nil {
-		return w.poll
-	}
-	for _, d := range w.dirs {
-		if d.on == "" {
-			return w.poll
-		}
-	}
-	return w.rare
-}
-
-// verify looks whether the directories are still those that the system watches, some time after a change of them.
-func (w *watcher) verify(stop chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop != stop || w.look.IsZero() || time.Now().Before(w.look) {
-		return
-	}
-	w.look = time.Time{}
-	for _, d := range w.dirs {
-		if w.check(d) {
-			d.hintAll()
-		}
-	}
-}
-
-// Why listen came back.
-type wakeup int
-
-const (
-	late    wakeup = iota // the time has come
-	stopped               // the watcher has
-	missed                // the system lost events, or itself
-	changed               // directories came or went
-)
-
-// listen serves the system's events until a time.
-func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs chan error, until time.Time) wakeup {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	for {
-		select {
-		case <-stop:
-			return stopped
-		case e, ok := <-events:
-			if !ok {
-				w.failed(stop)
-				return missed
-			}
-			if w.event(e) {
-				return changed
-			}
-		case err, ok := <-errs:
-			if !ok || !errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.failed(stop)
-			}
-			return missed
-		case <-t.C:
-			return late
-		}
-	}
-}
-
-func (w *watcher) failed(stop chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop == stop {
-		w.fail()
-		w.lost = time.Now()
-	}
-}
-
-// event hands an event to those whom it concerns. It reports whether a watched directory came or went.
-func (w *watcher) event(e fsnotify.Event) (structural bool) {
-	dir, name := filepath.Split(e.Name)
-	dir = filepath.Clean(dir)
-	if durable.Temporary(name) || e.Op == fsnotify.Chmod {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if d := w.dirs[dir]; d != nil && d.on == dir {
-		if t := d.topics[name]; t != nil {
-			t.hint()
-		}
-		if t := d.topics[""]; t != nil && t.note(name) {
-			t.hint()
-		}
-	}
-	gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
-	if !gone && !e.Has(fsnotify.Create) {
-		return false
-	}
-	for _, d := range w.dirs {
-		if !within(d.path, e.Name) {
-			continue
-		}
-		structural = true
-		if gone || d.on != d.path {
-			w.attach(d)
-			d.hintAll()
-		}
-	}
-	if structural {
-		w.look = time.Now().Add(shaken)
-	}
-	return structural
-}
-
-// within reports whether path is dir or lies below it.
-func within(path, dir string) bool {
-	rest, ok := strings.CutPrefix(path, dir)
-	return ok && (rest == "" || rest[0] == filepath.Separator)
-}
-
-// hintAll gives a hint to everybody who watches something in d.
-func (d *watchedDir) hintAll() {
-	for _, t := range d.topics {
-		if t.note != nil {
-			t.note("")
-		}
-		t.hint()
-	}
-}
-
-// sweep looks for what no event has told: directories that are others now, files that are not as they were.
-func (w *watcher) sweep(stop chan struct{}) {
-	type one struct {
-		dir, file string
-		t         *topic
-	}
-	var files []one
-	w.mu.Lock()
-	if w.stop != stop {
-		w.mu.Unlock()
-		return
-	}
-	if w.sys == nil && time.Since(w.lost) >= w.poll {
-		w.reopen()
-	}
-	for _, d := range w.dirs {
-		w.check(d)
-		for file, t := range d.topics {
-			if file != "" {
-				files = append(files, one{d.path, file, t})
-				continue
-			}
-			t.note("")
-			t.hint()
-		}
-	}
-	w.mu.Unlock()
-	for _, f := range files { // thousands of inboxes: not under the lock, and only who has something new is woken
-		now := w.stampOf(f.dir, f.file)
-		w.mu.Lock()
-		if now != f.t.last || now == (stamp{}) && w.there(f.dir, f.file) {
-			f.t.last = now
-			f.t.hint()
-		}
-		w.mu.Unlock()
-	}
-}
-
-// check attaches d again, and returns true, when it is not what the system watches any more.
-func (w *watcher) check(d *watchedDir) bool {
-	if d.on == d.path && d.is != nil {
-		if fi, err := w.fs.Stat(d.path); err == nil && sameFile(fi, d.is) {
-			return false
-		}
-		if w.sys != nil {
-			w.sys.Remove(d.path)
-		}
-	}
-	old := d.on
-	w.attach(d)
-	return d.on != old || d.on == d.path
-}
-
-// stampOf is the stamp of a file, zero when there is none or it is too young to be trusted.
-func (w *watcher) stampOf(dir, file string) stamp {
-	if file == "" {
-		return stamp{}
-	}
-	fi, err := w.fs.Stat(filepath.Join(dir, file))
-	if err != nil {
-		return stamp{}
-	}
-	return stampOf(fi)
-}
-
-func (w *watcher) there(dir, file string) bool {
-	_, err := w.fs.Stat(filepath.Join(dir, file))
-	return err == nil
-}
-
-func sameFile(a, b fs.FileInfo) bool {
-	x, _ := inode(a)
-	y, _ := inode(b)
-	return x == y
+	_ = w.sys.Remove(dir)
 }

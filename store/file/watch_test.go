@@ -50,7 +50,7 @@ func hinted(t *testing.T, w <-chan struct{}, after string) {
 func TestWatchBeforeItsDirectory(t *testing.T) {
 	root := t.TempDir()
 	s, other := opened(t, root), opened(t, root)
-	s.watch.rare, s.watch.poll = time.Hour, time.Hour
+	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, time.Hour
 	watch := s.Table(muster.TableMembers).Watch(t.Context())
 	mail := s.Inbox().Watch(t.Context(), "alice")
 	log := s.Log().Watch(t.Context(), muster.StreamTranscripts+"alice")
@@ -100,7 +100,7 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 		t.Run(c, func(t *testing.T) {
 			root := t.TempDir()
 			s, other := opened(t, root), opened(t, root)
-			s.watch.poll = 20 * time.Millisecond
+			s.watch.sweepAlone = 20 * time.Millisecond
 			var opens atomic.Int32
 			s.watch.open = func() (*fsnotify.Watcher, error) {
 				if opens.Add(1) > 1 || c == "none" {
@@ -134,7 +134,8 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 						hinted(t, watch, "another's put")
 					}
 				}
-				if err := other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}); err != nil {
+				if err := other.Inbox().Put(t.Context(), "alice",
+					muster.Message{From: "bob", Content: fmt.Sprint(i)}); err != nil {
 					t.Fatal(err)
 				}
 				hinted(t, mail, "another's mail")
@@ -146,7 +147,7 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 // Own changes give their hint at once: nothing else does in this test.
 func TestOwnChangesHintAtOnce(t *testing.T) {
 	s := opened(t, t.TempDir())
-	s.watch.poll = time.Hour
+	s.watch.sweepAlone = time.Hour
 	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many watches") }
 	ctx := t.Context()
 	tab := s.Table(muster.TableTasks)
@@ -172,7 +173,7 @@ type coarse struct{ durable.OS }
 
 type coarseInfo struct{ os.FileInfo }
 
-func (i coarseInfo) ModTime() time.Time { return i.FileInfo.ModTime().Truncate(racy / 2) }
+func (i coarseInfo) ModTime() time.Time { return i.FileInfo.ModTime().Truncate(minStampAge / 2) }
 func (i coarseInfo) Sys() any           { return nil }
 
 func (c coarse) Stat(name string) (os.FileInfo, error) {
@@ -216,7 +217,7 @@ func TestSweepBesideAHealthyWatcher(t *testing.T) {
 	s := opened(t, root)
 	tasks := s.Table(muster.TableTasks)
 	put(t, tasks, "1", muster.None)
-	s.watch.rare = 300 * time.Millisecond
+	s.watch.sweepHealthy = 300 * time.Millisecond
 	watch := tasks.Watch(t.Context())
 	mark := all(t, s)
 	s.watch.mu.Lock()
@@ -291,7 +292,7 @@ func TestChangesLookAtLittle(t *testing.T) {
 		}
 		os.Chtimes(path, old, old)
 	}
-	time.Sleep(racy + 20*time.Millisecond) // ctime cannot be set: the files must be old enough to be trusted
+	time.Sleep(minStampAge + 20*time.Millisecond) // ctime cannot be set: the files must be old enough to be trusted
 
 	tab := s.Table(muster.TableTasks)
 	d, err := tab.Get(t.Context(), "7")
@@ -303,7 +304,7 @@ func TestChangesLookAtLittle(t *testing.T) {
 		t.Errorf("a Get and a Put listed %d directories", n)
 	}
 	all(t, s)
-	time.Sleep(racy + 20*time.Millisecond)
+	time.Sleep(minStampAge + 20*time.Millisecond)
 	mark := all(t, s)
 
 	disk.reset()

@@ -151,7 +151,7 @@ func hash(disk map[*node]*image, root *node, all bool) (sum [32]byte) {
 		h.Write(b)
 	}
 	each(disk, root, "", func(name string, _ bool, data []byte) {
-		if all || !durable.Temporary(path.Base(name)) {
+		if all || !durable.IsTemporary(path.Base(name)) {
 			put([]byte(name))
 			put(data)
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
@@ -19,6 +19,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/outbox"
 	"muster/internal/paths"
+	"muster/internal/proc"
 	"muster/internal/worktree"
 )
 
@@ -106,19 +107,10 @@ func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 		return g, err
 	}
 	outbox.Register(r.board, r.post, g.lanes)
-	g.lander = landing.New(g.repo, g.lanes, r.board, r.journal, runCheck, landing.Options{Target: target,
+	launch := sync.OnceValues(func() (proc.Launcher, error) { return proc.New(ctx) })
+	g.lander = landing.New(g.repo, g.lanes, r.board, r.journal, launch, landing.Options{Target: target,
 		Check: landing.Check{Command: "test -e README"}, Outputs: dir.Outputs()})
 	return g, nil
-}
-
-func runCheck(ctx context.Context, dir, command string, env []string, out io.Writer) (int, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode(), nil
-	}
-	return 0, err
 }
 
 // lander is a process that claims tasks and lands them, each from a lane.

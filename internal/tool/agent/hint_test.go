@@ -34,7 +34,8 @@ func TestTheModelReadsWhyASubagentMayNotWork(t *testing.T) {
 	o.MayWork = func(context.Context) error {
 		return muster.Errorf(muster.Invalid, "no plan is approved").WithHint("call submit_plan")
 	}
-	if r := run(t, NewSubagent(o), `{"prompt":"x","kind":"work"}`); !r.IsError || r.Text() != "no plan is approved: call submit_plan" {
+	r := run(t, NewSubagent(o), `{"prompt":"x","kind":"work"}`)
+	if !r.IsError || r.Text() != "no plan is approved: call submit_plan" {
 		t.Errorf("work: it reads %q", r.Text())
 	}
 	if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "I looked." {

@@ -38,7 +38,7 @@ func (t toolset) bash() llm.Tool {
 			case in.Timeout < 0:
 				return llm.ErrorResult("timeout is negative: give seconds."), nil
 			}
-			spec := proc.Spec{Argv: shell(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
+			spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
 			if in.Background {
 				return t.inBackground(ctx, in, spec, s)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/proc"
 	"muster/tool"
 )
 
@@ -36,7 +37,7 @@ func TestBash(t *testing.T) {
 		"kill -9 $$":                             "[exit 137: killed, perhaps for want of memory]",
 		" ":                                      "command is empty.",
 		"echo \x00":                              "command contains a NUL byte, which no shell can take: write it as \\0 in printf.",
-		"true # " + strings.Repeat("x", 200_000): "cannot start " + shell("")[0] + ": argument list too long: write what is long to a file with write_file, and pass its path.",
+		"true # " + strings.Repeat("x", 200_000): "cannot start " + proc.Bash("")[0] + ": argument list too long: write what is long to a file with write_file, and pass its path.",
 	} {
 		same(t, command[:min(len(command), 60)], k.sorry("bash", in{"command": command}), want)
 	}

@@ -3,12 +3,11 @@ package code
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"muster/internal/git"
 	"muster/internal/proc"
 )
 
@@ -16,7 +15,7 @@ import (
 // settings, and with what keeps programs from waiting for a person, from colours and from pagers. Each name is there once.
 func Environ(base []string, dir string) []string {
 	env := With(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
-	if !tracksWork(dir) {
+	if !hasOwnWorkspace(dir) {
 		// A lane may lie inside the repository, where Go would find the go.work above it and build that instead.
 		env = With(env, "GOWORK=off")
 	}
@@ -32,25 +31,10 @@ func With(env []string, set ...string) []string {
 	return env
 }
 
-// tracksWork tells whether dir has a go.work of its own that git tracks.
-func tracksWork(dir string) bool {
+// hasOwnWorkspace reports whether dir has a go.work of its own that git tracks.
+func hasOwnWorkspace(dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	c := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "go.work")
-	c.Dir = dir
-	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") })
-	return c.Run() == nil
-}
-
-// shell is what runs commands: bash, or sh where there is none.
-func shell(command string) []string {
-	for _, name := range []string{"bash", "sh"} {
-		if _, err := exec.LookPath(name); err == nil {
-			return []string{name, "-c", command}
-		}
-	}
-	return []string{"sh", "-c", command}
+	return git.IsTracked(context.Background(), dir, "go.work")
 }

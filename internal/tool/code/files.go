@@ -1,15 +1,14 @@
 package code
 
 import (
-	"bytes"
 	"context"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster/internal/git"
 )
 
 // files lists the files at or below s, as slash paths relative to it ("." for s itself), sorted. In a git work tree the
@@ -23,33 +22,15 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 		return []string{"."}, nil
 	}
 	if s.home {
-		if list, ok := s.tracked(ctx); ok {
-			return list, nil
+		if list, ok := git.ListFiles(ctx, s.path()); ok {
+			slices.Sort(list)
+			return slices.Compact(list), nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
 	return s.walk(ctx)
-}
-
-// tracked asks git for what it tracks or would track. It is not ok outside of a work tree, and where git knows nothing,
-// as in an ignored directory.
-func (s confinedPath) tracked(ctx context.Context) (list []string, ok bool) {
-	// No setting of the repository may make git run a program here: an agent can write it.
-	c := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-		"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-	c.Dir = s.path()
-	c.Env = append(Environ(os.Environ(), c.Dir), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
-	out, err := c.Output()
-	if err != nil || len(out) == 0 {
-		return nil, false
-	}
-	for name := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
-		list = append(list, string(name))
-	}
-	slices.Sort(list)
-	return slices.Compact(list), true
 }
 
 func (s confinedPath) walk(ctx context.Context) (list []string, err error) {

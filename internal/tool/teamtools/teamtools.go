@@ -1,5 +1,5 @@
-// Package teamtools holds the tools by which members work together: the board, mail, requests, the team, lanes. They only
-// write records, or ask the member that calls; what follows from a record is done by whoever watches it.
+// Package teamtools holds the tools by which members work together: the board, mail, requests, the team, lanes. They
+// only write records, or ask the member that calls; what follows from a record is done by whoever watches it.
 package teamtools
 
 import (

@@ -11,8 +11,8 @@ import (
 	"muster/journal"
 )
 
-// A target that somebody has checked out is not moved under them: the landing waits, says so once, and goes on when they have
-// seen enough; or ends as it would have.
+// A target that somebody has checked out is not moved under them: the landing waits, says so once, and goes on when
+// they have seen enough; or ends as it would have.
 func TestTheTargetIsCheckedOut(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")

@@ -109,7 +109,7 @@ func TestStanding(t *testing.T) {
 	}
 	is := func(what, dir, want string, sure bool) {
 		t.Helper()
-		if head, ok := r.Standing(dir); ok != sure || ok && head != want {
+		if head, ok := r.LinkedHead(dir); ok != sure || ok && head != want {
 			t.Errorf("%s: on %q, %v; want %q, %v", what, head, ok, want, sure)
 		}
 	}

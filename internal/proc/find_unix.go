@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-const usualPath = "/usr/local/bin:/usr/bin:/bin"
+// defaultPath is searched when the environment of a command has no PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// find looks program up in path. Relative entries of a PATH are passed over: a repository must not be able to put its
-// own git in front of the real one.
-func find(program, path string) (string, error) {
+// findProgram looks program up in path. Relative entries of a PATH are passed over: a repository must not be able to
+// put its own git in front of the real one.
+func findProgram(program, path string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}
 	if path == "" {
-		path = usualPath
+		path = defaultPath
 	}
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
@@ -28,5 +29,5 @@ func find(program, path string) (string, error) {
 			return full, nil
 		}
 	}
-	return "", notFound(program)
+	return "", errNoProgram(program)
 }

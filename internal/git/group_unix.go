@@ -3,17 +3,19 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
 )
 
-// apart keeps git out of the terminal's process group: a Ctrl-C is for muster, which lets git's last write end.
-func apart(cmd *exec.Cmd) {
+// newProcessGroup keeps git out of the terminal's process group: a Ctrl-C is for muster, which lets git finish its last
+// write.
+func newProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// askToStop lets git remove its lock files.
+// askToStop asks git to end, so that it can remove its lock files.
 func askToStop(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 
 // syncDir makes the names in a directory durable.
@@ -22,9 +24,5 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/paths"
+)
+
+// The environment of the log.
+const (
+	logLevelVar = "MUSTER_LOG"
+	logFileVar  = "MUSTER_LOG_FILE"
+)
+
+// logger returns the program's log, which says nothing unless the user asked for it.
+func (a *App) logger() *slog.Logger {
+	if a.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return a.log
+}
+
+// startLog opens the log that --debug or the environment asks for, and notes which command begins. A log that cannot be
+// had is one sentence on stderr: the command works without it.
+func (a *App) startLog(c *cobra.Command) {
+	if a.log != nil { // a command that another one runs
+		return
+	}
+	level, ok, err := a.logLevel()
+	if err == nil && ok {
+		err = a.openLog(level)
+	}
+	if err != nil {
+		fmt.Fprintf(a.Stderr, "muster: there is no log: %v\n", err)
+	}
+	b := thisBuild()
+	a.logger().Info("process started", "version", b.Version, "revision", b.Revision,
+		"command", c.CommandPath(), "dir", a.at())
+}
+
+// logLevel returns the level that is asked for; ok is false where none is.
+func (a *App) logLevel() (level slog.Level, ok bool, err error) {
+	if a.debug {
+		return slog.LevelDebug, true, nil
+	}
+	switch name := a.env(logLevelVar); strings.ToLower(name) {
+	case "":
+		return 0, false, nil
+	case "debug", "info", "warn", "error":
+		err = level.UnmarshalText([]byte(name))
+		return level, err == nil, err
+	default:
+		return 0, false, fmt.Errorf("%s is %q, and must be debug, info, warn or error", logLevelVar, name)
+	}
+}
+
+// openLog opens the log's file for appending: only the user may read it.
+func (a *App) openLog(level slog.Level) error {
+	path := a.env(logFileVar)
+	if path == "" {
+		dir, err := paths.UserState(a.env)
+		if err != nil {
+			return fmt.Errorf("%w: name a file in %s", err, logFileVar)
+		}
+		path = filepath.Join(dir, "muster.log")
+	} else if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Dir, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	a.logFile = f
+	secrets := a.secrets()
+	hide := func(_ []string, x slog.Attr) slog.Attr { return hideSecrets(x, secrets) }
+	handler := slog.NewTextHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
+	a.log = slog.New(handler).With("pid", os.Getpid())
+	return nil
+}
+
+// closeLog notes how the command ended and closes the log.
+func (a *App) closeLog(ctx context.Context, code int) {
+	if a.logFile == nil {
+		return
+	}
+	a.logger().Info("process ended", "code", code, "interrupted", ctx.Err() != nil)
+	_ = a.logFile.Close() // each line was written by itself
+	a.log, a.logFile = nil, nil
+}
+
+// secrets are the values of the environment's variables that look like keys. No line of the log has one, whatever error
+// quotes it.
+func (a *App) secrets() (all []string) {
+	for _, kv := range a.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		name = strings.ToUpper(name)
+		for _, mark := range []string{"_KEY", "TOKEN", "SECRET", "PASSWORD"} {
+			if strings.Contains(name, mark) && len(value) >= 8 {
+				all = append(all, value)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// hideSecrets replaces the secrets in what an attribute says.
+func hideSecrets(x slog.Attr, secrets []string) slog.Attr {
+	switch x.Value.Kind() {
+	case slog.KindString, slog.KindAny:
+		text := x.Value.String()
+		for _, s := range secrets {
+			if strings.Contains(text, s) {
+				text = strings.ReplaceAll(text, s, "[secret]")
+				x.Value = slog.StringValue(text)
+			}
+		}
+	}
+	return x
+}

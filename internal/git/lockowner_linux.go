@@ -1,0 +1,111 @@
+package git
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lockOwner is a running git that may hold a lock.
+type lockOwner struct {
+	pid     int
+	started string // tells it from a later process with the same pid
+}
+
+// lockOwners returns the running gits of the lock's user that may work on the repository with the git directory common:
+// those that run in one of its trees, and those that were told where it is. known is false where /proc cannot be read.
+func lockOwners(common string, lock fs.FileInfo) (all []lockOwner, known bool) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, false
+	}
+	var trees []string
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := "/proc/" + e.Name() + "/"
+		started, isGit := gitStart(dir)
+		if !isGit || !isSameUser(dir, lock) {
+			continue
+		}
+		if trees == nil {
+			trees = treesOf(common)
+		}
+		if isInTrees(dir, trees) {
+			all = append(all, lockOwner{pid, started})
+		}
+	}
+	return all, true
+}
+
+// gitStart reads /proc/PID and reports whether the process is a git that has not ended, and when it started, in clock
+// ticks since boot.
+func gitStart(dir string) (started string, isGit bool) {
+	stat, err := os.ReadFile(dir + "stat")
+	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if err != nil || open < 0 || end < open {
+		return "", false
+	}
+	// PID (NAME) STATE ...: the name may hold anything, so the fields count from its end. A zombie (Z, X) holds
+	// nothing.
+	name, f := string(stat[open+1:end]), bytes.Fields(stat[end+1:])
+	if name != "git" && !strings.HasPrefix(name, "git-") || len(f) < 20 || f[0][0] == 'Z' || f[0][0] == 'X' {
+		return "", false
+	}
+	return string(f[19]), true
+}
+
+// isSameUser reports whether the process runs as the user whose file the lock is. What cannot be told counts as yes.
+func isSameUser(dir string, lock fs.FileInfo) bool {
+	its, ok := lock.Sys().(*syscall.Stat_t)
+	st, err := os.Stat(dir)
+	if !ok || err != nil {
+		return ok
+	}
+	who, ok := st.Sys().(*syscall.Stat_t)
+	return !ok || who.Uid == its.Uid
+}
+
+// treesOf returns the directories of a repository: the git directory, the tree around it, and the linked worktrees.
+func treesOf(common string) []string {
+	trees := []string{common, filepath.Dir(common)}
+	// The only error is a malformed pattern, which a path with odd characters makes: then the worktrees are not known.
+	links, _ := filepath.Glob(filepath.Join(common, "worktrees", "*", "gitdir"))
+	for _, l := range links {
+		if to, err := os.ReadFile(l); err == nil {
+			trees = append(trees, filepath.Dir(strings.TrimSpace(string(to))))
+		}
+	}
+	return trees
+}
+
+// isInTrees reports whether a git runs in one of the trees, or was told of a repository that may be elsewhere. What
+// cannot be seen counts as yes: a lock is not broken while its owner may live.
+func isInTrees(dir string, trees []string) bool {
+	at, err := os.Readlink(dir + "cwd")
+	if err != nil {
+		return true
+	}
+	env, _ := os.ReadFile(dir + "environ")
+	told := ""
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if to, ok := bytes.CutPrefix(v, []byte("GIT_DIR=")); ok {
+			told = string(to)
+		}
+	}
+	for _, p := range trees {
+		for _, path := range []string{at, told} {
+			if rel, err := filepath.Rel(p, path); path != "" && err == nil && filepath.IsLocal(rel) {
+				return true
+			}
+		}
+	}
+	words, _ := os.ReadFile(dir + "cmdline")
+	return bytes.Contains(words, []byte("--git-dir"))
+}

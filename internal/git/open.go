@@ -1,0 +1,195 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"muster"
+)
+
+// The oldest git that has all that the runtime needs: merge-tree --write-tree came with 2.38, and its output is settled
+// since 2.39.
+const minMajor, minMinor = 2, 39
+
+// Open finds the repository that dir lies in, from a subdirectory or a linked worktree too.
+// Errors, each with a hint: Unavailable (git missing, too old, or refusing), NotFound (not a repository), Invalid
+// (bare, no commit).
+func Open(ctx context.Context, dir string) (*Repo, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "cannot find the directory %s: %w", dir, err)
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
+	}
+	// See With.
+	if r, ok := ctx.Value(repoKey{}).(*Repo); ok && r.root == dir {
+		return r, nil
+	}
+	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
+	// The version is asked for at the same time as the rest, which saves the start of a process. When it is too old,
+	// that is the error: an old git may fail at the rest too.
+	version := make(chan error, 1)
+	asker := r.runner
+	go func() { version <- asker.checkVersion(ctx, dir) }()
+	err = findRepo(ctx, r, dir)
+	if err := cmp.Or(<-version, err); err != nil {
+		return nil, err
+	}
+	r.files.common = r.common
+	if _, err := r.Resolve(ctx, "HEAD"); err != nil {
+		if !errors.Is(err, muster.ErrNotFound) {
+			return nil, err
+		}
+		return nil, errNoCommit(ctx, r)
+	}
+	return r, readIdentity(ctx, r)
+}
+
+// errNoCommit is the error for a HEAD that is no commit. Where other branches have commits the hint is to switch to
+// one: another root commit would only part the history.
+func errNoCommit(ctx context.Context, r *Repo) error {
+	refs, err := r.Refs(ctx, "refs/heads", "refs/remotes")
+	if err != nil {
+		return err
+	}
+	if len(refs) == 0 {
+		return muster.Errorf(muster.Invalid,
+			"this repository has no commit yet, so there is nothing to build lanes on").
+			WithHint(`git commit --allow-empty -m "start"`)
+	}
+	at := ""
+	if r.linked != "" {
+		at = "-C " + r.root + " "
+	}
+	branch, _ := r.CurrentBranch(ctx) // only words of the message
+	return muster.Errorf(muster.Invalid,
+		"there is no commit at HEAD (%s), so there is nothing to build lanes on; other branches have commits",
+		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).WithHint("git %sswitch BRANCH", at)
+}
+
+// With returns a context in which Open returns r for its own root, so that a command that has just found its repository
+// does not ask git a second time.
+func With(ctx context.Context, r *Repo) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, repoKey{}, r)
+}
+
+// repoKey is the context's key for the repository of With.
+type repoKey struct{}
+
+// checkVersion refuses a git that is missing or too old.
+func (r *runner) checkVersion(ctx context.Context, dir string) error {
+	out, err := r.Do(ctx, Call{Dir: dir, Args: []string{"version"}})
+	if errors.Is(err, exec.ErrNotFound) {
+		return muster.Errorf(muster.Unavailable, "git is not installed, or not in PATH").
+			WithHint("install git %d.%d or newer", minMajor, minMinor)
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "git does not run: %w", err)
+	}
+	if major, minor, ok := parseVersion(out); !ok || major < minMajor || major == minMajor && minor < minMinor {
+		return muster.Errorf(muster.Unavailable, "%s is too old", strings.TrimSpace(out)).
+			WithHint("install git %d.%d or newer", minMajor, minMinor)
+	}
+	return nil
+}
+
+// parseVersion reads "git version 2.39.5 (Apple Git-154)".
+func parseVersion(out string) (major, minor int, ok bool) {
+	f := strings.Fields(out)
+	if len(f) < 3 {
+		return 0, 0, false
+	}
+	part := strings.SplitN(f[2], ".", 3)
+	if len(part) < 2 {
+		return 0, 0, false
+	}
+	major, err1 := strconv.Atoi(part[0])
+	minor, err2 := strconv.Atoi(part[1])
+	return major, minor, err1 == nil && err2 == nil
+}
+
+// findRepo asks git about the repository of dir, and sets common, root and linked.
+func findRepo(ctx context.Context, r *Repo, dir string) error {
+	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"rev-parse", "--path-format=absolute",
+		"--git-dir", "--git-common-dir", "--is-bare-repository", "--is-inside-work-tree", "--show-toplevel"}})
+	// Outside of every working tree git fails at the last question only.
+	isOutside := err != nil && strings.Count(out, "\n") == 4 && exitCode(err) > 0
+	if err != nil && !isOutside {
+		if ctx.Err() != nil {
+			return err
+		}
+		if _, isExit := errors.AsType[*ExitError](err); isExit && !isInsideRepository(dir) {
+			return muster.Errorf(muster.NotFound, "%s is not in a git repository", dir).
+				WithHint(`git init && git add -A && git commit -m "start"`)
+		}
+		return muster.Errorf(muster.Unavailable, "git cannot read the repository of %s: %w", dir, err)
+	}
+	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	if len(line) != 5 && !isOutside {
+		return muster.Errorf(muster.Unavailable, "git answers %q about the repository of %s", out, dir)
+	}
+	r.common = line[1]
+	gitDir, isBare, isInside := line[0], line[2] == "true", line[3] == "true" && len(line) == 5
+	switch {
+	case isBare:
+	case isInside && gitDir == r.common:
+		r.root = line[4]
+	default:
+		if isInside {
+			r.linked = line[4]
+		}
+		if r.root, err = r.mainRoot(ctx, dir); err != nil {
+			return muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s: %w", dir, err)
+		}
+	}
+	if r.root == "" {
+		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
+			"for its files and to show you its work in", r.common).
+			WithHint("git clone %s DIR, and start muster in DIR", r.common)
+	}
+	r.root = filepath.FromSlash(r.root)
+	// The root is compared with paths that git prints, which have no symbolic links.
+	if resolved, err := filepath.EvalSymlinks(r.root); err == nil {
+		r.root = resolved
+	}
+	return nil
+}
+
+// mainRoot returns the main worktree of a repository, asked from a linked one or from inside the git directory. It is
+// "" when the repository is bare.
+func (r *runner) mainRoot(ctx context.Context, dir string) (string, error) {
+	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	if err != nil {
+		return "", err
+	}
+	all := parseWorktrees(out)
+	if len(all) == 0 || all[0].Bare {
+		return "", nil
+	}
+	top, err := r.Do(ctx, Call{Dir: all[0].Path, Args: []string{"rev-parse", "--show-toplevel"}})
+	return strings.TrimRight(top, "\n"), err
+}
+
+// isInsideRepository looks for a .git above dir, to tell "no repository" from "one that git refuses".
+func isInsideRepository(dir string) bool {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return false
+		}
+		dir = parent
+	}
+}

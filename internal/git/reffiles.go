@@ -1,0 +1,115 @@
+package git
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// refFiles reads refs from git's own files. A turn asks again and again where a branch is, and a git process for it
+// would cost more than all the rest of the turn. Only the plain cases are answered here; everything else is left to
+// git.
+type refFiles struct {
+	common string
+	known  sync.Map // commits, by id, that git has named or a branch was at: they need not be asked about again
+}
+
+// branch returns the value of a branch (refs/heads/...), "" when there is none. ok is false when only git can tell.
+func (f *refFiles) branch(ref string) (id string, ok bool) {
+	if !strings.HasPrefix(ref, "refs/heads/") || strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
+		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
+		return "", false
+	}
+	// A loose ref counts before a packed one. Where refs are kept in another form, refs/heads is a file, and this is no
+	// ErrNotExist.
+	data, err := os.ReadFile(filepath.Join(f.common, filepath.FromSlash(ref)))
+	if err == nil {
+		id = strings.TrimRight(string(data), "\n")
+		return id, id != "" && isID(id)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", false
+	}
+	// Without the directory the repository keeps its refs in another form, and a missing file says nothing.
+	if st, err := os.Stat(filepath.Join(f.common, "refs", "heads")); err != nil || !st.IsDir() {
+		return "", false
+	}
+	data, err = os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	if err != nil {
+		return "", errors.Is(err, os.ErrNotExist)
+	}
+	at := bytes.Index(data, []byte(" "+ref+"\n"))
+	if at < 0 {
+		return "", true
+	}
+	id = string(data[bytes.LastIndexByte(data[:at], '\n')+1 : at])
+	return id, id != "" && isID(id)
+}
+
+// commit returns the commit of a branch, or of the main worktree's HEAD, where that can be read. It is "" when git must
+// be asked.
+func (f *refFiles) commit(rev string) string {
+	if _, ok := f.known.Load(rev); ok {
+		return rev
+	}
+	if rev == "HEAD" {
+		data, err := os.ReadFile(filepath.Join(f.common, "HEAD"))
+		if err != nil {
+			return ""
+		}
+		text := strings.TrimRight(string(data), "\n")
+		branch, symbolic := strings.CutPrefix(text, "ref: ")
+		if !symbolic {
+			return "" // whether there is such a commit, git must say
+		}
+		rev = branch
+	}
+	id, ok := f.branch(rev)
+	if !ok || id == "" {
+		return ""
+	}
+	f.known.Store(id, true)
+	return id
+}
+
+// LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
+// ok is false when dir is no plain worktree of this repository, or when only git can tell.
+func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
+	f := &r.files
+	link := filepath.Join(dir, ".git")
+	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() {
+		return "", false
+	}
+	admin, ok := strings.CutPrefix(readLine(link), "gitdir: ")
+	admin = filepath.FromSlash(admin)
+	if !ok || filepath.Dir(admin) != filepath.Join(f.common, "worktrees") {
+		return "", false
+	}
+	if filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||
+		readLine(filepath.Join(admin, "commondir")) != "../.." {
+		return "", false
+	}
+	if _, err := os.Lstat(filepath.Join(admin, "config.worktree")); !errors.Is(err, os.ErrNotExist) {
+		return "", false // it may say that the files are elsewhere
+	}
+	at := readLine(filepath.Join(admin, "HEAD"))
+	if at != "" && isID(at) {
+		return "HEAD", true
+	}
+	branch, ok := strings.CutPrefix(at, "ref: ")
+	id, known := f.branch(branch)
+	return branch, ok && known && id != ""
+}
+
+// readLine returns the content of a file of one line, "" when it cannot be read or has more.
+func readLine(path string) string {
+	data, err := os.ReadFile(path)
+	text, rest, _ := strings.Cut(string(data), "\n")
+	if err != nil || rest != "" {
+		return ""
+	}
+	return text
+}

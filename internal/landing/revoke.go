@@ -1,0 +1,148 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/failpoint"
+	"muster/internal/git"
+	"muster/internal/worktree"
+)
+
+// Revoke ends a claim's right to land. Call it before the board revokes the claim. When the work is on the target
+// already, it completes the task, and the error is Held.
+func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error {
+	// After this transaction the claim cannot land. What it has landed before is found below.
+	if err := fenceOf(l.repo, id, claim).revoke(ctx); err != nil {
+		return err
+	}
+	failpoint.Hit("landing.revoked")
+	t, err := l.board.Get(ctx, id)
+	if errors.Is(err, muster.ErrNotFound) {
+		return nil // the task is deleted, so there is nothing to complete
+	}
+	if err != nil || t.Fence != claim || t.Status != muster.Landing || t.Landing == nil {
+		return err
+	}
+	landed, err := l.findLanded(ctx, t)
+	if err != nil || landed == nil {
+		return err
+	}
+	late, cancel := detach(ctx)
+	defer cancel()
+	outcome := board.Outcome{Landed: landed, Result: t.Landing.Summary, By: t.Owner}
+	if _, err := l.board.Complete(late, id, claim, outcome); err != nil {
+		return err
+	}
+	return muster.Errorf(muster.Held, "task %d has just landed as %.7s", id, landed.Commit)
+}
+
+// ForgetRevoked removes the revoked refs of claims that the board's tasks cannot have had: of an id that no task has,
+// or of a later claim than the task's. Such refs stay when somebody removes the board's files, and a new task with the
+// old id could never land. No landing depends on them, because it asks the board too.
+func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) error {
+	refs, err := repo.Refs(ctx, revokedRefs)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	claims := map[muster.TaskID]int{}
+	for _, t := range tasks {
+		claims[t.ID] = t.Fence
+	}
+	var updates []git.RefUpdate
+	for ref, at := range refs {
+		var id muster.TaskID
+		var claim int
+		if _, err := fmt.Sscanf(ref, revokedRefs+"%d-%d", &id, &claim); err == nil && claim > claims[id] {
+			updates = append(updates, git.RefUpdate{Ref: ref, Old: at})
+		}
+	}
+	if len(updates) == 0 {
+		return nil
+	}
+	// Stale: another process is doing the same. The next run looks again.
+	if err := repo.UpdateRefs(ctx, updates); !errors.Is(err, muster.ErrStale) {
+		return err
+	}
+	return nil
+}
+
+// refuse returns the Fenced error for an owner whose claim is over, after saving what the owner did.
+func (l *Lander) refuse(ctx context.Context, t muster.Task, claim int) error {
+	refs, err := saveRefs(ctx, l.repo, l.lanes, t, claim)
+	why := "the claim was taken back"
+	// A deleted task is told apart from one that was taken back. Another error leaves the general words.
+	_, getErr := l.board.Get(ctx, t.ID)
+	switch {
+	case errors.Is(getErr, muster.ErrNotFound):
+		why = "it was deleted"
+	case t.Fence == claim && t.Status == muster.Pending:
+		why = "it was given back to the board"
+	case t.Status == muster.NeedsAttention:
+		why = "it needs attention now"
+	case t.Status == muster.Completed:
+		why = "it is completed"
+	case t.Fence != claim && t.Owner != "":
+		why = "it is " + string(t.Owner) + "'s now"
+	}
+	e := muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, why)
+	switch {
+	case err != nil:
+		return e.WithHint("what you did is still in its lane; it could not be kept aside: %v", err)
+	case len(refs) > 0:
+		return e.WithHint("what you did is kept at %s", strings.Join(refs, ", "))
+	}
+	return e
+}
+
+// saveRefs archives what a late owner was about to land, and what lies in the lanes that were the task's before its
+// present one; if there is only that one, it too. The landing ref goes only after the commit has its archive ref.
+func saveRefs(
+	ctx context.Context, repo *git.Repo, lanes *worktree.Lanes, t muster.Task, claim int,
+) (refs []string, err error) {
+	f := fenceOf(repo, t.ID, claim)
+	head, err := f.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if head != "" {
+		ref, err := worktree.ArchiveRef(ctx, repo, fmt.Sprintf("task-%d", t.ID), head)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+		err = repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: f.landing, Old: head}})
+		if err != nil && !errors.Is(err, muster.ErrStale) {
+			return refs, err
+		}
+	}
+	all, err := lanes.List(ctx)
+	if err != nil {
+		return refs, err
+	}
+	var names []muster.Name
+	for _, lane := range all {
+		if lane.TaskID == t.ID && lane.Name != t.Worktree {
+			names = append(names, lane.Name)
+		}
+	}
+	if len(names) == 0 && t.Worktree != "" {
+		names = append(names, t.Worktree)
+	}
+	// Preserve copies and removes nothing: a lane may be another member's workplace by now.
+	for _, name := range names {
+		ref, err := lanes.Preserve(ctx, name)
+		if err != nil && !errors.Is(err, muster.ErrNotFound) {
+			return refs, err
+		}
+		if ref != "" {
+			refs = append(refs, ref)
+		}
+	}
+	failpoint.Hit("landing.kept")
+	return refs, nil
+}

@@ -1,0 +1,138 @@
+// Package limits holds the limits on the size and the form of the code, as tests. Each failure names the place, the value
+// and the limit. The limits on who may import whom are in internal/importtest, and the linters' in .golangci.yml.
+package limits
+
+import (
+	"fmt"
+	"go/ast"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The limits for each line, file, function and type outside tests.
+const (
+	maxColumns       = 120 // of a line; a tab counts tabWidth
+	maxFileLines     = 400
+	maxFunctionLines = 60 // from func to the closing brace
+	maxMethods       = 30 // of a type
+	tabWidth         = 4
+)
+
+// The limits for all packages that cmd/muster links.
+const (
+	maxCode         = 34_000 // lines with code
+	minCommentShare = 15.0   // percent: lines of comments of all lines but blank ones
+)
+
+// TestLimits reads all sources once and checks each limit.
+func TestLimits(t *testing.T) {
+	all := sources(t)
+	t.Run("size", func(t *testing.T) { checkSize(t, all) })
+	t.Run("lines", func(t *testing.T) { report(t, longLines(all), allowedLongLines, maxColumns, "columns") })
+	t.Run("files", func(t *testing.T) { report(t, longFiles(all), allowedLongFiles, maxFileLines, "lines") })
+	t.Run("functions", func(t *testing.T) { report(t, longFunctions(all), allowedLongFunctions, maxFunctionLines, "lines") })
+	t.Run("types", func(t *testing.T) { report(t, largeTypes(all), allowedLargeTypes, maxMethods, "methods") })
+	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), allowedSleeps, 0, "calls of time.Sleep") })
+}
+
+// checkSize checks the lines of code and of comments of all packages that cmd/muster links.
+func checkSize(t *testing.T, all []source) {
+	var sum counts
+	for _, s := range all {
+		if s.linked {
+			sum.code += s.code
+			sum.comments += s.comments
+		}
+	}
+	share := 100 * float64(sum.comments) / float64(sum.code+sum.comments)
+	t.Logf("the packages that cmd/muster links have %d lines of code; %.1f%% of their lines are comments", sum.code, share)
+	if sum.code > allowedCode {
+		t.Errorf("%d lines of code are more than %d", sum.code, allowedCode)
+	}
+	if share < allowedCommentShare {
+		t.Errorf("%.1f%% comments are fewer than %.1f%%", share, allowedCommentShare)
+	}
+}
+
+// longLines returns the lines of more than maxColumns.
+func longLines(all []source) (places []string) {
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		number := 0
+		for line := range strings.Lines(string(s.text)) {
+			number++
+			line = strings.TrimRight(line, "\r\n")
+			columns := utf8.RuneCountInString(line) + strings.Count(line, "\t")*(tabWidth-1)
+			if columns > maxColumns {
+				places = append(places, fmt.Sprintf("%s:%d: %d columns", s.path, number, columns))
+			}
+		}
+	}
+	return places
+}
+
+// longFiles returns the files of more than maxFileLines.
+func longFiles(all []source) (places []string) {
+	for _, s := range all {
+		if lines := strings.Count(string(s.text), "\n"); lines > maxFileLines && !s.test {
+			places = append(places, fmt.Sprintf("%s: %d lines", s.path, lines))
+		}
+	}
+	return places
+}
+
+// longFunctions returns the functions of more than maxFunctionLines.
+func longFunctions(all []source) (places []string) {
+	for _, s := range all {
+		for _, d := range s.syntax.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || s.test {
+				continue
+			}
+			at := s.fset.Position(f.Pos())
+			if lines := s.fset.Position(f.End()).Line - at.Line + 1; lines > maxFunctionLines {
+				places = append(places, fmt.Sprintf("%s:%d: %s has %d lines", s.path, at.Line, f.Name.Name, lines))
+			}
+		}
+	}
+	return places
+}
+
+// largeTypes returns the types with more than maxMethods.
+func largeTypes(all []source) (places []string) {
+	methods := methodsByType(all)
+	for _, name := range sortedByCount(methods) {
+		if n := methods[name]; n > maxMethods {
+			places = append(places, fmt.Sprintf("%s has %d methods", name, n))
+		}
+	}
+	return places
+}
+
+// sleeps returns the calls of time.Sleep in tests outside testing/synctest. A function that runs only in a bubble of it has
+// the word synctest in its comment. A test that waits for a real process calls internal/testing/wait.
+func sleeps(all []source) (places []string) {
+	for _, s := range all {
+		if !s.test {
+			continue
+		}
+		for _, at := range s.sleeps() {
+			places = append(places, fmt.Sprintf("%s:%d: time.Sleep", s.path, at.Line))
+		}
+	}
+	return places
+}
+
+// report fails the test if more places than allowed break a limit. It logs them otherwise, for those who lower allowed.
+func report(t *testing.T, places []string, allowed, limit int, unit string) {
+	t.Helper()
+	list := strings.Join(places, "\n")
+	if len(places) > allowed {
+		t.Errorf("%d places have more than %d %s; %d may:\n%s", len(places), limit, unit, allowed, list)
+	} else {
+		t.Logf("%d places have more than %d %s:\n%s", len(places), limit, unit, list)
+	}
+}

@@ -1,0 +1,77 @@
+// Package outbox carries out what follows from the end of a task: mail that says so, and the archive of its lane.
+//
+// The board records these effects in the task when the task ends, and runs them in whatever process has registered them
+// with Register. A crash between record and effect is harmless, because the next process runs it: every effect here may
+// run any number of times. A mail has the same id each time, so its reader drops a repeat, and a lane that is gone is
+// no error.
+//
+// When a task ends, and which effects follow, is for the board to decide.
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/mailbox"
+)
+
+// Lanes archives the lane of a completed task: worktree.Lanes.
+type Lanes interface {
+	Finish(ctx context.Context, t muster.Task) (ref string, err error)
+}
+
+// Register makes this process one that carries the effects out. A process that has not registered them leaves them to
+// one that has.
+func Register(b *board.Board, post *mailbox.Mail, lanes Lanes) {
+	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return mailEnd(ctx, post, t) })
+	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
+		if t.Worktree == "" || t.Status != muster.Completed {
+			return nil
+		}
+		_, err := lanes.Finish(ctx, t)
+		return err
+	})
+}
+
+// mailEnd mails the lead that a task has landed, and lead and user that one needs attention.
+func mailEnd(ctx context.Context, post *mailbox.Mail, t muster.Task) error {
+	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
+		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
+	switch {
+	case t.Status == muster.NeedsAttention:
+		reason := fmt.Sprintf("(%s) needs attention: %s.%s", t.Subject, mailbox.Short(t.Result), blockedText(t))
+		m.Type = muster.MailError
+		m.Content = fmt.Sprintf("Task #%d %s Try it again with task_update{status:\"pending\"}, change it, split it, "+
+			"or delete it.", t.ID, reason)
+		toUser := m
+		toUser.To, toUser.Content = muster.User, fmt.Sprintf("task %d %s muster task retry %d", t.ID, reason, t.ID)
+		if _, err := post.Send(ctx, toUser); err != nil {
+			return err
+		}
+	case t.CompletedBy == muster.System:
+		m.Content = fmt.Sprintf("Task #%d (%s) was completed by another program; nothing was landed by us.",
+			t.ID, t.Subject)
+	case t.Landed == nil:
+		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change.", t.ID, t.Subject)
+	default:
+		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s",
+			t.ID, t.Subject, t.Landed.Commit, t.Landed.Receipt, mailbox.Short(t.Result))
+	}
+	_, err := post.Send(ctx, m)
+	return err
+}
+
+// blockedText names the tasks that wait for this one, "" when none does.
+func blockedText(t muster.Task) string {
+	if len(t.Blocks) == 0 {
+		return ""
+	}
+	var ids []string
+	for _, id := range t.Blocks {
+		ids = append(ids, fmt.Sprintf("#%d", id))
+	}
+	return " " + strings.Join(ids, ", ") + " cannot start before it."
+}

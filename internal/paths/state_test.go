@@ -1,0 +1,27 @@
+package paths
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+func TestUserState(t *testing.T) {
+	root := t.TempDir()
+	for _, c := range []struct {
+		system string
+		env    map[string]string
+		want   string // "" is an error
+	}{
+		{"linux", map[string]string{"HOME": root}, filepath.Join(root, ".local", "state", "muster")},
+		{"linux", map[string]string{"HOME": "/elsewhere", "XDG_STATE_HOME": root}, filepath.Join(root, "muster")},
+		{"linux", map[string]string{"HOME": root, "XDG_STATE_HOME": "relative"}, filepath.Join(root, ".local", "state", "muster")},
+		{"darwin", map[string]string{"HOME": root}, filepath.Join(root, "Library", "Application Support", "muster")},
+		{"windows", map[string]string{"LocalAppData": root}, filepath.Join(root, "muster")},
+		{"linux", nil, ""},
+	} {
+		got, err := userState(c.system, func(name string) string { return c.env[name] })
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%s %v: %q, %v; want %q", c.system, c.env, got, err, c.want)
+		}
+	}
+}

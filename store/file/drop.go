@@ -1,0 +1,142 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// Drop removes what lies before a position. The live file becomes a segment, the name of a segment says how much of it
+// was delivered, and segments that were delivered whole are removed a little later. Each step is one rename, so that a
+// crash in between loses and repeats nothing.
+func (x *boxes) Drop(ctx context.Context, name muster.Name, before muster.Pos) error {
+	b, err := x.box(ctx, name)
+	if err != nil || before == 0 {
+		return err
+	}
+	if _, err := x.store.fs.Stat(x.store.dir.Inbox()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	pending, err := b.drop(placeOf(before))
+	if err != nil {
+		return err
+	}
+	if pending {
+		x.store.watch.notify(x.store.dir.Inbox(), string(name)+".jsonl")
+	}
+	if err := b.clean(); err != nil {
+		return err
+	}
+	x.cleanLater(b)
+	return nil
+}
+
+// drop marks what lies before a place as delivered. It reports whether a segment has something else left.
+func (b *box) drop(before place) (pending bool, err error) {
+	segs, err := b.segments()
+	if err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	had := b.views[before.pos()]
+	delete(b.views, before.pos())
+	b.mu.Unlock()
+	for _, s := range segs {
+		upto := s.delivered
+		switch {
+		case s.gen == before.gen:
+			upto = max(upto, min(before.at, s.size))
+		case s.gen < before.gen:
+			if had == nil { // another process peeked
+				upto = s.size
+			}
+			upto = max(upto, min(had[s.gen], s.size))
+		}
+		if upto > s.delivered {
+			if err := b.s.files.Rename(s.path, b.segment(s.gen, upto)); err != nil {
+				return false, err
+			}
+		}
+		pending = pending || max(upto, s.delivered) < s.size
+	}
+	if before.gen != nextGen(segs) || before.at == 0 {
+		return pending, nil
+	}
+	f, size, err := logs{b.s}.open(b.livePath())
+	if err != nil || f == nil {
+		return pending, err
+	}
+	ok := endsUnit(f, before.at, size)
+	_ = f.Close()
+	if !ok { // another reader emptied it: what is there now was not peeked
+		return pending, nil
+	}
+	moved := b.segment(before.gen, before.at)
+	if err := b.s.files.Rename(b.livePath(), moved); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return pending, err
+	}
+	// Once more: what came between the peek and the move, or comes from a program that still has the file open.
+	if fi, err := b.s.fs.Stat(moved); err == nil && fi.Size() > before.at {
+		pending = true
+	}
+	return pending, nil
+}
+
+// endsUnit reports whether a mail can end at an offset of a live file.
+func endsUnit(f durable.File, at, size int64) bool {
+	if at > size {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err := f.ReadAt(last, at-1)
+	return err == nil && (last[0] == '\n' || last[0] == '}')
+}
+
+// cleanLater schedules the cleaning of an inbox. The timer ends with the store; a later process cleans what it leaves.
+func (x *boxes) cleanLater(b *box) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	b.cleaningDue = true
+	if x.timer == nil && !x.ended {
+		x.timer = time.AfterFunc(x.grace+10*time.Millisecond, x.cleanDue)
+	}
+}
+
+// cleanDue cleans the inboxes that are due.
+func (x *boxes) cleanDue() {
+	x.cleaning.Lock()
+	defer x.cleaning.Unlock()
+	x.mu.Lock()
+	x.timer = nil
+	var due []*box
+	for _, b := range x.byName {
+		if b.cleaningDue && !x.ended {
+			b.cleaningDue = false
+			due = append(due, b)
+		}
+	}
+	x.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), x.grace)
+	defer cancel()
+	for _, b := range due {
+		unlock, err := b.lock(ctx)
+		if err != nil {
+			x.cleanLater(b)
+			continue
+		}
+		_ = b.clean() // what fails stays, and is tried again after the next delivery
+		unlock()
+		if b.hasYoungSegments() {
+			x.cleanLater(b)
+		}
+	}
+}

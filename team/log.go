@@ -1,0 +1,85 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/proc"
+	"muster/llm"
+)
+
+// logDropped logs an error that stops nobody: whoever comes by does again what has failed. An error that only says that
+// ctx has ended is not worth a line.
+func (t *Team) logDropped(ctx context.Context, what string, err error) {
+	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
+		return
+	}
+	t.log.WarnContext(ctx, "error dropped", "what", what, "err", causeText(err))
+}
+
+// causeText returns an error as the log has it. Of a model's error that is its kind and status: the provider's words
+// may quote the request.
+func causeText(err error) string {
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		return slog.GroupValue(slog.String("kind", string(e.Kind)), slog.Int("status", e.Status)).String()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// logMemberStopped logs why a member no longer lives in this process.
+func (t *Team) logMemberStopped(name muster.Name, err error) {
+	t.log.Info("member stopped", "member", name, "cause", causeText(err))
+}
+
+// loggedLauncher logs each program that is started and how it ended. Of its arguments it logs the program only: the
+// others are a model's words.
+type loggedLauncher struct {
+	proc.Launcher
+	log *slog.Logger
+}
+
+// Start starts a program and logs its end when that comes.
+func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	began := time.Now()
+	p, err := l.Launcher.Start(ctx, s)
+	if err != nil || !l.log.Enabled(ctx, slog.LevelDebug) {
+		if err != nil {
+			l.log.Warn("process not started", "argv0", argv0(s), "dir", s.Dir, "err", err)
+		}
+		return p, err
+	}
+	log := l.log.With("argv0", argv0(s), "dir", s.Dir, "process", p.PID())
+	return &loggedProcess{Process: p, log: log, began: began}, nil
+}
+
+func argv0(s proc.Spec) string {
+	if len(s.Argv) == 0 {
+		return ""
+	}
+	return filepath.Base(s.Argv[0])
+}
+
+// loggedProcess is a process whose end is logged by the first Wait that sees it.
+type loggedProcess struct {
+	proc.Process
+	log    *slog.Logger
+	began  time.Time
+	logged sync.Once
+}
+
+// Wait waits for the end and logs it once.
+func (p *loggedProcess) Wait() (int, error) {
+	exit, err := p.Process.Wait()
+	p.logged.Do(func() {
+		p.log.Debug("process ended", "exit", exit, "seconds", time.Since(p.began).Seconds(), "err", causeText(err))
+	})
+	return exit, err
+}
