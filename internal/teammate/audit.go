@@ -18,6 +18,8 @@ import (
 // outcome.
 func (s *session) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := s.journalCall(ctx, c, next, nil)
+	// An error of a call that was cut off says nothing about what the call did. If its tool
+	// can read the outcome from records, the call is left open, and recoverCalls answers it.
 	_, recoverable := s.toolbox.get().recoverers[c.Name]
 	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && recoverable {
 		s.mu.Lock()

@@ -13,7 +13,8 @@ import (
 )
 
 // caller is the member as the team's tools see it: teamtools.Caller. Each part of the member
-// answers for itself.
+// answers for itself: presence for Me and Asked, claims for the task, phase for Idle, plans,
+// shutdown and leadWait for what their names say, and conversation for Inbox.
 type caller struct {
 	*presence
 	*conversation
@@ -33,6 +34,8 @@ func (c caller) Spawn(ctx context.Context, s teamtools.Spawn) (muster.Member, er
 	if err != nil {
 		return muster.Member{}, err
 	}
+	// Two spawns at the same time could both see room for one. Only the lead spawns, and its
+	// calls that write are run one after the other.
 	n, err := c.self.Roster.Teammates(ctx)
 	if err != nil {
 		return muster.Member{}, err
@@ -62,7 +65,7 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	exit, err := p.Wait()
 	out.Done()
 	text := out.Text()
-	if ctx.Err() == context.DeadlineExceeded {
+	if ctx.Err() == context.DeadlineExceeded { // the caller is told what the command had printed by then
 		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
 	}
 	return text, exit, err

@@ -23,6 +23,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		}
 		return llm.ErrorResult("Task %d is not in your hand: claim it first.", id), nil
 	}
+	// A job could write into the lane while its files are committed.
 	if n := c.jobs.Running(); n > 0 {
 		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them "+
 			"(check_background, stop_background) before you complete.", n), nil
@@ -33,6 +34,9 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 			"and that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
 			"nothing does.", t.ID, files), nil
 	}
+	// The landing is a record on the board with this claim's fence. If this process dies now,
+	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
+	// refused.
 	defer c.presence.showActivity(ctx, fmt.Sprintf("lands %d %s", t.ID, t.Subject))()
 	v, err := c.Lander.Land(ctx, t.ID, t.Fence, summary, c.name())
 	if err != nil {
@@ -47,6 +51,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		c.finishTask(ctx)
 		return tool.Text(completedText(v.Task)), nil
 	}
+	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
 	return llm.ErrorResult("%s", returnedText(t, v)), nil
 }

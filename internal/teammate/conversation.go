@@ -67,6 +67,8 @@ func (v *conversation) write(ctx context.Context, enter func(context.Context, []
 	if len(parts) == 0 {
 		return nil
 	}
+	// The words and the marks are one entry. Two entries could be torn apart by a crash:
+	// something would be said twice, or never.
 	defer failpoint.Hit("teammate.told")
 	return enter(ctx, parts, marks)
 }

@@ -21,8 +21,8 @@ type Queue struct {
 	recheck chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]*list.List     // places by role, none empty
-	offered map[muster.TaskID]*waiter // the task a woken member is looking at
+	waiting map[string]*list.List     // by role, none empty
+	offered map[muster.TaskID]*waiter // which member a task was offered to
 }
 
 // waiter is a member in the queue.
@@ -66,7 +66,8 @@ func (q *Queue) leave(p *waiter) {
 	}
 	q.mu.Unlock()
 	if woken {
-		q.nudge() // what it did not take goes to the next
+		// The task that the member did not claim, if it is still there, goes to the next one.
+		q.nudge()
 	}
 }
 
@@ -97,7 +98,7 @@ func (q *Queue) Serve(ctx context.Context) {
 	changed := q.board.Watch(ctx)
 	for {
 		var again <-chan time.Time
-		if !q.serve(ctx) {
+		if !q.offerAll(ctx) { // the board could not be read now: nobody else would say when it can
 			again = time.After(passOn)
 		}
 		select {
@@ -110,9 +111,9 @@ func (q *Queue) Serve(ctx context.Context) {
 	}
 }
 
-// serve gives each ready task that nobody looks at to the first waiting member whose role may
-// take it. It reports false when the board could not be read.
-func (q *Queue) serve(ctx context.Context) (ok bool) {
+// offerAll offers each ready task that nobody looks at to the first waiting member whose role
+// may take it. It reports false when the board could not be read.
+func (q *Queue) offerAll(ctx context.Context) (ok bool) {
 	ok = true
 	q.mu.Lock()
 	roles := slices.Collect(maps.Keys(q.waiting))
@@ -125,7 +126,7 @@ func (q *Queue) serve(ctx context.Context) (ok bool) {
 		}
 		q.mu.Lock()
 		for _, t := range ready {
-			if q.offered[t.ID] == nil && !q.wakeOne(role, t.ID) {
+			if q.offered[t.ID] == nil && !q.offer(role, t.ID) {
 				break
 			}
 		}
@@ -134,8 +135,9 @@ func (q *Queue) serve(ctx context.Context) (ok bool) {
 	return ok
 }
 
-// wakeOne wakes the first of the role; it reports false when none is left.
-func (q *Queue) wakeOne(role string, id muster.TaskID) bool {
+// offer wakes the first waiting member of the role for a task; it reports false when none is
+// left. The lock is held.
+func (q *Queue) offer(role string, id muster.TaskID) bool {
 	all := q.waiting[role]
 	if all == nil {
 		return false

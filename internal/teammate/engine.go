@@ -7,8 +7,8 @@ import (
 	"muster/loop"
 )
 
-// Session is a member's conversation as its engine sees it. The member owns it: transcript,
-// mail, limits.
+// Session is a member's conversation as its engine sees it. The member owns the transcript,
+// the mail and the limits; an engine only asks for the next request and hands in what came.
 type Session interface {
 	loop.Conversation
 	// Boundary is called wherever the engine can take new input: ours between two rounds of
@@ -19,15 +19,17 @@ type Session interface {
 	Emit(loop.Event)
 }
 
-// Engine runs one WORK phase to its stop. It keeps nothing that the Session does not have.
+// Engine runs one work phase to its stop. It keeps nothing that the Session does not have, so
+// that after a crash any engine can go on with the conversation.
 type Engine interface {
-	// The tools are the session's, given once for the whole phase.
+	// Work runs one phase. The tools are the session's, given once for the whole phase.
 	Work(ctx context.Context, s Session, tools []llm.Tool) error
 	// Close ends the engine's own processes; nothing of them is alive afterwards.
 	Close() error
 }
 
-// Loop is our engine: a model that calls the tools itself.
+// Loop is the engine that muster has of its own: it asks a model and runs the tools that the
+// model calls.
 type Loop struct{ Model llm.Model }
 
 // parallel is how many read-only calls of one reply run side by side.
@@ -40,5 +42,5 @@ func (e Loop) Work(ctx context.Context, s Session, tools []llm.Tool) error {
 	return err
 }
 
-// Close has nothing to end.
+// Close does nothing: Loop has no processes of its own.
 func (Loop) Close() error { return nil }

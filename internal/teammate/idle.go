@@ -103,6 +103,8 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	if err != nil || text == "" {
 		return false, ignoreLostClaim(err)
 	}
+	// A crash before the text is in the transcript leaves a claim that was not read: the key
+	// is not noted there, and the member reads its task when it starts again.
 	if err := i.conversation.wake(ctx); err != nil {
 		return false, err
 	}
@@ -126,6 +128,9 @@ func (i *idling) wait(ctx context.Context) error {
 		return err
 	}
 	i.unload()
+	// A member with a task claims no other, and must hear when its task is taken away. One
+	// without a task is called by the queue, and needs no watch of its own: there may be
+	// thousands.
 	var turn <-chan struct{}
 	if _, busy := i.claims.CurrentTask(); busy {
 		i.watchBoard(ctx)
@@ -184,6 +189,7 @@ func (i *idling) markIdle(ctx context.Context, why muster.IdleReason) error {
 	if _, busy := i.claims.CurrentTask(); busy && i.jobs.Running()+i.jobs.Unannounced() > 0 {
 		return i.presence.setStatus(ctx, muster.Working, "", "waits for its background job")
 	}
+	// The lead is told once, however often something wakes the member for nothing.
 	was := i.presence.Me().Status
 	if err := i.presence.setStatus(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
 		return err

@@ -70,6 +70,7 @@ func (t *leadTurn) tellStuck(ctx context.Context, open int, why string) error {
 
 // sleep waits until something needs the lead, and wakes it with that.
 func (t *leadTurn) sleep(ctx context.Context) error {
+	// In a conversation the user gets the prompt back while the team works on.
 	t.handOver(false)
 	text, _, err := t.wait.sleep(ctx, false)
 	if err != nil {
@@ -78,6 +79,7 @@ func (t *leadTurn) sleep(ctx context.Context) error {
 	if err := t.conversation.remind(ctx, "%s", mailbox.Escape(text)); err != nil {
 		return err
 	}
+	// News that has collected in the meantime enters with what woke the lead.
 	_, err = t.conversation.deliver(ctx)
 	return err
 }

@@ -138,7 +138,7 @@ func New(c Config) (*Member, error) {
 	m.session = &session{self: s, limits: c.Limits, toolbox: m.toolbox, presence: m.presence,
 		conversation: m.conversation, claims: m.claims, phase: m.phase, shutdown: m.shutdown, lead: wait, jobs: m.jobs,
 		todo: m.todo, emit: m.emit, pendingCalls: map[string]bool{}}
-	m.toolbox.session = m.session
+	m.toolbox.session = m.session // the two know each other: the toolbox audits through the session
 	m.idle = &idling{self: s, limits: c.Limits, presence: m.presence, conversation: m.conversation, claims: m.claims,
 		phase: m.phase, jobs: m.jobs, shutdown: m.shutdown, toolbox: m.toolbox}
 	return m, nil

@@ -23,11 +23,11 @@ type phase struct {
 // counters are the facts of a work phase. They are not stored: a restarted member begins a
 // new phase.
 type counters struct {
-	started    time.Time
-	over       bool // a tool ended the phase: idle, or a complete_task that landed
-	onHold     bool // the user stopped the phase, or a limit did in a conversation: the user speaks next
-	turns      int
-	extended   bool // the turn limit was met once, and as many turns granted again
+	started    time.Time // zero: no phase has begun in this process
+	over       bool      // a tool ended the phase: idle, or a complete_task that landed
+	onHold     bool      // the user stopped the phase, or a limit did in a conversation: the user speaks next
+	turns      int       // of the model, since the phase began or was extended
+	extended   bool      // the turn limit was met once, and as many turns granted again
 	lastTurnAt time.Time
 	stop       llm.Stop // of the last reply
 	words      string   // of the last reply
@@ -80,8 +80,8 @@ func (p *phase) takeFinalMessage() (words string, stop llm.Stop) {
 	return words, stop
 }
 
-// countReply counts a reply of the model. ownsTodo says whether a call is one of the todo
-// tool.
+// countReply counts a reply of the model, and keeps its calls until their results come.
+// ownsTodo says whether a call is one of the todo tool.
 func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
 	calls := r.Message.Calls()
 	c.calls = map[string]llm.Call{}

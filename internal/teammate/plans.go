@@ -41,6 +41,8 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	if err != nil {
 		return llm.Result{}, err
 	}
+	// The answer is on its way as mail too. The model reads it once, as the result of this
+	// call.
 	p.conversation.noteReturned(r.ID)
 	if r.Status == muster.RequestApproved {
 		text := "Approved by " + string(r.ResolvedBy) + "."
@@ -57,6 +59,8 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	// A parked member calls no tool that would check its claim. Without this watch it would
+	// wait for the approval of a plan for a task that somebody else works on.
 	changed := p.Board.Watch(waiting)
 	go func() {
 		for {

@@ -23,6 +23,8 @@ const parkTime = time.Minute
 func (m *Member) recoverCalls(ctx context.Context) error {
 	m.start.Recovered = true
 	for _, c := range m.conversation.script.Unanswered() {
+		// A landing or a plan that was cut off is waited for again here: its record says how
+		// it ends.
 		r, known, err := m.recoverCall(ctx, c, true)
 		if err != nil {
 			return err
@@ -102,6 +104,8 @@ func (m *Member) finalMessage() string {
 // giveUp ends a teammate whose model cannot go on: its task goes back, and the lead is told.
 func (m *Member) giveUp(ctx context.Context) (End, error) {
 	why := clip(m.err.Error(), maxQuote)
+	// The next owner reads why in the task's note; it counts as an attempt, so that a task
+	// which no model can do does not go round for ever.
 	t, had := m.claims.CurrentTask()
 	release := board.Release{Reason: "its owner's model failed", Note: why, Counts: true, By: m.name()}
 	if err := m.claims.release(ctx, release); err != nil {
@@ -119,6 +123,7 @@ func (m *Member) giveUp(ctx context.Context) (End, error) {
 // park waits, visibly, for a model that stayed overloaded after all tries.
 func (m *Member) park(ctx context.Context) error {
 	m.stage = Retrying
+	// The wait is in memory only: a member that is restarted asks its model at once.
 	var wait time.Duration
 	m.phase.change(func(c *counters) {
 		c.parks++

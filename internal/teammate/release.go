@@ -53,6 +53,9 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 	if !ok {
 		return nil
 	}
+	// The claim is forgotten whatever fails below: a member that is ending can do no more
+	// about it, and one that lives on is not stuck with a task that it has begun to give
+	// back.
 	defer c.clearTask()
 	c.jobs.Stop()
 	c.lanes.leave(ctx, t.Worktree)

@@ -80,7 +80,7 @@ func (s *session) Answer(ctx context.Context, r llm.Result) error {
 	isPending := s.pendingCalls[r.ID]
 	s.mu.Unlock()
 	if isPending {
-		return nil
+		return nil // an answer now would say "interrupted" of a call whose outcome is on record
 	}
 	p := s.toolbox.get()
 	s.phase.change(func(c *counters) { c.countResult(r, p.polls) })
@@ -104,6 +104,8 @@ func (s *session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
+	// A round of tools that has ended the phase is its last one: no mail is taken that nobody
+	// would read before the next phase.
 	if s.shutdown.granted.Load() || s.phase.snapshot().over {
 		return false, nil
 	}

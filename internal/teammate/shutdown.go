@@ -23,6 +23,8 @@ func (s *shutdown) Leave(ctx context.Context, id muster.RequestID, approve bool,
 	if r.Kind != muster.AskShutdown {
 		return muster.Errorf(muster.Invalid, "request %s is no shutdown but a %s request", id, r.Kind)
 	}
+	// The first decision stands. If the deadline or somebody else was faster, that is what
+	// counts here, and not what the model has just said.
 	r, _, err = s.Requests.Decide(ctx, id, s.name(), approve, reason)
 	if err == nil && r.Status == muster.RequestApproved {
 		s.granted.Store(true)

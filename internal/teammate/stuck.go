@@ -12,7 +12,7 @@ import (
 // stuckReason says why nothing can move the open tasks, or "" when something can.
 func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Request) string {
 	if len(p.Working) > 0 {
-		return ""
+		return "" // a member at work may do anything next
 	}
 	for _, r := range pending {
 		if r.To != muster.Lead { // somebody may still answer it

@@ -60,6 +60,7 @@ func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bo
 			w.idle[t.Owner] = true
 		}
 	}
+	// One such task is enough to wait for.
 	for _, t := range all {
 		if t.Status == muster.Pending && len(t.BlockedBy) > 0 && t.RoleMay(me.Role) {
 			clear(w.seen)

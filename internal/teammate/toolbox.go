@@ -118,7 +118,9 @@ const maxOutput = 50_000
 // auditor is a decorator that writes the calls of a tool to the journal.
 type auditor = func(context.Context, llm.Call, tool.Next) (llm.Result, error)
 
-// decorate puts the decorators around tools.
+// decorate puts the decorators around tools. The plan gate is the innermost, so that the
+// audit also shows what it refused. The audit is the outermost, so that its events have what
+// the model sees.
 func (b *toolbox) decorate(list []llm.Tool, audit auditor) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {

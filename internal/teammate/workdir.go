@@ -37,6 +37,8 @@ func (w *workdir) Stand(ctx context.Context) (code.Standing, error) {
 	if err != nil {
 		return s, err
 	}
+	// The checkout is made again when something has landed, so that the member sees it. Tools
+	// that only read run side by side; two of them may make it twice, which does no harm.
 	w.mu.Lock()
 	s.Dir = w.scratch
 	fresh := s.Dir != "" && w.commit == tip
