@@ -97,11 +97,13 @@ func TestBeforeStop(t *testing.T) {
 	}{
 		{name: "it has nothing more to do", counters: counters{stop: llm.StopEnd}},
 		{name: "mail came", counters: counters{stop: llm.StopEnd}, received: true, goOn: true},
-		{name: "it has a task", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true, reminder: "Task #7 is still yours"},
+		{name: "it has a task", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true,
+			reminder: "Task #7 is still yours"},
 		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, reminded: true}, task: 7},
 		{name: "it waits with its task", counters: counters{stop: llm.StopEnd}, task: 7, waits: true},
 		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7},
-		{name: "its reply was cut", counters: counters{stop: llm.StopMax, cutReplies: 2}, goOn: true, reminder: "cut at its length"},
+		{name: "its reply was cut", counters: counters{stop: llm.StopMax, cutReplies: 2}, goOn: true,
+			reminder: "cut at its length"},
 		{name: "and again and again", counters: counters{stop: llm.StopMax, cutReplies: 3}, task: 7},
 	} {
 		step := c.counters.beforeStop(c.received, c.task, c.waits)

@@ -176,5 +176,7 @@ func (k laneKeeper) leave(ctx context.Context, name muster.Name) {
 	last, cancel := lastWrites(ctx)
 	defer cancel()
 	err := k.Lanes.Occupy(last, name, k.occupant(), worktree.Occupant{})
-	k.logDropped(last, "leaving the lane "+string(name), err)
+	if !errors.Is(err, muster.ErrNotFound) { // it went with its landed task
+		k.logDropped(last, "leaving the lane "+string(name), err)
+	}
 }

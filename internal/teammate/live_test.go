@@ -76,9 +76,9 @@ func (l *living) change(name muster.Name, f func(*muster.Member)) {
 	l.must(err)
 }
 
-func (l *living) member(name muster.Name) muster.Member {
+func (l *living) alice() muster.Member {
 	l.Helper()
-	m, err := l.services.Roster.Get(l.Context(), name)
+	m, err := l.services.Roster.Get(l.Context(), "alice")
 	l.must(err)
 	return m
 }
@@ -92,7 +92,7 @@ func (l *living) send(kind muster.MessageType, from muster.Name, text string) {
 // newMember makes alice; it does not live yet.
 func (l *living) newMember() *teammate.Member {
 	l.Helper()
-	m, err := teammate.New(teammate.Config{Services: l.services, Record: l.member("alice"),
+	m, err := teammate.New(teammate.Config{Services: l.services, Record: l.alice(),
 		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
 			BackgroundTimeout: time.Hour},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -244,7 +244,7 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 			if !l.hasEnded() || !errors.Is(l.err, muster.ErrFenced) {
 				l.Errorf("it ended: %v, with %v", l.hasEnded(), l.err)
 			}
-			if m := l.member("alice"); m.Host != "elsewhere" || m.Status != muster.Working || m.Doing != "goes on" {
+			if m := l.alice(); m.Host != "elsewhere" || m.Status != muster.Working || m.Doing != "goes on" {
 				l.Errorf("the new host's record is %+v", m)
 			}
 		})
@@ -254,7 +254,7 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 			l.newMember()
 			l.change("alice", func(m *muster.Member) { m.Host, m.Status = "elsewhere", muster.Idle })
 			l.onWait(time.Now().Add(time.Minute), errors.New("overloaded"))
-			if m := l.member("alice"); m.Host != "elsewhere" || m.Status != muster.Idle || m.Doing != "" {
+			if m := l.alice(); m.Host != "elsewhere" || m.Status != muster.Idle || m.Doing != "" {
 				l.Errorf("the new host's record is %+v", m)
 			}
 		})
@@ -318,7 +318,7 @@ func TestIdleTimeoutReleasesTheTask(t *testing.T) {
 		if now, err := l.services.Board.Get(l.Context(), task.ID); err != nil || now.Owner != "alice" {
 			l.Fatalf("the task is %q's: %v", now.Owner, err)
 		}
-		if m := l.member("alice"); m.Status != muster.Idle || m.Task != task.ID {
+		if m := l.alice(); m.Status != muster.Idle || m.Task != task.ID {
 			l.Errorf("she is shown as %s with task %d", m.Status, m.Task)
 		}
 		time.Sleep(50 * time.Second)
@@ -332,7 +332,7 @@ func TestIdleTimeoutReleasesTheTask(t *testing.T) {
 		if now, err := l.services.Board.Get(l.Context(), task.ID); err != nil || now.Status != muster.Pending {
 			l.Errorf("the task is %s: %v", now.Status, err)
 		}
-		if m := l.member("alice"); m.Status != muster.Shutdown || m.IdleReason != muster.IdleTimeout || m.Host != "" {
+		if m := l.alice(); m.Status != muster.Shutdown || m.IdleReason != muster.IdleTimeout || m.Host != "" {
 			l.Errorf("her record is %+v", m)
 		}
 	})
@@ -384,7 +384,7 @@ func TestShutdownOfAnIdleMemberAsksNoModel(t *testing.T) {
 		if q, err = l.services.Requests.Get(l.Context(), q.ID); err != nil || q.Status != muster.RequestApproved {
 			l.Errorf("the request is %s: %v", q.Status, err)
 		}
-		if m := l.member("alice"); m.Status != muster.Shutdown {
+		if m := l.alice(); m.Status != muster.Shutdown {
 			l.Errorf("she is %s", m.Status)
 		}
 	})

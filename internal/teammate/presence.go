@@ -99,10 +99,16 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 	return func() { p.show(context.WithoutCancel(ctx), "") }
 }
 
-// onModelWait shows that the member is parked for its model. The model's decorators call it.
+// onModelWait shows that the member is parked for its model. The model's decorators call it, and
+// have no context for it.
 func (p *presence) onModelWait(until time.Time, why error) {
 	ctx, cancel := lastWrites(context.Background())
 	defer cancel()
+	p.showModelWait(ctx, until, why)
+}
+
+// showModelWait shows that the member is parked for its model.
+func (p *presence) showModelWait(ctx context.Context, until time.Time, why error) {
 	p.mu.Lock()
 	p.parked = true
 	p.mu.Unlock()

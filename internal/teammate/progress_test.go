@@ -39,7 +39,8 @@ func TestProgressLooksIntoTheInboxes(t *testing.T) {
 	var look func(muster.Name)
 	s := watched{mem.New(), &look}
 	j := journal.New(s.Log())
-	r := Services{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j), Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
+	r := Services{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j),
+		Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
 	r.Post = mailbox.New(s, j, r.Roster.Known)
 	r.Requests = requests.New(s, r.Post, j)
 	be := func(name muster.Name, is muster.MemberStatus) {

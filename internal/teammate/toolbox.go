@@ -94,8 +94,8 @@ func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
 		Explore: b.decorate(read, b.session.auditSubagent),
 		Work:    b.decorate(files, b.session.auditSubagent),
 		MayWork: func(ctx context.Context) error { return b.caller.plans.require(ctx, "subagent") },
-		OnUsage: func(r llm.Reply) {
-			b.caller.presence.event(context.Background(), journal.TurnEnded,
+		OnUsage: func(ctx context.Context, r llm.Reply) {
+			b.caller.presence.event(ctx, journal.TurnEnded,
 				usageFields(r, map[string]any{"subagent": true}))
 		},
 	})
