@@ -1,6 +1,6 @@
-// Package corruption reports records that cannot be read. Teller reports each once, whoever finds it and in however many
-// processes, as an event and as a mail to the lead. Keep keeps the content of a record that is about to be replaced.
-// Finding corrupt documents is the work of package state, whose collections report to a Teller.
+// Package corruption reports records that cannot be read. Teller reports each once, whoever finds it and in however
+// many processes, as an event and as a mail to the lead. Keep keeps the content of a record that is about to be
+// replaced. Finding corrupt documents is the work of package state, whose collections report to a Teller.
 package corruption
 
 import (
@@ -110,8 +110,8 @@ func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
 	return t.Tell(ctx, records...)
 }
 
-// tell mails first: the mail's id is the damage's, so that what a second one sends after a crash is read once. The event
-// is written only if nothing came after what was read, so that of many processes one says it.
+// tell mails first: the mail's id is the damage's, so that what a second one sends after a crash is read once. The
+// event is written only if nothing came after what was read, so that of many processes one says it.
 func (t *Teller) tell(ctx context.Context, r Record) error {
 	e := muster.Event{Kind: journal.StateCorrupt, Task: r.Task, Fields: map[string]any{
 		"text": r.Text, "table": r.Table, "key": r.Key, "rev": string(r.Rev)}}
@@ -180,7 +180,8 @@ type Kept struct {
 	Bytes []byte  `json:"bytes,omitempty"` // instead of Text, when it is no text
 }
 
-// Keep writes what is about to be replaced into the table Table, and returns its key there. Kept twice it is there once.
+// Keep writes what is about to be replaced into the table Table, and returns its key there. Kept twice it is there
+// once.
 func Keep(ctx context.Context, kept muster.Table, table string, doc muster.Doc, why error) (key string, err error) {
 	k := Kept{Table: table, Key: doc.Key, At: muster.Stamp(time.Now()), Why: why.Error(), Text: string(doc.Data)}
 	if !utf8.Valid(doc.Data) {
