@@ -185,7 +185,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	t := s.team
 	l := t.config.Limits
 	return teammate.New(teammate.Config{
-		Rooms: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
+		Services: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
 			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {

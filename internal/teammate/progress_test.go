@@ -34,12 +34,13 @@ func (w watchedInbox) Peek(ctx context.Context, box muster.Name, after muster.Po
 	return w.Inbox.Peek(ctx, box, after, most)
 }
 
-func TestLookIntoTheInboxes(t *testing.T) {
+func TestProgressLooksIntoTheInboxes(t *testing.T) {
 	ctx := t.Context()
 	var look func(muster.Name)
 	s := watched{mem.New(), &look}
 	j := journal.New(s.Log())
-	r := Rooms{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j), Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
+	r := Services{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j),
+		Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
 	r.Post = mailbox.New(s, j, r.Roster.Known)
 	r.Requests = requests.New(s, r.Post, j)
 	be := func(name muster.Name, is muster.MemberStatus) {
@@ -58,9 +59,9 @@ func TestLookIntoTheInboxes(t *testing.T) {
 	expect := func(what string, talking ...muster.Name) {
 		t.Helper()
 		looked = nil
-		o, err := r.Look(ctx)
-		if err != nil || !slices.Equal(o.Talking, talking) || o.Done() != (len(talking) == 0) {
-			t.Errorf("%s: %v are talking, done is %v, want %v: %v", what, o.Talking, o.Done(), talking, err)
+		o, err := r.Progress(ctx)
+		if err != nil || !slices.Equal(o.Working, talking) || o.Done() != (len(talking) == 0) {
+			t.Errorf("%s: %v are talking, done is %v, want %v: %v", what, o.Working, o.Done(), talking, err)
 		}
 	}
 	for _, name := range []muster.Name{"alice", "bob"} {
