@@ -13,7 +13,7 @@ import (
 // floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
 var floors = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/flat", "internal/testing/faultinject", "internal/testing/mutate",
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/testing/faultinject", "internal/testing/mutate",
 		"internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
