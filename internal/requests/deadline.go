@@ -23,11 +23,12 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	return left
 }
 
+// overdue reports whether r has waited longer than it may.
 func (q *Requests) overdue(r muster.Request, now time.Time) bool {
 	return r.Deadline != 0 && q.Left(r, now) <= 0
 }
 
-// firstSeen returns when this process first saw that r waits; now if it has not yet.
+// firstSeen returns when this process first saw r pending, or now if it has not seen it yet.
 func (q *Requests) firstSeen(r muster.Request, now time.Time) time.Time {
 	at := now
 	q.items.View(func() {
@@ -38,11 +39,12 @@ func (q *Requests) firstSeen(r muster.Request, now time.Time) time.Time {
 	return at
 }
 
-// onChange remembers since when a request waits, as long as it does.
+// onChange records when this process first saw each pending request, and forgets those that are final. The collection
+// calls it under its lock, for every change.
 func (q *Requests) onChange(c state.Change[muster.Request]) {
 	id := muster.RequestID(c.Key)
 	switch {
-	case c.Err != nil: // it may be read again, and waits then as before
+	case c.Err != nil: // if it can be read again later, it has still waited since it was first seen
 	case c.New == nil || Final(*c.New):
 		delete(q.seen, id)
 	case q.seen[id].IsZero():

@@ -9,8 +9,8 @@ import (
 	"muster"
 )
 
-// question is the mail that tells of a pending request. Its id comes from the request's, so it is read once however
-// often it is sent.
+// question returns the mail about a pending request to its addressee. Its id is derived from the request's, so it is
+// read once however often it is sent.
 func question(r muster.Request) muster.Message {
 	m := muster.Message{ID: muster.MessageID("ask-" + r.ID), Type: muster.MailMessage, From: r.From, To: r.To,
 		RequestID: r.ID, TaskID: r.TaskID, Plan: r.Plan}
@@ -30,8 +30,9 @@ func question(r muster.Request) muster.Message {
 	return m
 }
 
-// answer is the mail that tells who asked; a permission's asker waits for the record and gets none, nor does anyone
-// get one for a request that was taken back or expired.
+// answer returns the mail with the decision to the member that asked, or false when there is none. Whoever asks for a
+// permission waits for the record itself and gets no mail. Nor is there one for a request that was cancelled or
+// expired.
 func answer(r muster.Request) (muster.Message, bool) {
 	yes := r.Status == muster.RequestApproved
 	m := muster.Message{ID: muster.MessageID("answer-" + r.ID), From: r.ResolvedBy, To: r.From, RequestID: r.ID,
@@ -59,14 +60,17 @@ func answer(r muster.Request) (muster.Message, bool) {
 	return m, true
 }
 
-// A request names in its effects what must still follow from its last change: "mail". Whoever comes by sends it, any number
-// of times, and clears it. So a crash between the record and the mail loses nothing.
+// A request names in its field effects what must still follow from its last change: "mail". The process that changed it
+// sends the mail and clears the field. If it dies before that, another process does so at its next Settle, so a crash
+// between the record and the mail loses nothing. Mail that is sent twice has the same id.
 const (
 	effects = "effects"
 	mail    = `["mail"]`
 )
 
-func owe(r *muster.Request, mails bool) {
+// queueMail notes in r that its mail must still be sent, or that it has been. It copies Extra, which r may share with
+// the cache of the collection.
+func queueMail(r *muster.Request, mails bool) {
 	x := muster.Extra{}
 	for k, v := range r.Extra {
 		if k != effects {
@@ -81,11 +85,12 @@ func owe(r *muster.Request, mails bool) {
 	}
 }
 
-func owes(r muster.Request) bool { return len(r.Extra[effects]) > 0 }
+// hasQueuedMail reports whether mail about r must still be sent.
+func hasQueuedMail(r muster.Request) bool { return len(r.Extra[effects]) > 0 }
 
-// tell sends the mail that r owes.
+// tell sends the mail that r names and then clears it from the record at rev. A crash between the two sends it again.
 func (q *Requests) tell(ctx context.Context, r muster.Request, rev muster.Rev) (muster.Request, error) {
-	if !owes(r) {
+	if !hasQueuedMail(r) {
 		return r, nil
 	}
 	m, ok := answer(r)
@@ -93,26 +98,27 @@ func (q *Requests) tell(ctx context.Context, r muster.Request, rev muster.Rev) (
 		m, ok = question(r), true
 	}
 	if ok {
-		// NotFound: nobody is there any more to be told.
+		// NotFound means that the addressee has left the team: the mail is dropped.
 		if _, err := q.post.Send(ctx, m); err != nil && !errors.Is(err, muster.ErrNotFound) {
 			return r, err
 		}
 	}
-	owe(&r, false)
+	queueMail(&r, false)
 	if _, err := q.items.Put(ctx, string(r.ID), r, rev); err != nil && !errors.Is(err, muster.ErrStale) {
-		return r, err // when Stale, it went on meanwhile, and what it owes now is the other's
+		return r, err
 	}
+	// When the record is stale, another process has changed it since and sends the mail about that change.
 	return r, nil
 }
 
-// Settle sends the mail that a crash kept from being sent. Any number of times.
+// Settle sends the mail that a process left unsent when it died. It may be called any number of times.
 func (q *Requests) Settle(ctx context.Context) error {
 	all, err := q.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
-		if !owes(r) {
+		if !hasQueuedMail(r) {
 			continue
 		}
 		r, rev, err := q.read(ctx, r.ID)

@@ -13,8 +13,8 @@ import (
 	"muster"
 )
 
-// idRule is wider than what we mint: other programs may have ids of their own.
-// It is compiled when it is first needed, because every command pays for what is compiled at its start.
+// idRule is what a request's id looks like. It allows more than newID makes, because other programs have ids of their
+// own. It is compiled when it is first needed, because every command pays for what is compiled at its start.
 var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
 
 // Get returns one request. Errors: NotFound, with the requests that wait.
@@ -32,7 +32,8 @@ func (q *Requests) Pending(ctx context.Context) ([]muster.Request, error) {
 	return slices.DeleteFunc(all, Final), err
 }
 
-// missing says that there is no such request, and which ones wait.
+// missing returns the error for an id that no request has. It names up to three requests that wait, those with the most
+// similar ids first, because ids are often mistyped.
 func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	waiting, err := q.Pending(ctx)
 	if err != nil {

@@ -1,6 +1,12 @@
-// Package requests is how one member asks another and gets an answer: shutdown, plans, permissions, and whatever comes
-// next, with one state machine. The record comes first and decides; mail tells of it, and mail sent twice has the same
-// id, so it is read once. Who decides is taken from the runtime, never from a text.
+// Package requests lets one member ask another for a decision: to shut down, to approve a plan, to give permission.
+//
+// Its type is Requests. Each request is one document and one small state machine (state.go): it is pending until it is
+// approved, rejected, expired or cancelled, and that is final. The document decides. It is written by compare-and-set
+// before any mail about it is sent, and names the mail that must still follow (letters.go), so a crash loses none. Mail
+// that is sent twice has the same id, so it is read once. Deadlines are in deadline.go.
+//
+// Who decides is told by the runtime, never by a text. What follows from a decision, such as stopping a member or
+// starting work on a plan, does not belong here.
 package requests
 
 import (
@@ -38,6 +44,7 @@ func New(s muster.Store, p *mailbox.Mail, j *journal.Journal) *Requests {
 	return q
 }
 
+// newID returns a random id of eight hex digits. Create finds out whether it is taken.
 func newID() muster.RequestID {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
@@ -70,16 +77,19 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	default:
 		return muster.Request{}, muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
 	}
-	if err := q.post.Check(ctx, question(r)); err != nil { // before there is a record that nobody hears of
+	// The mail is checked before the record is written: a record whose mail can never be sent would wait for somebody
+	// who does not hear of it.
+	if err := q.post.Check(ctx, question(r)); err != nil {
 		return muster.Request{}, err
 	}
-	owe(&r, true)
+	queueMail(&r, true)
 	minted := r.ID == ""
 	for {
 		if minted {
 			r.ID = newID()
 		} else if !idRule().MatchString(string(r.ID)) {
-			return muster.Request{}, muster.Errorf(muster.Invalid, "%q cannot be a request's id: it is eight hex digits", string(r.ID))
+			return muster.Request{}, muster.Errorf(muster.Invalid,
+				"%q cannot be a request's id: it is eight hex digits", string(r.ID))
 		}
 		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
@@ -96,16 +106,17 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		case err != nil:
 			return muster.Request{}, err
 		case there.Kind != r.Kind || there.From != r.From || there.To != r.To:
-			return muster.Request{}, muster.Errorf(muster.Held, "the id %s belongs to another request: %s", r.ID, title(there))
+			return muster.Request{}, muster.Errorf(muster.Held,
+				"the id %s belongs to another request: %s", r.ID, title(there))
 		case !Final(there):
-			owe(&there, true)
+			queueMail(&there, true)
 		}
 		return q.tell(ctx, there, rev)
 	}
 }
 
-// supersedeOlder makes a plan later than those before it for the same claim, whatever the clock says: the newest
-// counts.
+// supersedeOlder dates a plan after all earlier plans for the same claim. Of several plans the newest counts, also when
+// the clock was set back between them.
 func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error {
 	all, err := q.List(ctx)
 	for _, o := range all {
@@ -117,18 +128,21 @@ func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error 
 	return err
 }
 
-// Decide answers a request for by, who must be its addressee, or the user where that is the lead. The answer is
-// mailed to who asked. A request that is final already keeps its first answer: it is returned, and now is false; so
-// it is when its deadline has passed, which ends it here. Errors: NotFound, with the requests that wait; Invalid when
-// by may not decide it.
-func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string) (r muster.Request, now bool, err error) {
+// Decide answers a request for by, who must be its addressee, or the user where the addressee is the lead. The answer
+// is mailed to the member that asked. now reports whether this call has decided the request. It is false for a request
+// that is final already, which keeps its first answer, and for one whose deadline has passed, which ends with this
+// call. Errors: NotFound, with the requests that wait; Invalid when by may not decide it.
+func (q *Requests) Decide(
+	ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string,
+) (r muster.Request, now bool, err error) {
 	for {
 		r, rev, err := q.read(ctx, id)
 		if err != nil {
 			return muster.Request{}, false, err
 		}
 		if by != r.To && (r.To != muster.Lead || by != muster.User) {
-			return r, false, muster.Errorf(muster.Invalid, "request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
+			return r, false, muster.Errorf(muster.Invalid,
+				"request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
 		}
 		if Final(r) {
 			r, err = q.tell(ctx, r, rev)
@@ -151,10 +165,13 @@ func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Na
 	}
 }
 
+// tooLate is the response of a request that ended at its deadline.
 const tooLate = "nobody answered in time"
 
 // Cancel takes a request back; why is for people. One that is final stays as it is. Errors: NotFound.
-func (q *Requests) Cancel(ctx context.Context, id muster.RequestID, by muster.Name, why string) (muster.Request, error) {
+func (q *Requests) Cancel(
+	ctx context.Context, id muster.RequestID, by muster.Name, why string,
+) (muster.Request, error) {
 	return q.settle(ctx, id, cancel, by, why)
 }
 
@@ -203,8 +220,11 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 	return ended, nil
 }
 
-// settle moves a pending request on by the verb, and leaves a final one alone.
-func (q *Requests) settle(ctx context.Context, id muster.RequestID, v verb, by muster.Name, why string) (muster.Request, error) {
+// settle applies the verb to a pending request and returns a final one as it is. It starts again whenever another
+// process was faster, so a request is decided once.
+func (q *Requests) settle(
+	ctx context.Context, id muster.RequestID, v verb, by muster.Name, why string,
+) (muster.Request, error) {
 	for {
 		r, rev, err := q.read(ctx, id)
 		if err != nil || Final(r) {
@@ -217,8 +237,12 @@ func (q *Requests) settle(ctx context.Context, id muster.RequestID, v verb, by m
 	}
 }
 
-// move writes what a verb makes of a pending request, and mails the answer if it is one. Errors: Stale.
-func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v verb, by muster.Name, response string) (muster.Request, error) {
+// move applies the verb to a pending request, writes it over the revision rev, and mails the answer if there is one.
+// The same write names the answer in the record, so a crash after it does not lose the mail. Errors: Stale when another
+// process was faster.
+func (q *Requests) move(
+	ctx context.Context, r muster.Request, rev muster.Rev, v verb, by muster.Name, response string,
+) (muster.Request, error) {
 	to, err := next(r.Status, v)
 	if err != nil {
 		return r, err
@@ -227,12 +251,12 @@ func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v
 	r.ResolvedAt = muster.Stamp(time.Now())
 	r.UpdatedAt = r.ResolvedAt
 	m, answered := answer(r)
-	if answered { // an answer that cannot be mailed is none; that nobody is there to read it is another matter
+	if answered { // an answer that cannot be mailed decides nothing; one without a reader decides all the same
 		if err := q.post.Check(ctx, m); errors.Is(err, muster.ErrInvalid) {
 			return r, err
 		}
 	}
-	owe(&r, answered)
+	queueMail(&r, answered)
 	if rev, err = q.items.Put(ctx, string(r.ID), r, rev); err != nil {
 		return r, err
 	}
@@ -245,7 +269,7 @@ func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v
 func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	changed := q.items.Watch(watch) // before the first look: nothing is missed between them
+	changed := q.items.Watch(watch) // before the first read, so that no change between the two is missed
 	for {
 		r, _, err := q.read(ctx, id)
 		if cause := context.Cause(ctx); cause != nil {
@@ -287,10 +311,12 @@ func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Reques
 	return r, rev, err
 }
 
-// emit tells of what has been recorded: that the event could not be written does not undo the record.
+// emit writes an event about what has been recorded. Its error is dropped because the record is what counts, and the
+// journal logs it.
 func (q *Requests) emit(ctx context.Context, kind string, r muster.Request, fields map[string]any) {
 	fields["request_id"], fields["kind"] = r.ID, r.Kind
-	_ = q.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: r.From, Task: r.TaskID, Fields: fields})
+	e := muster.Event{Kind: kind, Member: r.From, Task: r.TaskID, Fields: fields}
+	_ = q.journal.Emit(context.WithoutCancel(ctx), e)
 }
 
 // title names a request in a sentence: plan of carol for 9.

@@ -18,7 +18,7 @@ const (
 	cancel  verb = "cancel"
 )
 
-// next is the state machine of every request: a pending one becomes what the verb says, and that is final.
+// next is the state machine of every request: the verb moves a pending one to a final status. A final one is Held.
 func next(s muster.RequestStatus, v verb) (muster.RequestStatus, error) {
 	if s != muster.RequestPending {
 		return s, muster.Errorf(muster.Held, "the request is %s already", s)
@@ -45,6 +45,7 @@ const (
 	PermissionWait = 10 * time.Minute
 )
 
+// deadline returns when a request of the kind that is made now ends by itself; 0 is never.
 func deadline(k muster.RequestKind, now time.Time) float64 {
 	switch k {
 	case muster.AskShutdown:
@@ -55,7 +56,7 @@ func deadline(k muster.RequestKind, now time.Time) float64 {
 	return 0
 }
 
-// late is what happens to a request of the kind at its deadline: a permission that nobody gave is not given.
+// late returns what happens to a request of the kind at its deadline. A permission that nobody gave counts as refused.
 func late(k muster.RequestKind) verb {
 	if k == muster.AskPermission {
 		return reject
@@ -63,18 +64,20 @@ func late(k muster.RequestKind) verb {
 	return expire
 }
 
-// PlanHash is the identity of a plan's text.
+// PlanHash returns a digest of a plan's text. An approval holds for the text with this digest only.
 func PlanHash(plan string) string {
 	sum := sha256.Sum256([]byte(plan))
 	return hex.EncodeToString(sum[:])
 }
 
-// Approved reports whether the task may be worked on under this claim: the newest plan for it that was not cancelled is
-// approved, and its text is the one that was approved. A newer plan replaces an older one, whatever became of that.
+// Approved reports whether the task may be worked on under the claim with the fence. The newest plan for the claim that
+// was not cancelled must be approved, and its text must be the one that was approved. A newer plan replaces an older
+// one, even one that is approved.
 func Approved(reqs []muster.Request, task muster.TaskID, fence int) bool {
 	var last muster.Request
 	for _, r := range reqs {
-		if r.Kind == muster.AskPlan && r.TaskID == task && r.Fence == fence && r.Status != muster.RequestCancelled && r.CreatedAt >= last.CreatedAt {
+		isFor := r.Kind == muster.AskPlan && r.TaskID == task && r.Fence == fence
+		if isFor && r.Status != muster.RequestCancelled && r.CreatedAt >= last.CreatedAt {
 			last = r
 		}
 	}
