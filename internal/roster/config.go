@@ -14,7 +14,7 @@ import (
 // configKey is config.json among the documents of the team.
 const configKey = "config"
 
-// shown is what config.json says of a member, in this order.
+// shown is what config.json says of a member, in this order of fields.
 type shown struct {
 	Name       muster.Name         `json:"name"`
 	Role       string              `json:"role"`
@@ -28,12 +28,12 @@ type shown struct {
 
 var shownFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
 
-// show is what config.json is to say of m.
+// show returns what config.json is to say of m.
 func show(m *muster.Member) shown {
 	return shown{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}
 }
 
-// document is config.json as it lies there.
+// document is the content of config.json.
 type document struct {
 	rest    map[string]json.RawMessage // fields that others added
 	members []entry
@@ -45,8 +45,8 @@ type entry struct {
 	raw  json.RawMessage
 }
 
-// foreign are the members that other programs wrote into config.json. While the file cannot be read, they are those of
-// before.
+// foreign returns the members that other programs wrote into config.json. While the file cannot be read, these are the
+// members that it had before.
 func (r *Roster) foreign(ctx context.Context) ([]muster.Name, error) {
 	listed, err := r.listed.all(ctx)
 	if err != nil || len(listed) == 0 {
@@ -63,8 +63,8 @@ func (r *Roster) foreign(ctx context.Context) ([]muster.Name, error) {
 	})
 }
 
-// namesakes are the foreign members that have the name, but for upper and lower case. It looks at no others, however
-// many there are.
+// namesakes returns the foreign members that have the name, in whatever upper and lower case. Its cost does not grow
+// with the number of members.
 func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name, error) {
 	listed, err := r.listed.all(ctx)
 	if err != nil || len(listed[foldCase(name)]) == 0 {
@@ -73,6 +73,7 @@ func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name
 	return r.index.others(ctx, slices.Values(listed[foldCase(name)]))
 }
 
+// parse reads config.json. A member of another program that has no readable name is kept with the name "".
 func parse(data []byte) (f document, err error) {
 	var members []json.RawMessage
 	if err = json.Unmarshal(data, &f.rest); err == nil && f.rest["members"] != nil {
@@ -112,7 +113,8 @@ func (r *Roster) project(ctx context.Context) (size int, err error) {
 	return size, err
 }
 
-// withRest is the object, with the fields that old has beside the known ones, in the order of their names.
+// withRest returns the object with those fields of old appended that are not known, in the order of their names. So
+// what other programs have added to a member survives.
 func withRest(object, old json.RawMessage, known []string) (json.RawMessage, error) {
 	var rest map[string]json.RawMessage
 	if len(old) == 0 || json.Unmarshal(old, &rest) != nil {
@@ -129,11 +131,13 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
 }
 
-// rarely is how many times as long as a projection took nothing is projected, however fast the disk is not.
-const rarely = 20
-
-// calm is how many bytes of config.json are written in a second, on average: however few members have changed, all of it is.
-const calm = 1 << 20
+const (
+	// backoffFactor limits the time spent on writing: after a write that took d, the next one waits at least
+	// backoffFactor times d, so a slow disk is not kept busy.
+	backoffFactor = 20
+	// maxBytesPerSecond limits what is written, on average. The whole file is written however few members have changed.
+	maxBytesPerSecond = 1 << 20
+)
 
 // Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most once a
 // second, and with thousands of members, whose file is large, at most a megabyte a second.
@@ -144,7 +148,8 @@ func (r *Roster) Projector(ctx context.Context) {
 		size, err := r.project(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(time.Second, rarely*time.Since(began), time.Duration(size)*time.Second/calm)):
+		case <-time.After(max(time.Second, backoffFactor*time.Since(began),
+			time.Duration(size)*time.Second/maxBytesPerSecond)):
 		}
 		if err != nil {
 			continue // what could not be written is tried again without a change

@@ -237,7 +237,7 @@ func TestALargeFileIsWrittenLessOften(t *testing.T) {
 		var count writes
 		s := counting{mem.New(), &count}
 		r := process(s)
-		write(t, s.Store, `{"other":"`+strings.Repeat("x", 2*calm)+`"}`)
+		write(t, s.Store, `{"other":"`+strings.Repeat("x", 2*maxBytesPerSecond)+`"}`)
 		add(t, r, muster.Member{Name: "alice", Role: "coder"})
 		ctx, cancel := context.WithCancel(t.Context())
 		var g sync.WaitGroup

@@ -73,17 +73,20 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 		if err != nil {
 			return nil, err
 		}
-		h, err := r.settleIn(ctx, slot, lease, about)
+		h, err := r.beginLife(ctx, slot, lease, about)
 		if err == nil {
 			return h, nil
 		}
 		if err := errors.Join(err, lease.Release()); !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
-		} // which life of the slot this would be is not known: the next one
+		}
+		// The document of the slot cannot be read, so the number of its next life is not known: the next slot is tried.
 	}
 }
 
-func (r *Roster) settleIn(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
+// beginLife writes the document of a slot whose lease this process holds, with a life that is one more than the last.
+// Members of the last life can be told from those of this one, so they are taken over.
+func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
 	old, rev, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrCorrupt) {
 		return nil, errors.Join(err, r.teller.Tell(ctx, corruptHost(slot, rev, err)))
@@ -91,10 +94,12 @@ func (r *Roster) settleIn(ctx context.Context, slot string, lease muster.Lease, 
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
 	}
-	h := &Host{r.hosts, lease, Process{Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.Stamp(time.Now())}}
+	h := &Host{r.hosts, lease, Process{
+		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.Stamp(time.Now())}}
 	return h, h.write(ctx, rev)
 }
 
+// write writes the document of the host over the revision at.
 func (h *Host) write(ctx context.Context, at muster.Rev) error {
 	_, err := h.hosts.Put(ctx, h.doc.Slot, slotDoc{Process: h.doc}, at)
 	return err
@@ -141,7 +146,7 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 		return false, nil
 	}
 	if errors.Is(err, muster.ErrCorrupt) {
-		return true, nil // somebody lives there, and which life it is nobody can say: nothing is taken from the living
+		return true, nil // the record is unreadable: assume that the host is alive, so that nothing is taken from it
 	}
 	return err == nil && p.Life == life, err
 }
@@ -171,9 +176,9 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	return all, nil
 }
 
-// MendHosts writes the documents of slots anew that cannot be read and that nobody lives in, and returns the slots.
-// What they were is kept. The life goes on far above every one that there was: no member of an old life is taken for
-// one of a new.
+// MendHosts replaces the documents of slots that cannot be read and whose lease no process holds, and returns the
+// slots. The old content is kept in another table. The new life is a Unix time, which is far above every life before
+// it, so no member of an old life is taken for one of a new life.
 func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
 	if err := r.hosts.Refresh(ctx); err != nil {
 		return nil, err
@@ -190,6 +195,8 @@ func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
 	return slots, nil
 }
 
+// mendHost replaces the document of one slot, and reports whether it did. It holds the lease of the slot meanwhile, so
+// no process can begin a life there.
 func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	lease, err := r.leases.Acquire(ctx, slot)
 	if errors.Is(err, muster.ErrHeld) {
@@ -217,7 +224,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	return true, h.write(ctx, d.Rev)
 }
 
-// Where says for people which process the host is.
+// Where describes the host for people: what the process is, and its pid. It returns the id when the host has ended.
 func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 	slot, life, ok := cutID(id)
 	if !ok {
@@ -249,13 +256,13 @@ func encodeProcess(slot string, p slotDoc) ([]byte, error) {
 	return data, nil
 }
 
-// corruptHost is the report of a slot whose document cannot be read.
+// corruptHost returns the report of a slot whose document cannot be read.
 func corruptHost(slot string, rev muster.Rev, why error) corruption.Record {
 	return corruption.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
 		Done: "nobody can live in that slot until muster doctor --repair"}
 }
 
-// cutID takes host-1.3 apart.
+// cutID splits the id of a host, such as host-1.3, into the slot and the life.
 func cutID(id muster.HostID) (slot string, life int, ok bool) {
 	i := strings.LastIndexByte(string(id), '.')
 	if i < 1 {

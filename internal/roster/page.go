@@ -9,9 +9,9 @@ import (
 	"muster"
 )
 
-// page is config.json as this process last read or wrote it, row by row: when one member of thousands changes, one row is
-// written anew, and the others are as they were. That this is what lies there is never taken for granted: it is
-// written over the revision that it was read at, or read again.
+// page is config.json as this process last read or wrote it, row by row. When one member of thousands changes, only its
+// row is encoded again. The file may have changed since, so it is written over the revision that it was read at, and
+// read again when that is stale.
 type page struct {
 	team  muster.Name
 	table muster.Table

@@ -1,5 +1,12 @@
-// Package roster is who belongs to a team and what each does: the members' documents, the config.json that is projected
-// from them for people and other programs, and the processes (hosts) that run members.
+// Package roster keeps who belongs to a team, what each member does, and which process runs it.
+//
+// Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). index.go derives the order
+// and the number of the members from them. config.go and page.go write config.json, a copy of the members for people
+// and for other programs, and read the members that those have added to it. hosts.go keeps the processes that run
+// members: a host is alive as long as it holds the lease of its slot and the slot's document has its life.
+//
+// The documents of the members decide. config.json may be late, and is never read back for members of ours. What a
+// member does in its turns does not belong here.
 package roster
 
 import (
@@ -40,7 +47,8 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
 	x, names := &index{byName: map[muster.Name]muster.Member{}}, &listed{}
 	r := &Roster{team: team, table: s.Table(muster.TableMembers), hostTable: s.Table(muster.TableHosts),
-		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t, index: x, listed: names, page: newPage(team, config, x)}
+		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t, index: x, listed: names,
+		page: newPage(team, config, x)}
 	r.hosts = newHosts(r.hostTable, t)
 	r.members = state.New(state.Options[muster.Member]{
 		Table: r.table, Name: muster.TableMembers, Decode: decode, Encode: encode,
@@ -53,9 +61,10 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	return r
 }
 
-// Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has
-// died too: its record, the time it joined and its conversation are kept, prompt and host are new, the epoch is one
-// more. Errors: Invalid name; Held when it is already here.
+// Add records a new member, which its host then starts. A member that has shut down, or whose host has died, is spawned
+// again: it keeps its record, the time it joined and its conversation, gets a new prompt and a new host, and its epoch
+// rises by one. Of two processes that add the same name at once, one gets Held. Errors: Invalid for a name that no
+// member can have; Held when the member is already here.
 func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error) {
 	if m.Name != muster.Lead || m.Role != string(muster.Lead) {
 		if err := muster.CheckName(m.Name); err != nil {
@@ -66,7 +75,8 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 			return muster.Member{}, err
 		}
 		if len(others) > 0 {
-			return muster.Member{}, muster.Errorf(muster.Held, "%s is already here: another program wrote it into config.json", others[0])
+			return muster.Member{}, muster.Errorf(muster.Held,
+				"%s is already here: another program wrote it into config.json", others[0])
 		}
 	}
 	if m.Status == "" {
@@ -108,7 +118,8 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 	}
 }
 
-// here reports whether m lives, or is about to be started.
+// here reports whether m is running or about to be started: it has not shut down, and its host, if it has one, is
+// alive.
 func (r *Roster) here(ctx context.Context, m muster.Member) (bool, error) {
 	if m.Status == muster.Shutdown || m.Host == "" {
 		return m.Status != muster.Shutdown, nil
@@ -116,10 +127,11 @@ func (r *Roster) here(ctx context.Context, m muster.Member) (bool, error) {
 	return r.Alive(ctx, m.Host)
 }
 
-// again is the record of a member that is spawned anew.
+// again returns the record of the member old that is spawned anew as m.
 func again(old, m muster.Member) muster.Member {
 	add := old
-	add.Status, add.Host, add.StartedBy, add.Prompt, add.RequirePlan = m.Status, m.Host, m.StartedBy, m.Prompt, m.RequirePlan
+	add.Status, add.Host, add.StartedBy = m.Status, m.Host, m.StartedBy
+	add.Prompt, add.RequirePlan = m.Prompt, m.RequirePlan
 	add.Role, add.Model = cmp.Or(m.Role, old.Role), cmp.Or(m.Model, old.Model)
 	add.IdleReason, add.Doing = m.IdleReason, m.Doing
 	if old.Status == muster.Shutdown {
@@ -161,7 +173,9 @@ func (r *Roster) Teammates(ctx context.Context) (int, error) { return r.index.te
 
 // Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is
 // gone or cannot be read is left out.
-func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []muster.Member, mark muster.Mark, err error) {
+func (r *Roster) Changed(
+	ctx context.Context, since muster.Mark,
+) (changed []muster.Member, mark muster.Mark, err error) {
 	mark = since
 	for c, err := range r.table.Changes(ctx, since) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
@@ -205,8 +219,9 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 	return m, nil
 }
 
-// TakeOver gives a member that nobody hosts (from is "") or whose host has died to another. Errors: Stale when
-// somebody else was faster; NotFound.
+// TakeOver gives a member to the host to, if from still hosts it; from is "" for a member that nobody hosts. The caller
+// knows that from has died. The comparison and the write are one step, so of several hosts one takes the member over.
+// Errors: Stale when somebody else was faster; NotFound.
 func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster.HostID) (muster.Member, error) {
 	was := muster.Member{}
 	m, err := r.change(ctx, name, func(m *muster.Member) error {
@@ -232,7 +247,7 @@ func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster
 // Watch receives after members changed, until ctx ends.
 func (r *Roster) Watch(ctx context.Context) <-chan struct{} { return r.members.Watch(ctx) }
 
-// changed tells of a new status.
+// changed writes the event of a new status, if m has one.
 func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
 	if m.Status == old.Status {
 		return
@@ -247,7 +262,8 @@ func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
 	}
 }
 
-// emit tells of what has been recorded: that the event could not be written does not undo the record.
+// emit writes an event about what has been recorded. Its error is dropped because the record is what counts, and the
+// journal logs it.
 func (r *Roster) emit(ctx context.Context, name muster.Name, kind string, fields map[string]any) {
 	_ = r.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: name, Fields: fields})
 }
@@ -281,6 +297,7 @@ func checkKey(name muster.Name) error {
 	return nil
 }
 
+// errAbsent returns the error for a name that no member has.
 func errAbsent(name muster.Name) error {
 	return muster.Errorf(muster.NotFound, "there is no member %q", string(name))
 }
@@ -288,7 +305,8 @@ func errAbsent(name muster.Name) error {
 // withRepairHint adds to an error about a corrupt record what a person can do about it.
 func withRepairHint(err error, name muster.Name) error {
 	if bad, is := errors.AsType[*muster.Error](err); is && bad.Code == muster.Corrupt {
-		return bad.WithHint("mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
+		return bad.WithHint(
+			"mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
 	}
 	return err
 }
@@ -311,12 +329,14 @@ func encode(key string, m muster.Member) ([]byte, error) {
 	return data, nil
 }
 
+// same reports whether two members have the same document.
 func same(a, b muster.Member) bool {
 	x, errX := muster.Line(a)
 	y, errY := muster.Line(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
+// list joins names for people: a or b or c.
 func list(names []muster.Name) string {
 	s := make([]string, len(names))
 	for i, n := range names {
@@ -325,7 +345,7 @@ func list(names []muster.Name) string {
 	return strings.Join(s, " or ")
 }
 
-// joined is the order in which members joined.
+// joined compares members by the order in which they joined.
 func joined(a, b muster.Member) int {
 	return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
 }
