@@ -22,7 +22,8 @@ const (
 // News reports whether a mail of this type is status news: it is delivered with whatever comes next and wakes no model.
 func (t MessageType) News() bool { return t == MailResult || t == MailIdle || t == MailLanded }
 
-// Message is one mail: a line of .team/inbox/NAME.jsonl. The sender mints ID before its first try; the runtime stamps From.
+// Message is one mail: a line of .team/inbox/NAME.jsonl. The sender mints ID before its first try, so that a repeated
+// try is the same mail. The runtime sets From, so no model can write in the name of another member.
 type Message struct {
 	ID        MessageID   `json:"id"`
 	Type      MessageType `json:"type"`

@@ -40,7 +40,9 @@ const NameRule = "a name is a lower-case letter followed by at most 31 lower-cas
 var (
 	nameRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 	// device matches names of which Windows cannot make files.
-	device = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
+	device = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	})
 )
 
 // CheckName reports why n cannot name a new member, lane or team. The error is Invalid.

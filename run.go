@@ -16,7 +16,8 @@ type Run struct {
 	StartedAt float64 `json:"started_at"`
 	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
 	Away      float64 `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
-	// Which tasks are the run's: those from First on, and those that were open when it started. First 0: it does not say.
+	// First and Open say which tasks belong to the run: those from First on, and those that were open when it started.
+	// A record of an earlier version has neither, and First is 0.
 	First TaskID   `json:"first_task,omitempty"`
 	Open  []TaskID `json:"open_tasks,omitempty"`
 	Extra Extra    `json:"-"`
@@ -44,11 +45,12 @@ func (r Run) Has(t Task) bool {
 	return r.First > 0 && r.HasID(t.ID) || max(t.CreatedAt, t.UpdatedAt) >= r.StartedAt
 }
 
-// HasID reports whether the task of that id was made in the run, or open when it started; where the run does not say, it may have been.
+// HasID reports whether the task of that id was made in the run, or was open when it started. It is true for every task
+// when the record does not say which ones belong to the run.
 func (r Run) HasID(id TaskID) bool { return id >= r.First || slices.Contains(r.Open, id) }
 
-// Left are the open tasks of a board. stopped: some are this run's, which stopped with them and can go on; those that
-// were added after its end wait for whatever run comes next.
+// Left returns the open tasks of a board. stopped reports whether some of them are this run's, so that it stopped
+// before its end and can go on. Tasks that were added after its end wait for the next run.
 func (r Run) Left(tasks []Task) (open []Task, stopped bool) {
 	for _, t := range tasks {
 		if t.Open() {
