@@ -28,7 +28,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	}
 	var repair []muster.TaskID // what blockedBy should say when the claim is refused for a blocker
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		repair = nil
+		repair = nil // f runs again whenever another process was faster
 		was := *t
 		if err := claim(t, c, now()); err != nil {
 			return err
@@ -40,7 +40,8 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return err
 	})
 	if repair != nil {
-		// Best effort: Settle repairs what this leaves.
+		// The task said that it is not blocked, or by others. Without the repair it would look ready, and every idle
+		// member would try it again. The error is dropped because Settle repairs what this leaves.
 		_, _ = b.change(ctx, id, func(t *muster.Task) error {
 			if t.Status != muster.Pending || same(t.BlockedBy, repair) {
 				return errNoChange
@@ -57,7 +58,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	return t, firstError(down, b.recordClaim(ctx, journal.TaskClaimed, t, t.Owner, c.Role, c.Source))
 }
 
-// waits reads t's blockers: which are unfinished, and the refusal that says so; nil when none is.
+// waits reads the blockers of t as they are stored, because the graph may be behind what other processes have just
+// written. It returns the unfinished ones and the refusal that names them, or nil and nil when there is none. An error
+// without blockers means that they could not be read.
 func (b *Board) waits(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
 	var open []muster.TaskID
 	var says []string
@@ -86,7 +89,7 @@ func (b *Board) waits(ctx context.Context, t muster.Task) ([]muster.TaskID, erro
 	return open, muster.Errorf(muster.Invalid, "task %d waits for %s", t.ID, strings.Join(says, ", "))
 }
 
-// where is where a task stands, in words.
+// where returns a task's status, and its owner if it has one, in words for a refusal.
 func where(t muster.Task) string {
 	s := strings.ReplaceAll(string(t.Status), "_", " ")
 	if t.Owner != "" && t.Open() {
@@ -95,8 +98,11 @@ func where(t muster.Task) string {
 	return s
 }
 
-// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id. False: there
-// is none, or others were faster at all of them.
+// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id. It returns
+// false when there is none, or when others were faster at all of them.
+//
+// The graph only proposes tasks, and Claim decides by the stored document. A task that Claim refuses is not proposed
+// again in this call, so the loop ends although the graph may be behind.
 func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, error) {
 	if c.Source == "" {
 		c.Source = muster.SourceAuto
@@ -134,7 +140,9 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 
 // SetLane binds the task to a lane and the commit it was made from, for the holder of the fence. A pending task may be
 // bound too: its next owner gets the lane.
-func (b *Board) SetLane(ctx context.Context, id muster.TaskID, fence int, lane muster.Name, base string) (muster.Task, error) {
+func (b *Board) SetLane(
+	ctx context.Context, id muster.TaskID, fence int, lane muster.Name, base string,
+) (muster.Task, error) {
 	return b.change(ctx, id, func(t *muster.Task) error {
 		if t.Fence != fence || t.Status == muster.Completed {
 			return lost(*t)
@@ -155,7 +163,8 @@ type Release struct {
 	By     muster.Name // "" is the owner
 }
 
-// Release gives the task back; its lane is kept. Giving it back twice is fine; another fence is Fenced.
+// Release gives the task back to the board and keeps its lane. To give it back a second time with the same fence
+// changes nothing and is no error: a caller that crashed after the first time may repeat it. Another fence is Fenced.
 func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Release) (muster.Task, error) {
 	var was muster.Task
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
@@ -173,13 +182,14 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	if t.Status == muster.NeedsAttention {
 		events = append(events, attentionEvent(t, was.Owner))
 	}
-	down := firstError(b.emit(ctx, events...), b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
+	down := firstError(b.emit(ctx, events...),
+		b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
 	t, _, err = b.runEffects(ctx, t)
 	return t, firstError(down, onlyUnavailable(err))
 }
 
-// Revoke takes the task from whoever has it and puts it back on the board. The fence moves: what the old owner still
-// does is refused. A task that nobody has is Invalid.
+// Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever the old
+// owner still tries is refused. A task that nobody has is Invalid.
 func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
 	var was muster.Task
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
@@ -193,7 +203,8 @@ func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, re
 	return t, firstError(down, b.recordClaim(ctx, journal.TaskRevoked, t, was.Owner, "", was.ClaimSource))
 }
 
-// checkOwner refuses owners that could not be members. Lead and user can own tasks; nobody need be in the roster.
+// checkOwner refuses names that no member could have. The lead and the user can own tasks too. An owner need not be in
+// the roster, because other programs may work on the board.
 func checkOwner(n muster.Name) error {
 	if n == muster.Lead || n == muster.User {
 		return nil

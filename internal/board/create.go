@@ -19,9 +19,11 @@ const (
 	maxDescription = 64 << 10 // bytes
 )
 
+// roleRule is what a role looks like. It is compiled when it is first needed, because every command pays for what is
+// compiled at its start.
 var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`) })
 
-// Draft is a task to be.
+// Draft is what the creator of a task decides. The board adds the id and the times.
 type Draft struct {
 	Subject     string // one line
 	Description string
@@ -41,7 +43,8 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	at := now()
 	t := muster.Task{
 		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
-		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at, DependsOn: set(d.BlockedBy...),
+		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
+		DependsOn: set(d.BlockedBy...),
 	}
 	if err := b.refresh(ctx); err != nil {
 		return muster.Task{}, err
@@ -66,7 +69,11 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	return b.dropDeletedBlockers(ctx, t, t.DependsOn), down
 }
 
-// insert writes t under the next free id.
+// insert writes t under the next free id, and tries the following ones while other processes take them first.
+//
+// No id is ever used twice. A task of the id may have been created and deleted between the read of meta and the write
+// of t. Whoever deletes a task raises NextID before the deletion, so meta is read once more after the write: if NextID
+// is larger than the id by then, t is removed again and gets a new id.
 func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) {
 	for {
 		m, err := b.readMeta(ctx)
@@ -81,7 +88,6 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		})
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
-			// Did a task of this id come and go since meta was read? Then that wrote a larger next id.
 			if m, err := b.readMeta(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
 				return t, nil
 			}
@@ -100,7 +106,13 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 	}
 }
 
-// checkText refuses texts that a task cannot have.
+// isForbiddenControl reports whether a description may not have the character: all control characters but line ends and
+// tabs, because they could change what a terminal shows.
+func isForbiddenControl(r rune) bool {
+	return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)
+}
+
+// checkText refuses texts that a task cannot have. The error says which text, and what to do about it.
 func checkText(subject, description, role string) error {
 	for what, s := range map[string]string{"subject": subject, "description": description} {
 		if !utf8.ValidString(s) {
@@ -113,15 +125,19 @@ func checkText(subject, description, role string) error {
 	case strings.ContainsAny(subject, "\n\r\u2028\u2029"):
 		return muster.Errorf(muster.Invalid, "the subject has more than one line: put the rest into the description")
 	case n > maxSubject:
-		return muster.Errorf(muster.Invalid, "the subject has %d characters, %d at most: put the rest into the description", n, maxSubject)
+		return muster.Errorf(muster.Invalid,
+			"the subject has %d characters, %d at most: put the rest into the description", n, maxSubject)
 	case len(description) > maxDescription:
-		return muster.Errorf(muster.Invalid, "the description has %d bytes, %d at most: put the rest into a file", len(description), maxDescription)
+		return muster.Errorf(muster.Invalid, "the description has %d bytes, %d at most: put the rest into a file",
+			len(description), maxDescription)
 	case strings.ContainsFunc(subject, unicode.IsControl):
 		return muster.Errorf(muster.Invalid, "the subject has a control character")
-	case strings.ContainsFunc(description, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
+	case strings.ContainsFunc(description, isForbiddenControl):
 		return muster.Errorf(muster.Invalid, "the description has a control character")
 	case role != "" && !roleRule().MatchString(role):
-		return muster.Errorf(muster.Invalid, "%q cannot be a role: a role is a letter followed by at most 31 letters, digits, hyphens or underscores", role)
+		return muster.Errorf(muster.Invalid,
+			"%q cannot be a role: "+
+				"a role is a letter followed by at most 31 letters, digits, hyphens or underscores", role)
 	}
 	return nil
 }

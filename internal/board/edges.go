@@ -11,13 +11,13 @@ import (
 	"muster/journal"
 )
 
-// addEdges makes the task wait for on too. The write of meta decides: it fails for whoever saw an older graph. From
-// then on the edges count, and any process that finds them there writes them into the task. It returns the number of
-// the addition.
+// addEdges announces that the task waits for on too, and returns the number of the addition. The write of the meta
+// document decides: it fails for a process that checked an older graph for cycles. From then on the edges count. If
+// this process dies before it writes them into the task, any process that finds them announced does so.
 func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.TaskID) (int, error) {
 	n := 0
 	err := b.changeMeta(ctx, func(m *meta) error {
-		if len(m.Adding) > 0 { // of others: the graph is whole only with them
+		if len(m.Adding) > 0 { // of other processes: storedPath below finds every cycle only with them in their tasks
 			if err := b.finishEdges(ctx, m.Adding); err != nil {
 				return err
 			}
@@ -53,18 +53,19 @@ func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.Task
 	return n, err
 }
 
-// pendingEdges says whether the addition n still waits to be written into its task.
+// pendingEdges reports whether the addition n is still announced, that is not known to be in its task.
 func (b *Board) pendingEdges(ctx context.Context, n int) (bool, error) {
 	m, err := b.readMeta(ctx)
 	return slices.ContainsFunc(m.Adding, func(a adding) bool { return a.N == n }), err
 }
 
-// finishEdges writes additions into their tasks and strikes them off.
+// finishEdges writes announced edges into their tasks, then strikes them off. It may be repeated after a crash: edges
+// that the task already has change nothing.
 func (b *Board) finishEdges(ctx context.Context, list []adding) error {
 	for _, a := range list {
 		t, err := b.change(ctx, a.ID, func(t *muster.Task) error {
-			// Asked after the task was read: while it is pending nobody has removed these edges again, and who does
-			// later changes the task, so that this put is stale.
+			// This look at meta comes after the read of the task. While the addition is announced nobody has removed
+			// its edges again. Whoever removes them later changes the task, which makes this write stale.
 			if is, err := b.pendingEdges(ctx, a.N); err != nil {
 				return err
 			} else if !is {
@@ -85,7 +86,7 @@ func (b *Board) finishEdges(ctx context.Context, list []adding) error {
 	return b.strikeEdges(ctx, list...)
 }
 
-// strikeEdges takes additions off the list.
+// strikeEdges removes additions from the list of announced ones, after their tasks have the edges.
 func (b *Board) strikeEdges(ctx context.Context, list ...adding) error {
 	return b.changeMeta(ctx, func(m *meta) error {
 		left := slices.DeleteFunc(slices.Clone(m.Adding), func(a adding) bool {
@@ -99,7 +100,8 @@ func (b *Board) strikeEdges(ctx context.Context, list ...adding) error {
 	})
 }
 
-// writeEdges adds blockers to t. One that has been deleted adds nothing; one that is complete is no obstacle.
+// writeEdges adds blockers to t, which the caller writes. A blocker that has been deleted adds no edge. One that is
+// complete adds an edge to the graph but does not block.
 func (b *Board) writeEdges(ctx context.Context, t *muster.Task, on []muster.TaskID) error {
 	before := len(t.DependsOn)
 	for _, d := range on {
@@ -138,7 +140,9 @@ func checkWaitable(t muster.Task) error {
 }
 
 // dropEdges removes the blockers from the task, each with an event.
-func (b *Board) dropEdges(ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID) (muster.Task, error) {
+func (b *Board) dropEdges(
+	ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID,
+) (muster.Task, error) {
 	var was []muster.TaskID
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
 		was = nil
@@ -164,6 +168,7 @@ func (b *Board) dropEdges(ctx context.Context, id muster.TaskID, by muster.Name,
 	return t, b.emit(ctx, events...)
 }
 
+// errUnknownBlocker refuses to let the task id wait for a task that does not exist; id 0 is a task yet to be created.
 func errUnknownBlocker(id, on muster.TaskID) error {
 	if id == 0 {
 		return muster.Errorf(muster.Invalid, "there is no task %d to wait for", on)
@@ -180,6 +185,7 @@ func errCycle(id muster.TaskID, way []muster.TaskID) error {
 		arrows(append([]muster.TaskID{id}, way...)))
 }
 
+// arrows writes a path of the graph for people: 1 -> 2 -> 3.
 func arrows(ids []muster.TaskID) string {
 	s := make([]string, len(ids))
 	for i, id := range ids {

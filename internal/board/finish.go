@@ -15,7 +15,9 @@ type Outcome struct {
 }
 
 // BeginLanding notes that the task's work is on its way: from in progress, or from landing again.
-func (b *Board) BeginLanding(ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt) (muster.Task, error) {
+func (b *Board) BeginLanding(
+	ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt,
+) (muster.Task, error) {
 	t, err := b.change(ctx, id, func(t *muster.Task) error { return beginLanding(t, fence, a, now()) })
 	if err != nil {
 		return t, err
@@ -32,7 +34,9 @@ type Details struct {
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
 // needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict" or "check".
-func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d ...Details) (muster.Task, error) {
+func (b *Board) Return(
+	ctx context.Context, id muster.TaskID, fence int, why string, d ...Details,
+) (muster.Task, error) {
 	var was muster.Task
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
 		was = *t
@@ -71,6 +75,8 @@ func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, re
 	return b.end(ctx, id, func(t *muster.Task) error { return finish(t, Outcome{Result: result, By: by}, now()) })
 }
 
+// end completes a task by a step, then writes the events and runs the effects that the step has named in the task. The
+// effects run even if the task was completed before: an earlier process may have died between the two.
 func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Task) error) (muster.Task, error) {
 	ended := false
 	t, err := b.change(ctx, id, func(t *muster.Task) error {

@@ -11,29 +11,31 @@ import (
 // metaKey is the document beside the tasks that concerns all of them.
 const metaKey = "meta"
 
-// meta is that document. Fields that it does not know survive.
+// meta is the content of the document metaKey. Fields that it does not know survive a rewrite.
 type meta struct {
-	// NextID is above every task that was deleted: a new id is the larger of it and the highest plus one.
+	// NextID is above every task that was deleted. A new task gets NextID, or the highest id on the board plus one if
+	// that is larger, so no id is given twice.
 	NextID muster.TaskID
-	// Edges counts the additions of edges, so that no two contents of the document are the same. Whoever adds edges to
-	// tasks that exist first puts them here, at the revision at which it saw the graph: two that would close a cycle
-	// together cannot both pass.
+	// Edges counts the additions of edges. It makes every content of the document different from all before, so that a
+	// revision, which is a hash of the content, never comes back.
 	Edges int
-	// Adding are the edges that count as there, and may not be in their task yet.
+	// Adding are edges that are announced: they count, but their task may not have them yet. Whoever adds edges to a
+	// task that exists announces them here first, at the revision at which it checked the graph for cycles. Of two
+	// processes whose edges would close a cycle together, the second finds another revision and checks again.
 	Adding []adding
 
 	all map[string]json.RawMessage
 	rev muster.Rev
 }
 
-// adding is new edges of one task.
+// adding is one announced addition of edges: the task ID is to wait for the tasks On. N numbers it.
 type adding struct {
 	N  int             `json:"n"`
 	ID muster.TaskID   `json:"id"`
 	On []muster.TaskID `json:"on"`
 }
 
-// readMeta is meta as it is now. One that cannot be read is rebuilt.
+// readMeta returns the meta document as it is now. It rebuilds one that cannot be read.
 func (b *Board) readMeta(ctx context.Context) (meta, error) {
 	for {
 		m, doc, err := b.parseMeta(ctx)
@@ -46,6 +48,7 @@ func (b *Board) readMeta(ctx context.Context) (meta, error) {
 	}
 }
 
+// parseMeta reads the meta document once. A board without one has the zero meta.
 func (b *Board) parseMeta(ctx context.Context) (meta, muster.Doc, error) {
 	var m meta
 	doc, err := b.table.Get(ctx, metaKey)
@@ -71,7 +74,7 @@ func (b *Board) parseMeta(ctx context.Context) (meta, muster.Doc, error) {
 	return m, doc, nil
 }
 
-// putMeta writes m at the revision it was read at; Stale when somebody else was faster.
+// putMeta writes m over the revision that it was read at. The error is Stale when another process was faster.
 func (b *Board) putMeta(ctx context.Context, m meta) error {
 	delete(m.all, "adding")
 	fields := map[string]any{"next_id": m.NextID, "edges": m.Edges}
@@ -93,7 +96,8 @@ func (b *Board) putMeta(ctx context.Context, m meta) error {
 	return err
 }
 
-// raiseNextID sees to it that no new task gets id.
+// raiseNextID makes NextID larger than id, so that no new task gets id. It comes before the task is deleted: a crash
+// between the two then leaves a task, but never an id that is free again.
 func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	return b.changeMeta(ctx, func(m *meta) error {
 		if m.NextID > id {
@@ -104,14 +108,15 @@ func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	})
 }
 
-// changeMeta lets f alter meta and puts it, again from the start whenever somebody else was faster, or f says Stale.
+// changeMeta lets f alter the meta document and writes it. It starts again whenever another process was faster or f
+// returns Stale. When f returns errNoChange nothing is written.
 func (b *Board) changeMeta(ctx context.Context, f func(*meta) error) error {
 	for {
 		m, err := b.readMeta(ctx)
 		if err != nil {
 			return err
 		}
-		if err = f(&m); err == errNoChange {
+		if err = f(&m); errors.Is(err, errNoChange) {
 			return nil
 		} else if err == nil {
 			err = b.putMeta(ctx, m)

@@ -2,90 +2,53 @@ package board
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"muster"
 	"muster/journal"
 )
 
-// Patch is what to change of a task; what is nil or empty stays.
+// Patch is what to change of a task. Fields that are nil or empty leave the task as it is.
 type Patch struct {
 	Subject, Description, Role *string
 	Priority                   *int
 	RequirePlan                *bool
 	AddBlockers                []muster.TaskID // only while nobody works on it
 	RemoveBlockers             []muster.TaskID
-	Retry                      bool        // a task that needs attention is pending again, its attempts and returns forgotten
-	By                         muster.Name // who wants it, for the event
+	// Retry makes a task that needs attention pending again, with its attempts and returns at zero.
+	Retry bool
+	By    muster.Name // who wants the change, for the event
 }
 
 // Update changes a task that is not completed. Blockers that would close a cycle are refused with the cycle in the
 // sentence. Errors: NotFound, Invalid, Held.
+//
+// Each of its steps is a write of its own: blockers are removed, then new ones are announced in the meta document, then
+// the task is written. A crash between them leaves a task that is whole: announced blockers count from the start, and
+// whoever comes next writes them into the task.
 func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
-	t, _, err := b.read(ctx, id)
+	t, err := b.checkPatch(ctx, id, p)
 	if err != nil {
 		return t, err
 	}
-	if _, err := p.apply(&t, now()); err != nil && err != errNoChange {
-		return muster.Task{}, err
-	}
-	if len(p.AddBlockers) > 0 {
-		if err := checkWaitable(t); err != nil {
-			return muster.Task{}, err
-		}
-	}
 	var down error
 	if len(p.RemoveBlockers) > 0 {
-		m, err := b.readMeta(ctx)
-		if err == nil && len(m.Adding) > 0 {
-			err = b.finishEdges(ctx, m.Adding) // or what is removed now could come back
-		}
-		if err != nil {
-			return muster.Task{}, err
-		}
-		if t, err = b.dropEdges(ctx, id, p.By, p.RemoveBlockers...); t.ID == 0 {
+		if t, err = b.removeBlockers(ctx, id, p); t.ID == 0 {
 			return t, err
 		}
 		down = err
 	}
-	n := 0
-	on := slices.DeleteFunc(set(p.AddBlockers...), func(d muster.TaskID) bool { return slices.Contains(t.DependsOn, d) })
-	if len(on) > 0 {
-		if n, err = b.addEdges(ctx, id, on); err != nil {
+	hasEdge := func(d muster.TaskID) bool { return slices.Contains(t.DependsOn, d) }
+	a := adding{ID: id, On: slices.DeleteFunc(set(p.AddBlockers...), hasEdge)}
+	if len(a.On) > 0 {
+		if a.N, err = b.addEdges(ctx, id, a.On); err != nil {
 			return muster.Task{}, err
 		}
 	}
-	var changed []string
-	t, err = b.change(ctx, id, func(t *muster.Task) error {
-		names, err := p.apply(t, now())
-		if err != nil && err != errNoChange {
-			return err
-		}
-		changed = names
-		same := err == errNoChange
-		if n == 0 {
-			return err
-		}
-		// Asked after the task was read: see finishEdges.
-		if is, err := b.pendingEdges(ctx, n); err != nil {
-			return err
-		} else if is {
-			if err := checkWaitable(*t); err != nil {
-				return err
-			}
-			if err := b.writeEdges(ctx, t, on); err != nil && err != errNoChange {
-				return err
-			} else if err == nil {
-				same = false
-			}
-		}
-		if same {
-			return errNoChange
-		}
-		return nil
-	})
-	if n > 0 {
-		if e := b.strikeEdges(ctx, adding{N: n}); err == nil {
+	t, changed, err := b.writePatch(ctx, p, a)
+	if a.N > 0 {
+		if e := b.strikeEdges(ctx, a); err == nil {
 			down = firstError(down, e)
 		}
 		changed = append(changed, "blockedBy")
@@ -93,14 +56,83 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	if err != nil {
 		return muster.Task{}, err
 	}
-	t = b.dropDeletedBlockers(ctx, t, on)
+	t = b.dropDeletedBlockers(ctx, t, a.On)
 	if len(changed) > 0 {
 		down = firstError(down, b.emit(ctx, event(journal.TaskUpdated, t, p.By, map[string]any{"changed": changed})))
 	}
 	return t, down
 }
 
-// apply changes what the patch says of the task alone and returns the names of what is different now.
+// checkPatch returns the task as it is stored, or why the patch cannot be applied to it. It writes nothing, so a patch
+// that is refused here has changed nothing.
+func (b *Board) checkPatch(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
+	t, _, err := b.read(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	patched := t
+	if _, err := p.apply(&patched, now()); err != nil && !errors.Is(err, errNoChange) {
+		return muster.Task{}, err
+	}
+	if len(p.AddBlockers) > 0 {
+		if err := checkWaitable(patched); err != nil {
+			return muster.Task{}, err
+		}
+	}
+	return patched, nil
+}
+
+// removeBlockers removes the blockers that the patch names. It first writes announced edges into their tasks: one that
+// is removed while it is only announced would come back. A task without an ID means that nothing was removed.
+func (b *Board) removeBlockers(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
+	m, err := b.readMeta(ctx)
+	if err == nil && len(m.Adding) > 0 {
+		err = b.finishEdges(ctx, m.Adding)
+	}
+	if err != nil {
+		return muster.Task{}, err
+	}
+	return b.dropEdges(ctx, id, p.By, p.RemoveBlockers...)
+}
+
+// writePatch writes the fields of the patch and the announced edges into the task in one step. It returns the names of
+// the fields that are different now.
+func (b *Board) writePatch(ctx context.Context, p Patch, a adding) (t muster.Task, changed []string, err error) {
+	t, err = b.change(ctx, a.ID, func(t *muster.Task) error {
+		names, err := p.apply(t, now())
+		if err != nil && !errors.Is(err, errNoChange) {
+			return err
+		}
+		changed = names
+		if a.N == 0 {
+			return err
+		}
+		if e := b.writeAnnounced(ctx, t, a); !errors.Is(e, errNoChange) {
+			return e
+		}
+		return err
+	})
+	return t, changed, err
+}
+
+// writeAnnounced adds the edges of an addition to t, unless another process has done so since it was announced: then it
+// returns errNoChange. It looks after t was read; finishEdges says why.
+func (b *Board) writeAnnounced(ctx context.Context, t *muster.Task, a adding) error {
+	isPending, err := b.pendingEdges(ctx, a.N)
+	if err != nil {
+		return err
+	}
+	if !isPending {
+		return errNoChange
+	}
+	if err := checkWaitable(*t); err != nil {
+		return err
+	}
+	return b.writeEdges(ctx, t, a.On)
+}
+
+// apply changes the fields of the task that the patch names, but no blockers. It returns the names of the fields that
+// are different now, or errNoChange when none is.
 func (p Patch) apply(t *muster.Task, at float64) ([]string, error) {
 	if t.Status == muster.Completed {
 		return nil, notPending(*t)
@@ -111,11 +143,11 @@ func (p Patch) apply(t *muster.Task, at float64) ([]string, error) {
 			return nil, err
 		}
 	}
-	set1(&t.Subject, p.Subject)
-	set1(&t.Description, p.Description)
-	set1(&t.ClaimRole, p.Role)
-	set1(&t.Priority, p.Priority)
-	set1(&t.RequirePlan, p.RequirePlan)
+	setIfNamed(&t.Subject, p.Subject)
+	setIfNamed(&t.Description, p.Description)
+	setIfNamed(&t.ClaimRole, p.Role)
+	setIfNamed(&t.Priority, p.Priority)
+	setIfNamed(&t.RequirePlan, p.RequirePlan)
 	if p.Subject != nil || p.Description != nil || p.Role != nil {
 		if err := checkText(t.Subject, t.Description, t.ClaimRole); err != nil {
 			return nil, err
@@ -145,8 +177,8 @@ func (p Patch) apply(t *muster.Task, at float64) ([]string, error) {
 	return names, nil
 }
 
-// set1 sets a field that the patch names.
-func set1[T any](field *T, to *T) {
+// setIfNamed sets a field if the patch names it, that is if to is not nil.
+func setIfNamed[T any](field *T, to *T) {
 	if to != nil {
 		*field = *to
 	}

@@ -9,7 +9,9 @@ import (
 	"muster/internal/failpoint"
 )
 
-// This file is what may become of one task: pure functions that change it or say why not. Nothing here reads or writes.
+// This file is the state machine of one task: pure functions that change the task or return why they do not. None of
+// them does any I/O. Each takes the time as at, and the caller writes the task by compare-and-set, so a function may
+// run again on a newer version of the task.
 
 // deleted is what other programs write when they mean that the task is no more.
 const deleted muster.TaskStatus = "deleted"
@@ -19,7 +21,8 @@ const (
 	maxReturns  = 3 // landings that came back
 )
 
-// claim makes t c.Owner's. That its blockers are complete is the caller's to know.
+// claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The caller has to
+// check that the blockers are complete.
 func claim(t *muster.Task, c Claim, at float64) error {
 	switch {
 	case t.Owner != "" && t.Status != muster.Completed && t.Status != muster.NeedsAttention:
@@ -38,15 +41,17 @@ func claim(t *muster.Task, c Claim, at float64) error {
 	return nil
 }
 
-// owned says whether the holder of the fence may act on t now.
+// owned returns nil if the holder of the fence may act on t now. The fence is compared with the stored task, so an
+// owner that was suspended or declared dead cannot act on a claim that has gone to somebody else.
 func owned(t muster.Task, fence int) error {
-	if t.Fence != fence && !failpoint.Disabled(failpoint.Fence) || t.Status != muster.InProgress && t.Status != muster.Landing {
+	isFenced := t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
+	if isFenced || !t.Claimed() {
 		return lost(t)
 	}
 	return nil
 }
 
-// free takes t from its owner; its lane and base stay.
+// free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is there.
 func free(t *muster.Task, to muster.TaskStatus, at float64) {
 	t.Status, t.Owner, t.Landing = to, "", nil
 	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
@@ -151,9 +156,12 @@ func finish(t *muster.Task, o Outcome, at float64) error {
 
 // landingNow is the refusal while a landing is under way.
 func landingNow(t muster.Task) error {
-	return muster.Errorf(muster.Held, "task %d is being landed for %s right now", t.ID, t.Owner).WithHint("see what becomes of it: muster task show %d", t.ID)
+	return muster.Errorf(muster.Held, "task %d is being landed for %s right now", t.ID, t.Owner).
+		WithHint("see what becomes of it: muster task show %d", t.ID)
 }
 
+// done completes t and names the effects that follow. They are in the same write as the completion, so a crash after it
+// loses none of them.
 func done(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
@@ -174,9 +182,9 @@ func acceptForeign(t *muster.Task, at float64) error {
 }
 
 // isInconsistent reports whether another program has left t in a state in which nobody works on it and nobody can claim
-// it: pending with an owner (the program put the task back, or opened a completed one again, and left the name), or in
-// progress without one. A task that was never claimed here is as its makers want it: meant for somebody, or worked on by
-// them.
+// it. Such a task is pending with an owner, because the program put it back or opened it again and left the name; or it
+// is in progress without an owner. A task that was never claimed here is left as its creators want it: it may be meant
+// for somebody, or they may work on it themselves.
 func isInconsistent(t muster.Task) bool {
 	if t.Fence == 0 {
 		return false
@@ -190,7 +198,8 @@ func isInconsistent(t muster.Task) bool {
 	return false
 }
 
-// retry sets a task that was given up back to pending.
+// retry makes a task that was given up pending again, with its counts of attempts and returns at zero. It also resets
+// the counts of a task that is pending.
 func retry(t *muster.Task, at float64) error {
 	if t.Status != muster.Pending && t.Status != muster.NeedsAttention {
 		return notPending(*t)
@@ -223,7 +232,8 @@ func notPending(t muster.Task) error {
 		if t.Owner != "" {
 			return heldBy(t)
 		}
-		return muster.Errorf(muster.Invalid, "task %d is in progress, though nobody owns it", t.ID).WithHint("put it back with: muster task release %d", t.ID)
+		return muster.Errorf(muster.Invalid, "task %d is in progress, though nobody owns it", t.ID).
+			WithHint("put it back with: muster task release %d", t.ID)
 	}
 	return muster.Errorf(muster.Invalid, "task %d has the status %q, which is none of ours", t.ID, string(t.Status))
 }
@@ -246,6 +256,7 @@ func lost(t muster.Task) error {
 	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
 }
 
+// since returns the time of a claim for a refusal; "" when it is not known.
 func since(stamp float64) string { return clock(" since ", stamp) }
 
 // clock is a time of day for people, with the date when it is not today; "" when the time is not known.
