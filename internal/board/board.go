@@ -101,7 +101,7 @@ func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })
 }
 
-// list returns the tasks that which names after a refresh. which is called under the lock of the graph.
+// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph.
 func (b *Board) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
 	err = b.tasks.ViewFresh(ctx, func() {
 		ids := which()
@@ -133,17 +133,20 @@ func (b *Board) Corrupt() []Unreadable {
 // Watch receives after the board may have changed, until ctx ends.
 func (b *Board) Watch(ctx context.Context) <-chan struct{} { return b.tasks.Watch(ctx) }
 
+// key returns the key of a task's document.
 func key(id muster.TaskID) string { return strconv.Itoa(int(id)) }
 
-// idOf is the task that a key names; false for what is no task, such as meta.
+// idOf returns the task that a key names. It returns false for other keys, such as that of the meta document, and for a
+// number that key would write in another way.
 func idOf(key string) (muster.TaskID, bool) {
 	n, err := strconv.Atoi(key)
 	return muster.TaskID(n), err == nil && n > 0 && strconv.Itoa(n) == key
 }
 
+// now returns the time as the state files have it.
 func now() float64 { return muster.Stamp(time.Now()) }
 
-// read returns a task as it is stored and the revision it was read at.
+// read returns a task as it is stored and its revision. A task that another program marked as deleted does not exist.
 func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster.Rev, error) {
 	t, rev, err := b.tasks.Get(ctx, key(id))
 	if err == nil && t.Status == deleted {
@@ -152,12 +155,14 @@ func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster
 	return t, rev, err
 }
 
+// errAbsent returns the error for a task that does not exist.
 func errAbsent(id muster.TaskID) error {
 	return muster.Errorf(muster.NotFound, "there is no task %d", id)
 }
 
-// change lets f alter the task and writes it, again from the start whenever somebody else was faster. An error of f
-// ends it; errNoChange means that the task already is as it should be.
+// change lets f alter the task and writes it over the revision that was read. It starts again whenever another process
+// was faster, so f may run several times and must not keep anything from an earlier run. An error of f ends the change
+// without a write. errNoChange means that the task already is as it should be, and is no error of change.
 func (b *Board) change(ctx context.Context, id muster.TaskID, f func(t *muster.Task) error) (muster.Task, error) {
 	return b.tasks.Update(ctx, key(id), func(t *muster.Task) error {
 		if t.Status == deleted {

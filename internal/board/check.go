@@ -43,6 +43,7 @@ func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 	return all, nil
 }
 
+// sortedIDs returns the ids sorted, each once, as a new list.
 func sortedIDs(list []muster.TaskID) []muster.TaskID {
 	list = slices.Clone(list)
 	slices.Sort(list)

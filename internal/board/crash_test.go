@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -141,7 +142,7 @@ func TestDeathAtEveryWrite(t *testing.T) {
 						}
 						return
 					}
-					if err != errDead {
+					if !errors.Is(err, errDead) {
 						t.Fatalf("death at write %d: %v", n, err)
 					}
 					aftermath(w, fmt.Sprintf("death at write %d", n))

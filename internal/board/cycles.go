@@ -6,7 +6,8 @@ import (
 	"muster"
 )
 
-// path returns a shortest way from one task to another along what on says, both included; nil when there is none.
+// path returns a shortest path from one task to another, both included, or nil when there is none. on returns the
+// blockers of a task. It is a breadth-first search.
 func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []muster.TaskID {
 	came := map[muster.TaskID]muster.TaskID{from: from}
 	todo := []muster.TaskID{from}
@@ -53,8 +54,9 @@ func (g *graph) cycles() [][]muster.TaskID {
 	return out
 }
 
-// stuck returns the unfinished tasks that could never be finished one after the other, with the number of blockers that
-// hold each: those in a cycle, and those that wait for one.
+// stuck returns the unfinished tasks that can never be finished, those in a cycle and those that wait for one, with the
+// number of their blockers that are stuck too. It removes tasks without unfinished blockers from the graph, one after
+// the other; what cannot be removed is stuck.
 func (g *graph) stuck() map[muster.TaskID]int {
 	open := map[muster.TaskID]int{}
 	var free []muster.TaskID
@@ -116,7 +118,8 @@ func (g *graph) dropUnawaited(stuck map[muster.TaskID]int) {
 	}
 }
 
-// cycleThrough returns the shortest way from id back to itself over stuck tasks, with id once; nil when there is none.
+// cycleThrough returns a shortest cycle of stuck tasks through id, which is its first and not its last element, or nil
+// when there is none.
 func (g *graph) cycleThrough(id muster.TaskID, stuck map[muster.TaskID]int) []muster.TaskID {
 	on := func(id muster.TaskID) []muster.TaskID {
 		return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {

@@ -27,16 +27,18 @@ type Unsettled struct {
 	Err    error
 }
 
+// Error says which effect failed and that it is tried again.
 func (u *Unsettled) Error() string {
 	return fmt.Sprintf("what follows task %d (%s) failed and is tried again later: %v", u.Task, u.Effect, u.Err)
 }
 
+// Unwrap returns the error of the handler.
 func (u *Unsettled) Unwrap() error { return u.Err }
 
 // OnlyUnsettled reports whether err, of Settle, is of effects alone: the board is whole, and the next Settle tries them
 // again. It is false for nil.
 func OnlyUnsettled(err error) bool {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // every error of a joined one is looked at, not the first that fits
 	case *Unsettled:
 		return true
 	case interface{ Unwrap() []error }:
@@ -94,8 +96,9 @@ func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, o
 	return t, owed, firstError(err, e)
 }
 
-// clearEffects records that effects are done, also when ctx has just ended: no other process may come by before the
-// next start.
+// clearEffects removes effects that have run from the task. It goes on for a moment when ctx has ended, because nobody
+// else may settle the board before the next start, and the effects would then run again. It removes only those that
+// have run: another process may have named new ones meanwhile.
 func (b *Board) clearEffects(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -123,6 +126,7 @@ func (b *Board) reserveEffects(t muster.Task) (mine []muster.Effect) {
 	return mine
 }
 
+// releaseEffects ends the reservation, so that effects that failed can run again.
 func (b *Board) releaseEffects(id muster.TaskID, mine []muster.Effect) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +153,8 @@ func (b *Board) runEffect(ctx context.Context, t muster.Task, e muster.Effect) (
 	return true, f(ctx, t)
 }
 
-// unblock takes a completed task out of the blockedBy of all that wait for it.
+// unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to wait while
+// this runs reads the blocker itself and finds it completed.
 func (b *Board) unblock(ctx context.Context, id muster.TaskID) error {
 	var dependants []muster.TaskID
 	if err := b.tasks.ViewFresh(ctx, func() { dependants = b.graph.blocks(id) }); err != nil {

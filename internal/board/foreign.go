@@ -12,7 +12,8 @@ import (
 
 // This file repairs what other programs, which know none of our rules, have written into the tasks.
 
-// acceptForeign takes note of a completion that another program wrote.
+// acceptForeign records that another program completed the task, and writes the event if this call recorded it. The
+// change also names the effects of a completion, so the tasks that wait for it are unblocked.
 func (b *Board) acceptForeign(ctx context.Context, id muster.TaskID) error {
 	noted := false
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
@@ -27,7 +28,8 @@ func (b *Board) acceptForeign(ctx context.Context, id muster.TaskID) error {
 		map[string]any{"text": "another program completed it: not landed by us"}))
 }
 
-// restoreStatus frees a task that another program left where nobody could ever claim it.
+// restoreStatus makes a task pending again that another program left in a state in which nobody could ever claim it. It
+// revokes the claim before it raises the fence, so that a landing under way cannot finish for the old owner.
 func (b *Board) restoreStatus(ctx context.Context, id muster.TaskID) error {
 	t, _, err := b.read(ctx, id)
 	if err != nil || !isInconsistent(t) {
@@ -54,7 +56,8 @@ func (b *Board) restoreStatus(ctx context.Context, id muster.TaskID) error {
 		map[string]any{"text": "another program put it back on the board"}))
 }
 
-// removeMarked removes a task that another program marked as deleted.
+// removeMarked deletes a task that another program marked as deleted, in the order of Delete: the claim is revoked, the
+// id is retired, the task goes, and then the edges to it.
 func (b *Board) removeMarked(ctx context.Context, id muster.TaskID) error {
 	t, rev, err := b.tasks.Get(ctx, key(id))
 	if err != nil {

@@ -11,21 +11,24 @@ import (
 // graph is what the board derives from the tasks in its collection: who waits for whom, who is ready, and what Settle
 // has to look at. It follows the collection change by change and does no I/O. The lock of the collection guards it.
 type graph struct {
-	highest muster.TaskID // the highest id ever seen, also of tasks that are gone
-	ids     []muster.TaskID
-	tasks   map[muster.TaskID]*node
-	// dependants are the edges backwards: the tasks that have the key in dependsOn, by id. This is what Blocks says.
+	highest muster.TaskID           // the highest id ever seen, also of tasks that are gone
+	ids     []muster.TaskID         // of all tasks that can be read, sorted
+	tasks   map[muster.TaskID]*node // those tasks
+	// dependants are the edges backwards: the tasks that have the key in dependsOn, sorted. This is what Blocks says. A
+	// key need not be a task: another program may have written an edge to a task that is not there.
 	dependants map[muster.TaskID][]muster.TaskID
-	ready      queues
-	unreadable map[muster.TaskID]bool
-	gone       map[muster.TaskID]bool      // seen once, deleted since
-	missing    map[muster.TaskID]time.Time // since when a blocker is known to be missing
-	removed    map[muster.TaskID]bool      // marked as deleted by another program; Settle removes them
+	ready      queues                 // the tasks that can be claimed now
+	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
+	gone       map[muster.TaskID]bool // tasks that were seen and have been deleted since
+	// missing has the time at which this process first missed a blocker that it had never seen. Settle waits a while
+	// before it drops the edge, because another program may be about to write the task.
+	missing map[muster.TaskID]time.Time
+	removed map[muster.TaskID]bool // tasks that another program marked as deleted; Settle removes them
 
-	dirty     map[muster.TaskID]bool // Settle compares them with the graph
-	effects   map[muster.TaskID]bool // have effects that must still follow
-	claimed   map[muster.TaskID]bool // in progress or landing
-	hasCycles bool                   // there may be a cycle that was not there before
+	dirty     map[muster.TaskID]bool // tasks that Settle has to compare with the graph
+	effects   map[muster.TaskID]bool // tasks with effects that must still follow
+	claimed   map[muster.TaskID]bool // tasks that are in progress or landing
+	hasCycles bool                   // a change since the last search may have closed a cycle
 }
 
 // node is one task of the graph.
@@ -69,7 +72,9 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 	}
 }
 
-// put takes in a task as it is now.
+// put replaces a task by its newest version, or adds it. It keeps the graph consistent with that one change: the edges
+// and the places in the queues of the task itself and of those that wait for it. Its cost depends on the number of
+// their edges, not on the size of the board.
 func (g *graph) put(t *muster.Task) {
 	id := t.ID
 	n, known := g.tasks[id]
@@ -85,8 +90,8 @@ func (g *graph) put(t *muster.Task) {
 	}
 	was, wasDone := n.task.Status, known && n.isDone()
 	on := set(t.DependsOn...)
-	rewired := !slices.Equal(on, n.on)
-	if rewired {
+	hasNewEdges := !slices.Equal(on, n.on)
+	if hasNewEdges {
 		g.removeEdges(id, n)
 		g.addEdges(id, n, on)
 	}
@@ -100,7 +105,7 @@ func (g *graph) put(t *muster.Task) {
 				g.tasks[d].waiting += map[bool]int{true: -1, false: 1}[n.isDone()]
 				g.place(d)
 			}
-			g.dirty[d] = true // its blockedBy
+			g.dirty[d] = true // its stored blockedBy may be wrong now
 		}
 	}
 	n.waiting = 0
@@ -113,12 +118,12 @@ func (g *graph) put(t *muster.Task) {
 	g.dirty[id] = true
 	mark(g.effects, id, len(t.Effects) > 0)
 	mark(g.claimed, id, t.Claimed())
-	if t.Status == muster.Pending && n.waiting > 0 && (rewired || was != t.Status) {
+	if t.Status == muster.Pending && n.waiting > 0 && (hasNewEdges || was != t.Status) {
 		g.hasCycles = true
 	}
 }
 
-// mark puts id into the set, or takes it out.
+// mark adds id to the set, or removes it from there.
 func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 	if in {
 		set[id] = true
@@ -127,7 +132,8 @@ func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 	}
 }
 
-// forget takes a task out of the graph. The edges of other tasks to it stay.
+// forget removes a task from the graph. The edges of other tasks to it stay, and block them like an unfinished task
+// until Settle drops them.
 func (g *graph) forget(id muster.TaskID) {
 	delete(g.unreadable, id)
 	n, known := g.tasks[id]
@@ -175,7 +181,8 @@ func (g *graph) removeEdges(id muster.TaskID, n *node) {
 	}
 }
 
-// place puts the task into the queue that it belongs to now, or into none.
+// place moves the task to the queue that it belongs to now, or to none. A task is in a queue exactly when it is
+// pending, has no owner, and all its blockers are completed.
 func (g *graph) place(id muster.TaskID) {
 	n := g.tasks[id]
 	queued := n.task.Status == muster.Pending && n.task.Owner == "" && n.waiting == 0
@@ -210,8 +217,8 @@ func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
 // blocks returns the dependants of a task, as a new list.
 func (g *graph) blocks(id muster.TaskID) []muster.TaskID { return slices.Clone(g.dependants[id]) }
 
-// view returns the task with the fields that are derived from the graph. It shares nothing with the cache that a caller
-// could change.
+// view returns the task with the fields that are derived from the graph. It copies everything that a caller could
+// change, because the cache is shared.
 func (g *graph) view(id muster.TaskID) muster.Task {
 	n := g.tasks[id]
 	t := *n.task

@@ -9,7 +9,7 @@ import (
 	"muster"
 )
 
-// slot is a claimable task's place in the queue.
+// slot is the place of a claimable task in its queue.
 type slot struct {
 	priority int
 	id       muster.TaskID
@@ -23,6 +23,7 @@ func before(a, b slot) int {
 // queues are the claimable tasks by the role that may take them; "" is the queue for everyone.
 type queues map[string]*queue
 
+// gate returns the key of a role's queue. Roles are compared without regard to case.
 func gate(role string) string { return strings.ToLower(role) }
 
 func (q queues) add(role string, s slot) {
@@ -43,7 +44,8 @@ func (q queues) size(role string) (n int) {
 	return n
 }
 
-// forRole yields what a member of the role may claim, in order.
+// forRole yields what a member of the role may claim, in order: it merges the queue of the role with the one for
+// everyone. Nothing may be added to or removed from the queues meanwhile.
 func (q queues) forRole(role string) iter.Seq[muster.TaskID] {
 	return func(yield func(muster.TaskID) bool) {
 		own := &queue{}
@@ -76,7 +78,8 @@ func (q queues) forRole(role string) iter.Seq[muster.TaskID] {
 // block is how many slots a block of a queue has before it is split in two.
 const block = 512
 
-// queue is slots in order, in blocks so that a change moves few of them however long it is.
+// queue is slots in order. They are in blocks, so that a change moves at most one block however long the queue is. No
+// block is empty.
 type queue struct {
 	blocks [][]slot
 }
@@ -91,6 +94,7 @@ func (q *queue) find(s slot) (i, j int, found bool) {
 	return i, j, found
 }
 
+// add inserts s at its place, if it is not there already.
 func (q *queue) add(s slot) {
 	i, j, found := q.find(s)
 	switch {
@@ -112,6 +116,7 @@ func (q *queue) add(s slot) {
 	}
 }
 
+// remove deletes s, if it is there.
 func (q *queue) remove(s slot) {
 	i, j, found := q.find(s)
 	if !found {
@@ -133,6 +138,7 @@ func (q *queue) size() (n int) {
 	return n
 }
 
+// all yields the slots in order.
 func (q *queue) all() iter.Seq[slot] {
 	return func(yield func(slot) bool) {
 		for _, b := range q.blocks {

@@ -14,11 +14,13 @@ import (
 // program may be about to write it.
 const missingFor = 10 * time.Second
 
-// Settle makes the board whole, whatever processes died in the middle of: edges half added, effects left over,
-// blockedBy that disagrees with dependsOn, edges to tasks that are gone, cycles and completions that other programs
-// wrote. It may be called any number of times, and costs little when nothing has changed. It goes on past what fails,
-// leaves that for a later call, and returns all such errors joined. An effect that failed is an *Unsettled among
-// them: OnlyUnsettled tells a note from a board that cannot be used.
+// Settle repairs what processes left unfinished when they died, and what other programs wrote without our rules: edges
+// that are only announced, effects that have not run, a blockedBy that disagrees with dependsOn, edges to tasks that
+// are gone, cycles and completions. It may be called any number of times, by several processes at once, because each
+// repair is a step by compare-and-set. It costs little when nothing has changed.
+//
+// Settle goes on past what fails, leaves that for a later call, and returns all such errors joined. An effect that
+// failed is an *Unsettled among them. OnlyUnsettled reports whether there is nothing worse.
 func (b *Board) Settle(ctx context.Context) error {
 	select {
 	case b.settling <- struct{}{}:
@@ -76,7 +78,7 @@ func (b *Board) runAllEffects(ctx context.Context) error {
 	return err
 }
 
-// findings are what reconcile has to do for one task.
+// findings are what reconcile has to repair in one task.
 type findings struct {
 	foreignDone  bool            // another program completed it
 	inconsistent bool            // another program left it where nobody can claim it
@@ -84,7 +86,11 @@ type findings struct {
 	waits        bool            // for a blocker that may still come
 }
 
-// inspect compares a task with the graph. False: there is no such task any more. The graph is locked.
+// inspect compares a task with the graph and takes it off the list of those to compare. It returns false when there is
+// no such task any more. The caller holds the lock of the graph.
+//
+// A blocker that is not there is lost if this process saw it deleted. Otherwise it is lost only after missingFor, and
+// only if its id was given away already: a task of a later id may still be created.
 func (b *Board) inspect(id muster.TaskID, m meta) (f findings, known bool) {
 	g := b.graph
 	delete(g.dirty, id)
@@ -109,7 +115,8 @@ func (b *Board) inspect(id muster.TaskID, m meta) (f findings, known bool) {
 	return f, true
 }
 
-// reconcile compares one task with the graph and repairs it.
+// reconcile compares one task with the graph and repairs it. When that fails, or the task waits for a blocker that may
+// still come, the next Settle compares it again.
 func (b *Board) reconcile(ctx context.Context, id muster.TaskID, m meta) error {
 	var f findings
 	var known bool

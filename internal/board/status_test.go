@@ -50,7 +50,7 @@ func TestStatusFollowsTheTable(t *testing.T) {
 			to, may := moves[verb][was.Status]
 			may = may && (!fenced || fence == was.Fence)
 			switch {
-			case err == errNoChange:
+			case errors.Is(err, errNoChange):
 				if task.Status != was.Status || task.Fence != was.Fence || may {
 					r.Fatalf("%s of %s said that nothing changes: %+v", verb, was.Status, task)
 				}

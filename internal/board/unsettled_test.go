@@ -77,10 +77,10 @@ func TestSettleReadsATaskAgain(t *testing.T) {
 			must(w, 0, lastErr(other.Complete(w.ctx, id, c.Fence, Outcome{})))
 		}
 		b, told := w.board(), map[muster.TaskID]int{}
-		b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error {
+		b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
 			if told[t.ID]++; t.ID == 1 {
 				// The task is completed already, so this settles its effects.
-				_, err := b.Complete(w.ctx, 2, w.get(b, 2).Fence, Outcome{})
+				_, err := b.Complete(ctx, 2, w.get(b, 2).Fence, Outcome{})
 				return err
 			}
 			return nil
