@@ -8,6 +8,7 @@ import (
 // Code is the kind of an error; there are few.
 type Code string
 
+// The codes of errors.
 const (
 	NotFound    Code = "not_found"
 	Stale       Code = "stale"       // the document or the stream has moved: read again

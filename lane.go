@@ -3,6 +3,7 @@ package muster
 // LaneStatus is where a lane stands. A removed one leaves the index.
 type LaneStatus string
 
+// The statuses of a lane.
 const (
 	LaneCreating LaneStatus = "creating" // the intent is written, the worktree may not be there yet
 	LaneActive   LaneStatus = "active"

@@ -3,6 +3,7 @@ package muster
 // MemberStatus is what a member does.
 type MemberStatus string
 
+// The statuses of a member.
 const (
 	Working  MemberStatus = "working"
 	Idle     MemberStatus = "idle"
@@ -12,6 +13,7 @@ const (
 // IdleReason is why a member is idle.
 type IdleReason string
 
+// Why a member is idle.
 const (
 	IdleNoToolUse IdleReason = "no_tool_use"       // the model stopped calling tools
 	IdleMessages  IdleReason = "awaiting_messages" // it waits for mail

@@ -5,6 +5,7 @@ import "encoding/json"
 // MessageType says what a mail is.
 type MessageType string
 
+// The types of mail.
 const (
 	MailMessage        MessageType = "message"
 	MailBroadcast      MessageType = "broadcast"

@@ -3,6 +3,7 @@ package muster
 // RequestKind is what is asked.
 type RequestKind string
 
+// The kinds of requests.
 const (
 	AskShutdown   RequestKind = "shutdown"
 	AskPlan       RequestKind = "plan_approval"
@@ -12,6 +13,7 @@ const (
 // RequestStatus is where a request stands. All but RequestPending are final.
 type RequestStatus string
 
+// The statuses of a request.
 const (
 	RequestPending   RequestStatus = "pending"
 	RequestApproved  RequestStatus = "approved"

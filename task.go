@@ -8,6 +8,7 @@ import (
 // TaskStatus is where a task stands.
 type TaskStatus string
 
+// The statuses of a task.
 const (
 	Pending        TaskStatus = "pending"         // claimable once its blockers are complete
 	InProgress     TaskStatus = "in_progress"     // claimed
@@ -90,6 +91,7 @@ const (
 // times, then removes it.
 type Effect string
 
+// The effects of a task's steps, with what each of them changes.
 const (
 	EffectUnblock Effect = "unblock" // dependants' blockedBy
 	EffectTell    Effect = "tell"    // mail to the lead

@@ -79,9 +79,9 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		from, _ = j.Tail(t.Context(), 1)
-		for e := range j.Read(t.Context(), from) {
-			if e.At != 5 {
-				t.Errorf("a time that was given became %v", e.At)
+		for e, err := range j.Read(t.Context(), from) {
+			if err != nil || e.At != 5 {
+				t.Errorf("a time that was given became %v, error %v", e.At, err)
 			}
 		}
 	})

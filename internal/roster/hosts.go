@@ -205,7 +205,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer lease.Release()
+	defer func() { _ = lease.Release() }() // the end of the process releases it too
 	d, err := r.hostTable.Get(ctx, slot)
 	if err == nil {
 		_, err = decodeProcess(slot, d.Data)
