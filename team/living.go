@@ -197,7 +197,8 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			return retry.Wrap(foreignModel{model}, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
+			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
+			return foreignModel{retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait})}, nil
 		},
 		Emit: func(e loop.Event) {
 			if t.config.Emit != nil {
