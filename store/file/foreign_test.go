@@ -346,7 +346,9 @@ func TestForeignLogLines(t *testing.T) {
 		}
 		m := 0
 		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, p) {
-			must(t, err)
+			if !errors.Is(err, muster.ErrCorrupt) { // damaged lines count as well
+				must(t, err)
+			}
 			m++
 		}
 		if m != want {
