@@ -25,14 +25,14 @@ const (
 // Options say what a subagent is made of.
 type Options struct {
 	Model     llm.Model
-	Explore   []llm.Tool                  // the tools of a subagent that only reads
-	Work      []llm.Tool                  // the tools of one that may change files
-	MayWork   func(context.Context) error // asked before one that may change files starts; nil: it always may
-	System    string                      // its system prompt
-	CacheKey  string                      // "": none
-	Turns     int                         // 0: 30
-	MaxTokens int                         // of a reply; 0: the adapter's default
-	OnUsage   func(llm.Reply)             // gets every reply of a subagent; called from several goroutines; nil: nobody
+	Explore   []llm.Tool                       // the tools of a subagent that only reads
+	Work      []llm.Tool                       // the tools of one that may change files
+	MayWork   func(context.Context) error      // asked before one that may change files starts; nil: it always may
+	System    string                           // its system prompt
+	CacheKey  string                           // "": none
+	Turns     int                              // 0: 30
+	MaxTokens int                              // of a reply; 0: the adapter's default
+	OnUsage   func(context.Context, llm.Reply) // gets every reply of a subagent; called from several goroutines; nil: nobody
 }
 
 type subagentInput struct {
@@ -64,7 +64,7 @@ func NewSubagent(o Options) llm.Tool {
 // conversation is one subagent's conversation, metered.
 type conversation struct {
 	*loop.Memory
-	onUsage  func(llm.Reply)
+	onUsage  func(context.Context, llm.Reply)
 	progress func(string)
 	turns    int
 	last     llm.Reply
@@ -75,7 +75,7 @@ func (e *conversation) Append(ctx context.Context, r llm.Reply) error {
 	e.turns++
 	e.last = r
 	if e.onUsage != nil {
-		e.onUsage(r)
+		e.onUsage(ctx, r)
 	}
 	for _, c := range r.Message.Calls() {
 		e.progress(fmt.Sprintf("turn %d: %s", e.turns, c.Name))

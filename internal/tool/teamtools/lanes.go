@@ -144,11 +144,11 @@ func (k toolset) completeLane(ctx context.Context, name muster.Name) (llm.Result
 	if err != nil {
 		return llm.Result{}, err
 	}
-	if hand, ok := k.caller.Hand(); !ok || hand.ID != t.ID {
+	if hand, ok := k.caller.CurrentTask(); !ok || hand.ID != t.ID {
 		if t.Owner != "" {
 			return llm.Result{}, muster.Errorf(muster.Held, "task %d is %s's: it completes it, or gives it back first", t.ID, t.Owner)
 		}
-		if _, err := k.caller.Take(ctx, t.ID); err != nil {
+		if _, err := k.caller.Claim(ctx, t.ID); err != nil {
 			return llm.Result{}, err
 		}
 	}

@@ -19,7 +19,7 @@ func (k toolset) submitPlan() llm.Tool {
 			return toResult(r, err)
 		})
 	return tool.Recoverable(submit, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
-		if _, ok := k.caller.Hand(); !ok || !resume {
+		if _, ok := k.caller.CurrentTask(); !ok || !resume {
 			return llm.Result{}, false, nil
 		}
 		r, err := k.caller.Plan(ctx, in.Plan)

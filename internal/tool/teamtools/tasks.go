@@ -50,7 +50,7 @@ func (k toolset) taskCreate() llm.Tool {
 // mayCreate refuses a teammate that floods the board.
 func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 	since := k.caller.Me().JoinedAt
-	if t, ok := k.caller.Hand(); ok {
+	if t, ok := k.caller.CurrentTask(); ok {
 		since = t.ClaimedAt
 	}
 	all, err := k.Board.List(ctx)
@@ -174,7 +174,7 @@ func (k toolset) claimTask() llm.Tool {
 	}
 	return tool.Func("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your tools run.",
 		func(ctx context.Context, in in) (string, error) {
-			text, err := k.caller.Take(ctx, in.TaskID)
+			text, err := k.caller.Claim(ctx, in.TaskID)
 			return text, tool.Classify(err)
 		})
 }
@@ -193,7 +193,7 @@ func (k toolset) completeTask() llm.Tool {
 		if r, ok := k.caller.Completed(ctx, in.TaskID); ok {
 			return r, true, nil
 		}
-		if _, ok := k.caller.Hand(); !ok || !resume {
+		if _, ok := k.caller.CurrentTask(); !ok || !resume {
 			return llm.Result{}, false, nil
 		}
 		r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
@@ -208,7 +208,7 @@ func (k toolset) releaseTask() llm.Tool {
 	}
 	return tool.Func("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for the next owner.",
 		func(ctx context.Context, in in) (string, error) {
-			if err := k.caller.GiveBack(ctx, in.TaskID, in.Reason); err != nil {
+			if err := k.caller.Release(ctx, in.TaskID, in.Reason); err != nil {
 				return "", tool.Classify(err)
 			}
 			return fmt.Sprintf("Task %d is back on the board.", in.TaskID), nil

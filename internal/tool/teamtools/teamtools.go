@@ -18,16 +18,16 @@ import (
 // Caller is the member that calls. What concerns its own life goes through it.
 type Caller interface {
 	Me() muster.Member
-	// Hand is the task in hand.
-	Hand() (muster.Task, bool)
-	// Take claims a task, makes its lane, and returns what its owner reads about it.
-	Take(ctx context.Context, id muster.TaskID) (string, error)
+	// CurrentTask returns the claimed task.
+	CurrentTask() (muster.Task, bool)
+	// Claim claims a task, makes its lane, and returns what its owner reads about it.
+	Claim(ctx context.Context, id muster.TaskID) (string, error)
 	// Complete returns when the landing is decided.
 	Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error)
 	// Completed is what Complete has returned for a task that is completed; false for any other.
 	Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool)
-	// GiveBack puts the task in hand back on the board; it counts as an attempt.
-	GiveBack(ctx context.Context, id muster.TaskID, reason string) error
+	// Release puts the claimed task back on the board; it counts as an attempt.
+	Release(ctx context.Context, id muster.TaskID, reason string) error
 	// Plan asks for approval and returns when it is decided.
 	Plan(ctx context.Context, plan string) (llm.Result, error)
 	// Idle ends this phase after the round of tools.
