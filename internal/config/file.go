@@ -37,7 +37,8 @@ func (l *fileLoader) load(path string) error {
 	return l.mapping(root, "")
 }
 
-// mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end.
+// mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end. It walks the
+// tree instead of decoding into a struct, because each error must name the line and the setting.
 func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
@@ -72,6 +73,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if text == "" && n.Value.Type() == ast.NullType {
 		return nil // a name with nothing after it leaves the setting as it is
 	}
+	// A refused value is set all the same: whether the refusal matters is known only when all sources are read.
 	if l.check != nil {
 		if err := l.check(s, text); err != nil {
 			l.errRefused = l.errorAt(n.Value, err.Error())
@@ -113,7 +115,7 @@ func (l *fileLoader) errorAt(n ast.Node, what string) error {
 }
 
 // suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It
-// returns "" if none is close.
+// returns "" if none is close: two letters are a slip of the fingers, and more is another word.
 func suggestion(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {

@@ -80,7 +80,7 @@ func (w *world) same(before map[string]string) {
 }
 
 // refused runs a command that must be refused in a sentence with these parts, and must change nothing.
-func (w *world) refused(args []string, parts ...string) result {
+func (w *world) refused(args []string, parts ...string) {
 	w.t.Helper()
 	before := w.picture()
 	out := w.muster(1, args...)
@@ -98,7 +98,6 @@ func (w *world) refused(args []string, parts ...string) result {
 		}
 	}
 	w.same(before)
-	return out
 }
 
 func (w *world) commit(path, text, message string) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// layers lists all packages, the lowest layer first. A package may import packages of lower layers, and others only where
-// exceptions says so.
+// layers lists all packages, the lowest layer first. A package may import packages of lower layers, and others only
+// where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/yamldoc",
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/safetext", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",

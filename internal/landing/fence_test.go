@@ -20,13 +20,13 @@ func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
 
 // duringIn is during with a context for the landing.
 func (w *world) duringIn(ctx context.Context, t muster.Task, f func()) (landing.Verdict, error) {
-	l := landing.New(w.repo, w.lanes, w.board, w.journal, launchAfter(f), landing.Options{Target: target,
+	l := landing.New(w.repo, w.lanes, w.board, w.journal, launchAfter(f, launch), landing.Options{Target: target,
 		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
 	return l.Land(ctx, t.ID, t.Fence, "late work", t.Owner)
 }
 
-// launchAfter returns a function that calls f when it opens its first launcher. A launcher outlives a landing.
-func launchAfter(f func()) func() (proc.Launcher, error) {
+// launchAfter returns launch, with a call of f before its first one.
+func launchAfter(f func(), launch func() (proc.Launcher, error)) func() (proc.Launcher, error) {
 	return func() (proc.Launcher, error) {
 		f()
 		f = func() {}

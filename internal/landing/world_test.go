@@ -65,7 +65,7 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	return w
 }
 
-// process gives the world new rooms on the same state, as another process has them.
+// process gives the world new services on the same state, as another process has them.
 func (w *world) process(check string, change ...func(*landing.Options)) {
 	w.t.Helper()
 	var err error

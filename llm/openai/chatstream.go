@@ -58,7 +58,7 @@ type chatChunk struct {
 	} `json:"usage"`
 }
 
-// callDelta is a piece of a call.
+// callDelta is a piece of a call. Only the first piece must name the tool; some servers repeat the id in each.
 type callDelta struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -106,7 +106,7 @@ func (c *chatReplyBuilder) event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// addThinking appends reasoning and remembers in which field it came.
+// addThinking appends reasoning and remembers in which field it came. Servers choose one name and keep to it.
 func (c *chatReplyBuilder) addThinking(field, s string) {
 	c.field = field
 	c.thought.WriteString(s)
@@ -141,6 +141,7 @@ func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 			return at
 		}
 	}
+	// Without a known id, the piece most probably continues the newest call.
 	for i := len(c.calls) - 1; i >= 0; i-- {
 		at := c.calls[i]
 		if t.Index != nil && at.index != nil && *t.Index != *at.index {

@@ -80,7 +80,8 @@ func New(o Options) llm.Model {
 	}
 	m.provider = "openai-" + string(m.o.API)
 	if !m.isVendor {
-		// What one server sealed means nothing to another.
+		// What one server encrypted means nothing to another, and a conversation may change its server between two
+		// runs.
 		m.provider += "@" + m.peer.Host()
 	}
 	opts := []option.RequestOption{
@@ -117,7 +118,8 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	return m.replyByChat(ctx, r, emit)
 }
 
-// maxTokens returns the limit for the reply to r.
+// maxTokens returns the limit for the reply to r. There always is one, because a model that repeats itself does not
+// stop.
 func (m *model) maxTokens(r llm.Request) int64 {
 	if r.MaxTokens > 0 {
 		return int64(r.MaxTokens)

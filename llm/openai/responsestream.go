@@ -20,7 +20,8 @@ type responseBuilder struct {
 	end   *responseBody
 }
 
-// indexedItem is an output item with its position.
+// indexedItem is an output item with its position. Items may be done in another order than the one that they have in
+// the reply.
 type indexedItem struct {
 	index int
 	raw   json.RawMessage
@@ -72,6 +73,7 @@ func (c *responseBuilder) event(data []byte) (bool, error) {
 		}
 		switch e.Type {
 		case "response.failed":
+			// In the form of an error event, so that one function judges both.
 			body, err := json.Marshal(map[string]json.RawMessage{"error": orDefault(r.Error, "null")})
 			if err != nil {
 				return false, err
@@ -96,7 +98,8 @@ func deltaText(raw json.RawMessage) (s string) {
 	return s
 }
 
-// outputItem is what is read of an item. The item itself is kept whole.
+// outputItem is what is read of an item, whatever its type. The item itself is kept whole, because the vendor wants it
+// back as it was.
 type outputItem struct {
 	Type      string `json:"type"`
 	Phase     string `json:"phase"`
@@ -121,7 +124,8 @@ func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	}
 	u := c.end.Usage
 	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd,
-		Model: cmp.Or(c.end.Model, c.model.o.Model), Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
+		Model: cmp.Or(c.end.Model, c.model.o.Model),
+		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
 	if c.end.Status == "incomplete" {
 		switch c.end.Incomplete.Reason {
 		case "max_output_tokens":

@@ -45,6 +45,7 @@ type (
 	}
 )
 
+// keys is the hint that lists all keys of the format.
 const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
 	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
 
@@ -208,7 +209,8 @@ func (r *reader) duration(text string, path []any) time.Duration {
 	return d
 }
 
-// checkValues checks that every value in the turns can become known.
+// checkValues checks that every value in the turns can become known. A misspelt one is found when the script is read,
+// and not in the middle of a run. It comes after all cues were read, because a value may be captured anywhere.
 func (r *reader) checkValues(turns []turnText, path ...any) {
 	for i, t := range turns {
 		texts := []string{t.Say, t.Think}
@@ -227,7 +229,7 @@ func (r *reader) checkValues(turns []turnText, path ...any) {
 	}
 }
 
-// reject remembers a mistake with its place, if it is the first one.
+// reject remembers a mistake with its place, if it is the first one. Later mistakes may only follow from it.
 func (r *reader) reject(what string, path ...any) {
 	if r.err == nil {
 		line, column := r.place(path)
@@ -271,7 +273,7 @@ func childNode(n ast.Node, step any) ast.Node {
 	return nil
 }
 
-// appendPath returns a longer path without changing the shorter one.
+// appendPath returns a longer path without changing the shorter one, which is used for several keys.
 func appendPath(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
 
 // withKeys adds the hint that lists all keys to an error that has a place in the file.

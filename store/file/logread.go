@@ -31,6 +31,8 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after,
 				path))
 		}
+		// A position that was trimmed is an error, not a jump: who reads from a stored position relies on seeing all
+		// records after it.
 		oldest := after == 0 // the beginning is where what is left of the stream begins
 		for _, s := range w.old {
 			if uint64(after) >= uint64(s.to) {
@@ -220,7 +222,8 @@ func tailPosition(f durable.File, from, end int64, n int) (place int64, more int
 	return place, n, nil
 }
 
-// startsLine reports whether a line may start at an offset.
+// startsLine reports whether a line may start at an offset: at the beginning of a file or after a newline. A position
+// that is in the middle of a line is one of another stream, or the file was replaced.
 func startsLine(f durable.File, at, size int64) bool {
 	if at == 0 {
 		return true
