@@ -31,7 +31,7 @@ func (a *App) openRoot(ctx context.Context, root string) (*workspace.Workspace, 
 // workspaceOptions choose the store on files, and the settings of the user and of the repository.
 func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 	settings := a.configOptions(nil)
-	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: func(root string) (muster.Store, error) {
+	open := func(root string) (muster.Store, error) {
 		s, err := file.Open(root)
 		if err != nil {
 			return nil, err
@@ -46,7 +46,8 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 			_ = j.Emit(context.WithoutCancel(ctx), e)
 		}
 		return s, nil
-	}}
+	}
+	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: open}
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam where
