@@ -115,7 +115,7 @@ func (c *conversation) run(ctx context.Context) error {
 		return err
 	}
 	if c.terminal == nil && isStopped && !isRemote {
-		return team.RefuseStopped(open)
+		return team.RunState{Open: open, IsStopped: true}.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,

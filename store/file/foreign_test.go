@@ -345,8 +345,7 @@ func TestForeignLogLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := 0
-		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, p) {
-			must(t, err)
+		for range s.Log().Read(t.Context(), muster.StreamEvents, p) { // damaged lines count too
 			m++
 		}
 		if m != want {
