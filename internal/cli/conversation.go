@@ -118,7 +118,7 @@ func (c *conversation) run(ctx context.Context) error {
 		return team.RefuseStopped(open)
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
-		OnLine: c.remember(), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
+		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
 		Now: c.app.Now}
 	if isRemote {
 		isAlive := func() bool { return !isProcessGone(ctx, c.w) }

@@ -27,7 +27,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		paint := a.screen(a.Stdout).paint
 		names := chat.Names{Members: func() []string { return c.memberNames(ctx) },
 			Requests: func() []string { return c.requestIDs(ctx) }}
-		c.progress = newMemberLines(c, paint) // before the terminal asks for its rows
+		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ",
 			History: c.history().Lines(), Complete: names.Complete, Colour: bool(paint),
@@ -41,7 +41,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		}
 	}
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
-	c.progress = newMemberLines(c, a.screen(a.Stderr).paint)
+	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).paint)
 	return nil
 }
 
@@ -54,10 +54,11 @@ type memberLines struct {
 	now      func() time.Time
 }
 
-// newMemberLines returns the lines of a conversation. It looks tasks up without the context of the session, because
-// the terminal asks for rows until it is closed.
-func newMemberLines(c *conversation, paint view.Paint) *memberLines {
-	task := func(id muster.TaskID) (muster.Task, error) { return c.w.Board().Get(context.Background(), id) }
+// newMemberLines returns the lines of a conversation. The end of ctx does not end its look-ups of tasks, because the
+// terminal asks for rows until it is closed.
+func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
+	ctx = context.WithoutCancel(ctx)
+	task := func(id muster.TaskID) (muster.Task, error) { return c.w.Board().Get(ctx, id) }
 	return &memberLines{now: c.app.Now, paint: paint, progress: view.NewProgress(view.Options{Out: lineWriter{c},
 		Paint: paint, Start: c.app.Now(), Members: func([]string) {}, Task: task})}
 }
@@ -176,8 +177,10 @@ func (c *conversation) history() *chat.History {
 		durable.New(durable.OS{}))
 }
 
-// remember returns what adds a line to the history. It waits with that until there is a team: looking makes no state.
-func (c *conversation) remember() func(string) {
+// remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,
+// because a conversation that begins no run must create no state.
+func (c *conversation) remember(ctx context.Context) func(string) {
+	ctx = context.WithoutCancel(ctx) // what was typed before an interruption is kept too
 	h := c.history()
 	var early []string
 	return func(text string) {
@@ -186,7 +189,7 @@ func (c *conversation) remember() func(string) {
 			return
 		}
 		for _, line := range early {
-			h.Add(line)
+			h.Add(ctx, line)
 		}
 		early = nil
 	}

@@ -116,26 +116,33 @@ func (r runCommands) resume() *cobra.Command {
 	return c
 }
 
-// here does a job in this repository.
+// here does a job in this repository. The flags of the command are the settings that the user gives to the job.
 func (r runCommands) here(c *cobra.Command, j Job) error {
-	return r.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) (err error) {
-		ctx, flags := c.Context(), setFlags(c.Flags())
-		j.Dir = w.Root()
-		if j.Settings, _, err = w.Settings(flags); err != nil {
-			return err
-		}
-		run, goesOn, err := stoppedRun(ctx, w, j)
-		if err != nil {
-			return err
-		}
-		if goesOn {
-			if err := applyRunSettings(run, flags, &j.Settings); err != nil {
-				return err
-			}
-		}
-		// git has been asked for the repository once: package team need not ask again.
-		return r.perform(git.With(ctx, w.OpenedRepo()), j)
+	return r.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+		return r.performIn(c.Context(), w, j, setFlags(c.Flags()))
 	})(c, nil)
+}
+
+// performIn does a job in an opened workspace. A job that goes on with a run keeps the settings of that run, except
+// for those that the flags name.
+func (r runCommands) performIn(
+	ctx context.Context, w *workspace.Workspace, j Job, flags map[string]string,
+) (err error) {
+	j.Dir = w.Root()
+	if j.Settings, _, err = w.Settings(flags); err != nil {
+		return err
+	}
+	run, goesOn, err := stoppedRun(ctx, w, j)
+	if err != nil {
+		return err
+	}
+	if goesOn {
+		if err := applyRunSettings(run, flags, &j.Settings); err != nil {
+			return err
+		}
+	}
+	// The context carries the repository, because git was asked for it once and package team need not ask again.
+	return r.perform(git.With(ctx, w.OpenedRepo()), j)
 }
 
 // stoppedRun returns the run that a job goes on with. goesOn is false when the job starts a run of its own.
