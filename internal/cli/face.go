@@ -19,7 +19,8 @@ import (
 	"muster/journal"
 )
 
-// openFace opens the terminal, or the pipe where there is none.
+// openFace opens the terminal, or the pipe where there is none. It sets c.face and c.progress, and c.terminal only
+// where there is one.
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
@@ -36,6 +37,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 			c.face = c.terminal
 			return nil
 		}
+		// A terminal that cannot edit lines is treated as a pipe; any other error ends the conversation.
 		if !errors.Is(err, terminal.ErrNoTerminal) {
 			return err
 		}
@@ -63,28 +65,30 @@ func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *mem
 		Paint: paint, Start: c.app.Now(), Members: func([]string) {}, Task: task})}
 }
 
-// Event shows an event.
+// Event shows an event. It may print lines above the prompt.
 func (m *memberLines) Event(e muster.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Event(e)
 }
 
-// Tick shows the passing of time.
+// Tick shows the passing of time. The session calls it while nothing else happens.
 func (m *memberLines) Tick(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Tick(now)
 }
 
-// close prints what is still held back.
+// close prints what is still held back. It is called after the terminal is closed, so that the last lines are not
+// drawn over.
 func (m *memberLines) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Close()
 }
 
-// rows returns the lines of the living members.
+// rows returns the lines of the living members. The width may differ from that of the last call, because the user
+// can resize the window.
 func (m *memberLines) rows(width int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,10 +96,11 @@ func (m *memberLines) rows(width int) []string {
 	return m.progress.Rows(m.now(), width)
 }
 
-// lineWriter prints whole lines on the conversation's face.
+// lineWriter prints whole lines on the conversation's face. It lets view.Progress, which writes to an io.Writer,
+// print above the prompt.
 type lineWriter struct{ c *conversation }
 
-// Write prints the lines in data.
+// Write prints the lines in data. The final newline is left out, because the face adds its own.
 func (w lineWriter) Write(data []byte) (int, error) {
 	if text := strings.TrimRight(string(data), "\n"); text != "" {
 		w.c.face.Print(text)
@@ -103,12 +108,14 @@ func (w lineWriter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// events returns what happens from where the conversation began.
+// events returns what happens from where the conversation began. Lines of the journal that cannot be read are left
+// out.
 func (c *conversation) events(ctx context.Context) <-chan journal.Entry {
 	return followJournal(ctx, c.w.Journal(), c.from)
 }
 
-// takeMail returns and removes what was written to the user.
+// takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,
+// and the mail still waits.
 func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 	all, end, err := waitingMail(ctx, c.w.Mail(ctx), muster.User)
 	if err != nil || len(all) == 0 {
@@ -123,7 +130,9 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 	return lines
 }
 
-// command runs a muster command and returns what it prints.
+// command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a
+// command that the user types behaves as it does in a shell. Only its input is empty, and its limits of memory are
+// not applied to this process.
 func (c *conversation) command(ctx context.Context, args ...string) string {
 	var out bytes.Buffer
 	a := *c.app
@@ -155,7 +164,8 @@ func (c *conversation) requestIDs(ctx context.Context) (ids []string) {
 	return ids
 }
 
-// stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none.
+// stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who
+// comes back sees in them what the team has left.
 func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []string) {
 	if !isStopped {
 		return nil
@@ -170,7 +180,8 @@ func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []s
 	return lines
 }
 
-// history is what the user typed here before.
+// history is what the user typed here before. It belongs to the team, and its lock lets several conversations write
+// to it.
 func (c *conversation) history() *chat.History {
 	dir := c.w.Paths()
 	return chat.OpenHistory(filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
