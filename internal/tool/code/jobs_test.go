@@ -94,7 +94,7 @@ func TestStopBackground(t *testing.T) {
 
 func TestJobsAreFewAndDieWithTheMember(t *testing.T) {
 	k := newKit(t)
-	for range jobsMost {
+	for range maxRunningJobs {
 		k.background("sleep 100", 0)
 	}
 	same(t, "one more", k.sorry("bash", in{"command": "true", "background": true}),
@@ -113,7 +113,7 @@ func TestLongBackgroundOutput(t *testing.T) {
 	k.background("seq 1 200000", 0)
 	k.woken()
 	done := k.jobs.Finished()
-	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly["outputs"] || !strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != jobLines-1 {
+	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly["outputs"] || !strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != announcedLines-1 {
 		t.Fatalf("%+v", done)
 	}
 	if data, err := os.ReadFile(done[0].Path); err != nil || !strings.HasPrefix(string(data), "1\n2\n") || !strings.HasSuffix(string(data), "\n200000\n") {
@@ -132,7 +132,7 @@ func TestJobsAreForgotten(t *testing.T) {
 	defer l.Close()
 	j := NewJobs(l)
 	defer j.Close()
-	for range jobsKept + 20 {
+	for range maxFinishedJobs + 20 {
 		if _, err := j.Start(t.Context(), "true", proc.Spec{Argv: []string{"true"}}, time.Minute, NewOutput("", "x")); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestJobsAreForgotten(t *testing.T) {
 		}
 		j.Finished()
 	}
-	if n := len(j.list); n > jobsKept+2 {
+	if n := len(j.list); n > maxFinishedJobs+2 {
 		t.Errorf("%d are kept", n)
 	}
 	if _, err := j.find("bg-1"); err == nil {

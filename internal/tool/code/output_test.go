@@ -126,7 +126,7 @@ func TestOutputOfAnySize(t *testing.T) {
 func TestOutputIsBounded(t *testing.T) {
 	const most = 16 << 20
 	out := NewOutput(t.TempDir(), "bash")
-	out.most = most
+	out.maxFileBytes = most
 	block := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16/16)
 	var before, after runtime.MemStats
 	runtime.GC()

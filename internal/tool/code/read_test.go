@@ -63,7 +63,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 	}
 	same(t, "a directory", k.sorry("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
 	same(t, "a program", k.sorry("read_file", in{"path": "program"}), "program is not text: application/octet-stream, 7 bytes. Look into it with bash if you must.")
-	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe.")
+	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe")
 	same(t, "a missing file", k.sorry("read_file", in{"path": "ap.go"}), "there is no ap.go; in the same directory: api.go")
 	same(t, "case", k.sorry("read_file", in{"path": "dir/B.go"}), "there is no dir/B.go; in the same directory: dir/b.go")
 	same(t, "nothing like it", k.sorry("read_file", in{"path": "none/such"}), "there is no none/such: look with glob")

@@ -105,7 +105,7 @@ func TestEditIsReplace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, old, new := gen.Draw(t, "text"), gen.Draw(t, "old"), gen.Draw(t, "new")
 		all := rapid.Bool().Draw(t, "all")
-		after, changed, err := edit("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
+		after, changed, err := replaceText("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
 		n := 0
 		if old != "" {
 			n = strings.Count(text, old)
@@ -127,7 +127,7 @@ func TestEditIsReplace(t *testing.T) {
 				t.Fatalf("%q stands where the new text is said to be", after[c.from:c.to])
 			}
 		}
-		if s := shown("f", after, changed); !strings.HasPrefix(s, "Edited f") {
+		if s := describeEdit("f", after, changed); !strings.HasPrefix(s, "Edited f") {
 			t.Fatal(s)
 		}
 	})

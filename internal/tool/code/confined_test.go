@@ -24,14 +24,14 @@ func TestConfined(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leads := " leads out of where you stand (" + k.dir + "): use a path below it"
-	isLink := " is a link that leads out of where you stand: use a path below " + k.dir
+	leads := " leads out of your working directory (" + k.dir + "): use a path below it"
+	isLink := " is a link that leads out of your working directory: use a path below " + k.dir
 	for path, want := range map[string]string{
 		"../secret":                leads,
 		"sub/../../secret":         leads,
-		secret:                     " is outside of where you stand (" + k.dir + "): use a path below it",
-		"/etc/passwd":              " is outside of where you stand (" + k.dir + "): use a path below it",
-		k.dir + "/../secret":       " is outside of where you stand (" + k.dir + "): use a path below it",
+		secret:                     " is outside of your working directory (" + k.dir + "): use a path below it",
+		"/etc/passwd":              " is outside of your working directory (" + k.dir + "): use a path below it",
+		k.dir + "/../secret":       " is outside of your working directory (" + k.dir + "): use a path below it",
 		"out":                      isLink,
 		"up":                       isLink,
 		"dir/secret":               isLink,
@@ -101,7 +101,7 @@ func TestReadOnlyRoots(t *testing.T) {
 	same(t, "glob", k.ok("glob", in{"pattern": outputs + "/**/*.txt"}), path)
 	same(t, "write", k.sorry("write_file", in{"path": path, "content": "x"}), path+" can only be read: write below "+k.dir)
 	same(t, "relative", k.sorry("read_file", in{"path": "../outputs/bob/check.txt"}),
-		"../outputs/bob/check.txt leads out of where you stand ("+k.dir+"): use a path below it")
+		"../outputs/bob/check.txt leads out of your working directory ("+k.dir+"): use a path below it")
 }
 
 func TestWhereNothingIsWritten(t *testing.T) {
