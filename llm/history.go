@@ -78,7 +78,8 @@ func (h *History) Answered(id string) bool {
 		return h.open(id) < 0 && slices.ContainsFunc(h.round.calls, func(c Call) bool { return c.ID == id })
 	}
 	if n := len(h.msgs); n >= 1 {
-		return slices.ContainsFunc(h.msgs[n-1].Parts, func(p Part) bool { r, ok := p.(Result); return ok && r.ID == id })
+		return slices.ContainsFunc(h.msgs[n-1].Parts,
+			func(p Part) bool { r, ok := p.(Result); return ok && r.ID == id })
 	}
 	return false
 }

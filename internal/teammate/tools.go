@@ -61,7 +61,7 @@ func (m *Member) exec(ctx context.Context, dir, command string, timeout time.Dur
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := code.NewOutput(filepath.Join(m.Home.Outputs(), string(m.name())), "worktree_run")
-	p, err := m.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir, Env: code.Environ(os.Environ(), dir), Out: out})
+	p, err := m.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir, Env: code.Environ(ctx, os.Environ(), dir), Out: out})
 	if err != nil {
 		return "", 0, err
 	}

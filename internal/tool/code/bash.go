@@ -43,7 +43,7 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	case in.Timeout < 0:
 		return llm.ErrorResult("timeout is negative: give seconds."), nil
 	}
-	env := setEnv(Environ(os.Environ(), s.Dir), s.Env...)
+	env := setEnv(Environ(ctx, os.Environ(), s.Dir), s.Env...)
 	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: env}
 	if in.Background {
 		return t.startBackground(ctx, in, spec, t.outputs(s))

@@ -75,7 +75,8 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	}
 	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
 	return []llm.Tool{
-		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(), t.checkTool(), t.stopTool(),
+		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),
+		t.checkTool(), t.stopTool(),
 	}
 }
 

@@ -143,7 +143,8 @@ func (missingError) Is(target error) bool { return target == fs.ErrNotExist }
 func (s confinedPath) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if similar := s.similar(); len(similar) > 0 {
-			return missingError(fmt.Sprintf("there is no %s; in the same directory: %s", s.show, strings.Join(similar, ", ")))
+			return missingError(fmt.Sprintf("there is no %s; in the same directory: %s",
+				s.show, strings.Join(similar, ", ")))
 		}
 		return missingError(fmt.Sprintf("there is no %s: look with glob", s.show))
 	}

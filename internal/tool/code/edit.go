@@ -150,7 +150,8 @@ func describeEdit(name, after string, changed []span) string {
 		for _, c := range changed {
 			starts = append(starts, c.from)
 		}
-		title = fmt.Sprintf("Edited %s at %d places (lines %s). The first:\n", name, len(changed), lineNumbers(after, starts))
+		title = fmt.Sprintf("Edited %s at %d places (lines %s). The first:\n",
+			name, len(changed), lineNumbers(after, starts))
 	}
 	if to-from <= maxSnippetLines {
 		return title + numberLines(lines, from, to)

@@ -14,10 +14,10 @@ import (
 // Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach a command
 // (keys, muster's own settings), and keeps programs from waiting for a person, from using colours and from paging.
 // Each name occurs once.
-func Environ(base []string, dir string) []string {
+func Environ(ctx context.Context, base []string, dir string) []string {
 	env := setEnv(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true",
 		"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
-	if !hasOwnWorkspace(dir) {
+	if !hasOwnWorkspace(ctx, dir) {
 		// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
 		env = setEnv(env, "GOWORK=off")
 	}
@@ -35,9 +35,9 @@ func setEnv(env []string, set ...string) []string {
 }
 
 // hasOwnWorkspace reports whether dir has a go.work that git tracks. An untracked one is a leftover of somebody.
-func hasOwnWorkspace(dir string) bool {
+func hasOwnWorkspace(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil {
 		return false
 	}
-	return git.IsTracked(context.Background(), dir, "go.work")
+	return git.IsTracked(ctx, dir, "go.work")
 }

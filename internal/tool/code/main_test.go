@@ -47,7 +47,8 @@ func newKit(t *testing.T) *kit {
 		t.Fatal(err)
 	}
 	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
-	k.place = &stands{Standing: Standing{Dir: k.dir, Writable: true, ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
+	k.place = &stands{Standing: Standing{Dir: k.dir, Writable: true,
+		ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
 	for _, d := range []string{"lane", "outputs"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -86,8 +87,9 @@ func (k *kit) get(name string) string {
 
 func (k *kit) git(args ...string) {
 	k.t.Helper()
-	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"}, args...)...)
-	c.Dir, c.Env = k.dir, Environ(os.Environ(), k.dir)
+	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c",
+		"init.defaultBranch=main"}, args...)...)
+	c.Dir, c.Env = k.dir, Environ(k.t.Context(), os.Environ(), k.dir)
 	if out, err := c.CombinedOutput(); err != nil {
 		k.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}

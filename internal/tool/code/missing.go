@@ -30,8 +30,8 @@ func explainMissing(name, text, old string) error {
 		if at := findLines(have, want[i:i+1], removeSpace); at >= 0 {
 			from := max(0, at-i-1)
 			to := min(len(have), from+len(want)+2, from+maxSnippetLines)
-			return fmt.Errorf("old_text is not in %s. Its line %d is there as line %d, but what is around it differs:\n%s",
-				name, i+1, at+1, numberLines(have, from, to))
+			return fmt.Errorf("old_text is not in %s. Its line %d is there as line %d, "+
+				"but what is around it differs:\n%s", name, i+1, at+1, numberLines(have, from, to))
 		}
 	}
 	return fmt.Errorf("old_text is not in %s: read the file again, it may have changed", name)

@@ -138,7 +138,8 @@ func (o *Output) Text() string {
 		tail = tail[i+1:]
 	}
 	missing := o.chars - utf8.RuneCount(head) - utf8.RuneCount(tail)
-	return fmt.Sprintf("%s\n... %d of %d characters cut here; %s ...\n%s", head, missing, o.chars, o.whereabouts(), tail)
+	return fmt.Sprintf("%s\n... %d of %d characters cut here; %s ...\n%s",
+		head, missing, o.chars, o.whereabouts(), tail)
 }
 
 // whereabouts says where the whole output is.
