@@ -76,3 +76,16 @@ var (
 	CauseUser     = errors.New("stopped by user") // Ctrl-C: state is kept
 	CauseTurn     = errors.New("the user stopped this turn")
 )
+
+// HintOf returns what to do about err, or "". Of several hints it is the innermost one, which is nearest to what is
+// wrong; the sentence to show with it is the outermost.
+func HintOf(err error) string {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return ""
+	}
+	if inner := HintOf(e.Err); inner != "" {
+		return inner
+	}
+	return e.Hint
+}

@@ -33,7 +33,8 @@ type Task struct {
 	BlockedBy []TaskID `json:"blockedBy"`
 	// DependsOn are all blockers, never shortened: the graph.
 	DependsOn []TaskID `json:"dependsOn"`
-	// Blocks are the dependants. They are derived from the DependsOn of the other tasks and never stored: see StoredTask.
+	// Blocks are the dependants. They are derived from the DependsOn of the other tasks and never stored: see
+	// StoredTask.
 	Blocks      []TaskID `json:"blocks"`
 	ClaimRole   string   `json:"claim_role,omitempty"` // only members of this role may claim it
 	Priority    int      `json:"priority"`             // higher goes first; 0 by default

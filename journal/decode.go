@@ -136,8 +136,8 @@ func remember[V any](all *map[string]V, key string, v V) {
 	(*all)[key] = v
 }
 
-// splitPair splits the first "name":value off a line. It reports false if the value is a list, an object or a string with
-// an escape.
+// splitPair splits the first "name":value off a line. It reports false if the value is a list, an object or a string
+// with an escape.
 func splitPair(line []byte) (name, value, rest []byte, ok bool) {
 	size := sizeOfString(line)
 	if size == 0 || len(line) < size+2 || line[size] != ':' {

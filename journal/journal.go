@@ -1,7 +1,14 @@
-// Package journal is the team's events: one stream, one order, read by position.
+// Package journal is the team's events: one stream in one order, read by position.
 //
-// Readers pull. A slow one is only late, and one that stops goes on later from the Pos of the last entry it had. The
-// journal drives nothing: what must happen is in documents, and an event that a crash swallowed is only not told.
+// Journal writes events with Emit, and reads them with Read, ReadTask and Follow. kinds.go lists the kinds of events
+// and their fields. Readers pull: a slow reader is only late, and one that stops goes on later from the Pos of the
+// last Entry that it had. New kinds and new fields may come with any version, so readers skip what they do not know;
+// a kind that exists keeps its name and the meaning of its fields.
+//
+// The journal drives nothing. What must happen is in documents, and an event that a crash has swallowed is only
+// missing from what people see. A line that cannot be read harms no other line.
+//
+// Text that streams, and the progress of tools, are not events of the journal: they are not durable.
 package journal
 
 import (
@@ -16,7 +23,7 @@ import (
 	"muster"
 )
 
-// Journal is the events of a team.
+// Journal is the events of a team. It is safe for concurrent use.
 type Journal struct {
 	// Logger is told of events that could not be written, which callers may ignore because the journal drives nothing,
 	// and of corruption. nil: nobody is. Set it before the first Emit.
@@ -25,17 +32,18 @@ type Journal struct {
 	log muster.Log
 }
 
-// New is the journal in l.
+// New returns the journal in l.
 func New(l muster.Log) *Journal { return &Journal{log: l} }
 
-// Entry is an event and the place after it.
+// Entry is an event and the position after it.
 type Entry struct {
 	Pos muster.Pos
 	muster.Event
 }
 
-// Emit appends e; a zero At becomes now. It is durable on nil, except for what happens within a turn (see soon): that is
-// written on nil, so that everybody sees it and a killed process loses nothing, and durable with the next event that is.
+// Emit appends e. A zero At becomes now. When Emit returns nil the event is durable, except for what happens within a
+// turn (see isWithinTurn): that is written, so everybody sees it and a killed process loses nothing, and it becomes
+// durable with the next event that is.
 func (j *Journal) Emit(ctx context.Context, e muster.Event) error {
 	err := j.emit(ctx, e)
 	if j.Logger != nil {
@@ -57,7 +65,7 @@ func (j *Journal) emit(ctx context.Context, e muster.Event) error {
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Kind, err)
 	}
-	if log, ok := j.log.(soon); ok && withinTurn(e.Kind) {
+	if log, ok := j.log.(soon); ok && isWithinTurn(e.Kind) {
 		_, err = log.AppendSoon(ctx, muster.StreamEvents, line)
 	} else {
 		_, err = j.log.Append(ctx, muster.StreamEvents, muster.Anywhere, line)
@@ -70,22 +78,22 @@ type soon interface {
 	AppendSoon(ctx context.Context, stream string, recs ...[]byte) (muster.Pos, error)
 }
 
-// withinTurn are the kinds of which each turn has several, and whose truth the transcript has: what the model said and
-// what came of each call are synced there before the turn goes on.
-func withinTurn(kind string) bool {
+// isWithinTurn reports whether a turn has several events of the kind. They need not wait for the disk, because the
+// transcript has the truth: what the model said and what came of each call are synced there before the turn goes on.
+func isWithinTurn(kind string) bool {
 	return kind == TurnStarted || kind == TurnEnded || kind == ToolStarted || kind == ToolEnded
 }
 
-// Read yields the entries after the place, up to the end as it is now. An error of code Corrupt concerns the one entry
-// it comes with, whose Pos is good, and the sequence goes on; any other ends it.
+// Read yields the entries after a position, up to the end as it is now. An error of code Corrupt concerns the one entry
+// that it comes with, whose Pos is good, and the sequence goes on. Any other error ends the sequence.
 func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, error] {
 	return j.ReadTask(ctx, 0, after)
 }
 
-// ReadTask is Read of what concerns one task; 0: everything. Other tasks' lines are mostly not even decoded.
+// ReadTask is Read of what concerns one task; 0 means everything. It does not decode most lines of other tasks.
 func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		wanted, d := ofTask(task), new(decoder)
+		wanted, d := mayConcern(task), new(decoder)
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
 			e := Entry{Pos: r.Pos}
 			if err == nil {
@@ -104,9 +112,10 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 	}
 }
 
-// ofTask says of a line whether its event may concern a task; every line for 0. However the number is written, its digits
-// are there, and most lines, as we write them, name another one.
-func ofTask(task muster.TaskID) func(line []byte) bool {
+// mayConcern returns a function that reports whether the event in a line may concern a task; 0 means that every one
+// may. It looks only for the digits of the id, which are there however the line is written, and then whether the
+// line, as Emit writes it, names another task.
+func mayConcern(task muster.TaskID) func(line []byte) bool {
 	if task == 0 {
 		return func([]byte) bool { return true }
 	}
@@ -116,11 +125,11 @@ func ofTask(task muster.TaskID) func(line []byte) bool {
 		if !bytes.Contains(line, digits) {
 			return false
 		}
-		named := false // a task, in our way of writing
+		namesOther := false // as Emit writes it
 		for rest := line; ; {
 			_, value, found := bytes.Cut(rest, name)
 			if !found {
-				return !named
+				return !namesOther
 			}
 			size := 0
 			for size < len(value) && value[size]-'0' <= 9 {
@@ -129,24 +138,24 @@ func ofTask(task muster.TaskID) func(line []byte) bool {
 			if bytes.Equal(value[:size], digits) {
 				return true
 			}
-			named = named || size > 0
+			namesOther = namesOther || size > 0
 			rest = value
 		}
 	}
 }
 
-// Tail returns the place that has the last n entries after it; n = 0: the end.
+// Tail returns the position that has the last n entries after it. With n = 0 it is the end.
 func (j *Journal) Tail(ctx context.Context, n int) (muster.Pos, error) {
 	return j.log.Tail(ctx, muster.StreamEvents, n)
 }
 
-// Follow is Read that waits for more at the end, until ctx ends; it misses nothing and repeats nothing. The end of ctx
-// ends the sequence without an error.
+// Follow is Read that waits for more at the end. It misses nothing and repeats nothing. The end of ctx ends the
+// sequence without an error.
 func (j *Journal) Follow(ctx context.Context, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		// The watch comes before the first read: what is written between them has rung.
+		// The watch begins before the first read, so that what is written between the two is not missed.
 		more := j.log.Watch(ctx, muster.StreamEvents)
 		for {
 			for e, err := range j.Read(ctx, after) {
@@ -171,4 +180,17 @@ func (j *Journal) Follow(ctx context.Context, after muster.Pos) iter.Seq2[Entry,
 			}
 		}
 	}
+}
+
+// Check returns how many events cannot be read. Nothing depends on them.
+func (j *Journal) Check(ctx context.Context) (unreadable int, err error) {
+	for _, err := range j.Read(ctx, 0) {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt):
+			unreadable++
+		case err != nil:
+			return unreadable, err
+		}
+	}
+	return unreadable, nil
 }

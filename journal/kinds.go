@@ -25,7 +25,7 @@ const (
 // Turns and tools.
 const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
-	TurnEnded   = "turn.ended"   // stop, input, output, cache_read, cache_write (tokens), seconds, model; subagent: a subagent's
+	TurnEnded   = "turn.ended"   // stop, input, output, cache_read, cache_write: tokens; seconds, model; subagent
 	ToolStarted = "tool.started" // tool, text: what it does, in a few words; subagent: true when a subagent calls it
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
@@ -34,7 +34,7 @@ const (
 // Tasks. member is the owner, or who did it when the task has no owner.
 const (
 	TaskCreated     = "task.created"      // subject
-	TaskUpdated     = "task.updated"      // changed: the names of the fields that changed; "retry" when it was set back to pending
+	TaskUpdated     = "task.updated"      // changed: names of fields; "retry" when it was set back to pending
 	TaskClaimed     = "task.claimed"      // role, source, subject, fence, lane
 	TaskReleased    = "task.released"     // reason
 	TaskRevoked     = "task.revoked"      // reason, by

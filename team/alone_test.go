@@ -110,6 +110,10 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 			if err := h.board.Delete(h.Context(), 1, true); err != nil {
 				h.Fatal(err)
 			}
+			// The other process has told its end: one that was killed before would be told by this resume.
+			if err := h.journal.Emit(h.Context(), muster.Event{Kind: journal.RunEnded, Member: muster.Lead}); err != nil {
+				h.Fatal(err)
+			}
 		}, resume, muster.ErrNotFound, "the last run has ended"},
 		"resume, and an archive": {stopped, team.LeadLease, (*house).shelving, resume, muster.ErrInvalid, "was interrupted"},
 		"join, and an archive":   {stopped, "host-1", (*house).shelving, join, muster.ErrInvalid, "was interrupted"},

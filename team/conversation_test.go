@@ -166,7 +166,7 @@ func TestConversationStopsATurn(t *testing.T) {
 			t.Errorf("asked %d times: nothing goes on before the user speaks", n)
 		}
 		// mail of others does not wake it, the user's does
-		if _, err := h.post.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -35,7 +35,7 @@ type ground interface {
 	// Dirty reports changes in the user's checkout that are not committed.
 	Dirty(ctx context.Context) (bool, error)
 	// Lay opens the lanes, and returns how a lander is made that runs checks through a launcher; nil: it runs none.
-	Lay(r teammate.Rooms, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error)
+	Lay(r teammate.Services, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error)
 }
 
 // repository is a git repository.
@@ -136,7 +136,7 @@ func (r repository) Lost(ctx context.Context, target string, commits []string) (
 
 func (r repository) Dirty(ctx context.Context) (bool, error) { return r.Status(ctx, r.Root()) }
 
-func (r repository) Lay(rooms teammate.Rooms, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
+func (r repository) Lay(rooms teammate.Services, o worktree.Options, l landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
 	lanes, err := worktree.Open(r.Repo, durable.New(durable.OS{}), rooms.Home, rooms.Journal, rooms.Store.Log(), o)
 	if err != nil {
 		return nil, nil, err

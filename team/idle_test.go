@@ -212,7 +212,7 @@ scenes:
 		if m := h.member("alice"); m.Status != muster.Idle || m.IdleReason != muster.IdleMessages {
 			t.Fatalf("alice is %s (%s)", m.Status, m.IdleReason)
 		}
-		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: "alice", Content: "The second."}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: "alice", Content: "The second."}); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, time.Minute)
@@ -264,10 +264,10 @@ speakers:
 		synctest.Wait()
 		h.heard("lead", "Nobody may take what is ready: task #1 is for a tester", 1)
 		role := "CODER"
-		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: "alice", Content: "a word first"}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: "alice", Content: "a word first"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.board.Update(t.Context(), 1, board.Patch{Role: &role}); err != nil {
+		if _, err := h.board.Update(h.Context(), 1, board.Patch{Role: &role}); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, 5*time.Minute)

@@ -93,7 +93,7 @@ scenes:
 				r = h.resume(words, check)
 				go func() {
 					id := asked(h)
-					if q, err := h.requests.Get(t.Context(), id); err == nil && q.Status == muster.RequestPending {
+					if q, err := h.requests.Get(h.Context(), id); err == nil && q.Status == muster.RequestPending {
 						approve(h, id)
 					}
 				}()
@@ -201,7 +201,7 @@ func TestInterruptOfAHungModel(t *testing.T) {
 		if m := h.member(muster.Lead); m.Status == muster.Shutdown || m.Host == "" {
 			t.Errorf("the lead's record is %+v", m)
 		}
-		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "while you were away"}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "while you were away"}); err != nil {
 			t.Fatal(err)
 		}
 		h.resume("speakers: {lead: [{say: Here I am.}]}", nil).ends(0, time.Minute)
@@ -230,7 +230,7 @@ speakers:
 		h.until("asleep", is(journal.MemberIdle, muster.Lead))
 		synctest.Wait()
 		r.interrupt()
-		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "one more thing"}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "one more thing"}); err != nil {
 			t.Fatal(err)
 		}
 		sum := h.resume(`
@@ -263,12 +263,12 @@ func TestTwoRunsOnOneRepository(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		late := h.open(m, nil)
-		_, err := late.Run(t.Context(), "g", team.Start{})
+		_, err := late.Run(h.Context(), "g", team.Start{})
 		var e *muster.Error
 		if !errors.As(err, &e) || e.Code != muster.Held || !strings.Contains(e.Message, "pid ") || e.Hint == "" {
 			t.Errorf("the late one: %v", err)
 		}
-		if _, err := late.Resume(t.Context()); !errors.Is(err, muster.ErrHeld) {
+		if _, err := late.Resume(h.Context()); !errors.Is(err, muster.ErrHeld) {
 			t.Errorf("a resume beside it: %v", err)
 		}
 		won := 0

@@ -132,7 +132,7 @@ func TestJoinOutlivesTheLead(t *testing.T) {
 func TestJoinNeedsARun(t *testing.T) {
 	bubble(t, func(h *house) {
 		tm := h.open(&steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){}}, nil)
-		if _, err := tm.Join(t.Context(), &team.Workers{}); !errors.Is(err, muster.ErrNotFound) {
+		if _, err := tm.Join(h.Context(), &team.Workers{}); !errors.Is(err, muster.ErrNotFound) {
 			t.Error(err)
 		}
 	})

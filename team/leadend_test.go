@@ -80,7 +80,7 @@ speakers:
 				if !strings.Contains(sum.Text, c.text) || h.turns("lead") != c.turns {
 					t.Errorf("%q in %d turns, want %q in %d\n%s", sum.Text, h.turns("lead"), c.text, c.turns, h.tail())
 				}
-				members, _ := h.roster.List(t.Context())
+				members, _ := h.roster.List(h.Context())
 				for _, m := range members {
 					if m.Status != muster.Shutdown || m.Host != "" {
 						t.Errorf("%s lingers: %s on %q", m.Name, m.Status, m.Host)
@@ -166,7 +166,7 @@ speakers:
 		h.until("asleep", is(journal.MemberIdle, muster.Lead))
 		news := strings.Repeat("n", 4000)
 		for range 40 { // more than one delivery holds
-			if _, err := h.post.Send(t.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
+			if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -174,7 +174,7 @@ speakers:
 		if h.turns("lead") != 2 {
 			t.Fatalf("news woke the lead")
 		}
-		if _, err := h.post.Send(t.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "behind the news"}); err != nil {
+		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "behind the news"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -213,7 +213,7 @@ scenes:
 			t.Errorf("%+v", got)
 		}
 		// Retried by the user, a resumed team goes on.
-		if _, err := h.board.Update(t.Context(), 1, board.Patch{Retry: true, By: muster.User}); err != nil {
+		if _, err := h.board.Update(h.Context(), 1, board.Patch{Retry: true, By: muster.User}); err != nil {
 			t.Fatal(err)
 		}
 		h.resume(`

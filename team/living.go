@@ -185,7 +185,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	t := s.team
 	l := t.config.Limits
 	return teammate.New(teammate.Config{
-		Rooms: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
+		Services: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
 			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -197,7 +197,8 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			if err != nil {
 				return nil, err
 			}
-			return retry.Wrap(foreignModel{model}, retry.Options{Limiter: t.limiter, OnWait: onWait}), nil
+			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
+			return foreignModel{retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait})}, nil
 		},
 		Emit: func(e loop.Event) {
 			if t.config.Emit != nil {

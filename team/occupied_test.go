@@ -154,10 +154,10 @@ func TestLaneOfADeadProcessIsInherited(t *testing.T) {
 		synctest.Wait()
 		r.interrupt()
 		h.revoke(1)
-		if _, err := h.roster.Update(t.Context(), "alice", func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }); err != nil {
+		if _, err := h.roster.Update(h.Context(), "alice", func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.roster.Add(t.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
+		if _, err := h.roster.Add(h.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
 			t.Fatal(err)
 		}
 		r = h.resume(slowAlice, nil)
@@ -216,7 +216,7 @@ func TestTakenOverBeforeItHadALane(t *testing.T) {
 					return
 				}
 				h.revoke(1)
-				if _, err := h.board.Claim(t.Context(), 1, board.Claim{Owner: who, Role: "coder"}); err != nil {
+				if _, err := h.board.Claim(h.Context(), 1, board.Claim{Owner: who, Role: "coder"}); err != nil {
 					t.Error(err)
 				}
 				die(muster.CauseUser)

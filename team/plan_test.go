@@ -110,17 +110,17 @@ speakers:
 		if h.turns("alice") != asked || h.turns("lead") > 15 {
 			t.Errorf("an hour of waiting cost alice %d and the lead %d turns", h.turns("alice")-asked, h.turns("lead"))
 		}
-		if _, _, err := h.requests.Decide(t.Context(), first, "alice", true, ""); err == nil {
+		if _, _, err := h.requests.Decide(h.Context(), first, "alice", true, ""); err == nil {
 			t.Error("alice approved her own plan")
 		}
-		if _, now, err := h.requests.Decide(t.Context(), first, muster.User, false, "not everything"); err != nil || !now {
+		if _, now, err := h.requests.Decide(h.Context(), first, muster.User, false, "not everything"); err != nil || !now {
 			t.Fatalf("%v, %v", now, err)
 		}
 		second := h.pendingPlan(2)
 		if second == first {
 			t.Fatal("the changed plan is the same request")
 		}
-		if _, _, err := h.requests.Decide(t.Context(), second, muster.User, true, "go"); err != nil {
+		if _, _, err := h.requests.Decide(h.Context(), second, muster.User, true, "go"); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, time.Hour)
@@ -152,12 +152,12 @@ scenes:
 `, nil)
 		id := h.pendingPlan(1)
 		synctest.Wait()
-		if err := h.board.Delete(t.Context(), 1, true); err != nil {
+		if err := h.board.Delete(h.Context(), 1, true); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, time.Hour)
 		h.heard("alice", "task 1 was deleted", 1)
-		if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestCancelled {
+		if q, _ := h.requests.Get(h.Context(), id); q.Status != muster.RequestCancelled {
 			t.Errorf("the plan is %s", q.Status)
 		}
 	})

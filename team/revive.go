@@ -44,7 +44,7 @@ func noRoom(err error) bool {
 // lives is a member's life here. Where it fails for a cause that may pass, it begins again as after a crash: the member goes on
 // with its conversation and its task. m is then the new one.
 func (s *supervisor) lives(ctx context.Context, m **teammate.Member) (end teammate.End, err error) {
-	name := (*m).Record.Name
+	name := (*m).Name()
 	for tries, pause, full := 0, time.Second, false; ; {
 		began := time.Now()
 		if end, err = (*m).Live(ctx); time.Since(began) >= revived {

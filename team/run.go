@@ -351,9 +351,9 @@ func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) 
 		sum.Unread[u.ID] = u.Why
 		sum.Code = max(sum.Code, 3)
 	}
-	o, err := t.rooms.Look(ctx)
+	o, err := t.rooms.Progress(ctx)
 	t.logDropped(ctx, "looking whether the run had tasks", err)
-	if err == nil && sum.Red && sum.Code == 0 && o.Ever {
+	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}
 	t.account(ctx, &sum)

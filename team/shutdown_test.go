@@ -55,7 +55,7 @@ func TestShutdownOfAnIdleMember(t *testing.T) {
 			if m := h.member("alice"); m.Status != muster.Shutdown || h.turns("alice") != turns || time.Since(at) > time.Second {
 				t.Errorf("alice is %s after %v and %d turns more\n%s", m.Status, time.Since(at), h.turns("alice")-turns, h.tail())
 			}
-			if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestApproved {
+			if q, _ := h.requests.Get(h.Context(), id); q.Status != muster.RequestApproved {
 				t.Errorf("the request is %s", q.Status)
 			}
 			r.ends(0, time.Hour)
@@ -143,7 +143,7 @@ speakers:
 		if took := time.Since(at); took < 29*time.Second || took > 31*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestExpired {
+		if q, _ := h.requests.Get(h.Context(), id); q.Status != muster.RequestExpired {
 			t.Errorf("the request is %s", q.Status)
 		}
 		if got := h.task(1); got.Status != muster.Pending || got.Worktree == "" {
@@ -257,7 +257,7 @@ func TestShutdownOfADeadLead(t *testing.T) {
 		r.interrupt()
 		id := h.ask(t, muster.Lead, nil)
 		h.resume(longTalk, nil).ends(0, time.Hour)
-		if q, _ := h.requests.Get(t.Context(), id); q.Status != muster.RequestApproved {
+		if q, _ := h.requests.Get(h.Context(), id); q.Status != muster.RequestApproved {
 			t.Errorf("the request is %s", q.Status)
 		}
 	})
@@ -285,7 +285,7 @@ speakers:
     - say: Bye.
 `+writes[1:], nil)
 		inHerName := func(id muster.TaskID) muster.Task {
-			got, err := h.board.Claim(t.Context(), id, board.Claim{Owner: "alice", Role: "tester"})
+			got, err := h.board.Claim(h.Context(), id, board.Claim{Owner: "alice", Role: "tester"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ speakers:
 		}
 		time.Sleep(time.Second)
 		later := inHerName(2)
-		if _, err := h.roster.Add(t.Context(), muster.Member{Name: "tess", Role: "tester", Prompt: "Test.", StartedBy: muster.User}); err != nil {
+		if _, err := h.roster.Add(h.Context(), muster.Member{Name: "tess", Role: "tester", Prompt: "Test.", StartedBy: muster.User}); err != nil {
 			t.Fatal(err)
 		}
 		h.until("one is done", completed(1))
@@ -311,7 +311,7 @@ speakers:
 		if got := h.task(2); got.Owner != "alice" || got.Fence != later.Fence {
 			t.Errorf("two was taken from whoever works in alice's name: %+v", got)
 		}
-		if _, err := h.board.Complete(t.Context(), 2, later.Fence, board.Outcome{}); err != nil {
+		if _, err := h.board.Complete(h.Context(), 2, later.Fence, board.Outcome{}); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, time.Hour)

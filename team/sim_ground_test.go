@@ -66,7 +66,7 @@ func (g *meadow) Lost(_ context.Context, _ string, commits []string) (lost, head
 
 func (g *meadow) tip() string { return fmt.Sprintf("%040x", len(g.landed)) }
 
-func (g *meadow) Lay(r teammate.Rooms, _ worktree.Options, _ landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
+func (g *meadow) Lay(r teammate.Services, _ worktree.Options, _ landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
 	return meadowLanes{g}, func(proc.Launcher) teammate.Lander { return meadowLander{g, r.Board} }, nil
 }
 

@@ -49,10 +49,10 @@ scenes:
 		h.until("written", func(e muster.Event) bool { return e.Kind == journal.ToolEnded && e.Member == "alice" })
 		synctest.Wait()
 		old := h.task(1).Worktree
-		if _, err := h.board.Revoke(t.Context(), 1, muster.User, "enough"); err != nil {
+		if _, err := h.board.Revoke(h.Context(), 1, muster.User, "enough"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.roster.Add(t.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
+		if _, err := h.roster.Add(h.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
 			t.Fatal(err)
 		}
 		r.ends(0, time.Hour)
@@ -290,7 +290,7 @@ scenes:
 		h.until("written", func(e muster.Event) bool { return e.Kind == journal.ToolEnded && e.Member == "alice" })
 		r.interrupt()
 
-		other, err := h.roster.Join(t.Context(), "another process")
+		other, err := h.roster.Join(h.Context(), "another process")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ scenes:
 					return
 				}
 				given = true
-				m, err := h.roster.TakeOver(t.Context(), "alice", h.member("alice").Host, other.ID())
+				m, err := h.roster.TakeOver(h.Context(), "alice", h.member("alice").Host, other.ID())
 				if err != nil {
 					t.Error(err)
 				}
@@ -385,7 +385,7 @@ speakers:
 		h.until("alice is asked", is(journal.TurnStarted, "alice"))
 		for i := range n {
 			m := muster.Message{ID: muster.MessageID(fmt.Sprint("mail-", i)), From: muster.User, To: "alice", Content: fmt.Sprintf("This is mail %d of many.", i)}
-			if _, err := h.post.Send(t.Context(), m); err != nil {
+			if _, err := h.post.Send(h.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -421,25 +421,25 @@ speakers:
 func TestALateOwnerBindsNoLane(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
-		made, err := h.board.Create(t.Context(), board.Draft{Subject: "one", CreatedBy: muster.User})
+		made, err := h.board.Create(h.Context(), board.Draft{Subject: "one", CreatedBy: muster.User})
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, err := h.board.Claim(t.Context(), made.ID, board.Claim{Owner: "alice"})
+		old, err := h.board.Claim(h.Context(), made.ID, board.Claim{Owner: "alice"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.board.Revoke(t.Context(), made.ID, muster.User, "enough"); err != nil {
+		if _, err := h.board.Revoke(h.Context(), made.ID, muster.User, "enough"); err != nil {
 			t.Fatal(err)
 		}
-		now, err := h.board.Claim(t.Context(), made.ID, board.Claim{Owner: "bob"})
+		now, err := h.board.Claim(h.Context(), made.ID, board.Claim{Owner: "bob"})
 		if err == nil {
-			_, err = h.board.SetLane(t.Context(), made.ID, now.Fence, "bobs", "base")
+			_, err = h.board.SetLane(h.Context(), made.ID, now.Fence, "bobs", "base")
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.board.SetLane(t.Context(), made.ID, old.Fence, "late", "base"); !errors.Is(err, muster.ErrFenced) {
+		if _, err := h.board.SetLane(h.Context(), made.ID, old.Fence, "late", "base"); !errors.Is(err, muster.ErrFenced) {
 			t.Errorf("a late lane: %v", err)
 		}
 		if got := h.task(made.ID); got.Worktree != "bobs" {

@@ -101,7 +101,7 @@ func Defaults() Limits {
 type Team struct {
 	config  Config
 	ground  ground
-	rooms   teammate.Rooms
+	rooms   teammate.Services
 	runs    runs
 	limiter *retry.Limiter
 	branch  string // the target, without refs/heads/
@@ -185,7 +185,7 @@ func (t *Team) furnish(ctx context.Context) error {
 	log := journal.New(c.Store.Log())
 	log.Logger = t.log
 	r := &t.rooms
-	*r = teammate.Rooms{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge,
+	*r = teammate.Services{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge,
 		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
 	r.Roster = roster.New(c.Store, log, c.Name)
 	r.Board = board.New(c.Store, log)

@@ -1,9 +1,9 @@
 // Package board keeps the tasks of a team: their graph, who has claimed which, and what follows when one is done.
 //
-// Its type is Board. Read the files in this order: board.go, status.go (what may become of one task, as pure functions),
-// claim.go and finish.go (the steps that owners take), create.go, patch.go, delete.go, edges.go (new dependencies),
-// effects.go (what follows from a step), settle.go and foreign.go (repair), rebuild.go (a corrupt meta document), and
-// graph.go, cycles.go and ready.go (what is derived from the tasks in memory).
+// Its type is Board. Read the files in this order: board.go, status.go (what may become of one task, as pure
+// functions), claim.go and finish.go (the steps that owners take), create.go, patch.go, delete.go, edges.go (new
+// dependencies), effects.go (what follows from a step), settle.go and foreign.go (repair), rebuild.go (a corrupt meta
+// document), and graph.go, cycles.go and ready.go (what is derived from the tasks in memory).
 //
 // Every step changes one document by compare-and-set. What must follow in other documents is named in the same write
 // (muster.Effect) and done after it, any number of times, by any process that finds it. Events are written after the
@@ -162,7 +162,8 @@ func errAbsent(id muster.TaskID) error {
 func decodeTask(key string, data []byte) (muster.Task, error) {
 	id, _ := idOf(key)
 	if !utf8.Valid(data) {
-		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
+		return muster.Task{}, muster.Errorf(muster.Corrupt,
+			"task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
 	}
 	var t muster.Task
 	if err := t.UnmarshalJSON(data); err != nil { // not json.Unmarshal, which would go through data twice before it
@@ -197,8 +198,8 @@ func badLine(text string) int {
 	return line
 }
 
-// change lets f alter the task and writes it, again from the start whenever somebody else was faster. An error of f ends
-// it; errNoChange means that the task already is as it should be.
+// change lets f alter the task and writes it, again from the start whenever somebody else was faster. An error of f
+// ends it; errNoChange means that the task already is as it should be.
 func (b *Board) change(ctx context.Context, id muster.TaskID, f func(t *muster.Task) error) (muster.Task, error) {
 	return b.tasks.Update(ctx, key(id), func(t *muster.Task) error {
 		if t.Status == deleted {

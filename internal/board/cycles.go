@@ -119,7 +119,10 @@ func (g *graph) dropUnawaited(stuck map[muster.TaskID]int) {
 // cycleThrough returns the shortest way from id back to itself over stuck tasks, with id once; nil when there is none.
 func (g *graph) cycleThrough(id muster.TaskID, stuck map[muster.TaskID]int) []muster.TaskID {
 	on := func(id muster.TaskID) []muster.TaskID {
-		return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool { _, left := stuck[d]; return !left })
+		return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {
+			_, left := stuck[d]
+			return !left
+		})
 	}
 	var best []muster.TaskID
 	for _, d := range on(id) {

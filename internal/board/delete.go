@@ -10,8 +10,9 @@ import (
 	"muster/journal"
 )
 
-// OnRevoke says how the right of a task's claim to land is ended (landing's Revoke): what Delete does first to a task that
-// is landing, and Settle to one that another program marked as deleted. An error of f stops the deletion. The last f counts.
+// OnRevoke says how the right of a task's claim to land is ended (landing's Revoke): what Delete does first to a task
+// that is landing, and Settle to one that another program marked as deleted. An error of f stops the deletion. The
+// last f counts.
 func (b *Board) OnRevoke(f func(context.Context, muster.Task) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,9 +114,9 @@ func (b *Board) dropEdgesTo(ctx context.Context, id muster.TaskID) error {
 	return nil
 }
 
-// dropDeletedBlockers removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes a
-// task looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of the two
-// sees the other.
+// dropDeletedBlockers removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes
+// a task looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of
+// the two sees the other.
 func (b *Board) dropDeletedBlockers(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
 	for _, id := range on {
 		if _, _, err := b.read(ctx, id); errors.Is(err, muster.ErrNotFound) {

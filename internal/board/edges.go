@@ -11,9 +11,9 @@ import (
 	"muster/journal"
 )
 
-// addEdges makes the task wait for on too. The write of meta decides: it fails for whoever saw an older graph. From then
-// on the edges count, and any process that finds them there writes them into the task. It returns the number of the
-// addition.
+// addEdges makes the task wait for on too. The write of meta decides: it fails for whoever saw an older graph. From
+// then on the edges count, and any process that finds them there writes them into the task. It returns the number of
+// the addition.
 func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.TaskID) (int, error) {
 	n := 0
 	err := b.changeMeta(ctx, func(m *meta) error {

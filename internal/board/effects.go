@@ -9,11 +9,11 @@ import (
 	"muster"
 )
 
-// OnEffect says what runs an effect of a task: mail to the lead, archiving its lane. The handler is called after the step
-// that named the effect, or by Settle, and again whenever it failed or a crash came before its success was recorded, so
-// it must be repeatable. Its errors end no step: the effect stays, and Settle returns them. An effect without a handler
-// stays for a process that has one. Unblocking is the board's own. The last handler for an effect counts. A handler must
-// not call Settle, which waits for it.
+// OnEffect says what runs an effect of a task: mail to the lead, archiving its lane. The handler is called after the
+// step that named the effect, or by Settle, and again whenever it failed or a crash came before its success was
+// recorded, so it must be repeatable. Its errors end no step: the effect stays, and Settle returns them. An effect
+// without a handler stays for a process that has one. Unblocking is the board's own. The last handler for an effect
+// counts. A handler must not call Settle, which waits for it.
 func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,9 +45,9 @@ func OnlyUnsettled(err error) bool {
 	return false
 }
 
-// runEffects runs the effects that t names and clears those that are done. It skips effects that this process is already
-// running, so that nobody is told twice of one thing. owed are the errors of handlers, which are no failure of the step
-// that named the effects; err is the board's own.
+// runEffects runs the effects that t names and clears those that are done. It skips effects that this process is
+// already running, so that nobody is told twice of one thing. owed are the errors of handlers, which are no failure
+// of the step that named the effects; err is the board's own.
 func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
 	if len(t.Effects) == 0 {
 		return t, nil, nil
@@ -94,8 +94,8 @@ func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, o
 	return t, owed, firstError(err, e)
 }
 
-// clearEffects records that effects are done, also when ctx has just ended: no other process may come by before the next
-// start.
+// clearEffects records that effects are done, also when ctx has just ended: no other process may come by before the
+// next start.
 func (b *Board) clearEffects(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()

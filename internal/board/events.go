@@ -8,8 +8,8 @@ import (
 	"muster/journal"
 )
 
-// emit writes events to the journal after a step that is already durable. It goes on when the caller's context has ended,
-// and only an engine that cannot be reached is an error: nothing undoes the step.
+// emit writes events to the journal after a step that is already durable. It goes on when the caller's context has
+// ended, and only an engine that cannot be reached is an error: nothing undoes the step.
 func (b *Board) emit(ctx context.Context, events ...muster.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -23,7 +23,9 @@ func (b *Board) emit(ctx context.Context, events ...muster.Event) error {
 }
 
 // recordClaim writes the line that readers of the claims' own log expect.
-func (b *Board) recordClaim(ctx context.Context, kind string, t muster.Task, owner muster.Name, role, source string) error {
+func (b *Board) recordClaim(
+	ctx context.Context, kind string, t muster.Task, owner muster.Name, role, source string,
+) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	line, err := muster.Line(struct {

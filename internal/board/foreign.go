@@ -50,7 +50,8 @@ func (b *Board) restoreStatus(ctx context.Context, id muster.TaskID) error {
 	if err != nil || t.Fence == fence {
 		return err
 	}
-	return b.emit(ctx, event(journal.TaskForeign, t, was, map[string]any{"text": "another program put it back on the board"}))
+	return b.emit(ctx, event(journal.TaskForeign, t, was,
+		map[string]any{"text": "another program put it back on the board"}))
 }
 
 // removeMarked removes a task that another program marked as deleted.

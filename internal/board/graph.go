@@ -8,8 +8,8 @@ import (
 	"muster/internal/state"
 )
 
-// graph is what the board derives from the tasks in its collection: who waits for whom, who is ready, and what Settle has
-// to look at. It follows the collection change by change and does no I/O. The lock of the collection guards it.
+// graph is what the board derives from the tasks in its collection: who waits for whom, who is ready, and what Settle
+// has to look at. It follows the collection change by change and does no I/O. The lock of the collection guards it.
 type graph struct {
 	highest muster.TaskID // the highest id ever seen, also of tasks that are gone
 	ids     []muster.TaskID

@@ -11,9 +11,9 @@ import (
 	"muster/internal/corruption"
 )
 
-// rebuildMeta replaces a meta document that cannot be read. The old content is kept in another table, and the next id is
-// found from the tasks and the events, so that no id is given away twice. Edges that were half added are lost; they were
-// not acknowledged. The error is nil when the caller may read meta again.
+// rebuildMeta replaces a meta document that cannot be read. The old content is kept in another table, and the next id
+// is found from the tasks and the events, so that no id is given away twice. Edges that were half added are lost;
+// they were not acknowledged. The error is nil when the caller may read meta again.
 func (b *Board) rebuildMeta(ctx context.Context, bad muster.Rev) error {
 	select { // a program that takes no lock may be in the middle of writing it
 	case <-time.After(corruption.HalfWritten):
@@ -39,8 +39,9 @@ func (b *Board) rebuildMeta(ctx context.Context, bad muster.Rev) error {
 	}
 	delete(m.all, "adding")
 	// It is reported first: once it has been replaced nobody can see that it was corrupt.
-	if err := b.teller.Tell(ctx, corruption.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(),
-		Done: fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", corruption.Table, kept, m.NextID)}); err != nil {
+	done := fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", corruption.Table, kept, m.NextID)
+	record := corruption.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(), Done: done}
+	if err := b.teller.Tell(ctx, record); err != nil {
 		return err
 	}
 	if err := b.putMeta(ctx, m); !errors.Is(err, muster.ErrStale) {

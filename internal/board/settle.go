@@ -14,11 +14,11 @@ import (
 // program may be about to write it.
 const missingFor = 10 * time.Second
 
-// Settle makes the board whole, whatever processes died in the middle of: edges half added, effects left over, blockedBy
-// that disagrees with dependsOn, edges to tasks that are gone, cycles and completions that other programs wrote. It may
-// be called any number of times, and costs little when nothing has changed. It goes on past what fails, leaves that for a
-// later call, and returns all such errors joined. An effect that failed is an *Unsettled among them: OnlyUnsettled tells
-// a note from a board that cannot be used.
+// Settle makes the board whole, whatever processes died in the middle of: edges half added, effects left over,
+// blockedBy that disagrees with dependsOn, edges to tasks that are gone, cycles and completions that other programs
+// wrote. It may be called any number of times, and costs little when nothing has changed. It goes on past what fails,
+// leaves that for a later call, and returns all such errors joined. An effect that failed is an *Unsettled among
+// them: OnlyUnsettled tells a note from a board that cannot be used.
 func (b *Board) Settle(ctx context.Context) error {
 	select {
 	case b.settling <- struct{}{}:
@@ -135,8 +135,8 @@ func (b *Board) reconcile(ctx context.Context, id muster.TaskID, m meta) error {
 	return err
 }
 
-// ignoreVanished returns err unless it says that the task was deleted or became corrupt meanwhile: the next refresh shows
-// that.
+// ignoreVanished returns err unless it says that the task was deleted or became corrupt meanwhile: the next refresh
+// shows that.
 func ignoreVanished(err error) error {
 	if errors.Is(err, muster.ErrNotFound) || errors.Is(err, muster.ErrCorrupt) {
 		return nil

@@ -11,11 +11,14 @@ import (
 
 	"muster"
 	"muster/internal/view"
+	"muster/internal/workspace"
 )
 
+// completionCommand returns muster completion, which prints the script that a shell needs to complete commands.
 func (a *App) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
-	c := &cobra.Command{Use: "completion SHELL", Short: "what a shell needs to complete commands: bash, zsh, fish", Args: exactly("SHELL"), ValidArgs: shells,
+	c := &cobra.Command{Use: "completion SHELL", Short: "what a shell needs to complete commands: bash, zsh, fish",
+		Args: namedArgs("SHELL"), ValidArgs: shells,
 		Long: "bash:  muster completion bash > ~/.local/share/bash-completion/completions/muster\n" +
 			"zsh:   muster completion zsh > \"${fpath[1]}/_muster\"\n" +
 			"fish:  muster completion fish > ~/.config/fish/completions/muster.fish\n" +
@@ -37,7 +40,7 @@ func (a *App) completionCommand() *cobra.Command {
 	return c
 }
 
-// wordsByRef is, for a bash without the package bash-completion, the one function of it that the script needs.
+// wordsByRef defines the one function of the package bash-completion that the script needs, for a bash without it.
 const wordsByRef = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
         cword=$COMP_CWORD
@@ -48,113 +51,130 @@ const wordsByRef = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// completing says whether a shell asks for completions: then nothing may be said beside them.
-func completing(args []string) bool {
+// isCompletion reports whether a shell asks for completions.
+func isCompletion(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
-// candidates are what may stand in one place of a command line. They are found in the state, which is only read.
-type candidates func(ctx context.Context, p *place) ([]cobra.Completion, error)
+// candidates returns what may stand in one place of a command line. It only reads the state.
+type candidates func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error)
 
-// complete names, for arguments and flags, what may stand there.
-func (a *App) complete(root *cobra.Command) {
+// completer tells shells what may stand where.
+type completer struct{ app *App }
+
+// register names, for arguments and flags, what may stand there.
+func (c completer) register(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	open := tasksThat(muster.Task.Open)
+	openTask := tasksThat(muster.Task.Open)
+	anyTask := tasksThat(func(muster.Task) bool { return true })
+	anyMember := membersThat(func(muster.Member) bool { return true })
 	for path, find := range map[string]candidates{
-		"task show":       tasksThat(func(muster.Task) bool { return true }),
-		"task claim":      tasksThat(func(t muster.Task) bool { return t.Status == muster.Pending && len(t.BlockedBy) == 0 }),
-		"task complete":   open,
-		"task release":    tasksThat(muster.Task.Claimed),
-		"task retry":      tasksThat(func(t muster.Task) bool { return t.Status == muster.NeedsAttention }),
-		"task delete":     tasksThat(func(t muster.Task) bool { return t.Status != muster.Landing }),
-		"approve":         questions,
-		"reject":          questions,
-		"team spawn":      membersThat(func(m muster.Member) bool { return m.Status == muster.Shutdown && m.Name != muster.Lead }),
+		"task show": anyTask,
+		"task claim": tasksThat(func(t muster.Task) bool {
+			return t.Status == muster.Pending && len(t.BlockedBy) == 0
+		}),
+		"task complete": openTask,
+		"task release":  tasksThat(muster.Task.Claimed),
+		"task retry":    tasksThat(func(t muster.Task) bool { return t.Status == muster.NeedsAttention }),
+		"task delete":   tasksThat(func(t muster.Task) bool { return t.Status != muster.Landing }),
+		"approve":       decidableRequests,
+		"reject":        decidableRequests,
+		"team spawn": membersThat(func(m muster.Member) bool {
+			return m.Status == muster.Shutdown && m.Name != muster.Lead
+		}),
 		"team stop":       membersThat(func(m muster.Member) bool { return m.Status != muster.Shutdown }),
-		"mail send":       and(membersThat(anyone), string(muster.All)+"\tevery member that has not shut down"),
-		"mail list":       and(membersThat(anyone), string(muster.User)+"\tyour own"),
-		"worktree run":    lanesNow,
-		"worktree keep":   lanesNow,
-		"worktree remove": lanesNow,
+		"mail send":       withMore(anyMember, string(muster.All)+"\tevery member that has not shut down"),
+		"mail list":       withMore(anyMember, string(muster.User)+"\tyour own"),
+		"worktree run":    laneNames,
+		"worktree keep":   laneNames,
+		"worktree remove": laneNames,
 	} {
-		c, _, err := root.Find(strings.Fields(path))
-		if err != nil {
-			continue
-		}
-		c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return a.found(c.Context(), find)
+		if command, _, err := root.Find(strings.Fields(path)); err == nil {
+			command.ValidArgsFunction = c.forArgument(find)
 		}
 	}
 	for path, find := range map[string]candidates{
-		"log --task":        tasksThat(func(muster.Task) bool { return true }),
-		"log --member":      membersThat(anyone),
+		"log --task":        anyTask,
+		"log --member":      anyMember,
 		"task list --owner": owners,
-		"task list --status": func(context.Context, *place) ([]cobra.Completion, error) {
-			return statuses(), nil
+		"task list --status": func(context.Context, *workspace.Workspace) ([]cobra.Completion, error) {
+			return taskStatuses(), nil
 		},
-		"task add --blocked-by": open,
+		"task add --blocked-by": openTask,
 		"task add --role":       roles,
-		"task claim --as":       membersThat(anyone),
+		"task claim --as":       anyMember,
 		"task claim --role":     roles,
 		"task complete --as":    owners,
 		"team spawn --role":     roles,
 	} {
-		command, flag, _ := strings.Cut(path, " --")
-		c, _, err := root.Find(strings.Fields(command))
-		if err != nil {
-			continue
+		path, flag, _ := strings.Cut(path, " --")
+		if command, _, err := root.Find(strings.Fields(path)); err == nil {
+			// The only error is that the flag has completions already.
+			_ = command.RegisterFlagCompletionFunc(flag, c.forFlag(find))
 		}
-		_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			found, directive := a.found(c.Context(), find)
-			if i := strings.LastIndexByte(typed, ','); i >= 0 { // one more of a list
-				for k := range found {
-					found[k] = typed[:i+1] + found[k]
-				}
-			}
-			return found, directive
-		})
 	}
-	_ = root.MarkPersistentFlagDirname("dir")
-	if c, _, err := root.Find([]string{"demo"}); err == nil && c != root {
-		_ = c.MarkFlagDirname("keep")
+	_ = root.MarkPersistentFlagDirname("dir") // it exists
+	if command, _, err := root.Find([]string{"demo"}); err == nil && command != root {
+		_ = command.MarkFlagDirname("keep")
 	}
 }
 
-// found asks the state of this directory. Where there is none, or it cannot be read, nothing is found.
-func (a *App) found(ctx context.Context, find candidates) ([]cobra.Completion, cobra.ShellCompDirective) {
+// forArgument completes the first argument of a command.
+func (c completer) forArgument(find candidates) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.find(command.Context(), find)
+	}
+}
+
+// forFlag completes the value of a flag, which may be a list with commas.
+func (c completer) forFlag(find candidates) cobra.CompletionFunc {
+	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := c.find(command.Context(), find)
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		for i := range found {
+			found[i] = before + found[i]
+		}
+		return found, directive
+	}
+}
+
+// find asks the state of this directory. Where there is none, or it cannot be read, it finds nothing.
+func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	p, err := a.look(ctx)
+	w, err := c.app.look(ctx)
 	if err != nil {
 		return nil, directive
 	}
-	defer p.close()
-	found, err := find(ctx, p)
+	defer closeWorkspace(w)
+	found, err := find(ctx, w)
 	if err != nil {
 		return nil, directive
 	}
 	return found, directive
 }
 
-// described is a candidate with what a shell shows beside it.
+// described returns a candidate with what a shell shows beside it.
 func described(value, about string) cobra.Completion {
 	return cobra.CompletionWithDesc(value, view.Cut(view.OneLine(about), 60))
 }
 
-func and(find candidates, more ...cobra.Completion) candidates {
-	return func(ctx context.Context, p *place) ([]cobra.Completion, error) {
-		found, err := find(ctx, p)
+// withMore returns the candidates of find and some more.
+func withMore(find candidates, more ...cobra.Completion) candidates {
+	return func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error) {
+		found, err := find(ctx, w)
 		return append(found, more...), err
 	}
 }
 
-func tasksThat(fit func(muster.Task) bool) candidates {
-	return func(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-		all, err := p.theBoard().List(ctx)
+// tasksThat returns the ids of the tasks that match, each with its subject.
+func tasksThat(match func(muster.Task) bool) candidates {
+	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+		all, err := w.Board().List(ctx)
 		for _, t := range all {
-			if fit(t) {
+			if match(t) {
 				found = append(found, described(fmt.Sprint(t.ID), t.Subject))
 			}
 		}
@@ -162,13 +182,12 @@ func tasksThat(fit func(muster.Task) bool) candidates {
 	}
 }
 
-func anyone(muster.Member) bool { return true }
-
-func membersThat(fit func(muster.Member) bool) candidates {
-	return func(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-		all, err := p.members(ctx)
+// membersThat returns the names of the members that match, each with its role.
+func membersThat(match func(muster.Member) bool) candidates {
+	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+		all, err := listMembers(ctx, w)
 		for _, m := range all {
-			if fit(m.Member) {
+			if match(m.Member) {
 				found = append(found, described(string(m.Name), m.Role))
 			}
 		}
@@ -176,9 +195,9 @@ func membersThat(fit func(muster.Member) bool) candidates {
 	}
 }
 
-// owners are who has or had a task.
-func owners(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-	all, err := p.theBoard().List(ctx)
+// owners returns who has or had a task.
+func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	all, err := w.Board().List(ctx)
 	for _, t := range all {
 		if name := view.OneLine(string(t.Owner)); name != "" && !slices.Contains(found, name) {
 			found = append(found, name)
@@ -187,13 +206,13 @@ func owners(ctx context.Context, p *place) (found []cobra.Completion, err error)
 	return found, err
 }
 
-// roles are those of the members, and those that tasks want.
-func roles(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-	members, err := p.members(ctx)
+// roles returns the roles of the members, and those that tasks want.
+func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	members, err := listMembers(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := p.theBoard().List(ctx)
+	tasks, err := w.Board().List(ctx)
 	add := func(role string) {
 		if role = view.OneLine(role); role != "" && role != string(muster.Lead) && !slices.Contains(found, role) {
 			found = append(found, role)
@@ -208,9 +227,9 @@ func roles(ctx context.Context, p *place) (found []cobra.Completion, err error) 
 	return found, err
 }
 
-// questions are the requests that the user may decide.
-func questions(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-	all, err := p.theRequests(ctx).Pending(ctx)
+// decidableRequests returns the requests that the user may decide.
+func decidableRequests(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	all, err := w.Requests(ctx).Pending(ctx)
 	for _, r := range all {
 		if r.To == muster.User || r.To == muster.Lead {
 			found = append(found, described(string(r.ID), view.Question(r)+" of "+string(r.From)))
@@ -219,11 +238,12 @@ func questions(ctx context.Context, p *place) (found []cobra.Completion, err err
 	return found, err
 }
 
-func lanesNow(ctx context.Context, p *place) (found []cobra.Completion, err error) {
-	if !isFile(p.home.Index()) {
+// laneNames returns the lanes, each with its status. Where no lane was ever made, git is not asked.
+func laneNames(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	if !w.HasLanes() {
 		return nil, nil
 	}
-	lanes, err := p.theLanes(ctx)
+	lanes, err := w.Lanes(ctx)
 	if err != nil {
 		return nil, err
 	}

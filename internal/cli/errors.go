@@ -11,32 +11,35 @@ import (
 	"muster/internal/view"
 )
 
-// The exit codes.
+// The exit codes. Scripts rely on them, and docs list them.
 const (
 	exitDone        = 0
 	exitError       = 1
-	exitUsage       = 2
-	exitLeft        = 3 // stopped with work left
-	exitInterrupted = 130
+	exitUsage       = 2   // the command line makes no sense; nothing was done
+	exitLeft        = 3   // the run stopped with work left
+	exitInterrupted = 130 // by the user, as a shell has it for Ctrl-C; the state is kept
 )
 
-// usageError is a command line that cannot be meant.
+// usageError is the error of a command line that makes no sense.
 type usageError struct {
 	command string // whose --help helps
 	message string
 }
 
+// Error returns the message.
 func (e *usageError) Error() string { return e.message }
 
-// status ends a command with an exit code when all has been said.
-type status int
+// exitStatus is the error that ends a command with an exit code when everything was printed already.
+type exitStatus int
 
-func (s status) Error() string { return fmt.Sprintf("exit %d", int(s)) }
+// Error returns a text that only tests see.
+func (s exitStatus) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 
-// exit prints err, if it is one that people want to read, and returns the program's exit code.
+// exit returns the program's exit code. It prints err first, unless the user has interrupted the program or everything
+// was printed already.
 func (a *App) exit(ctx context.Context, err error) int {
 	var usage *usageError
-	var code status
+	var code exitStatus
 	switch {
 	case err == nil:
 		return exitDone
@@ -48,20 +51,8 @@ func (a *App) exit(ctx context.Context, err error) int {
 	case errors.Is(err, muster.CauseUser), ctx.Err() != nil && errors.Is(context.Cause(ctx), muster.CauseUser):
 		return exitInterrupted
 	}
-	explain(a.Stderr, err.Error(), hintOf(err))
+	explain(a.Stderr, err.Error(), muster.HintOf(err))
 	return exitError
-}
-
-// hintOf is what to do about err: the innermost hint, which is nearest to what is wrong. The sentence is the outermost.
-func hintOf(err error) string {
-	me, ok := errors.AsType[*muster.Error](err)
-	if !ok {
-		return ""
-	}
-	if deeper := hintOf(me.Err); deeper != "" {
-		return deeper
-	}
-	return me.Hint
 }
 
 // explain prints what happened, then what to do.

@@ -10,14 +10,14 @@ import (
 	"muster/internal/view"
 )
 
-// help prints what a command is for and how it is called.
+// help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to tell.
 func help(c *cobra.Command, _ []string) {
 	w := c.OutOrStdout()
 	if !c.HasParent() {
 		fmt.Fprintf(w, "muster: %s\n\n", c.Short)
 		fmt.Fprintf(w, "  muster run \"GOAL\" --check \"go test ./...\"\n")
 	} else {
-		fmt.Fprintf(w, "%s\n\n  %s\n", first(c.Short), c.UseLine())
+		fmt.Fprintf(w, "%s\n\n  %s\n", asSentence(c.Short), c.UseLine())
 		if c.Long != "" {
 			fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
 		}
@@ -37,9 +37,9 @@ func help(c *cobra.Command, _ []string) {
 	}
 }
 
+// section prints the commands of a group, each with what it is for.
 func section(w io.Writer, title string, c *cobra.Command, group string) {
-	var t view.Table
-	t.Titles, t.Wide = []string{"", ""}, -1
+	t := view.Table{Titles: []string{"", ""}, Wide: -1}
 	for _, sub := range c.Commands() {
 		if sub.GroupID != group || !sub.IsAvailableCommand() || sub.Name() == "help" {
 			continue
@@ -60,18 +60,19 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 	}
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(w, "\n%s\n", title)
-		t.Write(w, false, 0)
+		_ = t.Write(w, false, 0)
 	}
 }
 
+// flags prints the usages of flags, if there are any.
 func flags(w io.Writer, title, usages string) {
 	if usages != "" {
 		fmt.Fprintf(w, "\n%s\n%s", title, usages)
 	}
 }
 
-// first is s with a capital letter and a full stop.
-func first(s string) string {
+// asSentence returns s with a capital letter and a full stop.
+func asSentence(s string) string {
 	if s == "" {
 		return s
 	}

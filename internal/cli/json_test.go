@@ -15,13 +15,14 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/workspace"
 )
 
 // documents are what --json prints, by the section of docs/json.md. What has a section of its own is not taken apart in
 // another one.
 var documents = map[string]any{
-	"status": &standing{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &stopped{}, "mail": &muster.Message{},
-	"request": &muster.Request{}, "lane": &muster.Lane{}, "event": &muster.Event{}, "setting": &config.Value{}, "finding": &finding{}, "archive": &shelf{},
+	"status": &teamStatus{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &stopped{}, "mail": &muster.Message{},
+	"request": &muster.Request{}, "lane": &muster.Lane{}, "event": &muster.Event{}, "setting": &config.Value{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
 	"version": &build{},
 }
 

@@ -10,7 +10,8 @@ import (
 // that many.
 const listBlock = 64 << 10
 
-// writeList prints documents as muster.Encode prints a list of them, to the byte, but never has them all encoded at once.
+// writeList prints documents as muster.Encode prints a list of them, to the byte, but it never has them all encoded at
+// once. The memory that bench/ allows for a board of 100,000 tasks needs that.
 func writeList[T json.Marshaler](w io.Writer, all []T) error {
 	if len(all) == 0 {
 		_, err := io.WriteString(w, "[]\n")

@@ -14,71 +14,110 @@ import (
 
 	"muster"
 	"muster/internal/view"
+	"muster/internal/workspace"
 	"muster/journal"
 )
 
 // screenful is how many events log -f begins with on a terminal.
 const screenful = 20
 
+// logFlags are the flags of muster log.
+type logFlags struct {
+	follow, all  bool
+	last         int
+	since        time.Duration
+	task, member string
+}
+
+// logCommand returns muster log.
 func (a *App) logCommand() *cobra.Command {
-	var follow, all bool
-	var last int
-	var since time.Duration
-	var task, member string
-	c := &cobra.Command{Use: "log", Short: "all events in order", Args: exactly(),
-		Long: fmt.Sprintf("With -f on a terminal it begins with the last %d events; elsewhere, and without -f, with the first.", screenful)}
-	f := c.Flags()
-	f.BoolVarP(&follow, "follow", "f", false, "go on with what happens")
-	f.IntVarP(&last, "lines", "n", 0, "begin with the last `N` events")
-	f.BoolVar(&all, "all", false, "begin with the first event, with -f on a terminal too")
-	f.DurationVar(&since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
-	f.StringVar(&task, "task", "", "only what concerns the task `ID`")
-	f.StringVar(&member, "member", "", "only what `NAME` did")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx := c.Context()
-		want := wanted{member: muster.Name(member)}
-		if task != "" {
-			id, err := taskID(c, task)
-			if err != nil {
-				return err
-			}
-			want.task = id
-		}
-		switch _, terminal := a.screen(a.Stdout); {
-		case all && c.Flags().Changed("lines"):
-			return &usageError{c.CommandPath(), "--all and -n cannot be had together"}
-		case last < 0 || since < 0:
-			return &usageError{c.CommandPath(), "-n and --since want more than nothing"}
-		case c.Flags().Changed("lines"):
-			want.some, want.last = true, last
-		case follow && terminal > 0 && !a.json && !all && since == 0:
-			want.some, want.last = true, screenful
-		}
-		if since > 0 {
-			want.since = muster.Stamp(a.Now().Add(-since))
-		}
-		p, err := a.look(ctx)
+	var f logFlags
+	c := &cobra.Command{Use: "log", Short: "all events in order", Args: namedArgs(),
+		Long: fmt.Sprintf("With -f on a terminal it begins with the last %d events; elsewhere, and without -f, "+
+			"with the first.", screenful)}
+	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
+	c.Flags().IntVarP(&f.last, "lines", "n", 0, "begin with the last `N` events")
+	c.Flags().BoolVar(&f.all, "all", false, "begin with the first event, with -f on a terminal too")
+	c.Flags().DurationVar(&f.since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
+	c.Flags().StringVar(&f.task, "task", "", "only what concerns the task `ID`")
+	c.Flags().StringVar(&f.member, "member", "", "only what `NAME` did")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		// A wrong flag is reported before the workspace is opened.
+		filter, err := a.eventFilter(c, f)
 		if err != nil {
 			return err
 		}
-		defer p.close()
-		out := logger{app: a, w: a.Stdout, subjects: p.subjects(ctx)}
-		out.paint, _ = a.screen(a.Stdout)
-		return p.log(ctx, want, follow, &out)
+		return a.looking(nil, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+			printer := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
+				subjects: subjects(c.Context(), w)}
+			return logReader{w.Journal(), filter, printer}.run(c.Context(), f.follow)
+		})(c, args)
 	}
 	return c
 }
 
-// log prints what is wanted, and with follow what comes.
-func (p *place) log(ctx context.Context, want wanted, follow bool, out *logger) error {
+// eventFilter is which events are printed.
+type eventFilter struct {
+	task   muster.TaskID
+	member muster.Name
+	since  float64 // Unix seconds
+	isLast bool    // only the last of them
+	last   int
+}
+
+// eventFilter returns the filter that the flags mean.
+func (a *App) eventFilter(c *cobra.Command, f logFlags) (filter eventFilter, err error) {
+	filter.member = muster.Name(f.member)
+	if f.task != "" {
+		if filter.task, err = parseTaskID(c, f.task); err != nil {
+			return filter, err
+		}
+	}
+	hasLines := c.Flags().Changed("lines")
+	switch {
+	case f.all && hasLines:
+		return filter, &usageError{c.CommandPath(), "--all and -n cannot be had together"}
+	case f.last < 0 || f.since < 0:
+		return filter, &usageError{c.CommandPath(), "-n and --since want more than nothing"}
+	case hasLines:
+		filter.isLast, filter.last = true, f.last
+	case f.follow && a.screen(a.Stdout).width > 0 && !a.json && !f.all && f.since == 0:
+		filter.isLast, filter.last = true, screenful
+	}
+	if f.since > 0 {
+		filter.since = muster.Stamp(a.Now().Add(-f.since))
+	}
+	return filter, nil
+}
+
+// matchesAll reports whether the filter leaves no event out.
+func (f eventFilter) matchesAll() bool { return f.task == 0 && f.member == "" && f.since == 0 }
+
+// matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
+// to it, a task that was taken from it.
+func (f eventFilter) matches(e muster.Event) bool {
+	member := string(f.member)
+	return (f.task == 0 || e.Task == f.task) && e.At >= f.since &&
+		(member == "" || e.Member == f.member || e.Text("to") == member || e.Text("by") == member)
+}
+
+// logReader reads the journal for muster log.
+type logReader struct {
+	journal *journal.Journal
+	filter  eventFilter
+	printer *eventPrinter
+}
+
+// run prints what is wanted, and with follow what comes.
+func (r logReader) run(ctx context.Context, follow bool) error {
 	var after muster.Pos
-	if want.some {
-		kept, end, err := p.lastEvents(ctx, want)
+	if r.filter.isLast {
+		kept, end, err := r.readLast(ctx)
 		if err != nil {
 			return err
 		}
 		for _, e := range kept {
-			if err := out.write(e); err != nil {
+			if err := r.printer.print(e); err != nil {
 				return err
 			}
 		}
@@ -87,138 +126,134 @@ func (p *place) log(ctx context.Context, want wanted, follow bool, out *logger) 
 		}
 		after = end
 	}
-	// What is there goes out in large pieces, what comes then at once.
-	w := out.w
-	buffer := bufio.NewWriterSize(w, 64<<10)
-	out.w = buffer
-	after, err := p.logEach(ctx, p.journal.ReadTask(ctx, want.task, after), after, want, out)
-	out.w = w
+	// What is there goes out in large pieces, and what comes then at once.
+	out := r.printer.out
+	buffer := bufio.NewWriterSize(out, 64<<10)
+	r.printer.out = buffer
+	after, err := r.print(ctx, r.journal.ReadTask(ctx, r.filter.task, after), after)
+	r.printer.out = out
 	if e := buffer.Flush(); err == nil {
 		err = e
 	}
 	if err == nil && follow {
-		_, err = p.logEach(ctx, p.journal.Follow(ctx, after), after, want, out)
+		_, err = r.print(ctx, r.journal.Follow(ctx, after), after)
 	}
 	return cmp.Or(err, context.Cause(ctx))
 }
 
-// logEach prints the wanted ones of some entries and returns the place after the last entry.
-func (p *place) logEach(ctx context.Context, entries iter.Seq2[journal.Entry, error], after muster.Pos, want wanted, out *logger) (muster.Pos, error) {
+// print prints the wanted ones of some entries and returns the place after the last entry.
+func (r logReader) print(
+	ctx context.Context, entries iter.Seq2[journal.Entry, error], after muster.Pos,
+) (muster.Pos, error) {
 	for e, err := range entries {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return after, err
 		}
 		after = max(after, e.Pos)
-		switch {
-		case err != nil:
-			explain(p.app.Stderr, err.Error(), "")
-		case want.has(e.Event):
-			if err := out.write(e.Event); err != nil {
+		if err != nil {
+			explain(r.printer.app.Stderr, err.Error(), "")
+		} else if r.filter.matches(e.Event) {
+			if err := r.printer.print(e.Event); err != nil {
 				return after, err
 			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // Ctrl-C while a long journal is printed
 			break
 		}
 	}
 	return after, nil
 }
 
-// lastEvents are the last of the wanted events, and the place behind what was read.
-func (p *place) lastEvents(ctx context.Context, want wanted) (kept []muster.Event, end muster.Pos, err error) {
-	if want.anything() || want.last == 0 {
-		if end, err = p.journal.Tail(ctx, want.last); err != nil {
+// readLast returns the last of the wanted events, and the place behind what was read.
+func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muster.Pos, err error) {
+	last := r.filter.last
+	// Without a filter the place of the last events is known, and nothing before it is read.
+	if r.filter.matchesAll() || last == 0 {
+		if end, err = r.journal.Tail(ctx, last); err != nil {
 			return nil, 0, err
 		}
 	}
-	for e, err := range p.journal.ReadTask(ctx, want.task, end) {
+	for e, err := range r.journal.ReadTask(ctx, r.filter.task, end) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, 0, err
 		}
 		end = e.Pos
-		if err != nil || !want.has(e.Event) {
+		if err != nil || !r.filter.matches(e.Event) {
 			continue
 		}
-		if kept = append(kept, e.Event); len(kept) >= 2*want.last { // the older half goes: nothing grows with the journal
-			kept = append(kept[:0], kept[len(kept)-want.last:]...)
+		kept = append(kept, e.Event)
+		if len(kept) >= 2*last { // the older half goes, so that memory does not grow with the journal
+			kept = append(kept[:0], kept[len(kept)-last:]...)
 		}
 	}
-	return kept[max(len(kept)-want.last, 0):], end, nil
+	return kept[max(len(kept)-last, 0):], end, nil
 }
 
-// wanted is which events are asked for.
-type wanted struct {
-	task   muster.TaskID
-	member muster.Name
-	since  float64 // Unix seconds
-	some   bool    // only the last
-	last   int
-}
-
-// anything says whether every event is wanted.
-func (f wanted) anything() bool { return f.task == 0 && f.member == "" && f.since == 0 }
-
-func (f wanted) has(e muster.Event) bool {
-	return (f.task == 0 || e.Task == f.task) && e.At >= f.since &&
-		(f.member == "" || e.Member == f.member || e.Text("to") == string(f.member) || e.Text("by") == string(f.member))
-}
-
-// logger prints events as they stand in the journal.
-type logger struct {
+// eventPrinter prints events as they stand in the journal.
+type eventPrinter struct {
 	app      *App
-	w        io.Writer
+	out      io.Writer
 	paint    view.Paint
 	subjects func(muster.TaskID) string
 	check    string
 
-	// What is written, one after the other.
-	lines []view.Line
+	lines []view.Line // of the last event; kept for its memory
 	line  []byte
 
-	// When the last one was: many events are of the same second.
+	// The second, day and clock of the last event. Many events are of the same second.
 	second     int64
 	day, clock string
 }
 
-func (l *logger) write(e muster.Event) error {
-	if l.app.json {
+// print prints an event: as one line of JSON, or as the lines that package view makes of it.
+func (p *eventPrinter) print(e muster.Event) error {
+	if p.app.json {
 		data, err := muster.Line(e)
 		if err != nil {
 			return err
 		}
-		_, err = l.w.Write(append(data, '\n'))
+		_, err = p.out.Write(append(data, '\n'))
 		return err
 	}
 	if e.Kind == journal.CheckBase {
-		l.check = e.Text("command")
+		p.check = e.Text("command")
 	}
-	if at := muster.Time(e.At); at.Unix() != l.second || l.clock == "" {
-		l.second = at.Unix()
-		l.clock = at.Local().Format("15:04:05  ")
-		if day := at.Local().Format("2006-01-02"); day != l.day {
-			l.day = day
-			if _, err := io.WriteString(l.w, l.paint.In(view.Faint, day)+"\n"); err != nil {
-				return err
-			}
-		}
+	if err := p.setClock(muster.Time(e.At)); err != nil {
+		return err
 	}
-	l.lines = view.AppendLines(l.lines[:0], e, view.Facts{Subject: l.subjects, Check: l.check})
-	for _, x := range l.lines {
-		l.line = append(x.Append(l.line[:0], l.paint, l.clock, 8, 0), '\n')
-		if _, err := l.w.Write(l.line); err != nil {
+	p.lines = view.AppendLines(p.lines[:0], e, view.Facts{Subject: p.subjects, Check: p.check})
+	for _, x := range p.lines {
+		p.line = append(x.Append(p.line[:0], p.paint, p.clock, 8, 0), '\n')
+		if _, err := p.out.Write(p.line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// subjects looks tasks' subjects up, each once.
-func (p *place) subjects(ctx context.Context) func(muster.TaskID) string {
+// setClock sets the time in front of the next lines, and prints the day where a new one begins.
+func (p *eventPrinter) setClock(at time.Time) error {
+	if at.Unix() == p.second && p.clock != "" {
+		return nil
+	}
+	p.second = at.Unix()
+	p.clock = at.Local().Format("15:04:05  ")
+	day := at.Local().Format("2006-01-02")
+	if day == p.day {
+		return nil
+	}
+	p.day = day
+	_, err := io.WriteString(p.out, p.paint.In(view.Faint, day)+"\n")
+	return err
+}
+
+// subjects returns a function that looks the subjects of tasks up, each once.
+func subjects(ctx context.Context, w *workspace.Workspace) func(muster.TaskID) string {
 	known := map[muster.TaskID]string{}
 	return func(id muster.TaskID) string {
 		s, ok := known[id]
 		if !ok && id != 0 {
-			if t, err := p.theBoard().Get(ctx, id); err == nil {
+			if t, err := w.Board().Get(ctx, id); err == nil {
 				s = t.Subject
 			}
 			known[id] = s

@@ -42,7 +42,7 @@ func (a *App) startLog(c *cobra.Command) {
 	}
 	b := thisBuild()
 	a.logger().Info("process started", "version", b.Version, "revision", b.Revision,
-		"command", c.CommandPath(), "dir", a.at())
+		"command", c.CommandPath(), "dir", a.workDir())
 }
 
 // logLevel returns the level that is asked for; ok is false where none is.

@@ -42,7 +42,7 @@ func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 	w := newWorld(t, "run", "a secret goal", "--teammates", "0", "--debug")
 	path := filepath.Join(t.TempDir(), "deep", "muster.log")
 	w.app.Env = append(w.app.Env, "ANTHROPIC_API_KEY="+key, "MUSTER_MODEL=anthropic/stand-in@"+server.URL, "MUSTER_LOG_FILE="+path)
-	w.app.wire()
+	w.app.Start = w.app.startTeam
 	w.run(t.Context(), 0)
 	data, err := os.ReadFile(path)
 	if err != nil {

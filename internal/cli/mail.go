@@ -12,149 +12,169 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
+	"muster/internal/transcript"
 	"muster/internal/view"
+	"muster/internal/workspace"
+	"muster/journal"
 )
 
-func (a *App) mailCommand() *cobra.Command {
-	return a.group("mail", "write to members and read what they write to you", a.mailSend(), a.mailList())
+// mailCommands are the commands of the mail.
+type mailCommands struct{ *App }
+
+// group returns muster mail and its commands.
+func (m mailCommands) group() *cobra.Command {
+	return newGroup("mail", "write to members and read what they write to you", m.send(), m.list())
 }
 
-func (a *App) mailSend() *cobra.Command {
-	return &cobra.Command{Use: "send TO TEXT", Short: "write to a member, or to all; it comes from user", Args: exactly("TO", "TEXT..."),
-		Long: "TO is a member's name, lead, or all (every member that has not shut down).\nTEXT may be -, which reads it from standard input.",
+// send returns muster mail send.
+func (m mailCommands) send() *cobra.Command {
+	return &cobra.Command{Use: "send TO TEXT", Short: "write to a member, or to all; it comes from user",
+		Args: namedArgs("TO", "TEXT..."),
+		Long: "TO is a member's name, lead, or all (every member that has not shut down).\n" +
+			"TEXT may be -, which reads it from standard input.",
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx := c.Context()
-			body := strings.Join(args[1:], " ")
-			if body == "-" {
-				data, err := io.ReadAll(a.Stdin)
-				if err != nil {
-					return err
+			to := muster.Name(args[0])
+			body, err := m.textOrStdin(strings.Join(args[1:], " "))
+			if err != nil {
+				return err
+			}
+			return m.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+				if to == muster.All {
+					return m.sendAll(c.Context(), w, body)
 				}
-				body = string(data)
-			}
-			p, err := a.change(ctx)
-			if err != nil {
-				return err
-			}
-			defer p.close()
-			if args[0] == string(muster.All) {
-				return p.mailAll(ctx, body)
-			}
-			m, err := p.thePost(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Name(args[0]), Content: body})
-			if err != nil {
-				return err
-			}
-			later := ""
-			switch who, err := p.theRoster(ctx).Get(ctx, m.To); {
-			case err != nil || who.Status != muster.Shutdown: // the user has no record
-			case m.To == muster.Lead:
-				later = ", which has shut down and reads it in the next run"
-			default:
-				later = ", which has shut down and reads it when it is spawned again"
-			}
-			return a.print(m, func(w io.Writer, _ view.Paint, _ int) error {
-				_, err := fmt.Fprintf(w, "mail sent to %s%s\n", m.To, later)
-				return err
-			})
+				return m.sendOne(c.Context(), w, to, body)
+			})(c, args)
 		}}
 }
 
-// mailAll writes to every member that has not shut down.
-func (p *place) mailAll(ctx context.Context, body string) error {
-	members, err := p.theRoster(ctx).List(ctx)
+// sendOne writes to one member. One that has shut down gets the mail too, and the command says when it will read it.
+func (m mailCommands) sendOne(ctx context.Context, w *workspace.Workspace, to muster.Name, body string) error {
+	mail := muster.Message{Type: muster.MailMessage, From: muster.User, To: to, Content: body}
+	sent, err := w.Mail(ctx).Send(ctx, mail)
+	if err != nil {
+		return err
+	}
+	later := ""
+	switch who, err := w.Roster(ctx).Get(ctx, sent.To); {
+	case err != nil || who.Status != muster.Shutdown: // the user has no record
+	case sent.To == muster.Lead:
+		later = ", which has shut down and reads it in the next run"
+	default:
+		later = ", which has shut down and reads it when it is spawned again"
+	}
+	return m.printLine(sent, "mail sent to %s%s", sent.To, later)
+}
+
+// sendAll writes to every member that has not shut down.
+func (m mailCommands) sendAll(ctx context.Context, w *workspace.Workspace, body string) error {
+	members, err := w.Roster(ctx).List(ctx)
 	if err != nil {
 		return err
 	}
 	var to []muster.Name
-	for _, m := range members {
-		if m.Status != muster.Shutdown {
-			to = append(to, m.Name)
+	for _, x := range members {
+		if x.Status != muster.Shutdown {
+			to = append(to, x.Name)
 		}
 	}
-	if len(to) == 0 {
+	if len(to) == 0 { // said, because a broadcast to nobody would look like success
 		return muster.Errorf(muster.NotFound, "no mail sent: nobody is there to read it").WithHint("muster team list")
 	}
-	sent, err := p.thePost(ctx).Broadcast(ctx, muster.User, body, to)
+	sent, err := w.Mail(ctx).Broadcast(ctx, muster.User, body, to)
 	if err != nil {
 		return err
 	}
-	return p.app.print(sent, func(w io.Writer, _ view.Paint, _ int) error {
-		var names []string
-		for _, m := range sent {
-			names = append(names, string(m.To))
-		}
-		_, err := fmt.Fprintf(w, "mail sent to %s\n", strings.Join(names, ", "))
-		return err
-	})
+	var names []muster.Name
+	for _, x := range sent {
+		names = append(names, x.To)
+	}
+	return m.printLine(sent, "mail sent to %s", joinNames(names, ", "))
 }
 
-func (a *App) mailList() *cobra.Command {
+// joinNames returns names as one text.
+func joinNames(names []muster.Name, between string) string {
+	var all []string
+	for _, n := range names {
+		all = append(all, string(n))
+	}
+	return strings.Join(all, between)
+}
+
+// list returns muster mail list. Only with --take does it change anything.
+func (m mailCommands) list() *cobra.Command {
 	var take bool
 	var last int
-	c := &cobra.Command{Use: "list [NAME]", Short: "the mail that waits for you, or for NAME", Args: exactly("[NAME]"),
-		Long: "Mail for user waits until it is taken: with --take it is printed and removed.\nA member's mail is taken by its own runtime only."}
+	c := &cobra.Command{Use: "list [NAME]", Short: "the mail that waits for you, or for NAME",
+		Args: namedArgs("[NAME]"),
+		Long: "Mail for user waits until it is taken: with --take it is printed and removed.\n" +
+			"A member's mail is taken by its own runtime only."}
 	c.Flags().IntVar(&last, "last", 0, "the last `N` that were delivered, too")
 	c.Flags().BoolVar(&take, "take", false, "remove what was printed (your own mail only)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		ctx, box := c.Context(), muster.User
+		box := muster.User
 		if len(args) > 0 {
 			box = muster.Name(args[0])
 		}
-		if take && box != muster.User {
-			return &usageError{c.CommandPath(), "only your own mail can be taken: " + string(box) + "'s is taken by its runtime"}
+		do := func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+			return m.printBox(c.Context(), w, box, last, take)
 		}
-		opened := a.look
-		if take {
-			opened = a.change
+		if !take {
+			return m.looking(func() error { return m.printMail(nil, box) }, do)(c, args)
 		}
-		p, err := opened(ctx)
-		if errors.Is(err, nobody) {
-			return a.mails(nil, box)
+		if box != muster.User {
+			return &usageError{c.CommandPath(),
+				"only your own mail can be taken: " + string(box) + "'s is taken by its runtime"}
 		}
-		if err != nil {
-			return err
-		}
-		defer p.close()
-		post := p.thePost(ctx)
-		if known, near, err := p.theRoster(ctx).Known(ctx, box); err != nil {
-			return err
-		} else if !known {
-			return noMember(box, near)
-		}
-		all, end, err := waiting(ctx, post, box)
-		if err != nil {
-			return err
-		}
-		if last > 0 {
-			if all, err = p.withDelivered(ctx, box, last, all); err != nil {
-				return err
-			}
-		}
-		if err := a.mails(all, box); err != nil || !take || len(all) == 0 {
-			return err
-		}
-		return post.Drop(ctx, box, end)
+		return m.changing(do)(c, args)
 	}
 	return c
 }
 
-// noMember says that nobody has the name, and who has one like it.
-func noMember(name muster.Name, near []muster.Name) error {
-	e := muster.Errorf(muster.NotFound, "there is no member %q", string(name))
-	if len(near) > 0 {
-		var names []string
-		for _, n := range near {
-			names = append(names, string(n))
-		}
-		e.Message += " (did you mean " + strings.Join(names, " or ") + "?)"
+// printBox prints the mail that waits in a box, and the last that were delivered before it. With take it then removes
+// what waited: in this order, because mail that is shown twice is better than mail that is lost.
+func (m mailCommands) printBox(
+	ctx context.Context, w *workspace.Workspace, box muster.Name, last int, take bool,
+) error {
+	known, near, err := w.Roster(ctx).Known(ctx, box)
+	if err != nil {
+		return err
 	}
-	return e.WithHint("muster team list")
+	if !known {
+		return errNoMember(box, near)
+	}
+	all, end, err := waitingMail(ctx, w.Mail(ctx), box)
+	if err != nil {
+		return err
+	}
+	if last > 0 {
+		delivered, err := deliveredMail(ctx, w, box, last, all)
+		if err != nil {
+			return err
+		}
+		all = append(delivered, all...)
+	}
+	if err := m.printMail(all, box); err != nil || !take || len(all) == 0 {
+		return err
+	}
+	return w.Mail(ctx).Drop(ctx, box, end)
 }
 
-// waiting is all pending mail of a box, and the place after it.
-func waiting(ctx context.Context, post *mailbox.Mail, box muster.Name) (all []muster.Message, end muster.Pos, err error) {
+// errNoMember says that nobody has the name, and who has one like it.
+func errNoMember(name muster.Name, near []muster.Name) error {
+	text := fmt.Sprintf("there is no member %q", string(name))
+	if len(near) > 0 {
+		text += " (did you mean " + joinNames(near, " or ") + "?)"
+	}
+	return muster.Errorf(muster.NotFound, "%s", text).WithHint("muster team list")
+}
+
+// waitingMail returns all pending mail of a box, and the place after it.
+func waitingMail(
+	ctx context.Context, mail *mailbox.Mail, box muster.Name,
+) (all []muster.Message, end muster.Pos, err error) {
+	// Peek returns as much as fits, so a large inbox takes several calls.
 	for {
-		some, next, left, err := post.Peek(ctx, box, end, math.MaxInt32)
+		some, next, left, err := mail.Peek(ctx, box, end, math.MaxInt32)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -165,25 +185,59 @@ func waiting(ctx context.Context, post *mailbox.Mail, box muster.Name) (all []mu
 	}
 }
 
-func (a *App) mails(all []muster.Message, box muster.Name) error {
-	if all == nil {
-		all = []muster.Message{}
+// deliveredMail returns the last n delivered mails of a box. A member's are in its conversation. The user's are only in
+// the events, with as much of their text as those have, and waiting says which of them still wait.
+func deliveredMail(
+	ctx context.Context, w *workspace.Workspace, box muster.Name, n int, waiting []muster.Message,
+) ([]muster.Message, error) {
+	if box != muster.User {
+		t, err := transcript.Open(ctx, w.Store().Log(), box)
+		if err != nil {
+			return nil, err
+		}
+		return t.LastDelivered(n), nil
 	}
-	return a.print(all, func(w io.Writer, p view.Paint, _ int) error {
+	waits := map[muster.MessageID]bool{}
+	for _, m := range waiting {
+		waits[m.ID] = true
+	}
+	var sent []muster.Message
+	for e, err := range w.Journal().Read(ctx, 0) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return nil, err
+		}
+		id := muster.MessageID(e.Text("id"))
+		if err == nil && e.Kind == journal.MailSent && e.Text("to") == string(box) && !waits[id] {
+			sent = append(sent, muster.Message{ID: id, Type: muster.MessageType(e.Text("type")), From: e.Member,
+				To: box, Content: e.Text("text"), At: e.At})
+		}
+	}
+	return sent[max(0, len(sent)-n):], nil
+}
+
+// printMail prints mail with its sender and time, or as JSON.
+func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
+	return m.print(emptyNotNil(all), func(w io.Writer, p view.Paint, _ int) error {
 		if len(all) == 0 {
 			_, err := fmt.Fprintf(w, "no mail waits for %s\n", box)
 			return err
 		}
-		for _, m := range all {
+		for _, x := range all {
 			kind := ""
-			if m.Type != muster.MailMessage {
-				kind = " (" + view.OneLine(string(m.Type)) + ")"
+			if x.Type != muster.MailMessage {
+				kind = " (" + view.OneLine(string(x.Type)) + ")"
 			}
-			body := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(m.Content)), "\n", "\n  ")
-			if _, err := fmt.Fprintf(w, "%s  %s%s\n  %s\n", view.Clock(muster.Time(m.At), a.Now()), p.Who(string(m.From), view.OneLine(string(m.From))), kind, body); err != nil {
+			from := p.Who(string(x.From), view.OneLine(string(x.From)))
+			at := view.Clock(muster.Time(x.At), m.Now())
+			if _, err := fmt.Fprintf(w, "%s  %s%s\n  %s\n", at, from, kind, indentedBody(x)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// indentedBody returns the text of a mail, with all lines but the first indented.
+func indentedBody(m muster.Message) string {
+	return strings.ReplaceAll(strings.TrimSpace(view.ManyLines(m.Content)), "\n", "\n  ")
 }

@@ -1,17 +1,77 @@
 package cli
 
 import (
+	"context"
 	"path/filepath"
+	"runtime"
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/demo"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/openai"
 	"muster/llm/script"
+	"muster/team"
 )
 
-// model makes the model that a name and the environment say.
+// heapBallast is memory that is never touched, so that the system never gives it. The collector counts it, and lets a
+// small team's heap grow by as much before it runs again; it would run after every second turn otherwise.
+const heapBallast = 2 << 20
+
+// startTeam brings a team to life. It is the Start of the installed program.
+func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
+	ballast := make([]byte, heapBallast)
+	defer runtime.KeepAlive(ballast)
+	t, err := a.openTeam(ctx, j)
+	switch {
+	case err != nil:
+		return team.Summary{Code: exitError}, err
+	case j.Resume:
+		return t.Resume(ctx)
+	}
+	return t.Run(ctx, j.Goal, j.How)
+}
+
+// openTeam returns the team that a job is about.
+func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
+	s := j.Settings
+	first, err := a.model(s.Model, s) // a model that cannot be had is reported before anything is written
+	if err != nil {
+		return nil, err
+	}
+	idle := s.IdleTimeout
+	if idle == 0 {
+		idle = -1 // never; zero means the default to package team
+	}
+	return team.Open(ctx, team.Config{
+		Dir: j.Dir, Store: j.Store, Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
+		Teammates: s.Teammates, ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
+		Model: func(name string) (llm.Model, error) {
+			if name == "" || name == s.Model {
+				return first, nil
+			}
+			return a.model(name, s)
+		},
+		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
+			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
+			CheckTimeout: s.CheckTimeout},
+		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
+	})
+}
+
+// demoJob makes the demo's job. It is the Demo of the installed program.
+func demoJob(ctx context.Context, dir string) (Job, error) {
+	d, err := demo.Make(ctx, dir)
+	if err != nil {
+		return Job{}, err
+	}
+	s, _, err := config.Load(config.Options{})
+	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+d.Script, d.Check, d.Team, d.Teammates
+	return Job{Goal: d.Goal, Settings: s}, err
+}
+
+// model returns the model with a name. The environment has the keys.
 func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 	c, err := config.Choose(name, a.Env)
 	if err != nil {
@@ -19,17 +79,19 @@ func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 	}
 	switch c.Provider {
 	case config.Anthropic:
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("ANTHROPIC_API_KEY"), MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("ANTHROPIC_API_KEY"),
+			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		api := openai.Chat
 		if c.Provider == config.OpenAIResponses {
 			api = openai.Responses
 		}
-		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("OPENAI_API_KEY"), API: api, MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
+		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("OPENAI_API_KEY"), API: api,
+			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
 	case config.Script:
 		file := c.Name
 		if !filepath.IsAbs(file) {
-			file = filepath.Join(a.at(), file)
+			file = filepath.Join(a.workDir(), file)
 		}
 		words, err := script.Load(file)
 		if err != nil {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,94 +9,88 @@ import (
 
 	"muster"
 	"muster/internal/view"
+	"muster/internal/workspace"
 )
 
-func (a *App) requestsCommand() *cobra.Command {
-	var all bool
-	c := &cobra.Command{Use: "requests", Short: "questions that wait for somebody", Args: exactly()}
-	c.Flags().BoolVar(&all, "all", false, "those that are decided too")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		reqs, err := a.requestList(c.Context(), all)
+// requestCommands are the commands of the requests: questions that wait for somebody.
+type requestCommands struct{ *App }
+
+// all returns muster requests, approve and reject.
+func (r requestCommands) all() []*cobra.Command {
+	return []*cobra.Command{r.list(),
+		{Use: "approve ID [TEXT]", Short: "say yes to a question", Args: namedArgs("ID", "[TEXT...]"),
+			RunE: r.changing(r.decide(true))},
+		{Use: "reject ID [WHY]", Short: "say no to a question", Args: namedArgs("ID", "[WHY...]"),
+			RunE: r.changing(r.decide(false))},
+	}
+}
+
+// list returns muster requests.
+func (r requestCommands) list() *cobra.Command {
+	var decidedToo bool
+	c := &cobra.Command{Use: "requests", Short: "questions that wait for somebody", Args: namedArgs()}
+	c.Flags().BoolVar(&decidedToo, "all", false, "those that are decided too")
+	none := func() error { return r.printRequests(nil, decidedToo) }
+	c.RunE = r.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+		list := w.Requests(c.Context()).Pending
+		if decidedToo {
+			list = w.Requests(c.Context()).List
+		}
+		all, err := list(c.Context())
 		if err != nil {
 			return err
 		}
-		return a.print(reqs, func(w io.Writer, p view.Paint, width int) error { return a.writeRequests(w, p, width, reqs, all) })
-	}
+		return r.printRequests(all, decidedToo)
+	})
 	return c
 }
 
-func (a *App) requestList(ctx context.Context, all bool) ([]muster.Request, error) {
-	p, err := a.look(ctx)
-	if errors.Is(err, nobody) {
-		return []muster.Request{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer p.close()
-	if all {
-		return p.theRequests(ctx).List(ctx)
-	}
-	reqs, err := p.theRequests(ctx).Pending(ctx)
-	if reqs == nil {
-		reqs = []muster.Request{}
-	}
-	return reqs, err
-}
-
-func (a *App) writeRequests(w io.Writer, p view.Paint, width int, reqs []muster.Request, all bool) error {
-	if len(reqs) == 0 {
-		_, err := fmt.Fprintln(w, map[bool]string{false: "no question waits", true: "no question was asked yet"}[all])
-		return err
-	}
-	return view.WriteRequests(w, p, width, reqs, a.Now())
-}
-
-func (a *App) approveCommand() *cobra.Command {
-	return &cobra.Command{Use: "approve ID [TEXT]", Short: "say yes to a question", Args: exactly("ID", "[TEXT...]"),
-		RunE: func(c *cobra.Command, args []string) error { return a.decide(c.Context(), args, true) }}
-}
-
-func (a *App) rejectCommand() *cobra.Command {
-	return &cobra.Command{Use: "reject ID [WHY]", Short: "say no to a question", Args: exactly("ID", "[WHY...]"),
-		RunE: func(c *cobra.Command, args []string) error { return a.decide(c.Context(), args, false) }}
-}
-
-// decide answers as the user. Who is late reads the answer that stands.
-func (a *App) decide(ctx context.Context, args []string, yes bool) error {
-	p, err := a.change(ctx)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	r, now, err := p.theRequests(ctx).Decide(ctx, muster.RequestID(args[0]), muster.User, yes, strings.Join(args[1:], " "))
-	if err != nil {
-		return err
-	}
-	if !now {
-		return a.stands(r, yes)
-	}
-	return a.print(r, func(w io.Writer, _ view.Paint, _ int) error {
-		_, err := fmt.Fprintf(w, "%s of %s is %s\n", view.Question(r), r.From, r.Status)
+// printRequests prints requests as a table, or as JSON.
+func (r requestCommands) printRequests(all []muster.Request, decidedToo bool) error {
+	return r.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
+		if len(all) > 0 {
+			return view.WriteRequests(w, p, width, all, r.Now())
+		}
+		none := "no question waits"
+		if decidedToo {
+			none = "no question was asked yet"
+		}
+		_, err := fmt.Fprintln(w, none)
 		return err
 	})
 }
 
-// stands says that a request was decided before. It is an error when the decision was another one.
-func (a *App) stands(r muster.Request, yes bool) error {
+// decide answers a request as the user.
+func (r requestCommands) decide(yes bool) action {
+	return func(c *cobra.Command, w *workspace.Workspace, args []string) error {
+		id, text := muster.RequestID(args[0]), strings.Join(args[1:], " ")
+		req, now, err := w.Requests(c.Context()).Decide(c.Context(), id, muster.User, yes, text)
+		if err != nil {
+			return err
+		}
+		if !now {
+			return r.printDecidedBefore(req, yes)
+		}
+		return r.printLine(req, "%s of %s is %s", view.Question(req), req.From, req.Status)
+	}
+}
+
+// printDecidedBefore says which decision stands. It is an error when it was another one than the user's.
+func (r requestCommands) printDecidedBefore(req muster.Request, yes bool) error {
 	by := ""
-	if r.ResolvedBy != "" {
-		by = fmt.Sprintf(", by %s at %s", r.ResolvedBy, view.Clock(muster.Time(r.ResolvedAt), a.Now()))
+	if req.ResolvedBy != "" {
+		by = fmt.Sprintf(", by %s at %s", req.ResolvedBy, view.Clock(muster.Time(req.ResolvedAt), r.Now()))
 	}
-	s := fmt.Sprintf("%s of %s was %s before%s: that stands", view.Question(r), r.From, r.Status, by)
-	if r.Response != "" {
-		s += " (" + view.OneLine(r.Response) + ")"
+	s := fmt.Sprintf("%s of %s was %s before%s: that stands", view.Question(req), req.From, req.Status, by)
+	if req.Response != "" {
+		s += " (" + view.OneLine(req.Response) + ")"
 	}
-	if wanted := map[bool]muster.RequestStatus{true: muster.RequestApproved, false: muster.RequestRejected}[yes]; r.Status != wanted {
-		return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", r.From)
+	wanted := muster.RequestRejected
+	if yes {
+		wanted = muster.RequestApproved
 	}
-	return a.print(r, func(w io.Writer, _ view.Paint, _ int) error {
-		_, err := fmt.Fprintln(w, s)
-		return err
-	})
+	if req.Status != wanted {
+		return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", req.From)
+	}
+	return r.printLine(req, "%s", s)
 }

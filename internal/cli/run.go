@@ -2,72 +2,314 @@ package cli
 
 import (
 	"context"
-	"runtime"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"muster"
 	"muster/internal/config"
-	"muster/internal/demo"
-	"muster/llm"
+	"muster/internal/git"
+	"muster/internal/view"
+	"muster/internal/workspace"
 	"muster/team"
 )
 
-// wire chooses what brings teams to life: the supervisor, and the demo.
-func (a *App) wire() {
-	a.Start = a.start
-	a.Demo = rehearse
+// Job is what the user wants of a team.
+type Job struct {
+	Dir      string       // the repository's root
+	Store    muster.Store // its state
+	Settings config.Settings
+	Goal     string
+	Resume   bool // go on instead: Goal is empty
+	How      team.Start
+
+	Conversation *team.Conversation     // nil: the run ends by itself
+	Emit         func(muster.Name, any) // gets what streams; nil: nobody
+
+	// isDemo says that the repository is the demo's, not the user's; isTemporary, that it is not kept.
+	isDemo, isTemporary bool
 }
 
-// spare is memory that is never touched, so that the system never gives it: the collector counts it, and lets a small team's
-// heap grow by so many bytes more before it runs again. It would run after every second turn otherwise.
-const spare = 2 << 20
+// Start brings a team to life and returns when its run is over.
+type Start func(context.Context, Job) (team.Summary, error)
 
-// start brings a team to life.
-func (a *App) start(ctx context.Context, j Job) (team.Summary, error) {
-	room := make([]byte, spare)
-	defer runtime.KeepAlive(room)
-	t, err := a.openTeam(ctx, j)
+// Demo makes the demo's repository in an empty directory and returns its job: Goal, Settings.
+type Demo func(ctx context.Context, dir string) (Job, error)
+
+// runCommands are the commands that bring teams to life.
+type runCommands struct{ *App }
+
+// all returns the commands that this program can run.
+func (r runCommands) all() []*cobra.Command {
 	switch {
-	case err != nil:
-		return team.Summary{Code: exitError}, err
-	case j.Resume:
-		return t.Resume(ctx)
+	case r.Start == nil:
+		return nil
+	case r.Demo == nil:
+		return []*cobra.Command{r.run(), r.resume(), r.join()}
 	}
-	return t.Run(ctx, j.Goal, j.How)
+	return []*cobra.Command{r.run(), r.demo(), r.resume(), r.join()}
 }
 
-// openTeam is the team that a job is about.
-func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
-	s := j.Settings
-	first, err := a.model(s.Model, s) // a model that cannot be had is said before anything is written
-	if err != nil {
-		return nil, err
+// teamFlags are the flags that set settings, by the settings' own flag names.
+func teamFlags(f *pflag.FlagSet) {
+	f.String("model", "", "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or "+
+		"openai/qwen3@http://localhost:11434/v1")
+	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
+	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
+	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
+	f.Int("max-turns", 50, "turns a member has in a work phase")
+}
+
+// setFlags returns the settings among the flags that were given.
+func setFlags(f *pflag.FlagSet) map[string]string {
+	isSetting := map[string]bool{}
+	for _, s := range config.Table() {
+		isSetting[s.Flag()] = true
 	}
-	idle := s.IdleTimeout
-	if idle == 0 {
-		idle = -1 // never; the team's zero is its default
-	}
-	return team.Open(ctx, team.Config{
-		Dir: j.Dir, Store: j.Store, Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land, Teammates: s.Teammates,
-		ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
-		Model: func(name string) (llm.Model, error) {
-			if name == "" || name == s.Model {
-				return first, nil
-			}
-			return a.model(name, s)
-		},
-		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns, IdleTimeout: idle,
-			BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout},
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
+	set := map[string]string{}
+	f.Visit(func(x *pflag.Flag) {
+		if isSetting[x.Name] {
+			set[x.Name] = x.Value.String()
+		}
 	})
+	return set
 }
 
-// rehearse makes the demo's job.
-func rehearse(ctx context.Context, dir string) (Job, error) {
-	r, err := demo.Make(ctx, dir)
-	if err != nil {
-		return Job{}, err
+// run returns muster run.
+func (r runCommands) run() *cobra.Command {
+	var how team.Start
+	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
+		Args: namedArgs("GOAL..."),
+		Long: "Work lands on a branch of its own, muster/TEAM, and nothing of yours is touched: your checkout, your\n" +
+			"branch and your uncommitted changes stay as they are.\n\n" +
+			"Exits 0 when all has landed, 3 when it stopped with work left, 130 when you interrupted it (the state\n" +
+			"is kept: muster resume)."}
+	f := c.Flags()
+	teamFlags(f)
+	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; it must not be checked out")
+	f.String("team", "", "`NAME` of the team (default: the directory's)")
+	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
+	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		goal := strings.TrimSpace(strings.Join(args, " "))
+		if goal == "" {
+			return &usageError{c.CommandPath(), "the goal is empty"}
+		}
+		return r.here(c, Job{Goal: goal, How: how})
 	}
-	s, _, err := config.Load(config.Options{})
-	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+r.Script, r.Check, r.Team, r.Teammates
-	return Job{Goal: r.Goal, Settings: s}, err
+	return c
+}
+
+// resume returns muster resume. It has fewer flags than run, because a run that goes on keeps its name and its
+// branch.
+func (r runCommands) resume() *cobra.Command {
+	c := &cobra.Command{Use: "resume", Short: "go on where a stopped or killed team was", Args: namedArgs(),
+		Long: "Check, setup and target are the run's own unless you name others. Every member goes on with its own\n" +
+			"conversation, at the turn where it was."}
+	teamFlags(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error { return r.here(c, Job{Resume: true}) }
+	return c
+}
+
+// here does a job in this repository.
+func (r runCommands) here(c *cobra.Command, j Job) error {
+	return r.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) (err error) {
+		ctx, flags := c.Context(), setFlags(c.Flags())
+		j.Dir = w.Root()
+		if j.Settings, _, err = w.Settings(flags); err != nil {
+			return err
+		}
+		run, goesOn, err := stoppedRun(ctx, w, j)
+		if err != nil {
+			return err
+		}
+		if goesOn {
+			if err := applyRunSettings(run, flags, &j.Settings); err != nil {
+				return err
+			}
+		}
+		// git has been asked for the repository once: package team need not ask again.
+		return r.perform(git.With(ctx, w.OpenedRepo()), j)
+	})(c, nil)
+}
+
+// stoppedRun returns the run that a job goes on with. goesOn is false when the job starts a run of its own.
+func stoppedRun(ctx context.Context, w *workspace.Workspace, j Job) (run muster.Run, goesOn bool, err error) {
+	if !j.Resume && !j.How.Add {
+		return run, false, nil
+	}
+	if j.Resume {
+		run, err = w.Runs().Look(ctx)
+		return run, run.StartedAt > 0 && err == nil, err
+	}
+	run, _, goesOn, err = openTasks(ctx, w)
+	return run, goesOn && err == nil, err
+}
+
+// openTasks returns the last run, the open tasks, and whether they are those of a run that stopped.
+func openTasks(
+	ctx context.Context, w *workspace.Workspace,
+) (run muster.Run, open []muster.Task, isStopped bool, err error) {
+	if run, err = w.Runs().Look(ctx); err != nil {
+		return run, nil, false, err
+	}
+	tasks, err := w.Board().List(ctx)
+	open, isStopped = run.Left(tasks)
+	return run, open, isStopped, err
+}
+
+// applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
+// keeps the model that it was started with, not whichever key is set today.
+func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
+	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
+		"or put the team aside first with muster archive"
+	if name, isSet := flags["team"]; isSet && name != string(run.Team) {
+		return &usageError{"muster run", fmt.Sprintf(keeps, "name", run.Team, "team")}
+	}
+	if branch, isSet := flags["land"]; isSet && branch != run.Target {
+		return &usageError{"muster run", fmt.Sprintf(keeps, "branch", run.Target, "land")}
+	}
+	if run.Team != "" {
+		s.Team = string(run.Team)
+	}
+	if _, isSet := flags["model"]; !isSet && run.Model != "" {
+		s.Model = run.Model
+	}
+	if _, isSet := flags["teammates"]; !isSet {
+		s.Teammates = run.Cap
+	}
+	if _, isSet := flags["check"]; !isSet {
+		s.Check = run.Check
+	}
+	if _, isSet := flags["setup"]; !isSet {
+		s.Setup = run.Setup
+	}
+	return nil
+}
+
+// demo returns muster demo, which does a job of its own in a repository of its own.
+func (r runCommands) demo() *cobra.Command {
+	var keep string
+	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
+		Args: namedArgs(), Long: "Only the model's words are scripted: git, tools, tests and landings are real."}
+	c.Flags().StringVar(&keep, "keep", "", "make the repository in `DIR`, an empty or new directory, and keep it")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		dir, err := r.demoDir(keep)
+		if err != nil {
+			return err
+		}
+		if keep == "" {
+			defer os.RemoveAll(dir)
+		}
+		job, err := r.Demo(c.Context(), dir)
+		if err != nil {
+			return err
+		}
+		job.Dir, job.isDemo, job.isTemporary = dir, true, keep == ""
+		if !r.json {
+			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
+				"the model's words are scripted; git, tools, tests and landing are real "+
+				"(a real model: muster run --model ...)\n\n")
+		}
+		there := *r.App // the same program, started in the demo's repository
+		there.Dir, there.dir = dir, ""
+		return runCommands{&there}.perform(c.Context(), job)
+	}
+	return c
+}
+
+// demoDir returns an empty directory for the demo.
+func (r runCommands) demoDir(keep string) (string, error) {
+	if keep == "" {
+		return os.MkdirTemp("", "muster-demo-")
+	}
+	if !filepath.IsAbs(keep) {
+		keep = filepath.Join(r.workDir(), keep)
+	}
+	if err := os.MkdirAll(keep, 0o755); err != nil {
+		return "", muster.Errorf(muster.Invalid, "the directory %s cannot be made: %w", keep, err)
+	}
+	entries, err := os.ReadDir(keep)
+	if err == nil && len(entries) > 0 {
+		return "", muster.Errorf(muster.Invalid, "%s is not empty", keep).
+			WithHint("name a new directory: muster demo --keep DIR")
+	}
+	return keep, err
+}
+
+// perform does the job, prints what happens, and prints how it ended.
+func (r runCommands) perform(ctx context.Context, j Job) error {
+	catchSIGPIPE()
+	w, err := r.openRoot(ctx, j.Dir)
+	if err != nil {
+		return err
+	}
+	defer closeWorkspace(w)
+	j.Store = w.Store()
+	// Events of earlier runs are not printed again.
+	from, err := w.Journal().Tail(ctx, 0)
+	if err != nil {
+		return err
+	}
+	out := r.newRunOutput(context.WithoutCancel(ctx), w, j.Resume)
+	j.Emit = out.emit
+	var sum team.Summary
+	out.during(ctx, from, func() { sum, err = r.Start(ctx, j) })
+	switch {
+	case errors.Is(err, muster.CauseUser):
+		text, hint := "interrupted; the state is kept", "muster resume"
+		if j.isTemporary {
+			text, hint = "interrupted; the demo's repository is gone", ""
+		} else if j.isDemo {
+			hint = "muster -C " + quotedPath(j.Dir) + " resume"
+		}
+		explain(r.Stderr, text, hint)
+		return exitStatus(exitInterrupted)
+	case err != nil:
+		return err
+	}
+	if p, ok := out.listener.(*view.Progress); ok && p.HasWritten() {
+		fmt.Fprintln(r.Stderr) // the summary stands by itself
+	}
+	return r.conclude(context.WithoutCancel(ctx), w, j, sum)
+}
+
+// conclude prints the end of a run on standard output and returns its exit code.
+func (a *App) conclude(ctx context.Context, w *workspace.Workspace, j Job, sum team.Summary) error {
+	if !a.json {
+		tally := view.NewTally()
+		// From the first event: a run that was resumed may have begun anywhere. Events that cannot be read are not
+		// counted.
+		for e, err := range w.Journal().Read(ctx, 0) {
+			if err == nil && e.At >= sum.Run.StartedAt {
+				tally.Add(e.Event)
+			}
+		}
+		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
+			Unreadable: sum.Unread, OffTarget: sum.Off, Tally: tally, Now: a.Now(), IsTemporary: j.isTemporary}
+		if j.isDemo {
+			end.RepositoryFlag = "-C " + quotedPath(j.Dir) + " "
+		}
+		s := a.screen(a.Stdout)
+		if err := ignoreEPIPE(view.Summarise(end).Write(a.Stdout, s.paint, s.width)); err != nil {
+			return err
+		}
+	}
+	if sum.Code != 0 {
+		return exitStatus(sum.Code)
+	}
+	return nil
+}
+
+// quotedPath returns a path as it is typed in a shell.
+func quotedPath(path string) string {
+	if strings.ContainsAny(path, " '\"\\$`&;()<>|*?[]#~") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }

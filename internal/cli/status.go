@@ -3,58 +3,51 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster"
 	"muster/internal/view"
+	"muster/internal/workspace"
 	"muster/journal"
 )
 
+// statusCommand returns muster status.
 func (a *App) statusCommand() *cobra.Command {
-	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: exactly(), RunE: func(c *cobra.Command, _ []string) error {
-		none := func(w io.Writer, _ view.Paint, _ int) error {
-			_, err := fmt.Fprintf(w, "%s: %s\n", nobody.Message, nobody.Hint)
-			return err
-		}
-		p, err := a.look(c.Context())
-		if errors.Is(err, nobody) {
-			return a.print(newStanding(view.Overview{}), none)
-		}
-		if err != nil {
-			return err
-		}
-		defer p.close()
-		o, err := p.overview(c.Context())
-		if err != nil {
-			return err
-		}
-		if o.Run.StartedAt == 0 && len(o.Members) == 0 && len(o.Tasks) == 0 {
-			return a.print(newStanding(o), none)
-		}
-		return a.print(newStanding(o), o.Write)
-	}}
+	none := func() error {
+		return a.printLine(newStatus(view.Overview{}), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
+	}
+	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
+		RunE: a.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+			o, err := readOverview(c.Context(), w, a.Now())
+			if err != nil {
+				return err
+			}
+			if o.Run.StartedAt == 0 && len(o.Members) == 0 && len(o.Tasks) == 0 {
+				return none()
+			}
+			return a.print(newStatus(o), o.Write)
+		})}
 }
 
-// standing is how a team stands, for programs.
-type standing struct {
+// teamStatus is how a team stands, for programs.
+type teamStatus struct {
 	Team     muster.Name               `json:"team"`
 	Run      muster.Run                `json:"run"`
 	Alive    bool                      `json:"alive"` // a process of the team lives
 	Members  []muster.Member           `json:"members"`
-	Board    map[string]int            `json:"board"` // landed, done, landing, in_progress, ready, waiting, needs_attention
+	Board    map[string]int            `json:"board"` // by view.BoardLabel
 	Requests []muster.Request          `json:"requests"`
 	Needy    []muster.Task             `json:"needs_attention"`
 	Lanes    map[muster.LaneStatus]int `json:"lanes"`
 	Mail     int                       `json:"mail"` // waits for the user
 }
 
-func newStanding(o view.Overview) standing {
-	s := standing{Team: o.Team, Run: o.Run, Members: []muster.Member{}, Board: o.Board, Requests: append([]muster.Request{}, o.Requests...),
-		Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
+// newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}.
+func newStatus(o view.Overview) teamStatus {
+	s := teamStatus{Team: o.Team, Run: o.Run, Members: []muster.Member{}, Board: o.Board,
+		Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
 	for _, m := range o.Members {
 		s.Members = append(s.Members, m.Member)
 		s.Alive = s.Alive || m.Alive
@@ -73,62 +66,70 @@ func newStanding(o view.Overview) standing {
 	return s
 }
 
-// recent is how many events are read for what members do right now.
-const recent = 300
+// recentEvents is how many events are read to see what members do right now.
+const recentEvents = 300
 
-// overview is how the team stands.
-func (p *place) overview(ctx context.Context) (o view.Overview, err error) {
-	o = view.Overview{Team: p.team(ctx), Now: p.app.Now(), Board: map[string]int{}}
-	if o.Run, err = p.run(ctx); err != nil {
+// readOverview reads how the team stands.
+func readOverview(ctx context.Context, w *workspace.Workspace, now time.Time) (o view.Overview, err error) {
+	o = view.Overview{Team: w.Name(ctx), Now: now, Board: map[string]int{}}
+	if o.Run, err = w.Runs().Look(ctx); err != nil {
 		return o, err
 	}
-	members, err := p.members(ctx)
-	if err != nil {
+	if o.Members, err = listMembers(ctx, w); err != nil {
 		return o, err
 	}
-	o.Members = seen(members)
-	if o.Tasks, err = p.theBoard().List(ctx); err != nil {
+	if o.Tasks, err = w.Board().List(ctx); err != nil {
 		return o, err
 	}
 	for _, t := range o.Tasks {
 		o.Board[view.BoardLabel(t)]++
 	}
-	if o.Requests, err = p.theRequests(ctx).Pending(ctx); err != nil {
+	if o.Requests, err = w.Requests(ctx).Pending(ctx); err != nil {
 		return o, err
 	}
-	if o.Lanes, err = p.countLanes(ctx); err != nil {
+	if o.Lanes, err = countLanes(ctx, w); err != nil {
 		return o, err
 	}
-	mail, _, err := waiting(ctx, p.thePost(ctx), muster.User)
+	mail, _, err := waitingMail(ctx, w.Mail(ctx), muster.User)
 	if err != nil {
 		return o, err
 	}
 	o.Mail = len(mail)
-	from, err := p.journal.Tail(ctx, recent)
+	recent, err := readRecent(ctx, w.Journal())
 	if err != nil {
 		return o, err
 	}
-	var last []muster.Event
-	for e, err := range p.journal.Read(ctx, from) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return o, err
-		}
-		if err == nil {
-			o.Presence.Apply(e.Event)
-			last = append(last, e.Event)
-		}
+	for _, e := range recent {
+		o.Presence.Apply(e)
 	}
-	lived(&o, last)
+	applyRecent(&o, recent)
 	return o, nil
 }
 
-// lived says for how long processes of the team have lived in the run, and counts the turns that members' records do not
-// have yet: a record is written when a status changes. recent are the last events.
-func lived(o *view.Overview, recent []muster.Event) {
-	alive := false
+// readRecent returns the last events. It leaves out those that cannot be read; muster doctor counts them.
+func readRecent(ctx context.Context, j *journal.Journal) (recent []muster.Event, err error) {
+	from, err := j.Tail(ctx, recentEvents)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range j.Read(ctx, from) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return nil, err
+		}
+		if err == nil {
+			recent = append(recent, e.Event)
+		}
+	}
+	return recent, nil
+}
+
+// applyRecent computes for how long processes of the team have lived in the run. It also counts the turns that members'
+// records do not have yet, because a record is written only when a status changes. recent are the last events.
+func applyRecent(o *view.Overview, recent []muster.Event) {
+	isAlive := false
 	for i := range o.Members {
 		m := &o.Members[i]
-		alive = alive || m.Alive
+		isAlive = isAlive || m.Alive
 		for _, e := range recent {
 			if e.Kind == journal.TurnStarted && e.Member == m.Name {
 				m.Turns = max(m.Turns, int(e.Number("turns")))
@@ -136,7 +137,7 @@ func lived(o *view.Overview, recent []muster.Event) {
 		}
 	}
 	end := o.Now
-	if n := len(recent); n > 0 && !alive && recent[n-1].At >= o.Run.StartedAt {
+	if n := len(recent); n > 0 && !isAlive && recent[n-1].At >= o.Run.StartedAt {
 		end = muster.Time(recent[n-1].At)
 	}
 	away := time.Duration(o.Run.Away * float64(time.Second))
@@ -144,12 +145,12 @@ func lived(o *view.Overview, recent []muster.Event) {
 }
 
 // countLanes counts lanes by status. Where no lane was ever made, git is not asked.
-func (p *place) countLanes(ctx context.Context) (map[muster.LaneStatus]int, error) {
+func countLanes(ctx context.Context, w *workspace.Workspace) (map[muster.LaneStatus]int, error) {
 	n := map[muster.LaneStatus]int{}
-	if !isFile(p.home.Index()) {
+	if !w.HasLanes() {
 		return n, nil
 	}
-	lanes, err := p.theLanes(ctx)
+	lanes, err := w.Lanes(ctx)
 	if err != nil {
 		return n, err
 	}

@@ -1,5 +1,6 @@
-// Package demo makes the demo's repository (repo.txtar), a small real Go program that lacks most of what it should do,
-// and the words of the team that completes it (script.yaml). All else in the demo is the real thing.
+// Package demo makes the repository of muster demo: a small Go program that lacks most of what it should do
+// (repo.txtar), and the words that the models of the demo's team say (script.yaml). Everything else in a demo is
+// real: git, the tools, the tests and the landings. The package starts no team; the commands do.
 package demo
 
 import (
@@ -21,32 +22,34 @@ var repo []byte
 //go:embed script.yaml
 var script []byte
 
-// Rehearsal is what the demo's team is started with.
-type Rehearsal struct {
+// Demo is what the demo's team is started with.
+type Demo struct {
 	Goal, Check, Team string
 	Teammates         int
 	Script            string // the file with the model's words, outside of what git sees
 }
 
-// Make makes the repository in an empty directory.
-func Make(ctx context.Context, dir string) (Rehearsal, error) {
-	r := Rehearsal{Goal: "let tally report words, the longest line and the commonest word", Check: "go test ./...", Team: "demo",
-		Teammates: 2, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
+// Make makes the repository in dir, which must be empty. The error is NotFound when the machine has no go command.
+func Make(ctx context.Context, dir string) (Demo, error) {
+	d := Demo{Goal: "let tally report words, the longest line and the commonest word", Check: "go test ./...",
+		Team: "demo", Teammates: 2, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
 	if _, err := exec.LookPath("go"); err != nil {
-		return r, muster.Errorf(muster.NotFound, "the demo's repository is a Go program, and there is no go command on this machine").
+		return d, muster.Errorf(muster.NotFound,
+			"the demo's repository is a Go program, and there is no go command on this machine").
 			WithHint("install Go, or run muster on a repository of yours: muster run \"GOAL\"")
 	}
 	for _, f := range txtar.Parse(repo).Files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return r, err
+			return d, err
 		}
 		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			return r, err
+			return d, err
 		}
 	}
 	if err := git.Init(ctx, dir, "Count lines"); err != nil {
-		return r, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).WithHint("muster doctor")
+		return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).
+			WithHint("muster doctor")
 	}
-	return r, os.WriteFile(r.Script, script, 0o600)
+	return d, os.WriteFile(d.Script, script, 0o600)
 }

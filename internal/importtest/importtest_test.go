@@ -22,6 +22,7 @@ var floors = [][]string{
 	{"internal/view", "internal/corruption"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
 	{"internal/requests", "internal/landing", "internal/outbox"},
+	{"internal/workspace"},
 	{"loop", "tool"},
 	{"internal/prompt", "internal/tool/code", "internal/tool/agent"},
 	{"internal/tool/teamtools", "agent"},

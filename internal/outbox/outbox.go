@@ -23,9 +23,14 @@ type Lanes interface {
 	Finish(ctx context.Context, t muster.Task) (ref string, err error)
 }
 
+// Mail sends mail: mailbox.Mail.
+type Mail interface {
+	Send(ctx context.Context, m muster.Message) (muster.Message, error)
+}
+
 // Register makes this process one that carries the effects out. A process that has not registered them leaves them to
 // one that has.
-func Register(b *board.Board, post *mailbox.Mail, lanes Lanes) {
+func Register(b *board.Board, post Mail, lanes Lanes) {
 	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return mailEnd(ctx, post, t) })
 	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
 		if t.Worktree == "" || t.Status != muster.Completed {
@@ -37,7 +42,7 @@ func Register(b *board.Board, post *mailbox.Mail, lanes Lanes) {
 }
 
 // mailEnd mails the lead that a task has landed, and lead and user that one needs attention.
-func mailEnd(ctx context.Context, post *mailbox.Mail, t muster.Task) error {
+func mailEnd(ctx context.Context, post Mail, t muster.Task) error {
 	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {

@@ -104,7 +104,8 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	}
 }
 
-// supersedeOlder makes a plan later than those before it for the same claim, whatever the clock says: the newest counts.
+// supersedeOlder makes a plan later than those before it for the same claim, whatever the clock says: the newest
+// counts.
 func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error {
 	all, err := q.List(ctx)
 	for _, o := range all {
@@ -116,10 +117,10 @@ func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error 
 	return err
 }
 
-// Decide answers a request for by, who must be its addressee, or the user where that is the lead. The answer is mailed to
-// who asked. A request that is final already keeps its first answer: it is returned, and now is false; so it is when its
-// deadline has passed, which ends it here.
-// Errors: NotFound, with the requests that wait; Invalid when by may not decide it.
+// Decide answers a request for by, who must be its addressee, or the user where that is the lead. The answer is
+// mailed to who asked. A request that is final already keeps its first answer: it is returned, and now is false; so
+// it is when its deadline has passed, which ends it here. Errors: NotFound, with the requests that wait; Invalid when
+// by may not decide it.
 func (q *Requests) Decide(ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string) (r muster.Request, now bool, err error) {
 	for {
 		r, rev, err := q.read(ctx, id)
@@ -239,7 +240,8 @@ func (q *Requests) move(ctx context.Context, r muster.Request, rev muster.Rev, v
 	return q.tell(ctx, r, rev)
 }
 
-// Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned as its cause.
+// Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned as its
+// cause.
 func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
@@ -272,8 +274,8 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 // Watch receives after requests changed, until ctx ends.
 func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.items.Watch(ctx) }
 
-// read returns a request as it is stored and its revision. The list is then at least as new: whoever is told that its plan
-// is approved must find it so in the list, although the table's changes may tell of it a moment later.
+// read returns a request as it is stored and its revision. The list is then at least as new: whoever is told that its
+// plan is approved must find it so in the list, although the table's changes may tell of it a moment later.
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
 	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)

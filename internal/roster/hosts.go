@@ -171,9 +171,9 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	return all, nil
 }
 
-// MendHosts writes the documents of slots anew that cannot be read and that nobody lives in, and returns the slots. What
-// they were is kept. The life goes on far above every one that there was: no member of an old life is taken for one of
-// a new.
+// MendHosts writes the documents of slots anew that cannot be read and that nobody lives in, and returns the slots.
+// What they were is kept. The life goes on far above every one that there was: no member of an old life is taken for
+// one of a new.
 func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
 	if err := r.hosts.Refresh(ctx); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"muster/internal/state"
 )
 
-// index is what the roster derives from the members: their order, and how many there are. It follows the collection of the
-// members change by change. The lock of that collection guards it.
+// index is what the roster derives from the members: their order, and how many there are. It follows the collection
+// of the members change by change. The lock of that collection guards it.
 type index struct {
 	members *state.Collection[muster.Member]
 
@@ -68,8 +68,8 @@ func (x *index) others(ctx context.Context, names iter.Seq[muster.Name]) (out []
 // few is up to how many changes are put into the order one by one before it is looked at; for more it is made anew.
 const few = 32
 
-// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was says nothing
-// of what it is, so nobody waits for it.
+// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was says
+// nothing of what it is, so nobody waits for it.
 func (x *index) onChange(c state.Change[muster.Member]) {
 	name := muster.Name(c.Key)
 	if c.New == nil {
@@ -141,8 +141,8 @@ func decodeTeamDoc(key string, data []byte) (teamDoc, error) {
 	return teamDoc{names}, nil
 }
 
-// listed is the names in config.json, ours and those of other programs. It follows the collection of the team's documents,
-// whose lock guards names.
+// listed is the names in config.json, ours and those of other programs. It follows the collection of the team's
+// documents, whose lock guards names.
 type listed struct {
 	docs  *state.Collection[teamDoc]
 	names map[string][]muster.Name // by foldCase; a new map for each content

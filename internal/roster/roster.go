@@ -53,9 +53,9 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	return r
 }
 
-// Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has died
-// too: its record, the time it joined and its conversation are kept, prompt and host are new, the epoch is one more.
-// Errors: Invalid name; Held when it is already here.
+// Add records a new member: who hosts it starts it. One that has shut down is spawned again, and one whose host has
+// died too: its record, the time it joined and its conversation are kept, prompt and host are new, the epoch is one
+// more. Errors: Invalid name; Held when it is already here.
 func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error) {
 	if m.Name != muster.Lead || m.Role != string(muster.Lead) {
 		if err := muster.CheckName(m.Name); err != nil {
@@ -159,8 +159,8 @@ func (r *Roster) List(ctx context.Context) ([]muster.Member, error) { return r.i
 // Teammates is how many members there are that have not shut down, without the lead. It looks at what has changed only.
 func (r *Roster) Teammates(ctx context.Context) (int, error) { return r.index.teammates(ctx) }
 
-// Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is gone
-// or cannot be read is left out.
+// Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is
+// gone or cannot be read is left out.
 func (r *Roster) Changed(ctx context.Context, since muster.Mark) (changed []muster.Member, mark muster.Mark, err error) {
 	mark = since
 	for c, err := range r.table.Changes(ctx, since) {
@@ -205,7 +205,8 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 	return m, nil
 }
 
-// TakeOver gives a member that nobody hosts (from is "") or whose host has died to another. Errors: Stale when somebody else was faster; NotFound.
+// TakeOver gives a member that nobody hosts (from is "") or whose host has died to another. Errors: Stale when
+// somebody else was faster; NotFound.
 func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster.HostID) (muster.Member, error) {
 	was := muster.Member{}
 	m, err := r.change(ctx, name, func(m *muster.Member) error {

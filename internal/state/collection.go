@@ -27,8 +27,8 @@ import (
 	"muster"
 )
 
-// HalfWritten is how long a Collection waits before it reads a corrupt document again. Other programs write in place and
-// without a lock, so a reader can meet a document that is half written.
+// HalfWritten is how long a Collection waits before it reads a corrupt document again. Other programs write in place
+// and without a lock, so a reader can meet a document that is half written.
 const HalfWritten = 50 * time.Millisecond
 
 // ErrNoChange is returned by the function given to Update when the item already is as it should be.
@@ -55,9 +55,9 @@ type Options[T any] struct {
 	Reporter Reporter
 }
 
-// Change is one change of a cached item. Old is nil when the item was not in the cache. New is nil when it is not in the
-// cache any more: Err is nil when it was deleted, and says what is wrong when it cannot be read. Both point to values
-// that are never changed.
+// Change is one change of a cached item. Old is nil when the item was not in the cache. New is nil when it is not in
+// the cache any more: Err is nil when it was deleted, and says what is wrong when it cannot be read. Both point to
+// values that are never changed.
 type Change[T any] struct {
 	Key      string
 	Old, New *T
@@ -197,11 +197,12 @@ func (c *Collection[T]) List(ctx context.Context) ([]T, error) {
 func (c *Collection[T]) Unreadable() []Unreadable {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.unreadable), func(a, b Unreadable) int { return strings.Compare(a.Key, b.Key) })
+	byKey := func(a, b Unreadable) int { return strings.Compare(a.Key, b.Key) }
+	return slices.SortedFunc(maps.Values(c.unreadable), byKey)
 }
 
-// View calls f under the lock of the cache, without a refresh: f sees what OnChange keeps in a consistent state. It must
-// be brief and must not call the collection.
+// View calls f under the lock of the cache, without a refresh: f sees what OnChange keeps in a consistent state. It
+// must be brief and must not call the collection.
 func (c *Collection[T]) View(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

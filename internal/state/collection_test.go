@@ -121,7 +121,10 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) { // without the deadline, which no bubble may ask for
 			s := mem.New()
-			all := []*follower{follow(t, s.Table("members")), follow(t, s.Handle().Table("members")), follow(t, s.Handle().Table("members"))}
+			var all []*follower
+			for range 3 {
+				all = append(all, follow(t, s.Handle().Table("members")))
+			}
 			model, corrupt := map[string]int{}, map[string]bool{}
 			keys, some := rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.SampledFrom(all)
 			rt.Repeat(map[string]func(*rapid.T){
@@ -188,7 +191,9 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 				"half write": func(rt *rapid.T) {
 					key, n := keys.Draw(rt, "key"), rapid.IntRange(0, 9).Draw(rt, "n")
 					write(t, all[0].table, key, `[]`)
-					time.AfterFunc(state.HalfWritten/2, func() { write(t, all[1].table, key, fmt.Sprintf(`{"n":%d}`, n)) })
+					time.AfterFunc(state.HalfWritten/2, func() {
+						write(t, all[1].table, key, fmt.Sprintf(`{"n":%d}`, n))
+					})
 					c := some.Draw(rt, "who")
 					check(rt, c.Refresh(t.Context()))
 					if slices.Contains(c.unreadable(), key) {
@@ -236,8 +241,8 @@ func check(f interface{ Fatal(...any) }, err error) {
 	}
 }
 
-// Many goroutines and processes write and list at the same time. No increment is lost, and whoever has written finds the
-// write in its next list, although refreshes are shared.
+// Many goroutines and processes write and list at the same time. No increment is lost, and whoever has written finds
+// the write in its next list, although refreshes are shared.
 func TestWritersFindTheirWritesInTheList(t *testing.T) {
 	const writers, rounds = 8, 20
 	root := t.TempDir()
@@ -268,7 +273,8 @@ func TestWritersFindTheirWritesInTheList(t *testing.T) {
 						if got, there := c.values(t)[key]; !there || got != n {
 							t.Errorf("%s is %d in the list, after %d was written", key, got, n)
 						}
-						if _, err := c.Update(t.Context(), "sum", func(it *item) error { it.N++; return nil }); err != nil {
+						increment := func(it *item) error { it.N++; return nil }
+						if _, err := c.Update(t.Context(), "sum", increment); err != nil {
 							t.Error(err)
 						}
 					}

@@ -141,8 +141,8 @@ func (c *Collection[T]) take(batch []document[T]) {
 	c.store(readable)
 }
 
-// readDoubtful reads the doubtful documents again. Those that still cannot be read are corrupt. Whoever waits here keeps
-// others from refreshing for HalfWritten at most, and nobody from reading the cache.
+// readDoubtful reads the doubtful documents again. Those that still cannot be read are corrupt. Whoever waits here
+// keeps others from refreshing for HalfWritten at most, and nobody from reading the cache.
 func (c *Collection[T]) readDoubtful(ctx context.Context) error {
 	if len(c.doubtful) == 0 {
 		return nil

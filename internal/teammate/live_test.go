@@ -30,7 +30,7 @@ import (
 // with a model that says what the test has written down for each turn.
 type living struct {
 	*testing.T
-	services teammate.Rooms
+	services teammate.Services
 	started  *launcher
 	turns    []func(llm.Request) llm.Message
 	onWait   func(until time.Time, why error)
@@ -47,7 +47,7 @@ func live(t *testing.T, f func(l *living)) {
 		s := mem.New()
 		j := journal.New(s.Log())
 		l := &living{T: t, started: &launcher{}, ended: make(chan struct{})}
-		l.services = teammate.Rooms{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
+		l.services = teammate.Services{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
 			Board: board.New(s, j), Roster: roster.New(s, j, "demo"),
 			Lanes: &lanes{dir: dir, all: map[muster.Name]muster.Lane{}}, Lander: lander{}, Launcher: l.started,
 			Run: func(context.Context) (muster.Run, error) { return muster.Run{Cap: 4}, nil }}
@@ -76,9 +76,9 @@ func (l *living) change(name muster.Name, f func(*muster.Member)) {
 	l.must(err)
 }
 
-func (l *living) member(name muster.Name) muster.Member {
+func (l *living) alice() muster.Member {
 	l.Helper()
-	m, err := l.services.Roster.Get(l.Context(), name)
+	m, err := l.services.Roster.Get(l.Context(), "alice")
 	l.must(err)
 	return m
 }
@@ -92,7 +92,7 @@ func (l *living) send(kind muster.MessageType, from muster.Name, text string) {
 // newMember makes alice; it does not live yet.
 func (l *living) newMember() *teammate.Member {
 	l.Helper()
-	m, err := teammate.New(teammate.Config{Rooms: l.services, Record: l.member("alice"),
+	m, err := teammate.New(teammate.Config{Services: l.services, Record: l.alice(),
 		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
 			BackgroundTimeout: time.Hour},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
@@ -215,7 +215,7 @@ func (l *lanes) Occupy(context.Context, muster.Name, worktree.Occupant, worktree
 }
 
 func (l *lanes) Enter(context.Context, muster.Name) (string, error)           { return l.dir, nil }
-func (l *lanes) Stand(context.Context, muster.Name) (string, error)           { return l.dir, nil }
+func (l *lanes) Workdir(context.Context, muster.Name) (string, error)         { return l.dir, nil }
 func (l *lanes) Scratch(context.Context, muster.Name, string) (string, error) { return l.dir, nil }
 func (l *lanes) Changed(context.Context, muster.Name) (bool, error)           { return true, nil }
 func (l *lanes) Status(context.Context, muster.Name) (string, error)          { return "", nil }
@@ -244,7 +244,7 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 			if !l.hasEnded() || !errors.Is(l.err, muster.ErrFenced) {
 				l.Errorf("it ended: %v, with %v", l.hasEnded(), l.err)
 			}
-			if m := l.member("alice"); m.Host != "elsewhere" || m.Status != muster.Working || m.Doing != "goes on" {
+			if m := l.alice(); m.Host != "elsewhere" || m.Status != muster.Working || m.Doing != "goes on" {
 				l.Errorf("the new host's record is %+v", m)
 			}
 		})
@@ -254,7 +254,7 @@ func TestAMemberWithANewHostWritesNoStatus(t *testing.T) {
 			l.newMember()
 			l.change("alice", func(m *muster.Member) { m.Host, m.Status = "elsewhere", muster.Idle })
 			l.onWait(time.Now().Add(time.Minute), errors.New("overloaded"))
-			if m := l.member("alice"); m.Host != "elsewhere" || m.Status != muster.Idle || m.Doing != "" {
+			if m := l.alice(); m.Host != "elsewhere" || m.Status != muster.Idle || m.Doing != "" {
 				l.Errorf("the new host's record is %+v", m)
 			}
 		})
@@ -305,6 +305,108 @@ func TestALostClaimStopsItsJobs(t *testing.T) {
 		}
 		if len(l.started.all) == 1 && l.started.all[0].ctx.Err() == nil {
 			l.Error("the job runs on")
+		}
+	})
+}
+
+// An idle member with a task keeps it until the idle timeout; then the task goes back, and the lead is told.
+func TestIdleTimeoutReleasesTheTask(t *testing.T) {
+	live(t, func(l *living) {
+		task, err := l.services.Board.Create(l.Context(), board.Draft{Subject: "one", CreatedBy: muster.Lead})
+		l.must(err)
+		l.start(words("I cannot go on."), words("I still cannot."))
+		if now, err := l.services.Board.Get(l.Context(), task.ID); err != nil || now.Owner != "alice" {
+			l.Fatalf("the task is %q's: %v", now.Owner, err)
+		}
+		if m := l.alice(); m.Status != muster.Idle || m.Task != task.ID {
+			l.Errorf("she is shown as %s with task %d", m.Status, m.Task)
+		}
+		time.Sleep(50 * time.Second)
+		if l.hasEnded() {
+			l.Fatal("timed out too early")
+		}
+		time.Sleep(20 * time.Second)
+		if !l.hasEnded() || l.err != nil {
+			l.Fatalf("she has not ended: %v", l.err)
+		}
+		if now, err := l.services.Board.Get(l.Context(), task.ID); err != nil || now.Status != muster.Pending {
+			l.Errorf("the task is %s: %v", now.Status, err)
+		}
+		if m := l.alice(); m.Status != muster.Shutdown || m.IdleReason != muster.IdleTimeout || m.Host != "" {
+			l.Errorf("her record is %+v", m)
+		}
+	})
+}
+
+// Mail wakes an idle member once, enters its conversation, and leaves the inbox.
+func TestMailWakesAnIdleMember(t *testing.T) {
+	live(t, func(l *living) {
+		heard := 0
+		hears := func(r llm.Request) llm.Message {
+			last := fmt.Sprint(r.Messages[len(r.Messages)-1])
+			if strings.Contains(last, "Look at the parser.") {
+				heard++
+			}
+			return words("Noted.")(r)
+		}
+		l.start(words("Ready."))
+		l.turns = append(l.turns, hears, hears)
+		l.send(muster.MailIdle, "bob", "bob is idle (no_tool_use).") // news wakes nobody
+		synctest.Wait()
+		if len(l.turns) != 2 {
+			l.Fatal("status news has woken her")
+		}
+		l.send(muster.MailMessage, muster.Lead, "Look at the parser.")
+		synctest.Wait()
+		if heard != 1 || len(l.turns) != 1 {
+			l.Errorf("heard %d times, %d turns left", heard, len(l.turns))
+		}
+		if msgs, _, _, err := l.services.Post.Peek(l.Context(), "alice", 0, 0); err != nil || len(msgs) > 0 {
+			l.Errorf("%d mails are left: %v", len(msgs), err)
+		}
+	})
+}
+
+// An idle member grants a shutdown without asking its model.
+func TestShutdownOfAnIdleMemberAsksNoModel(t *testing.T) {
+	live(t, func(l *living) {
+		l.start(words("Ready."))
+		l.turns = append(l.turns, func(r llm.Request) llm.Message {
+			l.Error("the model was asked")
+			return words("No.")(r)
+		})
+		q, err := l.services.Requests.Ask(l.Context(), muster.Request{Kind: muster.AskShutdown, From: muster.User,
+			To: "alice", Reason: "enough"})
+		l.must(err)
+		if !l.hasEnded() || l.err != nil {
+			l.Fatalf("she has not ended: %v", l.err)
+		}
+		if q, err = l.services.Requests.Get(l.Context(), q.ID); err != nil || q.Status != muster.RequestApproved {
+			l.Errorf("the request is %s: %v", q.Status, err)
+		}
+		if m := l.alice(); m.Status != muster.Shutdown {
+			l.Errorf("she is %s", m.Status)
+		}
+	})
+}
+
+// A member whose claim was made by a process that died before it read the task reads it when it starts.
+func TestAClaimOfADeadProcessIsRead(t *testing.T) {
+	live(t, func(l *living) {
+		task, err := l.services.Board.Create(l.Context(), board.Draft{Subject: "the parser", CreatedBy: muster.Lead})
+		l.must(err)
+		_, err = l.services.Board.Claim(l.Context(), task.ID, board.Claim{Owner: "alice", Role: "coder"})
+		l.must(err)
+		read := 0
+		l.start(func(r llm.Request) llm.Message {
+			read = strings.Count(fmt.Sprint(r.Messages), "the parser")
+			return words("I see.")(r)
+		})
+		if read == 0 {
+			l.Error("she was not told of her task")
+		}
+		if now, err := l.services.Board.Get(l.Context(), task.ID); err != nil || now.Worktree == "" {
+			l.Errorf("the task has no lane: %v", err)
 		}
 	})
 }

@@ -2,14 +2,13 @@ package teammate
 
 import (
 	"context"
-	"regexp"
+	"slices"
 	"strings"
 
 	"muster"
 	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
-	"muster/internal/tool/code"
 	"muster/journal"
 )
 
@@ -19,66 +18,87 @@ const maxDelivery = 64 << 10
 // lastMails is how many delivered mails read_inbox shows.
 const lastMails = 20
 
-// deliver moves pending mail into the conversation: transcript first, then the inbox. At rest, status news alone stays
-// where it is: it wakes no model. It reports whether something came in that the model should hear now.
-func (m *Member) deliver(ctx context.Context, rest bool) (bool, error) {
-	if rest {
-		wakes, err := m.mailWakes(ctx)
-		if err != nil || !wakes {
-			return false, err
-		}
-	}
-	msgs, end, waiting, err := m.Post.Peek(ctx, m.name(), m.inbox, maxDelivery)
+// deliver moves pending mail into the conversation and reports whether some was new. The
+// transcript comes first, then the inbox: a crash in between leaves mail in both, and the
+// transcript says that it was delivered.
+func (v *conversation) deliver(ctx context.Context) (bool, error) {
+	msgs, end, waiting, err := v.Post.Peek(ctx, v.name(), v.inbox, maxDelivery)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
-	fresh := m.fresh(ctx, msgs)
+	fresh := v.fresh(ctx, msgs)
 	if len(fresh) > 0 {
 		ids := make([]muster.MessageID, len(fresh))
 		for i, msg := range fresh {
 			ids[i] = msg.ID
 		}
-		if err := m.say(ctx, ids, mailbox.Render(fresh, waiting)); err != nil {
+		if err := v.say(ctx, ids, mailbox.Render(fresh, waiting)); err != nil {
 			return false, err
 		}
-		m.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
-		m.heardUser(fresh)
+		v.presence.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
+		v.reportHeard(fresh)
 	}
+	// The mail is in the transcript. A crash before the drop delivers it a second time, and
+	// fresh leaves it out then.
 	failpoint.Hit("teammate.delivered")
-	if err := m.Post.Drop(ctx, m.name(), end); err != nil {
+	if err := v.Post.Drop(ctx, v.name(), end); err != nil {
 		return false, err
 	}
 	failpoint.Hit("teammate.dropped")
-	m.mu.Lock()
-	m.inbox = end
-	for _, msg := range fresh {
-		if !msg.Type.News() {
-			delete(m.asked, msg.From)
-		}
-	}
-	m.mu.Unlock()
+	v.inbox = end
+	v.presence.noteAnswers(fresh)
 	return len(fresh) > 0, nil
 }
 
-// mailWakes reports whether mail waits that a resting model should hear. What is void, or lies there a second time, goes
-// on its way, so that nobody takes it for mail that is still to be read.
-func (m *Member) mailWakes(ctx context.Context) (bool, error) {
-	msgs, err := m.Post.Waking(ctx, m.name(), m.inbox)
+// deliverWaking delivers all mail if some of it is worth waking a model for. Status news
+// alone stays in the inbox: it is delivered with whatever wakes the member next.
+func (v *conversation) deliverWaking(ctx context.Context) (bool, error) {
+	if wakes, err := v.hasWakingMail(ctx); err != nil || !wakes {
+		return false, err
+	}
+	return v.deliver(ctx)
+}
+
+// hasWakingMail reports whether mail waits that an idle model should read. Mail that says
+// nothing any more is dropped on the way, so that nobody takes it for mail that is still to
+// be read.
+func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
+	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
-	if len(m.fresh(ctx, msgs)) > 0 {
+	if len(v.fresh(ctx, msgs)) > 0 {
 		return true, nil
 	}
-	_, err = m.deliver(ctx, false) // all of it stale
+	_, err = v.deliver(ctx)
 	return false, err
 }
 
-// fresh are the mails that the conversation does not have and that still say something.
-func (m *Member) fresh(ctx context.Context, msgs []muster.Message) (fresh []muster.Message) {
+// hasMailFrom reports whether mail waits that is worth waking a model for and whose sender
+// satisfies from.
+func (v *conversation) hasMailFrom(ctx context.Context, from func(muster.Name) bool) (bool, error) {
+	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
+	isFrom := func(msg muster.Message) bool { return from(msg.From) }
+	return err == nil && slices.ContainsFunc(v.fresh(ctx, msgs), isFrom), err
+}
+
+// newLanding returns the news of a landing that waits in the inbox, or "".
+func (v *conversation) newLanding(ctx context.Context) (string, error) {
+	msgs, err := v.Post.Landings(ctx, v.name(), v.inbox)
+	if err != nil {
+		return "", err
+	}
+	for _, msg := range v.fresh(ctx, msgs) {
+		return msg.Content, nil
+	}
+	return "", nil
+}
+
+// fresh returns the mails that the conversation does not have and that still say something.
+func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) (fresh []muster.Message) {
 	seen := map[muster.MessageID]bool{}
 	for _, msg := range msgs {
-		if !seen[msg.ID] && !m.script.Delivered(msg.ID) && !m.settled(ctx, msg) {
+		if !seen[msg.ID] && !v.script.Delivered(msg.ID) && !v.isVoid(ctx, msg) {
 			fresh = append(fresh, msg)
 		}
 		seen[msg.ID] = true
@@ -86,57 +106,63 @@ func (m *Member) fresh(ctx context.Context, msgs []muster.Message) (fresh []must
 	return fresh
 }
 
-// settled reports whether a mail is void: a shutdown request or a plan that was decided already, or the answer to a plan,
-// which submit_plan has returned.
-func (m *Member) settled(ctx context.Context, msg muster.Message) bool {
+// isVoid reports whether a mail says nothing any more: it brings a shutdown request or a plan
+// that was decided already, or the answer to a plan, which submit_plan has returned.
+func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 	switch msg.Type {
 	case muster.MailShutdown, muster.MailPlan:
-		r, err := m.Requests.Get(ctx, msg.RequestID)
-		return err == nil && requests.Final(r)
+		return isDecided(ctx, v.Requests, msg.RequestID)
 	case muster.MailPlanAnswer:
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.answered[msg.RequestID]
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return v.returned[msg.RequestID]
 	}
 	return false
 }
 
-// announce tells of finished background jobs.
-func (m *Member) announce(ctx context.Context) (bool, error) {
-	done := m.jobs.Finished()
-	if len(done) == 0 {
-		return false, nil
-	}
-	return true, m.say(ctx, nil, code.Render(done))
+// isDecided reports whether a request is known to be over. One that cannot be read counts as
+// open.
+func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) bool {
+	r, err := q.Get(ctx, id)
+	return err == nil && requests.Final(r)
 }
 
-// Inbox shows what waits and what was delivered last.
-func (m *Member) Inbox(ctx context.Context) (string, error) {
-	msgs, _, waiting, err := m.Post.Peek(ctx, m.name(), m.inbox, maxDelivery)
+// noteReturned notes that submit_plan has returned the answer to a plan: the mail that brings
+// it is void. It is safe for concurrent use.
+func (v *conversation) noteReturned(id muster.RequestID) {
+	v.mu.Lock()
+	v.returned[id] = true
+	v.mu.Unlock()
+}
+
+// reportHeard reports to the user's conversation which of the user's mails have entered the
+// lead's.
+func (v *conversation) reportHeard(mail []muster.Message) {
+	if !v.isLead() || v.Talk == nil {
+		return
+	}
+	for _, msg := range mail {
+		if msg.From == muster.User {
+			v.Talk.Heard(msg.ID)
+		}
+	}
+}
+
+// Inbox shows what waits and what was delivered last. Mail enters only at a boundary, where
+// no tool runs, so that it may be called from a tool.
+func (v *conversation) Inbox(ctx context.Context) (string, error) {
+	msgs, _, waiting, err := v.Post.Peek(ctx, v.name(), v.inbox, maxDelivery)
 	if err != nil {
 		return "", err
 	}
-	fresh := m.fresh(ctx, msgs)
 	var b strings.Builder
-	if len(fresh) == 0 {
+	if fresh := v.fresh(ctx, msgs); len(fresh) == 0 {
 		b.WriteString("Nothing waits.\n")
 	} else {
 		b.WriteString("What waits is given to you at the next step:\n" + mailbox.Render(fresh, waiting) + "\n")
 	}
-	if last := m.script.LastDelivered(lastMails); len(last) > 0 {
+	if last := v.script.LastDelivered(lastMails); len(last) > 0 {
 		b.WriteString("Delivered last:\n" + mailbox.Render(last, 0))
 	}
 	return b.String(), nil
-}
-
-// question is a question mark that ends a sentence, not one inside a URL.
-var question = regexp.MustCompile(`[?？]["')\]]*(\s|$)`)
-
-// Asked notes a question: while it is not answered, the member is not timed out.
-func (m *Member) Asked(to muster.Name, content string) {
-	if question.MatchString(content) {
-		m.mu.Lock()
-		m.asked[to] = true
-		m.mu.Unlock()
-	}
 }

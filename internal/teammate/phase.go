@@ -2,105 +2,141 @@ package teammate
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"muster/internal/prompt"
+	"muster"
 	"muster/llm"
 )
 
-// phase is what a member counts within one WORK phase.
+// phase is what a member counts within one work phase. Tools run side by side, so that it has
+// a lock; decisions are made on a copy of its counters.
 type phase struct {
-	started  time.Time
-	asked    time.Time
-	turns    int
-	extra    bool // the turn limit was met once, and one more phase granted
-	stop     llm.Stop
-	words    string // of the last reply
-	over     bool   // a tool ended it: idle, a complete_task that landed
-	reminded bool   // that a task is still in hand
-	cut      int    // replies cut at max_tokens
-	pending  map[string]llm.Call
-	last     [sha256.Size]byte // the last counted call with its result
-	same     int               // how often it came in a row
-	warned   bool
-	parks    int  // how often the member was parked for its model
-	replies  int  // of the model, since the conversation was started afresh
-	fresh    bool // the conversation was started afresh
-	todo     bool // todo was called in this round
-	held     bool // the user stopped it, or a limit did while the user was there: nothing goes on before they speak
-	spins    int  // waits of the lead that said at once why, with nothing done in between
+	mu sync.Mutex
+	counters
 }
 
-// Counting of repeated calls: a reminder at three, the end of the phase at six.
-const (
-	repeatWarn = 3
-	repeatEnd  = 6
-)
+// counters are the facts of a work phase. They are not stored: a restarted member begins a
+// new phase.
+type counters struct {
+	started    time.Time // zero: no phase has begun in this process
+	over       bool      // a tool ended the phase: idle, or a complete_task that landed
+	onHold     bool      // the user stopped the phase, or a limit did in a conversation: the user speaks next
+	turns      int       // of the model, since the phase began or was extended
+	extended   bool      // the turn limit was met once, and as many turns granted again
+	lastTurnAt time.Time
+	stop       llm.Stop // of the last reply
+	words      string   // of the last reply
+	cutReplies int      // replies that were cut at max_tokens
+	parks      int      // how often the member was parked for its model
+	reminded   bool     // that a task is still claimed
+	usedTodo   bool     // todo was called in this round
 
-var (
-	errTurns = errors.New("the turn limit of this phase")
-	errLoop  = errors.New("a loop: the same call with the same result six times in a row")
-)
+	restarted bool // the conversation was started afresh, because it had grown too long
+	replies   int  // of the model, since then
 
-func (p *phase) calls(cs []llm.Call) {
-	p.pending = map[string]llm.Call{}
-	for _, c := range cs {
-		p.pending[c.ID] = c
+	calls     map[string]llm.Call // of the last reply, by id
+	lastCall  [sha256.Size]byte   // the last counted call with its result
+	repeats   int                 // how often it came in a row
+	warned    bool                // of the repeats
+	idleWaits int                 // waits of the lead that returned at once, with nothing done in between
+}
+
+// begin starts a new phase.
+func (p *phase) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counters = counters{started: time.Now()}
+}
+
+// snapshot returns a copy of the counters to decide on.
+func (p *phase) snapshot() counters {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counters
+}
+
+// change changes the counters under the lock.
+func (p *phase) change(f func(*counters)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.counters)
+}
+
+// Idle ends this phase after the round of tools.
+func (p *phase) Idle(string) { p.change(func(c *counters) { c.over = true }) }
+
+// takeFinalMessage returns the last message of the phase and why the model stopped, and
+// forgets both, so that the message is sent once.
+func (p *phase) takeFinalMessage() (words string, stop llm.Stop) {
+	p.change(func(c *counters) {
+		words, stop = c.words, c.stop
+		c.words, c.stop = "", ""
+	})
+	return words, stop
+}
+
+// countReply counts a reply of the model, and keeps its calls until their results come.
+// ownsTodo says whether a call is one of the todo tool.
+func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
+	calls := r.Message.Calls()
+	c.calls = map[string]llm.Call{}
+	for _, call := range calls {
+		c.calls[call.ID] = call
 	}
+	c.stop, c.words = r.Stop, textOf(r.Message)
+	c.usedTodo = c.usedTodo || slices.ContainsFunc(calls, ownsTodo)
+	c.replies++
 }
 
-// answered counts calls that repeat with the same result. A tool that polls is not counted.
-func (p *phase) answered(r llm.Result, polls func(tool string) bool) {
-	c, ok := p.pending[r.ID]
-	if !ok || polls(c.Name) {
+// countResult counts calls that repeat with the same result. A tool that polls is not
+// counted.
+func (c *counters) countResult(r llm.Result, polls func(tool string) bool) {
+	call, ok := c.calls[r.ID]
+	if !ok || polls(call.Name) {
 		return
 	}
-	p.spins = 0
+	c.idleWaits = 0
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\x00%s\x00", c.Name, c.Input)
+	fmt.Fprintf(&b, "%s\x00%s\x00", call.Name, call.Input)
 	for _, part := range r.Parts {
-		_ = json.NewEncoder(&b).Encode(part)
+		_ = json.NewEncoder(&b).Encode(part) // a part that does not encode only counts as equal
 	}
 	sum := sha256.Sum256(b.Bytes())
-	if sum == p.last {
-		p.same++
+	if sum == c.lastCall {
+		c.repeats++
 	} else {
-		p.last, p.same, p.warned = sum, 1, false
+		c.lastCall, c.repeats, c.warned = sum, 1, false
 	}
 }
 
-// between acts on the limits between two rounds of tools.
-func (m *Member) between(ctx context.Context) error {
-	limits := m.profile().Limits
-	m.mu.Lock()
-	p := &m.phase
-	loops, warn := p.same >= repeatEnd, p.same >= repeatWarn && !p.warned
-	p.warned = p.warned || warn
-	full := p.turns >= limits.Turns && limits.Turns > 0
-	more := full && !p.extra
-	if more {
-		p.extra, p.turns = true, 0
-	}
-	used := p.todo
-	p.todo = false
-	m.mu.Unlock()
+// countWait counts a wait of the lead, and reports whether it is one of too many that
+// returned at once. A wait that has slept begins a new phase: the lead's lasts from a wake to
+// its next wait, claim or end.
+func (c *counters) countWait(slept, mail bool) (isLoop bool) {
 	switch {
-	case loops:
-		return errLoop
-	case warn:
-		return m.say(ctx, nil, prompt.Reminder("You made the same call three times with the same result. Do something else."))
-	case more:
-		return m.say(ctx, nil, prompt.Reminder("You have used %d turns. You get as many once more: finish, or give the task back with release_task and say what is left.", limits.Turns))
-	case full:
-		return errTurns
+	case slept:
+		c.turns, c.extended, c.idleWaits = 0, false, 0
+	case !mail:
+		c.idleWaits++
+		return c.idleWaits >= repeatEnd
 	}
-	if text, due := m.todo.Round(used); due {
-		return m.say(ctx, nil, prompt.Reminder("%s", text))
+	return false
+}
+
+// idleReason says why the phase ended, for the record of an idle member.
+func (c *counters) idleReason(asks bool, latest muster.Member) muster.IdleReason {
+	switch {
+	case asks:
+		return muster.IdleMessages
+	case c.over:
+		return muster.IdleTasks
+	case c.started.IsZero() && latest.Status == muster.Idle: // it was idle before this process began
+		return latest.IdleReason
 	}
-	return nil
+	return muster.IdleNoToolUse
 }

@@ -2,43 +2,39 @@ package teammate
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"muster"
-	"muster/internal/board"
 )
 
-// holdsOn reports whether the member must not be timed out yet: the user is there, it waits for an answer or a background
-// job, or tasks that others work on could still unblock something for it.
-func (m *Member) holdsOn(ctx context.Context) (bool, error) {
-	if m.jobs.Running() > 0 || m.talking(ctx) {
+// keepsClaim reports whether an idle member must not be timed out yet, and keeps the task
+// that it has claimed: a conversation with the user is open, it waits for a background job or
+// for an answer, or tasks that others work on could still unblock something for it.
+func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
+	if i.jobs.Running() > 0 || i.hasConversation(ctx) {
 		return true, nil
 	}
-	members, err := m.Roster.List(ctx)
+	members, err := i.Roster.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	if m.waitsForAnswer(members) {
+	if hasResponder(i.presence.openQuestions(), members) {
 		return true, nil
 	}
-	all, err := m.Board.List(ctx)
+	all, err := i.Board.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	return couldUnblock(all, members, m.Me()), nil
+	return canUnblock(all, members, i.presence.Me()), nil
 }
 
-// waitsForAnswer reports whether it has asked somebody something who can still answer.
-func (m *Member) waitsForAnswer(members []muster.Member) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.asked {
+// hasResponder reports whether one of those who were asked something can still answer.
+func hasResponder(asked []muster.Name, members []muster.Member) bool {
+	for _, name := range asked {
 		if name == muster.User || name == muster.Lead {
 			return true
 		}
-		for _, o := range members {
-			if o.Name == name && o.Status != muster.Shutdown {
+		for i := range members {
+			if members[i].Name == name && members[i].Status != muster.Shutdown {
 				return true
 			}
 		}
@@ -46,26 +42,29 @@ func (m *Member) waitsForAnswer(members []muster.Member) bool {
 	return false
 }
 
-// couldUnblock reports whether work that is under way could make a task claimable for the member: some task that it
-// may take waits, however indirectly, for one that somebody else works on, and for none that is stuck.
-func couldUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
+// canUnblock reports whether work that is under way could make a task claimable for the
+// member: some task that it may claim waits, however indirectly, for one that somebody else
+// works on, and for none that is stuck.
+func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
 	owners := map[muster.Name]*muster.Member{}
 	for i := range members {
 		owners[members[i].Name] = &members[i]
 	}
-	// Who rests with a task in hand moves nothing, neither this task nor another: two would wait for each other for ever.
-	rests := map[muster.Name]bool{}
-	byID := map[muster.TaskID]muster.Task{}
+	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name,
+		idle: map[muster.Name]bool{me.Name: true}, seen: map[muster.TaskID]bool{}}
 	for _, t := range all {
-		byID[t.ID] = t
-		if o := owners[t.Owner]; o != nil && t.Open() && restsWith(o, t) {
-			rests[t.Owner] = true
+		w.tasks[t.ID] = t
+		// An idle owner moves neither its task nor another one: two would wait for each other
+		// for ever.
+		if o := owners[t.Owner]; o != nil && t.Open() && isIdleWith(o, t) {
+			w.idle[t.Owner] = true
 		}
 	}
-	rests[me.Name] = true
+	// One such task is enough to wait for.
 	for _, t := range all {
 		if t.Status == muster.Pending && len(t.BlockedBy) > 0 && t.RoleMay(me.Role) {
-			if moves, stuck := upstream(byID, members, rests, me.Name, t, map[muster.TaskID]bool{}); moves && !stuck {
+			clear(w.seen)
+			if moves, stuck := w.blockers(t); moves && !stuck {
 				return true
 			}
 		}
@@ -73,23 +72,35 @@ func couldUnblock(all []muster.Task, members []muster.Member, me muster.Member) 
 	return false
 }
 
-// upstream looks at all that a task waits for: whether something moves there, and whether something is stuck.
-func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, rests map[muster.Name]bool, me muster.Name, t muster.Task, seen map[muster.TaskID]bool) (moves, stuck bool) {
+// waitGraph is the open tasks and who works on them, to find out what a task waits for.
+type waitGraph struct {
+	tasks   map[muster.TaskID]muster.Task
+	members []muster.Member
+	me      muster.Name
+	idle    map[muster.Name]bool // who moves nothing, for all that is known
+	seen    map[muster.TaskID]bool
+}
+
+// blockers looks at all that a task waits for, and reports whether something moves there and
+// whether something is stuck.
+func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
 	for _, id := range t.BlockedBy {
-		if seen[id] {
+		// Each task is looked at once: the graph may join again, and a damaged one may have a
+		// cycle.
+		if w.seen[id] {
 			continue
 		}
-		seen[id] = true
-		b, ok := byID[id]
+		w.seen[id] = true
+		b, ok := w.tasks[id]
 		switch {
-		case !ok || b.Status == muster.NeedsAttention || b.Owner == me && b.Open():
-			stuck = true // what it has in its own hand does not move while it rests
+		case !ok || b.Status == muster.NeedsAttention || b.Owner == w.me && b.Open():
+			stuck = true // the member's own task does not move while it is idle
 		case b.Claimed():
-			moves = moves || !rests[b.Owner]
+			moves = moves || !w.idle[b.Owner]
 		case len(b.BlockedBy) > 0:
-			more, held := upstream(byID, members, rests, me, b, seen)
+			more, held := w.blockers(b)
 			moves, stuck = moves || more, stuck || held
-		case takenBy(members, rests, b):
+		case canBeClaimed(b, w.members, w.idle):
 			moves = true
 		default:
 			stuck = true
@@ -98,8 +109,9 @@ func upstream(byID map[muster.TaskID]muster.Task, members []muster.Member, rests
 	return moves, stuck
 }
 
-// takenBy reports whether a member that lives may take the task; the lead and those in except do not count.
-func takenBy(members []muster.Member, except map[muster.Name]bool, t muster.Task) bool {
+// canBeClaimed reports whether a living teammate that is not in except may claim the task.
+// The lead does not count.
+func canBeClaimed(t muster.Task, members []muster.Member, except map[muster.Name]bool) bool {
 	for i := range members {
 		o := &members[i]
 		if o.Name != muster.Lead && o.Status != muster.Shutdown && !except[o.Name] && t.RoleMay(o.Role) {
@@ -107,55 +119,4 @@ func takenBy(members []muster.Member, except map[muster.Name]bool, t muster.Task
 		}
 	}
 	return false
-}
-
-// timeOut ends an idle life: the task in hand goes back, the lead is told.
-func (m *Member) timeOut(ctx context.Context) (End, bool, error) {
-	text := fmt.Sprintf("%s found nothing to do for %s and shuts down; spawn it again by name when there is work.", m.name(), m.IdleTimeout)
-	if t, ok := m.Hand(); ok {
-		text = fmt.Sprintf("%s was idle for %s with task #%d in hand and shuts down; the task is back on the board.", m.name(), m.IdleTimeout, t.ID)
-	}
-	if err := m.letGo(ctx, board.Release{Reason: "idle timeout of its owner", By: m.name()}); err != nil {
-		return End{}, false, err
-	}
-	_, err := m.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: m.name(), To: muster.Lead, Content: text})
-	if err != nil && !errors.Is(err, muster.ErrNotFound) {
-		return End{}, false, err
-	}
-	if err := m.status(ctx, muster.Idle, muster.IdleTimeout, ""); err != nil {
-		return End{}, false, err
-	}
-	if found, err := m.readMail(ctx); err != nil || found { // it came at the last moment
-		return End{}, found, err
-	}
-	lastly, cancel := finally(ctx)
-	defer cancel()
-	if err := m.shutDown(lastly); err != nil {
-		return End{}, false, err
-	}
-	if found, err := m.calledBack(ctx); err != nil || found {
-		return End{}, found, err
-	}
-	return End{Text: "idle timeout"}, false, nil
-}
-
-// calledBack reads mail that came while the member shut down, and goes on with its life. Its sender looked after sending
-// and found it there; a later one sees that it has shut down. A next life, if there is one already, reads it itself.
-func (m *Member) calledBack(ctx context.Context) (bool, error) {
-	if wakes, err := m.mailWakes(ctx); err != nil || !wakes {
-		return false, err
-	}
-	mine := false
-	r, err := m.Roster.Update(ctx, m.name(), func(r *muster.Member) {
-		if mine = r.Status == muster.Shutdown && r.Epoch == m.Record.Epoch; mine {
-			r.Status, r.IdleReason, r.Host = muster.Working, "", m.Record.Host
-		}
-	})
-	if err != nil || !mine {
-		return false, err
-	}
-	m.mu.Lock()
-	m.record = r
-	m.mu.Unlock()
-	return m.readMail(ctx)
 }

@@ -19,6 +19,7 @@ const (
 	Work = "work"
 )
 
+// The limits of a subagent.
 const (
 	defaultTurns = 30
 	parallel     = 8 // read-only calls of one reply that run at the same time
@@ -37,9 +38,10 @@ type Options struct {
 	Turns     int    // how often the model is asked; 0 for 30
 	MaxTokens int    // of one reply; 0 for the adapter's default
 	// OnUsage, if it is not nil, gets every reply of a subagent. It is called from several goroutines.
-	OnUsage func(llm.Reply)
+	OnUsage func(context.Context, llm.Reply)
 }
 
+// subagentInput is the input of subagent.
 type subagentInput struct {
 	Prompt string `json:"prompt" jsonschema:"everything it must know: it sees nothing of your conversation"`
 	Kind   string `json:"kind" jsonschema:"explore reads only; work may also change files and run commands"`
@@ -73,7 +75,7 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 // conversation is the conversation of one subagent. It reports the replies to those who count and watch them.
 type conversation struct {
 	*loop.Memory
-	onUsage  func(llm.Reply)
+	onUsage  func(context.Context, llm.Reply)
 	progress func(string)
 	turns    int
 	last     llm.Reply
@@ -84,7 +86,7 @@ func (c *conversation) Append(ctx context.Context, r llm.Reply) error {
 	c.turns++
 	c.last = r
 	if c.onUsage != nil {
-		c.onUsage(r)
+		c.onUsage(ctx, r)
 	}
 	for _, call := range r.Message.Calls() {
 		c.progress(fmt.Sprintf("turn %d: %s", c.turns, call.Name))

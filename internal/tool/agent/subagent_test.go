@@ -73,7 +73,7 @@ func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
 		return says("It is in a.go:3."), nil
 	}, &runs)
 	o.MaxTokens = 77
-	o.OnUsage = func(r llm.Reply) { usage += r.Usage.Input }
+	o.OnUsage = func(_ context.Context, r llm.Reply) { usage += r.Usage.Input }
 	var shown []string
 	r, err := NewSubagent(o).Run(t.Context(), llm.Call{ID: "c1", Input: json.RawMessage(ask)},
 		func(s string) { shown = append(shown, s) })

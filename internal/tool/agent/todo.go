@@ -48,6 +48,8 @@ type item struct {
 	Status string `json:"status"`
 }
 
+// todoInput is the input of todo. The whole list is given each time, so one call tells all of it: Restore needs only
+// the last call that succeeded.
 type todoInput struct {
 	Items []item `json:"items" jsonschema:"the whole list, which replaces the one before"`
 }
@@ -166,6 +168,7 @@ func (t *Todo) Restore(messages []llm.Message) {
 				used = t.replay(calls, r) || used
 			}
 		}
+		// A user message without calls before it is no round of tools.
 		if len(calls) > 0 {
 			t.Round(used)
 		}

@@ -9,10 +9,12 @@ import (
 	"muster/tool"
 )
 
+// checkInput is the input of check_background. An empty ID means all jobs.
 type checkInput struct {
 	ID string `json:"id,omitempty"`
 }
 
+// checkTool returns the tool check_background. It polls: the same answer twice is no sign of a loop.
 func (t toolset) checkTool() llm.Tool {
 	return tool.Func("check_background", "See how your background jobs do, or the last lines of one.",
 		t.checkBackground, tool.ReadOnly(), tool.Polls())
@@ -37,10 +39,12 @@ func (t toolset) checkBackground(_ context.Context, in checkInput) (string, erro
 	return text, nil
 }
 
+// stopInput is the input of stop_background.
 type stopInput struct {
 	ID string `json:"id"`
 }
 
+// stopTool returns the tool stop_background.
 func (t toolset) stopTool() llm.Tool {
 	return tool.Func("stop_background", "Kill a background job and all it started.", t.stopBackground)
 }
@@ -51,6 +55,7 @@ func (t toolset) stopBackground(ctx context.Context, in stopInput) (string, erro
 	if err != nil {
 		return "", err
 	}
+	// A job that is over already is not changed by this, and its ended is closed.
 	b.stop(errStopped)
 	select {
 	case <-b.ended:

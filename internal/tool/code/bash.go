@@ -14,6 +14,7 @@ import (
 	"muster/tool"
 )
 
+// bashInput is the input of bash. Zero means the default for each optional field.
 type bashInput struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"seconds, 120 by default, 600 at most"`
@@ -23,6 +24,7 @@ type bashInput struct {
 // errTimeout is the cause when a command was killed at its time limit.
 var errTimeout = errors.New("its time was up")
 
+// bashTool returns the tool bash. It needs a plan, because a command can change anything.
 func (t toolset) bashTool() llm.Tool {
 	return tool.New("bash", "Run a command in your working directory. What it leaves running is killed: "+
 		"use background for servers and long work.", t.bash, tool.NeedsPlan())
@@ -30,7 +32,7 @@ func (t toolset) bashTool() llm.Tool {
 
 // bash checks the input and runs the command.
 func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
-	s, err := t.stand(ctx)
+	s, err := t.workdir(ctx)
 	if err != nil {
 		return tool.FromError(err)
 	}
@@ -65,6 +67,8 @@ func (t toolset) runForeground(
 	if err != nil {
 		return startError(ctx, err)
 	}
+	// Wait returns the cause of the context if the command was killed. A time limit is for the model to know; any other
+	// cause means that the member is to stop.
 	exit, err := p.Wait()
 	out.Done()
 	timedOut := errors.Is(err, errTimeout)
@@ -115,7 +119,7 @@ func startError(ctx context.Context, err error) (llm.Result, error) {
 }
 
 // outputs returns the directory for long outputs, "" for the system's temporary directory.
-func (t toolset) outputs(s Standing) string {
+func (t toolset) outputs(s Workdir) string {
 	if t.options.Outputs != "" {
 		return t.options.Outputs
 	}

@@ -43,6 +43,7 @@ func (c *cleaner) clean(dst, p []byte) []byte {
 			p = p[1:]
 			continue
 		}
+		// A newline right after a carriage return belongs to the line end that is written already.
 		if n := plainLen(p); n > 0 && !(c.isCarriage && p[0] == '\n') {
 			dst = append(dst, p[:n]...)
 			p, c.isInvalid, c.isCarriage = p[n:], false, false
@@ -53,6 +54,7 @@ func (c *cleaner) clean(dst, p []byte) []byte {
 			p = p[1:]
 			continue
 		}
+		// The rest of the character may come with the next write.
 		if !utf8.FullRune(p) {
 			c.partial = bytes.Clone(p)
 			return dst
@@ -142,7 +144,7 @@ func (c *cleaner) skip(b byte) bool {
 			return b >= 0x40 && b <= 0x7e
 		}
 		c.state = inCSI
-	case inString, inStringEscape:
+	case inString, inStringEscape: // anything may be in a string, also an ESC that does not end it
 		switch {
 		case state == inString && b == 0x07, state == inStringEscape && b == '\\': // the end of the string
 		case state == inString && b == 0x1b:

@@ -2,8 +2,8 @@
 // and check_background and stop_background for the commands that bash runs in the background.
 //
 // All paths are relative to the member's working directory. The file tools are confined to it (os.Root): neither "..",
-// nor an absolute path, nor a link leads out of it. The only exceptions are the read-only roots that a Standing names.
-// bash is not confined here; that is the task of the sandbox in package proc.
+// nor an absolute path, nor a link leads out of it. The only exceptions are the read-only directories that a Workdir
+// names. This package does not confine bash.
 //
 // A Place tells the tools where the member works. Jobs holds its background commands, Output what one command prints.
 // These invariants hold:
@@ -28,12 +28,12 @@ import (
 
 // Place says where a member works. It is asked at every call, because a claim or a landing moves the member.
 type Place interface {
-	// Stand returns the working directory. A *muster.Error is told to the model; any other error ends the turn.
-	Stand(ctx context.Context) (Standing, error)
+	// Workdir returns the working directory. A *muster.Error is told to the model; any other error ends the turn.
+	Workdir(ctx context.Context) (Workdir, error)
 }
 
-// Standing is the directory in which a member works now, and what it may do there.
-type Standing struct {
+// Workdir is the directory in which a member works now, and what it may do there.
+type Workdir struct {
 	// Dir is the working directory.
 	Dir string
 	// Writable says that write_file and edit_file may change files below Dir.
@@ -52,11 +52,13 @@ type Options struct {
 	BashTimeout time.Duration
 	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
 	BackgroundTimeout time.Duration
-	// Outputs is the directory for outputs that are too long for a result. The default is the standing's "outputs",
-	// or else the system's temporary directory.
+	// Outputs is the directory for outputs that are too long for a result. The default is the Workdir's "outputs", or
+	// else the system's temporary directory.
 	Outputs string
 }
 
+// The time limits of commands. A command that hangs must not hold up its member for long; a background command holds up
+// nobody.
 const (
 	defaultBashTimeout       = 120 * time.Second
 	maxBashTimeout           = 600 * time.Second
@@ -94,10 +96,10 @@ type toolset struct {
 	options  Options
 }
 
-// stand asks for the working directory. The model is told when its task was taken away or its lane is damaged; every
+// workdir asks for the working directory. The model is told when its task was taken away or its lane is damaged; every
 // other error is fatal, because the model can do nothing about it.
-func (t toolset) stand(ctx context.Context) (Standing, error) {
-	s, err := t.place.Stand(ctx)
+func (t toolset) workdir(ctx context.Context) (Workdir, error) {
+	s, err := t.place.Workdir(ctx)
 	if err == nil && s.Dir == "" {
 		err = errors.New("the member has no working directory")
 	}
@@ -106,7 +108,7 @@ func (t toolset) stand(ctx context.Context) (Standing, error) {
 
 // open finds the path that a call names. The caller closes the result.
 func (t toolset) open(ctx context.Context, path string, write bool) (confinedPath, error) {
-	s, err := t.stand(ctx)
+	s, err := t.workdir(ctx)
 	if err != nil {
 		return confinedPath{}, err
 	}

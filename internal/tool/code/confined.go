@@ -24,6 +24,7 @@ type confinedPath struct {
 	home bool   // root is the working directory, not one of the read-only roots
 }
 
+// close releases the root. The path cannot be used afterwards.
 func (s confinedPath) close() { _ = s.root.Close() } // it was only used to open files, and nothing can be lost
 
 // path returns the absolute path, for git and for messages.
@@ -31,7 +32,7 @@ func (s confinedPath) path() string { return filepath.Join(s.root.Name(), s.rel)
 
 // open finds path in the working directory or in a read-only root. The error is for the model, unless it is fatal.
 // The caller closes the result.
-func (s Standing) open(path string, write bool) (confinedPath, error) {
+func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if strings.ContainsRune(path, 0) {
 		return confinedPath{}, errors.New("a path cannot contain a NUL byte")
 	}
@@ -41,6 +42,7 @@ func (s Standing) open(path string, write bool) (confinedPath, error) {
 	if write && !s.Writable {
 		return confinedPath{}, errors.New(cmp.Or(s.Why, "nothing can be written in your working directory"))
 	}
+	// The name is checked first, so that the message for a wrong name does not depend on what is on the disk.
 	base, rel, err := s.locate(path, write)
 	if err != nil {
 		return confinedPath{}, err
@@ -50,6 +52,7 @@ func (s Standing) open(path string, write bool) (confinedPath, error) {
 		return confinedPath{}, fmt.Errorf(
 			"%s is a link that leads out of your working directory: use a path below %s", path, s.Dir)
 	}
+	// A member that could write below .git could set hooks or configuration, which git would run outside of any plan.
 	if write && isGitInternal(rel) {
 		return confinedPath{}, fmt.Errorf("%s is git's own: only git changes it", path)
 	}
@@ -61,7 +64,7 @@ func (s Standing) open(path string, write bool) (confinedPath, error) {
 }
 
 // locate finds the root that path is below, by its name only, and the path in this root.
-func (s Standing) locate(path string, write bool) (base, rel string, err error) {
+func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
 	rel = filepath.Clean(path)
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(rel) {
@@ -108,6 +111,7 @@ func resolve(base, rel string) (resolved string, inside bool) {
 	if err != nil {
 		return rel, true // the error of opening base says what is wrong
 	}
+	// The longest part of rel that exists is resolved; rest is what follows it.
 	rest := ""
 	for at := rel; ; at = filepath.Dir(at) {
 		real, err := filepath.EvalSymlinks(filepath.Join(home, at))
@@ -134,6 +138,7 @@ func isGitInternal(rel string) bool {
 // missingError says in the model's words that there is no such file. It matches fs.ErrNotExist.
 type missingError string
 
+// Error returns the message.
 func (e missingError) Error() string { return string(e) }
 
 // Is reports whether target is fs.ErrNotExist.
@@ -169,6 +174,7 @@ func (s confinedPath) similar() (names []string) {
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
 		d := editdist.Distance(want, name)
+		// A name that contains the whole stem is similar, however long it is: api_test.go for api.go.
 		if len(stem) > 2 && strings.Contains(name, stem) {
 			d = min(d, 2)
 		}

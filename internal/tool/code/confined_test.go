@@ -77,7 +77,7 @@ func TestWaysIn(t *testing.T) {
 		"rel", "abs", "subdir/a.txt"} {
 		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
 	}
-	// A standing whose directory is named through a link takes either name.
+	// A working directory that is named through a link takes either name.
 	k.place.Dir = filepath.Join(filepath.Dir(k.dir), "alias")
 	for _, path := range []string{filepath.Join(k.dir, "sub/a.txt"), filepath.Join(k.place.Dir, "sub/a.txt")} {
 		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
@@ -119,7 +119,7 @@ func TestWhereNothingIsWritten(t *testing.T) {
 	same(t, "bash", k.ok("bash", in{"command": "cat a.txt"}), "a")
 }
 
-func TestStandingThatFails(t *testing.T) {
+func TestFailingWorkdir(t *testing.T) {
 	k := newKit(t)
 	k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
 	for _, name := range []string{"read_file", "write_file", "edit_file", "glob", "grep", "bash"} {

@@ -11,6 +11,7 @@ import (
 	"muster/tool"
 )
 
+// editInput is the input of edit_file.
 type editInput struct {
 	Path       string `json:"path"`
 	OldText    string `json:"old_text" jsonschema:"exactly as in the file"`
@@ -21,6 +22,7 @@ type editInput struct {
 // maxEditBytes is the size of the largest file that can be edited. The whole file is held in memory.
 const maxEditBytes = 20 << 20
 
+// editTool returns the tool edit_file.
 func (t toolset) editTool() llm.Tool {
 	return tool.New("edit_file", "Change a part of a file: replaces text that occurs exactly once, "+
 		"or everywhere with replace_all.", t.edit, tool.NeedsPlan())
@@ -41,6 +43,8 @@ func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
+	// A change that somebody else has made since the file was read is lost here. But only the member itself, and the
+	// commands that it has started, write in its working directory.
 	if err := at.replace(after, old); err != nil {
 		return tool.FromError(at.explain(err))
 	}
@@ -87,6 +91,7 @@ func replaceText(name, before string, in editInput) (after string, changed []spa
 			old, new = crlf, toCRLF(new)
 		}
 	}
+	// starts are the places of old in before, changed those of new in the result.
 	var starts []int
 	for from := 0; ; {
 		i := strings.Index(before[from:], old)

@@ -26,6 +26,7 @@ func Environ(ctx context.Context, base []string, dir string) []string {
 
 // setEnv sets variables in env, in place of those of the same name.
 func setEnv(env []string, set ...string) []string {
+	// Which of two variables of one name a program gets is not defined, so the old one is removed.
 	for _, e := range set {
 		name, _, _ := strings.Cut(e, "=")
 		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })

@@ -21,6 +21,7 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	if !fi.IsDir() {
 		return []string{"."}, nil
 	}
+	// Git is asked only about the working directory. A read-only root is no work tree, and git would look above it.
 	if s.home {
 		if list, ok := git.ListFiles(ctx, s.path()); ok {
 			slices.Sort(list)

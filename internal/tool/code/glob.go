@@ -15,10 +15,12 @@ import (
 // maxGlobFiles is how many files are listed.
 const maxGlobFiles = 1000
 
+// globInput is the input of glob.
 type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
 }
 
+// globTool returns the tool glob.
 func (t toolset) globTool() llm.Tool {
 	return tool.New("glob", "Find files by name; ignored ones are left out. "+
 		"A pattern without a slash looks in every directory.", t.glob, tool.ReadOnly())
@@ -67,6 +69,7 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 			found = append(found, at.shown(name))
 		}
 	}
+	// A pattern that names a directory matches no file. The model is told so, or it would think that there is nothing.
 	if n == 0 {
 		dir := at.join(strings.TrimPrefix(pattern, "**/"))
 		if fi, err := at.root.Stat(dir); err == nil && fi.IsDir() {

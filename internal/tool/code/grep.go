@@ -26,12 +26,14 @@ const (
 	maxGrepWorkers  = 4
 )
 
+// grepInput is the input of grep. Without a path everything below the working directory is searched.
 type grepInput struct {
 	Pattern string `json:"pattern" jsonschema:"regular expression (RE2)"`
 	Path    string `json:"path,omitempty" jsonschema:"file or directory"`
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go"`
 }
 
+// grepTool returns the tool grep.
 func (t toolset) grepTool() llm.Tool {
 	return tool.New("grep", "Find lines in files by what they contain; ignored files are left out.",
 		t.grep, tool.ReadOnly())
@@ -110,6 +112,7 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 			}
 		})
 	}
+	// Each worker writes only its own elements of all, which nobody reads before Wait has returned.
 	workers.Wait()
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)

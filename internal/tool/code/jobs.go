@@ -13,6 +13,7 @@ import (
 	"muster/internal/proc"
 )
 
+// The limits of a member's background jobs.
 const (
 	maxRunningJobs  = 8  // at a time
 	maxFinishedJobs = 64 // that can still be asked about after they were reported
@@ -72,6 +73,7 @@ type job struct {
 	result     Job
 }
 
+// isRunning reports whether the command has not ended yet. The caller holds mu.
 func (b *job) isRunning() bool { return !b.isOver }
 
 // isUnreported reports whether the member does not know yet that the job is over.
@@ -99,6 +101,7 @@ func (j *Jobs) Start(
 		return "", muster.Errorf(muster.Held, "%d of your background jobs run already: "+
 			"wait for one, or stop one (check_background, stop_background)", n)
 	}
+	// Of the two causes with which the command can be killed, the first one wins: it is what Wait returns.
 	stoppable, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	timed, cancel := context.WithTimeoutCause(stoppable, limit, errTimeout)
 	release := func() {
@@ -201,6 +204,8 @@ func (j *Jobs) Stop() {
 	j.mu.Lock()
 	running := j.matching((*job).isRunning)
 	j.mu.Unlock()
+	// All are killed before the first is waited for, so that Stop takes only as long as the slowest of them. The mutex
+	// is free meanwhile, because the end of each job needs it.
 	for _, b := range running {
 		b.stop(errStopped)
 	}

@@ -19,19 +19,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stands is a Place that is always the same.
-type stands struct {
-	Standing
+// fixedDir is a Workdir that fixedPlace can embed beside its method.
+type fixedDir = Workdir
+
+// fixedPlace is a Place that is always the same.
+type fixedPlace struct {
+	fixedDir
 	err error
 }
 
-func (s stands) Stand(context.Context) (Standing, error) { return s.Standing, s.err }
+func (s fixedPlace) Workdir(context.Context) (Workdir, error) { return s.fixedDir, s.err }
 
 // kit is a member's tools in a directory of a test's own.
 type kit struct {
 	t     *testing.T
 	dir   string
-	place *stands
+	place *fixedPlace
 	jobs  *Jobs
 	tools []llm.Tool
 }
@@ -47,7 +50,7 @@ func newKit(t *testing.T) *kit {
 		t.Fatal(err)
 	}
 	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
-	k.place = &stands{Standing: Standing{Dir: k.dir, Writable: true,
+	k.place = &fixedPlace{fixedDir: Workdir{Dir: k.dir, Writable: true,
 		ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
 	for _, d := range []string{"lane", "outputs"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {

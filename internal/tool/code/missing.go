@@ -10,6 +10,7 @@ import (
 // explainMissing says why an edit has not found its old text: the model most often gets the whitespace wrong, copies
 // the line numbers that read_file shows, or has not seen a later change.
 func explainMissing(name, text, old string) error {
+	// The newlines at both ends of old are left out, because the lines between them are what the model means.
 	have, want := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
 	if bare, ok := cutLineNumbers(want); ok {
 		if at := findLines(have, bare, trimCR); at >= 0 {
@@ -55,8 +56,10 @@ func findLines(have, want []string, normalize func(string) string) int {
 	return -1
 }
 
+// trimCR removes the carriage return of a line that ends with CRLF.
 func trimCR(line string) string { return strings.TrimRight(line, "\r") }
 
+// removeSpace removes all whitespace of a line.
 func removeSpace(line string) string { return strings.Join(strings.Fields(line), "") }
 
 // cutLineNumbers removes the number and the tab that read_file puts before each line. ok is false unless every line

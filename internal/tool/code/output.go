@@ -11,6 +11,7 @@ import (
 	"muster/tool"
 )
 
+// The limits of an output. A command may print without end, and neither memory nor the disk may fill up with it.
 const (
 	maxFileBytes   = 100 << 20            // of an output go to its file; of the rest only the last lines are kept
 	maxOutputChars = tool.MaxOutput - 500 // are shown; the rest of the limit is for what is said about them
@@ -160,6 +161,7 @@ func (o *Output) Last(n int) string {
 	const maxLineChars, maxBytes = 500, 16 << 10
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// Only as much is looked at as can be shown: check_background may ask again and again.
 	text := o.tail
 	if len(text) < maxBytes {
 		text = append(bytes.Clone(o.head), text...) // some of the last lines may be in head

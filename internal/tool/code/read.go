@@ -16,6 +16,7 @@ import (
 	"muster/tool"
 )
 
+// The limits of one call. They keep a conversation short, and let the model page through a long file.
 const (
 	maxReadLines    = 2000     // of one call, also if it asks for more
 	maxReadBytes    = 45_000   // of one call; less than tool.MaxOutput, so that nothing cuts into numbered lines
@@ -23,12 +24,14 @@ const (
 	maxImageBytes   = 4 << 20
 )
 
+// readInput is the input of read_file. Zero means the default for Offset and Limit.
 type readInput struct {
 	Path   string `json:"path"`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"lines, 2000 at most"`
 }
 
+// readTool returns the tool read_file.
 func (t toolset) readTool() llm.Tool {
 	return tool.New("read_file", "Read a file or an image; read before you edit. Lines come as number, tab, text.",
 		t.read, tool.ReadOnly())
@@ -109,6 +112,7 @@ func (s confinedPath) readLines(
 			return llm.Result{}, context.Cause(ctx)
 		}
 		p.add(n, line, length)
+		// The page is complete, and counting the lines of a very large file would take too long.
 		if p.last > 0 && n > p.last && fileSize > maxCountedBytes {
 			isCounted = false
 			break

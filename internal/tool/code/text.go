@@ -28,6 +28,7 @@ func nextLine(r *bufio.Reader, limit int) (line []byte, length int, err error) {
 		if err == nil {
 			piece = piece[:len(piece)-1]
 		}
+		// Bytes beyond the limit are read, to find the end of the line, but not kept.
 		length += len(piece)
 		line = append(line, piece[:min(limit-len(line), len(piece))]...)
 		switch {

@@ -13,11 +13,13 @@ import (
 	"muster/tool"
 )
 
+// writeInput is the input of write_file.
 type writeInput struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
+// writeTool returns the tool write_file.
 func (t toolset) writeTool() llm.Tool {
 	return tool.New("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
 		t.write, tool.NeedsPlan())
@@ -54,6 +56,8 @@ func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
 			return err
 		}
 	}
+	// The temporary file is in the same directory, because a rename across file systems fails. Its random name keeps
+	// two writes at the same time apart.
 	temp := filepath.Join(dir, ".write-"+rand.Text())
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

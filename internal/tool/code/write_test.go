@@ -133,7 +133,7 @@ func TestEditIsReplace(t *testing.T) {
 		}
 		for _, c := range changed {
 			if after[c.from:c.to] != new {
-				t.Fatalf("%q stands where the new text is said to be", after[c.from:c.to])
+				t.Fatalf("%q fixedPlace where the new text is said to be", after[c.from:c.to])
 			}
 		}
 		if s := describeEdit("f", after, changed); !strings.HasPrefix(s, "Edited f") {

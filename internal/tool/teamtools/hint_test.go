@@ -22,14 +22,14 @@ var errRefused = muster.Errorf(muster.Held, "that is bob's").WithHint("ask bob f
 // refusing is a member, and the lanes, that refuse everything.
 type refusing struct{}
 
-func (refusing) Me() muster.Member                                   { return muster.Member{Name: muster.Lead} }
-func (refusing) Hand() (muster.Task, bool)                           { return muster.Task{}, false }
-func (refusing) Take(context.Context, muster.TaskID) (string, error) { return "", errRefused }
-func (refusing) Idle(string)                                         {}
-func (refusing) Inbox(context.Context) (string, error)               { return "", errRefused }
-func (refusing) Asked(muster.Name, string)                           {}
-func (refusing) Plan(context.Context, string) (llm.Result, error)    { return llm.Result{}, errRefused }
-func (refusing) Wait(context.Context, bool) (llm.Result, error)      { return llm.Result{}, errRefused }
+func (refusing) Me() muster.Member                                    { return muster.Member{Name: muster.Lead} }
+func (refusing) CurrentTask() (muster.Task, bool)                     { return muster.Task{}, false }
+func (refusing) Claim(context.Context, muster.TaskID) (string, error) { return "", errRefused }
+func (refusing) Idle(string)                                          {}
+func (refusing) Inbox(context.Context) (string, error)                { return "", errRefused }
+func (refusing) Asked(muster.Name, string)                            {}
+func (refusing) Plan(context.Context, string) (llm.Result, error)     { return llm.Result{}, errRefused }
+func (refusing) Wait(context.Context, bool) (llm.Result, error)       { return llm.Result{}, errRefused }
 func (refusing) Spawn(context.Context, Spawn) (muster.Member, error) {
 	return muster.Member{}, errRefused
 }
@@ -50,7 +50,7 @@ func (refusing) Completed(context.Context, muster.TaskID) (llm.Result, bool) {
 	return llm.Result{}, false
 }
 
-func (refusing) GiveBack(context.Context, muster.TaskID, string) error { return errRefused }
+func (refusing) Release(context.Context, muster.TaskID, string) error { return errRefused }
 
 func (refusing) Leave(context.Context, muster.RequestID, bool, string) error { return errRefused }
 

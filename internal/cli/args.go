@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+)
+
+// newGroup returns a command that only has commands of its own.
+func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: knownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(commands...)
+	return c
+}
+
+// knownCommand refuses an argument that is no command of the group, and names those that are like it.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" "+args[0], "muster"))
+	message := "there is no command \"" + name + "\""
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		message += " (did you mean " + strings.Join(near, " or ") + "?)"
+	}
+	return &usageError{c.CommandPath(), message}
+}
+
+// namedArgs returns a check for these arguments, which are named for people. A last one with "..." may be several, and
+// one in brackets may be missing.
+func namedArgs(names ...string) cobra.PositionalArgs {
+	least, most := 0, len(names)
+	for _, n := range names {
+		if strings.Contains(n, "...") {
+			most = math.MaxInt
+		}
+		if !strings.HasPrefix(n, "[") {
+			least++
+		}
+	}
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return &usageError{c.CommandPath(), c.CommandPath() + " wants " + names[len(args)]}
+		case len(args) > most:
+			return &usageError{c.CommandPath(), c.CommandPath() + " does not take \"" + args[most] + "\""}
+		}
+		return nil
+	}
+}
+
+// parseTaskID reads a task's id: 3 or #3.
+func parseTaskID(c *cobra.Command, s string) (muster.TaskID, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(s, "#"))
+	if err != nil || n <= 0 {
+		return 0, &usageError{c.CommandPath(),
+			fmt.Sprintf("%q is not a task's id: ids are numbers, muster task list shows them", s)}
+	}
+	return muster.TaskID(n), nil
+}
+
+// textOrStdin returns text, or all of standard input when it is "-".
+func (a *App) textOrStdin(text string) (string, error) {
+	if text != "-" {
+		return text, nil
+	}
+	data, err := io.ReadAll(a.Stdin)
+	return string(data), err
+}

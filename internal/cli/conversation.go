@@ -1,0 +1,303 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"muster"
+	"muster/internal/chat"
+	"muster/internal/git"
+	"muster/internal/terminal"
+	"muster/internal/view"
+	"muster/internal/workspace"
+	"muster/team"
+)
+
+// converse is the bare muster: a conversation with the lead. On a terminal it has a line editor and a line for each
+// member. Otherwise each line of standard input is a message.
+func (a *App) converse(c *cobra.Command, _ []string) error {
+	if a.json {
+		return &usageError{"muster", `the conversation is for people; for programs: muster run --json "GOAL"`}
+	}
+	piped := bufio.NewReader(a.Stdin)
+	if a.terminalIn() == nil {
+		switch some, err := hasInput(c.Context(), piped); {
+		case err != nil:
+			return err
+		case !some:
+			return c.Help() // nobody is there, and nothing is said
+		}
+	}
+	w, err := a.change(c.Context())
+	if err != nil {
+		return err
+	}
+	defer closeWorkspace(w)
+	t := &conversation{app: a, w: w, piped: piped, flags: setFlags(c.Flags())}
+	return t.run(c.Context())
+}
+
+// terminalIn returns standard input where it is a terminal, and nil otherwise.
+func (a *App) terminalIn() *os.File {
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// hasInput waits for the first byte of a pipe, or for its end, and reports whether there is a byte. When ctx ends
+// first, it returns its cause; the program ends then, so the read that still waits does no harm.
+func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
+	read := make(chan error, 1)
+	go func() {
+		_, err := piped.Peek(1)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return err == nil, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// conversation is a session with the lead, and the run behind it.
+type conversation struct {
+	app   *App
+	w     *workspace.Workspace
+	piped io.Reader
+	flags map[string]string
+
+	terminal  *terminal.Terminal // nil: a pipe
+	face      chat.Face
+	progress  *memberLines
+	from      muster.Pos // events behind it are shown
+	hasNoTask bool       // what goes on here is a run that stopped with no task open
+	talk      *team.Conversation
+	stop      context.CancelCauseFunc
+	job       Job
+	sum       team.Summary
+	err       error // of the run
+}
+
+// run opens the conversation, and returns when the user or the run has ended it.
+func (c *conversation) run(ctx context.Context) error {
+	isRemote, err := isLeadAlive(ctx, c.w)
+	if err != nil {
+		return err
+	}
+	run, open, isStopped, err := openTasks(ctx, c.w)
+	if err != nil {
+		return err
+	}
+	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
+		c.hasNoTask = !isStopped && run.StartedAt > 0 && run.EndedAt == 0
+		isStopped = isStopped || c.hasNoTask
+	}
+	// From here on events are shown. The position is taken before the run begins, so that none of its events is missed.
+	if c.from, err = c.w.Journal().Tail(ctx, 0); err != nil {
+		return err
+	}
+	if !isRemote { // what cannot start is reported before anything is typed
+		if _, err := c.prepare(ctx, isStopped, "-"); err != nil {
+			return err
+		}
+	}
+	ctx, c.stop = context.WithCancelCause(git.With(ctx, c.w.OpenedRepo())) // with the worktree that the user is in
+	defer c.stop(nil)
+	if err := c.openFace(ctx); err != nil {
+		return err
+	}
+	if c.terminal == nil && isStopped && !isRemote {
+		return team.RefuseStopped(open)
+	}
+	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
+		OnLine: c.remember(), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
+		Now: c.app.Now}
+	if isRemote {
+		isAlive := func() bool { return !isProcessGone(ctx, c.w) }
+		remote := chat.Attach(ctx, c.w.Store(), c.w.Mail(ctx), c.face, isAlive)
+		defer remote.Detach()
+		s.Lead, s.Over, s.WaitForLead = remote, remote.Over(), false
+		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
+			"and it goes on when you leave")
+	} else {
+		c.talk = team.NewConversation()
+		s.Lead = c.talk
+		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
+		if c.terminal != nil {
+			c.face.Print(chat.Welcome(stoppedLines(run, open, isStopped)))
+		}
+	}
+	how, err := s.Run(ctx)
+	return c.end(ctx, s, how, err)
+}
+
+// begin starts the run, or goes on with the one that stopped. The channel is closed when the run is over.
+func (c *conversation) begin(ctx context.Context, isStopped bool, words string) <-chan struct{} {
+	catchSIGPIPE()
+	over := make(chan struct{})
+	// The mail is written before the run goes on: the lead finds it in its inbox, and a crash in between loses nothing.
+	j, err := c.prepare(ctx, isStopped, words)
+	if err == nil && j.Resume && words != "" {
+		_, err = c.w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
+			Content: words})
+	}
+	if err != nil {
+		c.err = err
+		close(over)
+		return over
+	}
+	speech := &chat.Speech{Face: c.face}
+	j.Conversation, j.Emit = c.talk, func(member muster.Name, v any) {
+		if e, ok := v.(muster.Event); ok {
+			c.progress.Event(e) // the journal could not take it
+		} else {
+			speech.Emit(member, v)
+		}
+	}
+	go func() {
+		defer close(over)
+		c.sum, c.err = c.app.Start(ctx, j)
+	}()
+	c.job = j
+	return over
+}
+
+// prepare returns the job that the first words make. Its error says what prevents a run.
+func (c *conversation) prepare(ctx context.Context, isStopped bool, words string) (j Job, err error) {
+	j = Job{Dir: c.w.Root(), Store: c.w.Store(), Goal: words, How: team.Start{Add: isStopped},
+		Resume: isStopped && (words == "" || c.hasNoTask)}
+	if j.Settings, _, err = c.w.Settings(c.flags); err != nil {
+		return j, err
+	}
+	if isStopped {
+		run, err := c.w.Runs().Look(ctx)
+		if err != nil {
+			return j, err
+		}
+		if err := applyRunSettings(run, c.flags, &j.Settings); err != nil {
+			return j, err
+		}
+	}
+	_, err = c.app.model(j.Settings.Model, j.Settings)
+	return j, err
+}
+
+// end stops the run where the user has left, closes the terminal, and says what is left. err is the session's:
+// muster.CauseUser where a signal has ended it, which makes the exit code that of an interruption.
+func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
+	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
+	if how == chat.UserLeft || how == chat.Interrupted {
+		if _, done := s.Lead.Resting(); done { // nothing is open: the run ends by itself
+			s.Lead.Close()
+			how = chat.RunEnded
+		} else {
+			c.stop(muster.CauseUser)
+		}
+		if !s.Remote { // the last writes of the run must be over before the summary is read
+			<-s.Over
+		}
+	}
+	if c.terminal != nil {
+		_ = c.terminal.Close() // there is nothing to do when the terminal cannot be restored
+	}
+	c.progress.close()
+	late := context.WithoutCancel(ctx)
+	switch {
+	case err != nil && !errors.Is(err, muster.CauseUser):
+		return err
+	case how == chat.NotBegun:
+		return err // nil where no signal has ended it
+	case s.Remote && how == chat.RunEnded:
+		return c.endRemote(late)
+	case s.Remote:
+		explain(c.app.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
+		return err // nil where no signal has ended it
+	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
+		return c.err
+	case how == chat.RunEnded && c.err == nil:
+		if !c.hadTask() { // everything was said in the conversation
+			return exitStatus(c.sum.Code)
+		}
+		return c.app.conclude(late, c.w, c.job, c.sum)
+	}
+	return c.explainKept(late, isInterrupted)
+}
+
+// explainKept says that the user can go on, and returns the exit code of a run that was stopped.
+func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) error {
+	_, open, _, err := openTasks(ctx, c.w)
+	if err != nil {
+		return err
+	}
+	hint := "go on: muster"
+	if c.terminal == nil { // a pipe cannot be asked what to do with a team that stopped
+		hint = "go on: muster resume"
+	}
+	explain(c.app.Stderr, "the state is kept; "+countOpen(open), hint)
+	if isInterrupted {
+		return exitStatus(exitInterrupted)
+	}
+	return exitStatus(exitLeft)
+}
+
+// endRemote says what has become of a team in another process when that process is gone.
+func (c *conversation) endRemote(ctx context.Context) error {
+	run, open, _, err := openTasks(ctx, c.w)
+	if err != nil {
+		return err
+	}
+	if run.EndedAt != 0 {
+		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
+		return nil
+	}
+	explain(c.app.Stderr, "the team's process has died or was stopped; "+countOpen(open),
+		"go on: muster   or: muster resume")
+	return exitStatus(exitLeft)
+}
+
+// countOpen says how many tasks are open: "2 tasks are open".
+func countOpen(tasks []muster.Task) string {
+	verb := " are open"
+	if len(tasks) == 1 {
+		verb = " is open"
+	}
+	return view.Count(len(tasks), "task") + verb
+}
+
+// hadTask reports whether the run had any task.
+func (c *conversation) hadTask() bool {
+	for _, t := range c.sum.Tasks {
+		if c.sum.Run.Has(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLeadAlive reports whether a lead lives in another process.
+func isLeadAlive(ctx context.Context, w *workspace.Workspace) (bool, error) {
+	members, err := listMembers(ctx, w)
+	if err != nil || len(members) == 0 {
+		return false, err
+	}
+	lead := members[0]
+	return lead.Name == muster.Lead && lead.Alive && lead.Status != muster.Shutdown, nil
+}
+
+// isProcessGone reports whether the lead of another process is gone, and the process has written all that it had to
+// write: how a run ended is written after its lead has shut down, while the lease is still held.
+func isProcessGone(ctx context.Context, w *workspace.Workspace) bool {
+	if alive, err := isLeadAlive(ctx, w); alive || err != nil {
+		return false
+	}
+	held, err := w.Store().Leases().Held(ctx, workspace.LeadLease)
+	return !held && err == nil
+}

@@ -1,0 +1,162 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/roster"
+	"muster/internal/testing/tmuxtest"
+	"muster/internal/workspace"
+	"muster/journal"
+	"muster/store/file"
+	"muster/team"
+)
+
+// A team whose process is gone before its run has ended has not ended: the terminal that is attached says so.
+func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
+	w := newWorld(t)
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: 1000})
+	if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}); err != nil {
+		t.Fatal(err)
+	}
+	r := roster.New(s, journal.New(s.Log()), "team")
+	h, err := r.Join(t.Context(), "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Release()
+	if _, err := r.Add(t.Context(), muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}); err != nil {
+		t.Fatal(err)
+	}
+	in, types := io.Pipe() // it never ends
+	told, says := io.Pipe()
+	w.app.Stdin, w.app.Stderr = in, says
+	w.app.Start = func(context.Context, Job) (team.Summary, error) { panic("a team beside the one that lives") }
+	code := make(chan int, 1)
+	go func() {
+		defer says.Close()
+		code <- w.app.Run(t.Context())
+	}()
+	if _, err := io.WriteString(types, "hi\n"); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(told)
+	if line, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "a team is at work here, in another process") {
+		t.Fatalf("%q %v", line, err)
+	}
+	if err := h.Release(); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(out)
+	if got := <-code; got != exitLeft || err != nil || !strings.HasSuffix(string(rest), "muster: the team's process has died or was stopped; 1 task is open\n        go on: muster   or: muster resume\n") {
+		t.Errorf("exit %d, %v\n%s", got, err, rest)
+	}
+}
+
+// How a run ended is written after its lead has shut down: until then its process is not gone.
+func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
+	w := newWorld(t)
+	p, err := w.app.openRoot(t.Context(), w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	other, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lease, err := other.Leases().Acquire(t.Context(), workspace.LeadLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isProcessGone(t.Context(), p) {
+		t.Error("over, while the lease is held")
+	}
+	if err := lease.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if !isProcessGone(t.Context(), p) {
+		t.Error("not over")
+	}
+}
+
+// A run that was killed before its first task has stopped, too: the conversation says so, and what is typed goes on with it.
+func TestAConversationGoesOnWithARunThatHasNoTask(t *testing.T) {
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+	s := tmuxtest.Start(t, w.dir, env)
+	muster := filepath.Join(s.Dir, "muster")
+	if err := os.Symlink(self, muster); err != nil {
+		t.Fatal(err)
+	}
+	words := filepath.Join(t.TempDir(), "words.yaml")
+	if err := os.WriteFile(words, []byte(`
+speakers:
+  lead:
+    - do: [{bash: {command: 'kill -9 $RUN; sleep 5'}}]
+    - cue: and the lexer
+      say: Both, then.
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killed := exec.Command("sh", "-c", `RUN=$$ exec "$0" run "rewrite the parser" --model script/"$1"`, muster, words)
+	killed.Dir, killed.Env = w.dir, env
+	if out, err := killed.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.Keys("muster", "Enter")
+	s.Wait(`(?s)a team stopped here.*goal: rewrite the parser   no task is open.*/resume.*\n>`)
+	s.Keys("and the lexer", "Enter")
+	s.Wait(`(?s)lead +again +rewrite the parser.*Both, then\..*waits for you.*\n> $`)
+	s.Keys("/quit", "Enter")
+	s.Wait(`\n\$ $`)
+	s.Cooked()
+}
+
+// A conversation in which nothing was said yet ends when it is interrupted, whether or not the pipe has brought a part
+// of a line.
+func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
+	for name, said := range map[string]string{"no byte": "", "half a line": "hi th"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			words := filepath.Join(t.TempDir(), "words.yaml")
+			if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			in, types := io.Pipe()
+			defer types.Close()
+			w.app.Stdin, w.app.Env = in, append(w.app.Env, "MUSTER_MODEL=script/"+words)
+			w.app.Start = func(context.Context, Job) (team.Summary, error) { panic("nothing was said") }
+			ctx, stop := context.WithCancelCause(t.Context())
+			go func() {
+				_, _ = io.WriteString(types, said)
+				stop(muster.CauseUser)
+			}()
+			w.run(ctx, exitInterrupted)
+		})
+	}
+}

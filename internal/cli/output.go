@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/view"
+)
+
+// screen is how something is drawn: whether in colour, and how wide. Width 0 is no terminal.
+type screen struct {
+	paint view.Paint
+	width int
+}
+
+// screen returns how to print to w: in colour only on a terminal, and never with NO_COLOR.
+func (a *App) screen(w io.Writer) screen {
+	if a.screenShape != nil {
+		return *a.screenShape
+	}
+	width, isTerminal := view.TerminalWidth(w)
+	colour := isTerminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+	return screen{view.Paint(colour), width}
+}
+
+// print writes v to standard output: as JSON with --json, and otherwise as text does.
+func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error) error {
+	if !a.json {
+		s := a.screen(a.Stdout)
+		return text(a.Stdout, s.paint, s.width)
+	}
+	data, err := muster.Encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.Stdout.Write(data)
+	return err
+}
+
+// printLine writes v as JSON with --json, and otherwise one line.
+func (a *App) printLine(v any, format string, args ...any) error {
+	return a.print(v, func(w io.Writer, _ view.Paint, _ int) error {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		return err
+	})
+}
+
+// build is which program this is.
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go,omitempty"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// thisBuild returns which program this is, as far as the go command has recorded it in the program.
+func thisBuild() build {
+	b := build{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version, b.Go = info.Main.Version, info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}
+
+// versionCommand returns muster version.
+func (a *App) versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "which muster this is", Args: namedArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			line := "muster " + b.Version
+			if b.Revision != "" {
+				line += " " + b.Revision[:min(len(b.Revision), 12)]
+			}
+			return a.printLine(b, "%s %s", line, b.Go)
+		}}
+}
+
+// emptyNotNil returns a list that JSON shows as [] when it has nothing.
+func emptyNotNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/config"
+	"muster/journal"
+	"muster/store/file"
+	"muster/team"
+)
+
+// world is a repository and an App in it, whose team is what a test says.
+type world struct {
+	*testing.T
+	dir      string
+	out, err strings.Builder
+	app      *App
+}
+
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	for k, v := range map[string]string{"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "u@example.org",
+		"GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "u@example.org"} {
+		t.Setenv(k, v)
+	}
+	w := &world{T: t, dir: filepath.Join(t.TempDir(), "repo")}
+	makeRepository(t, w.dir)
+	w.app = &App{Args: args, Env: []string{"XDG_CONFIG_HOME=" + t.TempDir()}, Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
+	return w
+}
+
+func makeRepository(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main", dir}, {"-C", dir, "commit", "-q", "--allow-empty", "-m", "start"}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+func (w *world) run(ctx context.Context, want int) {
+	w.Helper()
+	if got := w.app.Run(ctx); got != want {
+		w.Fatalf("exit code %d, want %d\n%s%s", got, want, w.out.String(), w.err.String())
+	}
+}
+
+func emit(ctx context.Context, s muster.Store, events ...muster.Event) {
+	j := journal.New(s.Log())
+	for _, e := range events {
+		e.At = 0
+		j.Emit(ctx, e)
+	}
+}
+
+func TestRunHandsOverWhatWasAsked(t *testing.T) {
+	w := newWorld(t, "run", "make", "it", "so", "--teammates", "2", "--check", "make", "--land", "next", "--fresh", "--max-turns", "7", "-C", ".")
+	var got Job
+	w.app.Start = func(_ context.Context, j Job) (team.Summary, error) {
+		got = j
+		return team.Summary{Run: muster.Run{StartedAt: 1}, Text: "The answer."}, nil
+	}
+	w.run(t.Context(), 0)
+	real, _ := filepath.EvalSymlinks(w.dir)
+	if got.Goal != "make it so" || got.Resume || got.How != (team.Start{Fresh: true}) || got.Dir != real || got.Store == nil ||
+		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 8000 {
+		t.Errorf("%+v", got)
+	}
+	if w.out.String() != "The answer.\n" || w.err.String() != "" {
+		t.Errorf("%q %q", w.out.String(), w.err.String())
+	}
+}
+
+func TestEveryEventIsToldOnceAndInOrder(t *testing.T) {
+	w := newWorld(t, "run", "x")
+	// An event of an earlier run is not told again.
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	emit(t.Context(), s, at(journal.RunStarted, "lead", 0, "goal", "of before"))
+	s.Close()
+	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
+		for i := range 50 {
+			emit(ctx, j.Store, at(journal.TaskCreated, "user", muster.TaskID(i+1), "subject", "subject"))
+		}
+		return team.Summary{Code: 3, Text: "the budget is spent", Run: muster.Run{Target: "muster/x", StartedAt: 1}, Tasks: []muster.Task{{ID: 1, Subject: "subject", Status: muster.Pending}}}, nil
+	}
+	w.run(t.Context(), 3)
+	told := strings.Split(strings.TrimSpace(w.err.String()), "\n")
+	if len(told) != 50 {
+		t.Fatalf("%d lines:\n%s", len(told), w.err.String())
+	}
+	for i, l := range told {
+		if _, n, _ := strings.Cut(l, "adds   "); n != strings.TrimSpace(n) || !strings.HasPrefix(n, strings.Split(n, " ")[0]+" subject") || n != itoa(i+1)+" subject" {
+			t.Fatalf("line %d: %q", i+1, l)
+		}
+	}
+	if !strings.HasPrefix(w.out.String(), "0 of 1 task landed on muster/x; 1 is left: the budget is spent\n") {
+		t.Error(w.out.String())
+	}
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+func TestEventsAsJSON(t *testing.T) {
+	w := newWorld(t, "run", "x", "--json")
+	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
+		emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", "<x>"), at(journal.TurnStarted, "lead", 0, "turn", 1))
+		return team.Summary{Run: muster.Run{StartedAt: 1}, Text: "answer"}, nil
+	}
+	w.run(t.Context(), 0)
+	lines := strings.Split(strings.TrimSpace(w.out.String()), "\n")
+	if len(lines) != 2 || w.err.String() != "" {
+		t.Fatalf("%q %q", w.out.String(), w.err.String())
+	}
+	var e muster.Event
+	if err := json.Unmarshal([]byte(lines[0]), &e); err != nil || e.Kind != journal.RunStarted || e.Text("goal") != "<x>" || !strings.Contains(lines[0], "<x>") {
+		t.Errorf("%v %s", err, lines[0])
+	}
+}
+
+func TestInterruptKeepsTheState(t *testing.T) {
+	w := newWorld(t, "run", "x")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
+		emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", "x"))
+		cancel(muster.CauseUser)
+		<-ctx.Done()
+		emit(context.WithoutCancel(ctx), j.Store, at(journal.RunNote, "", 0, "text", "last words"))
+		return team.Summary{Code: 1}, context.Cause(ctx)
+	}
+	w.run(ctx, 130)
+	if !strings.Contains(w.err.String(), "last words") || !strings.HasSuffix(w.err.String(), "muster: interrupted; the state is kept\n        muster resume\n") {
+		t.Error(w.err.String())
+	}
+}
+
+func TestAnErrorOfTheTeamIsSaid(t *testing.T) {
+	w := newWorld(t, "resume")
+	w.app.Start = func(_ context.Context, j Job) (team.Summary, error) {
+		if !j.Resume {
+			t.Error("not a resume")
+		}
+		return team.Summary{Code: 1}, muster.Errorf(muster.NotFound, "there is no team here").WithHint("muster run \"GOAL\"\nor not")
+	}
+	w.run(t.Context(), 1)
+	if w.err.String() != "muster: there is no team here\n        muster run \"GOAL\"\n        or not\n" {
+		t.Error(w.err.String())
+	}
+}
+
+func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		w := newWorld(t, "demo")
+		dir := filepath.Join(t.TempDir(), "kept")
+		if keep {
+			w.app.Args = append(w.app.Args, "--keep", dir)
+		}
+		var made, worked string
+		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
+			made = dir
+			makeRepository(t, dir)
+			return Job{Goal: "the demo's", Settings: config.Settings{Check: "true"}}, nil
+		}
+		w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
+			worked = j.Dir
+			if j.Goal != "the demo's" || j.Settings.Check != "true" {
+				t.Errorf("%+v", j)
+			}
+			emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", j.Goal))
+			return team.Summary{Run: muster.Run{Target: "muster/demo", Check: "true", StartedAt: 1}, Tasks: []muster.Task{landedTask(1, "a", "bob", "abcdef012", "ok")}}, nil
+		}
+		w.run(t.Context(), 0)
+		if made != worked || keep && made != dir {
+			t.Errorf("made in %s, worked in %s", made, worked)
+		}
+		_, err := os.Stat(filepath.Join(made, ".team"))
+		if keep != (err == nil) {
+			t.Errorf("kept: %v, %v", keep, err)
+		}
+		if keep != strings.Contains(w.out.String(), "git -C "+made+" merge muster/demo") || keep == strings.Contains(w.out.String(), "this repository is gone") {
+			t.Error(w.out.String())
+		}
+		if !strings.HasPrefix(w.err.String(), "muster demo: ") || !strings.Contains(w.err.String(), "goal   the demo's") {
+			t.Error(w.err.String())
+		}
+		if _, err := os.Stat(filepath.Join(w.dir, ".team")); err == nil {
+			t.Error("the user's own repository was touched")
+		}
+		if keep { // a second one does not go over it
+			w.app.Args = []string{"demo", "--keep", dir}
+			w.err.Reset()
+			w.run(t.Context(), 1)
+			if !strings.Contains(w.err.String(), "is not empty") {
+				t.Error(w.err.String())
+			}
+		}
+	}
+}
+
+// The second Ctrl-C must kill: the first one gives the signals back.
+func TestExitCodes(t *testing.T) {
+	var out strings.Builder
+	a := &App{Stderr: &out}
+	stopped, cancel := context.WithCancelCause(t.Context())
+	cancel(muster.CauseUser)
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		code int
+		says string
+	}{
+		{t.Context(), nil, 0, ""},
+		{t.Context(), exitStatus(3), 3, ""},
+		{t.Context(), errors.New("broken\npipe"), 1, "muster: broken\n        pipe\n"},
+		{t.Context(), &usageError{"muster task", "what?"}, 2, "muster: what?\n        muster task --help\n"},
+		{t.Context(), muster.Errorf(muster.Invalid, "outer: %w", muster.Errorf(muster.Held, "inner").WithHint("do this")), 1, "muster: outer: inner\n        do this\n"},
+		{t.Context(), errors.Join(muster.Errorf(muster.Held, "one").WithHint("first"), errors.New("two")), 1, "muster: one\n        two\n        first\n"},
+		{stopped, context.Canceled, 130, ""},
+	} {
+		out.Reset()
+		if code := a.exit(c.ctx, c.err); code != c.code || out.String() != c.says {
+			t.Errorf("%v: %d %q", c.err, code, out.String())
+		}
+	}
+}
+
+func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
+	run := muster.Run{Team: "crew", Target: "muster/crew", Model: "script/old.yaml", Cap: 2, Check: "make", Setup: "npm ci", StartedAt: 1000}
+	for _, c := range []struct {
+		args string
+		open bool // a task
+		want config.Settings
+		says string // the error
+	}{
+		{args: "resume", want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+		{args: "resume --teammates 3 --model script/new.yaml --check true --setup x --max-turns 9",
+			want: config.Settings{Team: "crew", Model: "script/new.yaml", Teammates: 3, Check: "true", Setup: "x", MaxTurns: 9}},
+		{args: "run --add more", open: true, want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+		{args: "run --add more --team crew --land muster/crew --teammates 0", open: true,
+			want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 0, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+		{args: "run --add more --team other", open: true, says: "the team that stopped keeps its name, crew: leave --team out"},
+		{args: "run --add more --land main", open: true, says: "the team that stopped keeps its branch, muster/crew: leave --land out"},
+		{args: "resume --team crew", says: "unknown flag: --team"},
+		// With no open task a run of its own begins.
+		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, MaxTurns: 50, Check: "of the file"}},
+	} {
+		w := newWorld(t, strings.Fields(c.args)...)
+		if err := os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := file.Open(w.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _ := json.Marshal(run)
+		if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
+			t.Fatal(err)
+		}
+		if c.open {
+			if _, err := board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Close()
+		var got config.Settings
+		w.app.Start = func(_ context.Context, j Job) (team.Summary, error) {
+			got = j.Settings
+			return team.Summary{Run: run}, nil
+		}
+		if c.says != "" {
+			w.run(t.Context(), exitUsage)
+			if !strings.Contains(w.err.String(), c.says) {
+				t.Errorf("%s: %s", c.args, w.err.String())
+			}
+			continue
+		}
+		w.run(t.Context(), 0)
+		if got := (config.Settings{Team: got.Team, Model: got.Model, Teammates: got.Teammates, Check: got.Check, Setup: got.Setup, MaxTurns: got.MaxTurns}); got != c.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.args, got, c.want)
+		}
+	}
+}
+
+func TestAnInterruptedDemoSaysWhatIsLeft(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		w := newWorld(t, "demo")
+		want := "muster: interrupted; the demo's repository is gone\n"
+		if keep {
+			dir := filepath.Join(t.TempDir(), "kept")
+			w.app.Args = append(w.app.Args, "--keep", dir)
+			want = "muster: interrupted; the state is kept\n        muster -C " + dir + " resume\n"
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
+			makeRepository(t, dir)
+			return Job{Goal: "the demo's"}, nil
+		}
+		w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
+			cancel(muster.CauseUser)
+			return team.Summary{Code: 1}, context.Cause(ctx)
+		}
+		w.run(ctx, 130)
+		if !strings.HasSuffix(w.err.String(), want) || strings.Count(w.err.String(), "resume") != strings.Count(want, "resume") {
+			t.Error(w.err.String())
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/view"
+	"muster/internal/workspace"
+	"muster/journal"
+)
+
+// listener gets what happens: people, or with --json a program.
+type listener interface {
+	Event(muster.Event)
+	Tick(time.Time)
+	Close()
+}
+
+// runOutput prints what happens in a run. Events come from the journal, and those that the journal could not take come
+// from the team's own goroutines, so the listener is guarded by a lock.
+type runOutput struct {
+	app     *App
+	journal *journal.Journal
+
+	mu       sync.Mutex
+	listener listener
+}
+
+// newRunOutput returns the output of a run, which resumes an earlier one or begins.
+func (a *App) newRunOutput(ctx context.Context, w *workspace.Workspace, resumes bool) *runOutput {
+	out := &runOutput{app: a, journal: w.Journal()}
+	if a.json {
+		out.listener = jsonLines{a.Stdout}
+		return out
+	}
+	opening := "makes the team ready"
+	if resumes {
+		opening = "finds what the team has left: tasks, lanes, conversations"
+	}
+	s := a.screen(a.Stderr)
+	run, _ := w.Runs().Look(ctx) // without it a check is named a little later
+	out.listener = view.NewProgress(view.Options{Out: a.Stderr, Paint: s.paint, Width: s.width, Start: a.Now(),
+		Check: run.Check, Opening: opening,
+		Task: func(id muster.TaskID) (muster.Task, error) { return w.Board().Get(ctx, id) }})
+	return out
+}
+
+// event prints an event.
+func (o *runOutput) event(e muster.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listener.Event(e)
+}
+
+// tick redraws what changes as time passes.
+func (o *runOutput) tick(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listener.Tick(now)
+}
+
+// emit takes what a team emits, and prints the events that its journal could not take.
+func (o *runOutput) emit(_ muster.Name, v any) {
+	if e, ok := v.(muster.Event); ok {
+		o.event(e)
+	}
+}
+
+// during runs do, and prints the events behind from meanwhile. When it returns, everything was printed that happened
+// before do returned. It goes on after Ctrl-C, because the end of the run is printed too.
+func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
+	ctx = context.WithoutCancel(ctx)
+	defer o.listener.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	entries := followJournal(following, o.journal, from)
+	tick := time.NewTicker(view.RedrawInterval)
+	defer tick.Stop()
+	for running := true; running; {
+		select {
+		case e, ok := <-entries:
+			if !ok {
+				entries = nil // the rest is read at the end
+				continue
+			}
+			o.event(e.Event)
+			from = e.Pos
+		case <-tick.C:
+			o.tick(o.app.Now())
+		case <-done:
+			running = false
+		}
+	}
+	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
+	// once.
+	for e, err := range o.journal.Read(ctx, from) {
+		if err == nil {
+			o.event(e.Event)
+		}
+	}
+}
+
+// followJournal returns the events behind a place, and then those that come, until ctx ends. It leaves out lines that
+// cannot be read; muster doctor tells of them.
+func followJournal(ctx context.Context, j *journal.Journal, from muster.Pos) <-chan journal.Entry {
+	entries := make(chan journal.Entry)
+	go func() {
+		defer close(entries)
+		for e, err := range j.Follow(ctx, from) {
+			if err != nil {
+				continue
+			}
+			select {
+			case entries <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return entries
+}
+
+// jsonLines prints one event a line.
+type jsonLines struct{ w io.Writer }
+
+// Event prints an event. Nobody may be reading any more, and the run goes on without a reader.
+func (j jsonLines) Event(e muster.Event) {
+	if data, err := muster.Line(e); err == nil {
+		_, _ = j.w.Write(append(data, '\n'))
+	}
+}
+
+// Tick does nothing: only events are printed.
+func (jsonLines) Tick(time.Time) {}
+
+// Close does nothing.
+func (jsonLines) Close() {}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/view"
+	"muster/internal/workspace"
+)
+
+// stopGrace is how long after its request a member may take to end: it is interrupted, then killed.
+const stopGrace = 15 * time.Second
+
+// stop returns muster team stop. It exits with 1 when a member goes on, however that is printed.
+func (t teamCommands) stop() *cobra.Command {
+	var force bool
+	c := &cobra.Command{Use: "stop [NAME]", Short: "stop a teammate, or the whole team", Args: namedArgs("[NAME]"),
+		Long: "An idle member stops at once. A working one is asked, and may refuse with a reason; who does not\n" +
+			"answer in 30 s is stopped. Tasks go back to the board, lanes are kept. Without NAME all are\n" +
+			"stopped, the lead last."}
+	c.Flags().BoolVar(&force, "force", false, "do not ask")
+	c.RunE = t.changing(func(c *cobra.Command, w *workspace.Workspace, args []string) error {
+		ctx := c.Context()
+		if len(args) == 1 { // a name that nobody has is an error, and names that are like it are its hint
+			if _, err := w.Roster(ctx).Get(ctx, muster.Name(args[0])); err != nil {
+				return err
+			}
+		}
+		members, err := listMembers(ctx, w)
+		if err != nil {
+			return err
+		}
+		members = slices.DeleteFunc(members, func(m view.Member) bool {
+			return m.Status == muster.Shutdown || len(args) == 1 && string(m.Name) != args[0]
+		})
+		ends, err := stopper{w, force}.stopAll(ctx, members)
+		if err != nil {
+			return err
+		}
+		err = t.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
+			return exitStatus(exitError)
+		}
+		return nil
+	})
+	return c
+}
+
+// stopped is what became of one member.
+type stopped struct {
+	Name    muster.Name `json:"name"`
+	Stopped bool        `json:"stopped"`
+	Why     string      `json:"reason,omitempty"`
+}
+
+// writeStopped prints what became of each member.
+func writeStopped(w io.Writer, ends []stopped) error {
+	if len(ends) == 0 {
+		_, err := fmt.Fprintln(w, "nobody is there to stop")
+		return err
+	}
+	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
+	for _, e := range ends {
+		state := "goes on"
+		if e.Stopped {
+			state = "stopped"
+		}
+		t.Row(view.Text(string(e.Name)), view.Text(state), view.Text(view.OneLine(e.Why)))
+	}
+	return t.Write(w, false, 0)
+}
+
+// stopper stops members.
+type stopper struct {
+	w     *workspace.Workspace
+	force bool
+}
+
+// stopAll stops the teammates side by side, and then the lead, who has nobody left to wait for. It waits until it is
+// decided for each. The lead is the first of the members, and the last in the result.
+func (s stopper) stopAll(ctx context.Context, members []view.Member) ([]stopped, error) {
+	slices.Reverse(members)
+	ends, errs := make([]stopped, len(members)), make([]error, len(members))
+	var teammates sync.WaitGroup
+	for i, m := range members {
+		if m.Name == muster.Lead {
+			teammates.Wait()
+		}
+		if !m.Alive {
+			ends[i], errs[i] = s.endDead(ctx, m.Member)
+			continue
+		}
+		teammates.Go(func() { ends[i], errs[i] = s.stop(ctx, m.Name) })
+	}
+	teammates.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// stop asks one member that is alive to shut down, and waits for its answer and its end.
+func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
+	end := stopped{Name: name}
+	// The watch begins before the request is sent, so that no change after it is missed.
+	requests, changed := s.w.Requests(ctx), s.w.Roster(ctx).Watch(ctx)
+	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: name, Force: s.force,
+		Reason: "stopped by user"})
+	if err == nil {
+		r, err = requests.Await(ctx, r.ID)
+	}
+	switch {
+	case err != nil:
+		return end, err
+	case r.Status == muster.RequestRejected:
+		end.Why = r.Response
+		return end, nil
+	case r.Status == muster.RequestExpired:
+		end.Why = "no answer in time"
+	}
+	limit := time.After(stopGrace)
+	for {
+		now, err := s.w.Roster(ctx).Get(ctx, name)
+		if err != nil || now.Status == muster.Shutdown {
+			end.Stopped = err == nil
+			return end, err
+		}
+		switch alive, err := s.w.Roster(ctx).Alive(ctx, now.Host); {
+		case err != nil:
+			return end, err
+		case !alive && name == muster.Lead: // its record stays as it is, for resume
+			end.Stopped = true
+			return end, nil
+		case !alive:
+			return s.endDead(ctx, now)
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second): // its process may have died
+		case <-limit:
+			end.Why = fmt.Sprintf("still %s %s after it was to stop", now.Status, view.Duration(stopGrace))
+			return end, nil
+		case <-ctx.Done():
+			return end, context.Cause(ctx)
+		}
+	}
+}
+
+// endDead ends a member that no process hosts: its record says so, and its tasks go back to the board.
+func (s stopper) endDead(ctx context.Context, m muster.Member) (stopped, error) {
+	end := stopped{Name: m.Name, Why: "its process had ended"}
+	// The record is changed only while it names the same dead host. Another process may have taken the member over
+	// since the record was read; then it is alive.
+	isTaken := false
+	_, err := s.w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
+		if isTaken = now.Host != m.Host; !isTaken {
+			now.Status, now.Host, now.IdleReason, now.Doing, now.Task = muster.Shutdown, "", "", "", 0
+		}
+	})
+	if err == nil && isTaken {
+		err = muster.Errorf(muster.Stale, "%s has just been taken over by another process", m.Name).
+			WithHint("muster team stop %s", m.Name)
+	}
+	if err != nil {
+		return end, err
+	}
+	end.Stopped = true
+	if m.Host == "" { // it never lived: its claims are those of somebody else in the same name
+		return end, nil
+	}
+	all, err := s.w.Board().List(ctx)
+	if err != nil {
+		return end, err
+	}
+	for _, t := range all {
+		if t.Owner != m.Name || !t.Open() {
+			continue
+		}
+		// After the record, so that the member is known to be gone when its tasks become free.
+		if _, err := s.w.RevokeTask(ctx, t.ID, muster.User, "its owner was stopped"); err != nil {
+			return end, err
+		}
+	}
+	return end, nil
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/view"
+	"muster/internal/workspace"
+)
+
+// taskFilter says which tasks are listed, and how.
+type taskFilter struct {
+	status, owner string
+	all           bool // completed ones too, where they are only counted otherwise
+}
+
+// matches reports whether a task is listed.
+func (f taskFilter) matches(t muster.Task) bool {
+	return (f.status == "" || string(t.Status) == f.status) && (f.owner == "" || string(t.Owner) == f.owner)
+}
+
+// list returns muster task list.
+func (t taskCommands) list() *cobra.Command {
+	var f taskFilter
+	c := &cobra.Command{Use: "list", Args: namedArgs(),
+		Short: "all tasks; on a terminal as a tree, each under the one that it waits for",
+		Long: "On a terminal completed tasks are only counted, unless --all or --status asks for them.\n" +
+			"Elsewhere, and with --json, all are listed."}
+	c.Flags().StringVar(&f.status, "status", "", "only those with this `STATUS`: "+strings.Join(taskStatuses(), ", "))
+	c.Flags().StringVar(&f.owner, "owner", "", "only those of `NAME`")
+	c.Flags().BoolVar(&f.all, "all", false, "completed ones too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if f.status != "" && !slices.Contains(taskStatuses(), f.status) {
+			return &usageError{c.CommandPath(), fmt.Sprintf("there is no status %q", f.status)}
+		}
+		none := func() error { return t.printList(f, []muster.Task{}) }
+		return t.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+			all, err := w.Board().List(c.Context())
+			if err != nil {
+				return err
+			}
+			// One document that cannot be read hides only its own task.
+			for _, u := range w.Board().Corrupt() {
+				explain(t.Stderr, u.Why, "muster doctor")
+			}
+			return t.printList(f, all)
+		})(c, args)
+	}
+	return c
+}
+
+// taskStatuses returns what a task can be.
+func taskStatuses() []string {
+	return []string{string(muster.Pending), string(muster.InProgress), string(muster.Landing),
+		string(muster.Completed), string(muster.NeedsAttention)}
+}
+
+// printList prints the tasks that match: as JSON, as a table for programs and pipes, or as a tree on a terminal.
+func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
+	all = slices.DeleteFunc(all, func(t muster.Task) bool { return !f.matches(t) })
+	if t.json { // not print, which would have the whole list encoded at once
+		return writeList(t.Stdout, all)
+	}
+	return t.print(all, func(w io.Writer, p view.Paint, width int) error {
+		if width == 0 || len(all) == 0 {
+			return writeTaskTable(w, p, width, all)
+		}
+		return writeTaskTree(w, p, width, all, f.all || f.status != "")
+	})
+}
+
+// writeTaskTree prints the tasks as a tree. Completed ones are only counted, unless they are wanted too.
+func writeTaskTree(w io.Writer, p view.Paint, width int, all []muster.Task, completedToo bool) error {
+	hidden := len(all)
+	if !completedToo {
+		all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Status == muster.Completed })
+	}
+	if len(all) > 0 {
+		if err := view.WriteTree(w, p, width, all); err != nil {
+			return err
+		}
+	}
+	if hidden -= len(all); hidden > 0 {
+		_, err := fmt.Fprintf(w, "%s completed: muster task list --all\n", view.Count(hidden, "task"))
+		return err
+	}
+	return nil
+}
+
+// writeTaskTable prints the tasks as a table. A ready task that only one role may claim waits for that role.
+func writeTaskTable(w io.Writer, p view.Paint, width int, all []muster.Task) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no tasks: muster task add SUBJECT")
+		return err
+	}
+	t := view.Table{Titles: []string{">ID", "STATUS", "SUBJECT", "OWNER", "WAITS FOR"}, Wide: 2}
+	for _, x := range all {
+		waits := view.IDs(x.BlockedBy)
+		if waits == "" && x.Status == muster.Pending && x.ClaimRole != "" {
+			waits = "a " + view.OneLine(x.ClaimRole)
+		}
+		owner := view.OneLine(string(x.Owner))
+		t.Row(view.Text(fmt.Sprint(x.ID)), view.TaskStatus(x.Status), view.Text(view.OneLine(x.Subject)),
+			view.Cell{Text: owner, Who: owner}, view.Text(waits))
+	}
+	return t.Write(w, p, width)
+}
+
+// show returns muster task show.
+func (t taskCommands) show() *cobra.Command {
+	return &cobra.Command{Use: "show ID", Short: "one task, whole", Args: namedArgs("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseTaskID(c, args[0])
+			if err != nil {
+				return err
+			}
+			none := func() error {
+				return hintAtList(muster.Errorf(muster.NotFound, "there is no task %d", id))
+			}
+			return t.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+				task, err := w.Board().Get(c.Context(), id)
+				if err != nil {
+					return hintAtList(err)
+				}
+				if task, err = w.Board().WithBlocks(c.Context(), task); err != nil {
+					return err
+				}
+				return t.print(task, func(w io.Writer, p view.Paint, _ int) error {
+					return view.WriteTask(w, p, task, t.Now())
+				})
+			})(c, args)
+		}}
+}

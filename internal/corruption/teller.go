@@ -1,0 +1,179 @@
+// Package corruption reports records that cannot be read. Teller reports each once, whoever finds it and in however
+// many processes, as an event and as a mail to the lead. Keep keeps the content of a record that is about to be
+// replaced. Finding corrupt documents is the work of package state, whose collections report to a Teller.
+package corruption
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/state"
+	"muster/journal"
+)
+
+// Table is the name of the table that has what was replaced, as documents of type Kept.
+const Table = "damaged"
+
+// Lanes is the name that events use for the lanes' index, which is in no table.
+const Lanes = "lanes"
+
+// HalfWritten is how long to wait before a document that cannot be read is read again.
+const HalfWritten = state.HalfWritten
+
+const (
+	// searchedEvents is how many of the last events are searched for one that reports the same record.
+	searchedEvents = 10_000
+	// grace is how long a report may take, also after the caller's context has ended.
+	grace = 5 * time.Second
+)
+
+// Record is one record that cannot be read, at one revision. A record that is damaged again, in another way, has
+// another revision and is reported again.
+type Record struct {
+	Table, Key string
+	Rev        muster.Rev
+	Task       muster.TaskID // 0 if it concerns no task
+	Text       string        // what cannot be read, and why
+	Done       string        // what was done about it; "" if it was left as it is
+}
+
+// ID identifies the record and its revision. It is the same in every process.
+func (r Record) ID() string {
+	sum := sha256.Sum256([]byte(r.Table + "\x00" + r.Key + "\x00" + string(r.Rev)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// event returns the event that reports the record.
+func (r Record) event() muster.Event {
+	text := r.Text
+	if r.Done != "" {
+		text += "; " + r.Done
+	}
+	return muster.Event{Kind: journal.StateCorrupt, Task: r.Task, Fields: map[string]any{
+		"text": text, "table": r.Table, "key": r.Key, "rev": string(r.Rev)}}
+}
+
+// isReportedBy reports whether an event is about the record.
+func (r Record) isReportedBy(e muster.Event) bool {
+	return e.Kind == journal.StateCorrupt && e.Text("table") == r.Table && e.Text("key") == r.Key &&
+		e.Text("rev") == string(r.Rev)
+}
+
+// mail returns the mail that reports the record to the lead. Its id is that of the record, so whoever reads the inbox
+// drops what a second process has sent.
+func (r Record) mail() muster.Message {
+	text := r.Text + "; " + r.Done
+	if r.Done == "" {
+		text = r.Text + ". It is left as it is, and everything else goes on; " +
+			"the user can see with muster doctor what is lost without it."
+	}
+	return muster.Message{ID: muster.MessageID("damage-" + r.ID()), Type: muster.MailError, From: muster.System,
+		To: muster.Lead, Content: text, At: muster.Stamp(time.Now()), TaskID: r.Task}
+}
+
+// Teller reports records that cannot be read. It is safe for concurrent use.
+type Teller struct {
+	log     muster.Log
+	inbox   muster.Inbox // nil: only the events report
+	journal *journal.Journal
+
+	mu       sync.Mutex
+	reported map[string]bool // by ID, by this process or by another
+}
+
+// New returns a Teller that reports to the journal and to the lead's inbox, or to the journal alone when inbox is nil.
+func New(log muster.Log, inbox muster.Inbox, j *journal.Journal) *Teller {
+	return &Teller{log: log, inbox: inbox, journal: j, reported: map[string]bool{}}
+}
+
+// Tell reports each record that nobody has reported yet. It goes on for a moment when ctx has ended. Its only error is
+// Unavailable: the engine cannot be reached. What could not be reported is reported by the next call.
+func (t *Teller) Tell(ctx context.Context, all ...Record) error {
+	if len(all) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	var errDown error
+	for _, r := range all {
+		if t.reported[r.ID()] {
+			continue
+		}
+		err := t.tell(ctx, r)
+		t.reported[r.ID()] = err == nil
+		if errDown == nil && errors.Is(err, muster.ErrUnavailable) {
+			errDown = err
+		}
+	}
+	return errDown
+}
+
+// Report reports the documents that a collection cannot read. It implements state.Reporter.
+func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
+	records := make([]Record, 0, len(all))
+	for _, u := range all {
+		r := Record{Table: u.Table, Key: u.Key, Rev: u.Rev, Text: u.Err.Error()}
+		if id, err := strconv.Atoi(u.Key); err == nil && u.Table == muster.TableTasks {
+			r.Task = muster.TaskID(id)
+		}
+		records = append(records, r)
+	}
+	return t.Tell(ctx, records...)
+}
+
+// tell reports one record. The mail goes first, because it may be sent twice: its id makes the second one harmless
+// after a crash. The event is appended only if nothing came after what was searched, so one of many processes writes
+// it.
+func (t *Teller) tell(ctx context.Context, r Record) error {
+	after, err := t.journal.Tail(ctx, searchedEvents)
+	if err != nil {
+		return err
+	}
+	e := r.event()
+	for isMailed := false; ; isMailed = true {
+		end, err := t.journal.Tail(ctx, 0) // before the search: an event that comes during it makes the append stale
+		if err != nil {
+			return err
+		}
+		isReported := false
+		if after, isReported, err = t.search(ctx, r, after); err != nil || isReported {
+			return err
+		}
+		if !isMailed && t.inbox != nil {
+			if err := t.inbox.Put(ctx, muster.Lead, r.mail()); err != nil {
+				return err
+			}
+		}
+		e.At = muster.Stamp(time.Now())
+		line, err := muster.Line(e)
+		if err != nil {
+			return err
+		}
+		if _, err = t.log.Append(ctx, muster.StreamEvents, end, line); !errors.Is(err, muster.ErrStale) {
+			return err
+		}
+	}
+}
+
+// search reads the events after a position. It returns from where to read on, and whether one of them reports the
+// record.
+func (t *Teller) search(ctx context.Context, r Record, after muster.Pos) (muster.Pos, bool, error) {
+	for e, err := range t.journal.Read(ctx, after) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return after, false, err
+		}
+		after = max(after, e.Pos)
+		if err == nil && r.isReportedBy(e.Event) {
+			return after, true, nil
+		}
+	}
+	return after, false, nil
+}

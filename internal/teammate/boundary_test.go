@@ -1,0 +1,169 @@
+package teammate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/llm"
+	"pgregory.net/rapid"
+)
+
+// round counts a round with one call in which the model calls a tool and gets a result.
+func (c *counters) round(name, input, result string) {
+	call := llm.Call{ID: "1", Name: name, Input: []byte(input)}
+	c.turns++
+	c.countReply(llm.Reply{Message: llm.Message{Parts: []llm.Part{call}}}, func(llm.Call) bool { return false })
+	c.countResult(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}},
+		func(tool string) bool { return tool == "wait" })
+}
+
+func TestRepeatsAreCounted(t *testing.T) {
+	c := counters{}
+	for range 3 {
+		c.round("bash", `{"command":"ls"}`, "a")
+	}
+	if c.repeats != 3 {
+		t.Errorf("three equal calls count %d", c.repeats)
+	}
+	c.round("wait", `{}`, "woken")
+	c.round("bash", `{"command":"ls"}`, "a")
+	if c.repeats != 4 {
+		t.Errorf("a wait in between must not count; %d", c.repeats)
+	}
+	c.round("bash", `{"command":"ls"}`, "b")
+	if c.repeats != 1 {
+		t.Errorf("another result starts anew; %d", c.repeats)
+	}
+}
+
+// Three equal calls in a row cause one reminder; six end the phase.
+func TestALoopIsWarnedOfAndEnds(t *testing.T) {
+	c := counters{}
+	for n := 1; n <= repeatEnd; n++ {
+		c.round("bash", `{"command":"ls"}`, "a")
+		step := c.betweenRounds(0)
+		if reminded := step.reminder != ""; reminded != (n == repeatWarn) {
+			t.Errorf("call %d: reminder %q", n, step.reminder)
+		}
+		if ended := errors.Is(step.err, errLoop); ended != (n == repeatEnd) || step.goOn == ended {
+			t.Errorf("call %d: goes on %v, with %v", n, step.goOn, step.err)
+		}
+	}
+}
+
+// At the turn limit the member is reminded and gets as many turns again; then the phase ends.
+func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 20).Draw(t, "limit")
+		c, reminders := counters{}, 0
+		for n := 1; ; n++ {
+			c.turns++
+			step := c.betweenRounds(limit)
+			if step.reminder != "" {
+				reminders++
+			}
+			if step.err != nil {
+				if !errors.Is(step.err, errTurns) || n != 2*limit || reminders != 1 {
+					t.Fatalf("after %d turns and %d reminders: %v", n, reminders, step.err)
+				}
+				return
+			}
+		}
+	})
+}
+
+func TestNoTurnLimit(t *testing.T) {
+	c := counters{turns: 1000}
+	if step := c.betweenRounds(0); !step.goOn || step.err != nil {
+		t.Errorf("%+v", step)
+	}
+	c.stop = llm.StopPaused
+	if c.isEndless(0) || !c.isEndless(499) || c.isEndless(500) {
+		t.Error("a paused reply is endless after twice the limit, if there is one")
+	}
+}
+
+func TestBeforeStop(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		counters counters
+		received bool
+		task     muster.TaskID
+		waits    bool
+		goOn     bool
+		reminder string
+	}{
+		{name: "it has nothing more to do", counters: counters{stop: llm.StopEnd}},
+		{name: "mail came", counters: counters{stop: llm.StopEnd}, received: true, goOn: true},
+		{name: "it has a task", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true,
+			reminder: "Task #7 is still yours"},
+		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, reminded: true}, task: 7},
+		{name: "it waits with its task", counters: counters{stop: llm.StopEnd}, task: 7, waits: true},
+		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7},
+		{name: "its reply was cut", counters: counters{stop: llm.StopMax, cutReplies: 2}, goOn: true,
+			reminder: "cut at its length"},
+		{name: "and again and again", counters: counters{stop: llm.StopMax, cutReplies: 3}, task: 7},
+	} {
+		step := c.counters.beforeStop(c.received, c.task, c.waits)
+		if step.goOn != c.goOn || step.err != nil || (step.reminder == "") != (c.reminder == "") ||
+			!strings.Contains(step.reminder, c.reminder) {
+			t.Errorf("%s: %+v", c.name, step)
+		}
+	}
+}
+
+// No turn ends with a task in hand, and without a word about it, unless the member waits or its model gave no answer.
+func TestATaskIsNotForgotten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := counters{stop: llm.StopEnd}
+		waits := rapid.Bool().Draw(t, "waits")
+		reminders := 0
+		for n := 0; n < 10; n++ {
+			step := c.beforeStop(rapid.Bool().Draw(t, "received"), 1, waits)
+			if step.reminder != "" {
+				reminders++
+			}
+			if !step.goOn && !waits && !c.reminded {
+				t.Fatal("the turn ends with a task, and nobody said so")
+			}
+		}
+		if reminders > 1 || waits && reminders > 0 {
+			t.Fatalf("%d reminders", reminders)
+		}
+	})
+}
+
+func TestCutOffReason(t *testing.T) {
+	for stop, want := range map[llm.Stop]string{
+		llm.StopEnd: "", llm.StopTools: "", llm.StopRefused: "alice's model refused: no",
+		llm.StopMax: "alice's reply was cut at its length limit again and again",
+	} {
+		if got := cutOffReason("alice", stop, "no"); got != want {
+			t.Errorf("%s: %q", stop, got)
+		}
+	}
+	if got := cutOffReason("alice", llm.StopRefused, ""); got != "alice's model refused:" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A lead that waits again and again, and does nothing in between about what it is told at once, is in a loop.
+func TestWaitsAreCounted(t *testing.T) {
+	c := counters{turns: 9, extended: true}
+	for n := 1; n < repeatEnd; n++ {
+		if c.countWait(false, false) {
+			t.Fatalf("wait %d is a loop", n)
+		}
+		if c.countWait(false, true) {
+			t.Fatal("mail is something to do")
+		}
+	}
+	if c.turns != 9 || !c.countWait(false, false) {
+		t.Error("a wait that returns at once is a turn like any other, and six are a loop")
+	}
+	if c.countWait(true, false) || c.turns != 0 || c.extended {
+		t.Error("a wait that has slept begins a new phase")
+	}
+}

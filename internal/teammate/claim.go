@@ -1,0 +1,262 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/failpoint"
+	"muster/internal/mailbox"
+	"muster/internal/prompt"
+	"muster/internal/tool/code"
+)
+
+// claims is the member's hold on its task. The board alone says whether a claim still holds:
+// check reads it before a tool changes something and whenever the member decides what to do
+// next.
+type claims struct {
+	*self
+	presence     *presence
+	conversation *conversation
+	phase        *phase
+	jobs         *code.Jobs
+	lanes        laneKeeper
+
+	mu   sync.Mutex
+	held *claim // nil: the member has no task
+}
+
+// claim is one claim of the member: the task as it was read last, whose id and fence are the
+// claim's key, and what this process has done about it. It is gone with the claim.
+type claim struct {
+	task           muster.Task
+	presented      bool // a tool call has returned the task's text to the owner
+	landingResumed bool // an interrupted landing of it was gone on with while the owner was idle
+	warnedIgnored  bool // the owner was told that its lane has ignored files only
+}
+
+// CurrentTask returns the claimed task as it was read last.
+func (c *claims) CurrentTask() (muster.Task, bool) {
+	h, ok := c.current()
+	return h.task, ok
+}
+
+// current returns a copy of the current claim, to decide on.
+func (c *claims) current() (claim, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		return claim{}, false
+	}
+	return *c.held, true
+}
+
+// setTask notes a task that the member has claimed, or the claimed task as it is now.
+func (c *claims) setTask(t muster.Task) {
+	c.mu.Lock()
+	if c.held == nil || claimKey(c.held.task) != claimKey(t) {
+		c.held = &claim{}
+	}
+	c.held.task = t
+	c.mu.Unlock()
+	c.presence.setTask(t.ID)
+}
+
+// note changes what this process knows of the current claim.
+func (c *claims) note(f func(*claim)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil {
+		f(c.held)
+	}
+}
+
+// clearTask forgets the claim and everything that this process knew about it.
+func (c *claims) clearTask() {
+	c.mu.Lock()
+	c.held = nil
+	c.mu.Unlock()
+	c.presence.setTask(0)
+}
+
+// endTask clears the task and ends a teammate's phase. The lead goes on.
+func (c *claims) endTask() {
+	c.clearTask()
+	if !c.isLead() {
+		c.phase.change(func(p *counters) { p.over = true })
+	}
+}
+
+// claimKey is unique for a claim. It is noted in the transcript with the task's text, so that
+// the text is said once.
+func claimKey(t muster.Task) muster.MessageID {
+	return muster.MessageID(fmt.Sprintf("claim-%d-%d", t.ID, t.Fence))
+}
+
+// isPresented reports whether the owner has read the text of its task.
+func (c *claims) isPresented(h claim) bool {
+	return h.presented || c.conversation.script.Delivered(claimKey(h.task))
+}
+
+// find reads from the board what the member has claimed: a claim outlives its owner's
+// process.
+func (c *claims) find(ctx context.Context) error {
+	all, err := c.Board.Claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.Owner == c.name() {
+			c.setTask(t)
+			return c.reenterWorktree(ctx, t)
+		}
+	}
+	return nil
+}
+
+// reenterWorktree makes the member the occupant of its task's lane again, which the dead
+// process that hosted it has left. Where an earlier owner still lives in the lane, because
+// that process died before it had made one, the task gets a fresh one. When the lane is gone
+// the member's tools will say so.
+func (c *claims) reenterWorktree(ctx context.Context, t muster.Task) error {
+	if t.Worktree == "" {
+		return nil
+	}
+	err := c.lanes.occupy(ctx, t.Worktree)
+	if errors.Is(err, muster.ErrHeld) {
+		if _, _, err = c.lanes.forTask(ctx, &t); err == nil {
+			c.setTask(t)
+		}
+		err = c.onClaimLost(ctx, err)
+	}
+	return ignoreLostClaim(err)
+}
+
+// claimNext claims the next task that the member may take, and returns its text, or "" when
+// there is none.
+func (c *claims) claimNext(ctx context.Context) (text string, key muster.MessageID, err error) {
+	t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.record.Role, Source: muster.SourceAuto})
+	if err != nil || !ok {
+		return "", "", err
+	}
+	// The claim is on the board. A process that dies here leaves a task that its owner finds
+	// again with find, and whose text it has not read.
+	failpoint.Hit("teammate.claimed")
+	c.setTask(t)
+	// Before the lane is made, which may take long: an idle owner looks to the lead as if it
+	// left its task alone.
+	if err := c.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
+		return "", "", err
+	}
+	return c.taskPrompt(ctx, t)
+}
+
+// firstTask returns the text of the task that a new member begins with: one that it has
+// claimed and has not read, or the next one that it may take.
+func (c *claims) firstTask(ctx context.Context) (text string, key muster.MessageID, err error) {
+	if err := ignoreLostClaim(c.verify(ctx)); err != nil {
+		return "", "", err
+	}
+	h, ok := c.current()
+	switch {
+	case !ok:
+		text, key, err = c.claimNext(ctx)
+	case !c.isPresented(h):
+		text, key, err = c.taskPrompt(ctx, h.task)
+	}
+	return text, key, ignoreLostClaim(err)
+}
+
+// Claim claims a task for a tool call and returns the task's text.
+func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
+	if t, ok := c.CurrentTask(); ok {
+		if t.ID == id {
+			return fmt.Sprintf("Task #%d is yours already.", id), nil
+		}
+		return "", muster.Errorf(muster.Held, "you have task %d in hand: complete it or release it first", t.ID)
+	}
+	role, err := c.roleFor(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	t, err := c.Board.Claim(ctx, id, board.Claim{Owner: c.name(), Role: role, Source: muster.SourceManual})
+	if errors.Is(err, muster.ErrHeld) { // perhaps by the member itself: a claim whose answer was an error may stand
+		if now, e := c.Board.Get(ctx, id); e == nil && now.Owner == c.name() && now.Claimed() {
+			t, err = now, nil
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	c.setTask(t)
+	text, _, err := c.taskPrompt(ctx, t)
+	if err == nil && text == "" {
+		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", id)
+	}
+	c.note(func(h *claim) { h.presented = true })
+	if c.isLead() { // the lead's phase lasts to its next wait, claim or end
+		c.phase.change(func(p *counters) { p.turns, p.extended = 0, false })
+	}
+	return text, err
+}
+
+// roleFor returns the role in which the member claims a task: its own. Where there are no
+// teammates the lead has them all.
+func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) {
+	if !c.isLead() {
+		return c.record.Role, nil
+	}
+	run, err := c.Run(ctx)
+	if err != nil || run.Cap > 0 {
+		return c.record.Role, err
+	}
+	t, err := c.Board.Get(ctx, id)
+	if err != nil || t.ClaimRole == "" {
+		return c.record.Role, err
+	}
+	return t.ClaimRole, nil
+}
+
+// taskPrompt gives the claimed task its lane, if it has none yet, and returns what its owner
+// reads. The text is "" when the claim is over: it was lost, or released because no lane
+// could be made.
+func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.MessageID, error) {
+	lane, had, err := c.lanes.forTask(ctx, &t)
+	switch {
+	case err == nil:
+	case context.Cause(ctx) != nil: // not the lane's fault: the claim stands, and whoever takes over makes the lane
+		return "", "", context.Cause(ctx)
+	case errors.Is(err, muster.ErrFenced), errors.Is(err, muster.ErrNotFound) && c.verify(ctx) != nil:
+		c.clearTask()
+		return "", "", nil
+	default:
+		return "", "", c.releaseWithoutLane(ctx, t, fmt.Sprintf("no lane could be made: %v", err))
+	}
+	c.setTask(t)
+	run, err := c.Run(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	t.RequirePlan = t.RequirePlan || !c.isLead() && c.record.RequirePlan
+	b := prompt.Briefing{Task: t, Lane: lane, Check: run.Check, Had: had}
+	for _, id := range t.DependsOn {
+		if d, err := c.Board.Get(ctx, id); err == nil {
+			b.Blockers = append(b.Blockers, d)
+		}
+	}
+	return "<auto-claimed>\n" + prompt.Claimed(b, mailbox.Escape) + "\n</auto-claimed>", claimKey(t), nil
+}
+
+// releaseWithoutLane releases a task that cannot start, and tells the lead.
+func (c *claims) releaseWithoutLane(ctx context.Context, t muster.Task, note string) error {
+	err := c.release(ctx, board.Release{Reason: "no lane", Note: note, Counts: true, By: c.name()})
+	if err != nil {
+		return err
+	}
+	_, err = c.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
+		Content: fmt.Sprintf("Task #%d could not start: %s", t.ID, note)})
+	return err
+}

@@ -1,0 +1,244 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/tool/code"
+	"muster/llm"
+)
+
+// passOn is how long a member that was called to the board for nothing stays out of the
+// queue: others go first, because it would be called for the same task at once.
+const passOn = time.Second
+
+// idling is a teammate between two work phases: what it shows, what it looks at, and what it
+// waits for.
+type idling struct {
+	*self
+	limits       Limits
+	presence     *presence
+	conversation *conversation
+	claims       *claims
+	phase        *phase
+	jobs         *code.Jobs
+	shutdown     *shutdown
+	toolbox      *toolbox
+	rest         idleRest
+}
+
+// idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
+type idleRest struct {
+	stop         context.CancelFunc // ends the watches; nil: there is no rest
+	reason       muster.IdleReason  // why the phase ended
+	inbox, board <-chan struct{}    // board: only with a task, which may be taken away
+	leaveQueue   func()             // gives up the place in the queue; nil: there is none
+	backInQueue  <-chan time.Time   // not nil: the member stays out of the queue until then
+	timer        *time.Timer        // of the idle timeout; nil: it has not begun, or there is none
+	called       bool               // the queue has called the member
+	timedOut     bool
+	triedTask    bool // the member has tried to begin a task since it was woken
+}
+
+// begin begins a rest. The watches begin before the first facts are read, so that no change
+// is missed. The phase's last message is sent before anybody can see that the member is idle.
+func (i *idling) begin(ctx context.Context) error {
+	watch, stop := context.WithCancel(ctx)
+	c := i.phase.snapshot()
+	i.rest = idleRest{stop: stop, inbox: i.Post.Watch(watch, i.name()),
+		reason: c.idleReason(len(i.presence.openQuestions()) > 0, i.presence.Me())}
+	return i.sendFinalMessage(ctx)
+}
+
+// end ends the watches, and gives up the place in the queue.
+func (i *idling) end() {
+	i.leaveQueue()
+	if i.rest.stop != nil {
+		i.rest.stop()
+	}
+	if i.rest.timer != nil {
+		i.rest.timer.Stop()
+	}
+	i.rest = idleRest{}
+}
+
+// leaveQueue gives up the place in the queue, if the member has one.
+func (i *idling) leaveQueue() {
+	if i.rest.leaveQueue != nil {
+		i.rest.leaveQueue()
+		i.rest.leaveQueue = nil
+	}
+}
+
+// sendFinalMessage mails the last message of the phase to the lead. Where the model was cut
+// off there is none, and the lead is told why.
+func (i *idling) sendFinalMessage(ctx context.Context) error {
+	words, stop := i.phase.takeFinalMessage()
+	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead, Content: clip(words, maxQuote)}
+	if why := cutOffReason(i.name(), stop, words); why != "" {
+		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: why}
+	}
+	if mail.Content == "" || stop == llm.StopTools {
+		return nil
+	}
+	_, err := i.Post.Send(ctx, mail)
+	return err
+}
+
+// beginTask begins the task that the member has claimed and not read, or claims the next one.
+// It reports whether there is one.
+func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
+	i.rest.triedTask = true
+	var text string
+	var key muster.MessageID
+	if t, ok := i.claims.CurrentTask(); ok {
+		text, key, err = i.claims.taskPrompt(ctx, t)
+	} else {
+		text, key, err = i.claims.claimNext(ctx)
+	}
+	if err != nil || text == "" {
+		return false, ignoreLostClaim(err)
+	}
+	// A crash before the text is in the transcript leaves a claim that was not read: the key
+	// is not noted there, and the member reads its task when it starts again.
+	if err := i.conversation.wake(ctx); err != nil {
+		return false, err
+	}
+	return true, i.conversation.say(ctx, []muster.MessageID{key}, text)
+}
+
+// wait shows that the member is idle, and waits until something may have changed that. A
+// member without a task waits in the queue for its turn at the board. It keeps its place
+// until it has looked, so that nobody else is called for the same task.
+func (i *idling) wait(ctx context.Context) error {
+	r := &i.rest
+	i.leaveQueue()
+	if r.called {
+		r.backInQueue = time.After(passOn)
+	}
+	if r.timedOut {
+		r.timer.Reset(i.limits.IdleTimeout)
+	}
+	r.called, r.timedOut, r.triedTask = false, false, false
+	if err := i.markIdle(ctx, r.reason); err != nil {
+		return err
+	}
+	i.unload()
+	// A member with a task claims no other, and must hear when its task is taken away. One
+	// without a task is called by the queue, and needs no watch of its own: there may be
+	// thousands.
+	var turn <-chan struct{}
+	if _, busy := i.claims.CurrentTask(); busy {
+		i.watchBoard(ctx)
+	} else if r.backInQueue == nil {
+		turn, r.leaveQueue = i.Queue.Enter(i.name(), i.record.Role)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.inbox:
+	case <-r.board:
+	case <-i.jobs.Wake():
+	case <-r.backInQueue:
+		r.backInQueue = nil
+	case <-turn:
+		r.called = true
+	case <-i.idleTimeout():
+		r.timedOut = true
+	}
+	return nil
+}
+
+// watchBoard begins to watch the board, once for each rest.
+func (i *idling) watchBoard(ctx context.Context) {
+	if i.rest.board != nil {
+		return
+	}
+	watch, cancel := context.WithCancel(ctx)
+	stop := i.rest.stop
+	i.rest.stop = func() { cancel(); stop() }
+	i.rest.board = i.Board.Watch(watch)
+}
+
+// idleTimeout returns the channel of the idle timeout, which begins with the first wait.
+func (i *idling) idleTimeout() <-chan time.Time {
+	if i.limits.IdleTimeout <= 0 {
+		return nil
+	}
+	if i.rest.timer == nil {
+		i.rest.timer = time.NewTimer(i.limits.IdleTimeout)
+	}
+	return i.rest.timer.C
+}
+
+// unload frees what only a member at work needs: its conversation, and what its model reads
+// of its tools.
+func (i *idling) unload() {
+	i.conversation.script.Release()
+	i.toolbox.drop()
+	i.phase.change(func(c *counters) { c.calls = nil })
+}
+
+// markIdle shows that the member is idle, and tells the lead if that is news. A member with a
+// task whose background job runs is at work on it: the job's end wakes it.
+func (i *idling) markIdle(ctx context.Context, why muster.IdleReason) error {
+	if _, busy := i.claims.CurrentTask(); busy && i.jobs.Running()+i.jobs.Unannounced() > 0 {
+		return i.presence.setStatus(ctx, muster.Working, "", "waits for its background job")
+	}
+	// The lead is told once, however often something wakes the member for nothing.
+	was := i.presence.Me().Status
+	if err := i.presence.setStatus(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
+		return err
+	}
+	_, err := i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead,
+		Content: fmt.Sprintf("%s is idle (%s).", i.name(), why)})
+	return err
+}
+
+// timeOut gives the task back and tells the lead that the member shuts down. The member does
+// so only after it has looked into its inbox once more.
+func (i *idling) timeOut(ctx context.Context) error {
+	text := fmt.Sprintf("%s found nothing to do for %s and shuts down; spawn it again by name when there is work.",
+		i.name(), i.limits.IdleTimeout)
+	if t, ok := i.claims.CurrentTask(); ok {
+		text = fmt.Sprintf("%s was idle for %s with task #%d in hand and shuts down; the task is back on the board.",
+			i.name(), i.limits.IdleTimeout, t.ID)
+	}
+	// The task goes back before the lead is told of it, so that the lead finds it on the
+	// board.
+	err := i.claims.release(ctx, board.Release{Reason: "idle timeout of its owner", By: i.name()})
+	if err != nil {
+		return err
+	}
+	_, err = i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead, Content: text})
+	if err != nil && !errors.Is(err, muster.ErrNotFound) {
+		return err
+	}
+	return i.presence.setStatus(ctx, muster.Idle, muster.IdleTimeout, "")
+}
+
+// facts reads what an idle member looks at.
+func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
+	if f.Shutdown, err = i.shutdown.pending(ctx); err != nil {
+		return f, err
+	}
+	f.JobsFinished = i.jobs.Unannounced() > 0
+	f.TriedTask, f.TimedOut = i.rest.triedTask, i.rest.timedOut
+	if err = i.claims.check(ctx); isLostClaim(err) {
+		f.Claim, err = LostClaim, nil
+	} else if h, ok := i.claims.current(); ok {
+		f.Claim = NotYetRead
+		if i.claims.isPresented(h) {
+			f.Claim = Presented
+		}
+		f.Landing = i.claims.hasInterruptedLanding(ctx)
+	}
+	if err == nil && f.TimedOut {
+		f.KeepsClaim, err = i.keepsClaim(ctx)
+	}
+	return f, err
+}

@@ -1,0 +1,271 @@
+package teammate
+
+import (
+	"fmt"
+	"strings"
+
+	"muster"
+)
+
+// Action is what a member does next. The types below are all there are; Member.perform does
+// them.
+type Action interface{ isAction() }
+
+// action makes a type an Action.
+type action struct{}
+
+func (action) isAction() {}
+
+// The actions of a member.
+type (
+	// OpenConversation says the opening words. Afresh starts a new conversation with them.
+	OpenConversation struct {
+		action
+		Afresh bool
+	}
+	// RecoverCalls answers the calls that the last process left open.
+	RecoverCalls struct{ action }
+	// ContinueConversation delivers the mail that came in the meantime, and begins a work
+	// phase.
+	ContinueConversation struct{ action }
+
+	// RunPhase runs the engine. Retry goes on with the phase that an error has ended.
+	RunPhase struct {
+		action
+		Retry bool
+	}
+	// Rest ends the turn: the last message is sent, and the member looks for what to do.
+	Rest struct{ action }
+	// CloseTurn answers the calls of a turn that the user stopped.
+	CloseTurn struct{ action }
+	// HoldTurn hands the turn to the user, because the lead met a limit.
+	HoldTurn struct{ action }
+	// RestartConversation starts the conversation afresh, because it is too long, and goes on
+	// with the phase.
+	RestartConversation struct{ action }
+	// Park waits for a model that is overloaded, and goes on with the phase.
+	Park struct{ action }
+	// ReleaseTask gives the task back because its owner met a limit.
+	ReleaseTask struct{ action }
+	// GiveUp ends a teammate whose model cannot go on.
+	GiveUp struct{ action }
+
+	// GrantShutdown grants a shutdown request and ends the life.
+	GrantShutdown struct {
+		action
+		ID muster.RequestID
+	}
+	// ReadMail wakes the member with its mail.
+	ReadMail struct{ action }
+	// AnnounceJobs wakes the member with its finished background jobs.
+	AnnounceJobs struct{ action }
+	// DropClaim drops a claim that was lost.
+	DropClaim struct{ action }
+	// ResumeLanding goes on with an interrupted landing and wakes the member with what came
+	// of it.
+	ResumeLanding struct{ action }
+	// PresentTask wakes the member with the task that it has claimed and has not read.
+	PresentTask struct{ action }
+	// ClaimTask claims the next task, if there is one, and wakes the member with it.
+	ClaimTask struct{ action }
+	// WaitForWork shows that the member is idle, and waits for a change.
+	WaitForWork struct{ action }
+	// TimeOut gives the task back and tells the lead that the member shuts down.
+	TimeOut struct{ action }
+	// Leave shuts the member down.
+	Leave struct{ action }
+	// Rejoin takes the shutdown back, because mail came before it.
+	Rejoin struct{ action }
+
+	// HearMail wakes the lead with its mail.
+	HearMail struct{ action }
+	// Listen waits, where a run would end, for the user or for anything else that changes it.
+	// Done says that nothing is open.
+	Listen struct {
+		action
+		Done bool
+	}
+	// AwaitTeam waits until somebody who is at work has finished.
+	AwaitTeam struct{ action }
+	// TellStuck wakes the lead once with why nothing can move.
+	TellStuck struct {
+		action
+		Open int
+		Why  string
+	}
+	// Sleep waits until something needs the lead, and wakes it with that.
+	Sleep struct{ action }
+
+	// Finish ends the member's life, with an error if Err is set.
+	Finish struct {
+		action
+		End End
+		Err error
+	}
+)
+
+// Next decides what a member does. It is a pure function of the facts.
+func Next(f Facts) Action {
+	switch f.Stage {
+	case Starting:
+		return nextAtStart(f.Lead, f.Start)
+	case Ready:
+		return RunPhase{}
+	case Retrying:
+		return RunPhase{Retry: true}
+	case PhaseEnded:
+		return nextAfterPhase(f)
+	case Resting:
+		if f.Lead {
+			return nextAfterTurn(f)
+		}
+		return nextWhenIdle(f)
+	case Leaving:
+		if f.WakingMail { // it came at the last moment
+			return ReadMail{}
+		}
+		return Leave{}
+	}
+	// Left: the sender of a mail looked for the member before it had shut down, and found it
+	// there.
+	if f.WakingMail && !f.Replaced {
+		return Rejoin{}
+	}
+	return Finish{End: End{Text: "idle timeout"}}
+}
+
+// nextAtStart decides how a conversation goes on. A lead of a new run starts a new
+// conversation, whatever the last run left open. A teammate that is spawned again goes on
+// with the conversation that it had.
+func nextAtStart(lead bool, f StartFacts) Action {
+	switch {
+	case lead && !f.Opened:
+		return OpenConversation{Afresh: !f.Empty}
+	case !f.Recovered:
+		return RecoverCalls{}
+	case f.Empty || !f.Opened:
+		return OpenConversation{}
+	case f.PhaseOver || !f.OwesReply:
+		return Rest{}
+	}
+	return ContinueConversation{}
+}
+
+// maxParks is how often a member is parked in a phase before it gives up.
+const maxParks = 10
+
+// TeamStop is an error of one member that stops the whole team, with its state as it is: a
+// refused key, a spend limit, or a limit that the lead met.
+type TeamStop struct{ Err error }
+
+// Error returns the text of the member's error.
+func (e *TeamStop) Error() string { return e.Err.Error() }
+
+// Unwrap returns the member's error.
+func (e *TeamStop) Unwrap() error { return e.Err }
+
+// nextAfterPhase decides what follows a work phase.
+func nextAfterPhase(f Facts) Action {
+	p := f.Phase
+	switch p.Outcome {
+	case Stopped:
+		if p.ShutdownGranted {
+			return Finish{End: End{Text: "shut down as asked"}}
+		}
+		return Rest{}
+	case StoppedByUser:
+		return CloseTurn{}
+	case LimitMet:
+		switch {
+		case f.Lead && f.InTalk: // in a conversation a limit ends the turn, not the run
+			return HoldTurn{}
+		case f.Lead:
+			return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
+		}
+		return ReleaseTask{}
+	case ContextFull:
+		if !p.Restarted {
+			return RestartConversation{}
+		}
+	case Overloaded:
+		if p.Parks < maxParks {
+			return Park{}
+		}
+	case TeamRefused:
+		return Finish{Err: &TeamStop{Err: p.Err}}
+	case Failed:
+		return Finish{Err: p.Err}
+	case ModelFailed:
+	}
+	if f.Lead {
+		return Finish{Err: p.Err}
+	}
+	return GiveUp{}
+}
+
+// nextWhenIdle decides what an idle teammate does: it leaves if it is asked to, reads its
+// mail and what its jobs have done, goes on with its task, claims one, and otherwise waits
+// until it is timed out.
+func nextWhenIdle(f Facts) Action {
+	i := f.Idle
+	switch {
+	case i.Shutdown != "":
+		return GrantShutdown{ID: i.Shutdown}
+	case f.WakingMail:
+		return ReadMail{}
+	case i.JobsFinished:
+		return AnnounceJobs{}
+	case i.Claim == LostClaim:
+		return DropClaim{}
+	case i.Claim != NoClaim && i.Landing:
+		return ResumeLanding{}
+	case i.Claim == NotYetRead && !i.TriedTask:
+		return PresentTask{}
+	case i.Claim == NoClaim && !i.TriedTask:
+		return ClaimTask{}
+	case i.TimedOut && !i.KeepsClaim:
+		return TimeOut{}
+	}
+	return WaitForWork{}
+}
+
+// nextAfterTurn decides what follows when the lead's turn ended in text.
+func nextAfterTurn(f Facts) Action {
+	t := f.Turn
+	if t.ToHear {
+		return HearMail{}
+	}
+	end, over := runEnd(t)
+	switch p := t.Progress; {
+	case (over || t.OnHold) && f.InTalk:
+		return Listen{Done: p.Done()}
+	case over:
+		return Finish{End: end}
+	case len(p.Open) == 0: // somebody is still at work, and the lead is not asked again
+		return AwaitTeam{}
+	case p.Stuck != "":
+		return TellStuck{Open: len(p.Open), Why: p.Stuck}
+	}
+	return Sleep{}
+}
+
+// runEnd says how the run ends now that the lead has spoken; over is false where it goes on.
+func runEnd(t TurnFacts) (end End, over bool) {
+	p := t.Progress
+	switch {
+	case t.CutOff != "": // a limit or a refusal is no success, whatever else holds
+		return End{Code: 3, Text: t.CutOff}, true
+	case len(p.Open) == 0 && len(p.Working) > 0:
+		return End{}, false
+	case len(p.Open) == 0 && len(p.Unreadable) > 0:
+		why := unreadableReason(p.Unreadable[0]) + "; mend it, or put it aside: muster doctor"
+		return End{Code: 3, Text: strings.TrimSpace(t.Message + "\n" + why)}, true
+	case len(p.Open) == 0 && len(p.NeedsAttention) > 0:
+		return End{Code: 3, Text: t.Message}, true
+	case len(p.Open) == 0:
+		return End{Text: t.Message}, true
+	case p.Stuck != "" && t.ToldStuck:
+		return End{Code: 3, Text: p.Stuck}, true
+	}
+	return End{}, false
+}

@@ -1,0 +1,257 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/llm"
+	"pgregory.net/rapid"
+)
+
+var errTest = errors.New("an error")
+
+// open, one task, is a team with open work; quiet is one with none.
+var (
+	openTasks = []muster.Task{{ID: 1, Status: muster.Pending}}
+	canGoOn   = TeamProgress{HadTasks: true, Open: openTasks, Working: []muster.Name{"alice"}}
+	isStuck   = TeamProgress{HadTasks: true, Open: openTasks, Stuck: "task #1 is for a tester and there is none"}
+)
+
+// Each row is one of BEHAVIOUR.md's, or one of the rules by which a life goes on after a crash.
+func TestNext(t *testing.T) {
+	lead := func(f TurnFacts) Facts { return Facts{Stage: Resting, Lead: true, Turn: f} }
+	inTalk := func(f Facts) Facts { f.InTalk = true; return f }
+	idle := func(f IdleFacts) Facts { return Facts{Stage: Resting, Idle: f} }
+	ended := func(isLead bool, f PhaseFacts) Facts { return Facts{Stage: PhaseEnded, Lead: isLead, Phase: f} }
+	start := func(isLead bool, f StartFacts) Facts { return Facts{Stage: Starting, Lead: isLead, Start: f} }
+	for _, c := range []struct {
+		name string
+		f    Facts
+		want Action
+	}{
+		{"a new teammate hears its prompt", start(false, StartFacts{Empty: true, Recovered: true}), OpenConversation{}},
+		{"one that is spawned again goes on with what it knows", start(false, StartFacts{Recovered: true}),
+			OpenConversation{}},
+		{"a new lead hears the goal", start(true, StartFacts{Empty: true}), OpenConversation{}},
+		{"the lead of a new run starts a new conversation", start(true, StartFacts{OwesReply: true}),
+			OpenConversation{Afresh: true}},
+		{"calls that were cut off are answered first", start(true, StartFacts{Opened: true, OwesReply: true}),
+			RecoverCalls{}},
+		{"a model that owes a reply is asked", start(false, StartFacts{Opened: true, Recovered: true, OwesReply: true}),
+			ContinueConversation{}},
+		{"one that has ended its turn rests", start(false, StartFacts{Opened: true, Recovered: true}), Rest{}},
+		{"one whose last call has ended its phase rests", start(false, StartFacts{Opened: true, Recovered: true,
+			OwesReply: true, PhaseOver: true}), Rest{}},
+
+		{"a phase begins", Facts{Stage: Ready}, RunPhase{}},
+		{"a phase goes on", Facts{Stage: Retrying}, RunPhase{Retry: true}},
+		{"the model has stopped", ended(false, PhaseFacts{}), Rest{}},
+		{"the model agreed to shut down", ended(false, PhaseFacts{ShutdownGranted: true}),
+			Finish{End: End{Text: "shut down as asked"}}},
+		{"the user stops the turn", ended(true, PhaseFacts{Outcome: StoppedByUser}), CloseTurn{}},
+		{"a limit releases a teammate's task",
+			ended(false, PhaseFacts{Outcome: LimitMet, Err: errTurns}), ReleaseTask{}},
+		{"a limit of the lead ends the turn in a conversation",
+			inTalk(ended(true, PhaseFacts{Outcome: LimitMet, Err: errLoop})), HoldTurn{}},
+		{"a conversation that is too long starts afresh", ended(false, PhaseFacts{Outcome: ContextFull}),
+			RestartConversation{}},
+		{"a fresh one that is too long at once helps nobody", ended(false, PhaseFacts{Outcome: ContextFull,
+			Restarted: true}), GiveUp{}},
+		{"an overloaded model is waited for",
+			ended(false, PhaseFacts{Outcome: Overloaded, Parks: maxParks - 1}), Park{}},
+		{"but not for ever", ended(false, PhaseFacts{Outcome: Overloaded, Parks: maxParks}), GiveUp{}},
+		{"a teammate's model fails", ended(false, PhaseFacts{Outcome: ModelFailed}), GiveUp{}},
+		{"the lead's model fails", ended(true, PhaseFacts{Outcome: ModelFailed, Err: errTest}), Finish{Err: errTest}},
+		{"the disk fails", ended(false, PhaseFacts{Outcome: Failed, Err: errTest}), Finish{Err: errTest}},
+
+		{"an idle member is stopped without its model", Facts{Stage: Resting, WakingMail: true,
+			Idle: IdleFacts{Shutdown: "0000beef"}}, GrantShutdown{ID: "0000beef"}},
+		{"mail comes before the board", Facts{Stage: Resting, WakingMail: true}, ReadMail{}},
+		{"a finished job wakes", idle(IdleFacts{JobsFinished: true, Claim: Presented}), AnnounceJobs{}},
+		{"a lost claim is dropped", idle(IdleFacts{Claim: LostClaim}), DropClaim{}},
+		{"a landing that was cut off is resumed", idle(IdleFacts{Claim: Presented, Landing: true}), ResumeLanding{}},
+		{"a task that was claimed before a crash is read", idle(IdleFacts{Claim: NotYetRead}), PresentTask{}},
+		{"a task that cannot begin is not tried at once again", idle(IdleFacts{Claim: NotYetRead, TriedTask: true}),
+			WaitForWork{}},
+		{"the next task is claimed", idle(IdleFacts{}), ClaimTask{}},
+		{"there is none", idle(IdleFacts{TriedTask: true}), WaitForWork{}},
+		{"an idle owner keeps its task until the timeout", idle(IdleFacts{Claim: Presented}), WaitForWork{}},
+		{"the idle timeout passes", idle(IdleFacts{Claim: Presented, TimedOut: true}), TimeOut{}},
+		{"not while an answer or other work is awaited", idle(IdleFacts{TriedTask: true, TimedOut: true,
+			KeepsClaim: true}), WaitForWork{}},
+		{"mail beats the timeout", Facts{Stage: Leaving, WakingMail: true}, ReadMail{}},
+		{"nothing came", Facts{Stage: Leaving}, Leave{}},
+		{"mail that came before the shutdown is read", Facts{Stage: Left, WakingMail: true}, Rejoin{}},
+		{"the next life reads it itself", Facts{Stage: Left, WakingMail: true, Replaced: true},
+			Finish{End: End{Text: "idle timeout"}}},
+		{"the member is gone", Facts{Stage: Left}, Finish{End: End{Text: "idle timeout"}}},
+
+		{"what the user says is heard first", lead(TurnFacts{ToHear: true, CutOff: "cut"}), HearMail{}},
+		{"no task ever created: the text is the answer", lead(TurnFacts{Message: "42"}), Finish{End: End{Text: "42"}}},
+		{"all done", lead(TurnFacts{Message: "Done.", Progress: TeamProgress{HadTasks: true, Landed: 2}}),
+			Finish{End: End{Text: "Done."}}},
+		{"somebody still talks", lead(TurnFacts{Progress: TeamProgress{Working: []muster.Name{"bob"}}}), AwaitTeam{}},
+		{"open tasks that can go on", lead(TurnFacts{Progress: canGoOn}), Sleep{}},
+		{"open tasks that cannot: told once", lead(TurnFacts{Progress: isStuck}),
+			TellStuck{Open: 1, Why: isStuck.Stuck}},
+		{"and then the run ends", lead(TurnFacts{Progress: isStuck, ToldStuck: true}),
+			Finish{End: End{Code: 3, Text: isStuck.Stuck}}},
+		{"a task needs attention", lead(TurnFacts{Message: "So far.", Progress: TeamProgress{HadTasks: true,
+			NeedsAttention: openTasks}}), Finish{End: End{Code: 3, Text: "So far."}}},
+		{"a task cannot be read", lead(TurnFacts{Message: "Done.", Progress: TeamProgress{
+			Unreadable: []board.Unreadable{{ID: 7, Why: "torn"}}}}), Finish{End: End{Code: 3,
+			Text: "Done.\ntask #7 cannot be read (torn); mend it, or put it aside: muster doctor"}}},
+		{"a reply that was cut off is no success", lead(TurnFacts{CutOff: "refused", Progress: canGoOn}),
+			Finish{End: End{Code: 3, Text: "refused"}}},
+		{"in a conversation the user gets the prompt where the run would end",
+			inTalk(lead(TurnFacts{Message: "42"})), Listen{Done: true}},
+		{"and where the turn was stopped", inTalk(lead(TurnFacts{OnHold: true, Progress: canGoOn})), Listen{}},
+		{"a closed conversation ends like any other run", lead(TurnFacts{OnHold: true, Message: "42"}),
+			Finish{End: End{Text: "42"}}},
+	} {
+		if got := Next(c.f); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %T%+v, want %T%+v", c.name, got, got, c.want, c.want)
+		}
+	}
+}
+
+// What concerns every member stops the whole team; so does a limit of the lead, outside a conversation.
+func TestNextStopsTheTeam(t *testing.T) {
+	for name, f := range map[string]Facts{
+		"the key is refused":       {Stage: PhaseEnded, Phase: PhaseFacts{Outcome: TeamRefused, Err: errTest}},
+		"the lead meets its limit": {Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Outcome: LimitMet, Err: errTest}},
+	} {
+		finish, ok := Next(f).(Finish)
+		var stop *TeamStop
+		if !ok || !errors.As(finish.Err, &stop) || !errors.Is(finish.Err, errTest) {
+			t.Errorf("%s: %+v", name, Next(f))
+		}
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	kind := func(k llm.Kind) error { return fmt.Errorf("turn: %w", &llm.Error{Kind: k}) }
+	for _, c := range []struct {
+		err, cause error
+		want       Outcome
+	}{
+		{nil, nil, Stopped},
+		{nil, muster.CauseTurn, Stopped},
+		{context.Canceled, muster.CauseTurn, StoppedByUser},
+		{fmt.Errorf("turn: %w", errTurns), nil, LimitMet},
+		{errLoop, nil, LimitMet},
+		{kind(llm.ContextFull), nil, ContextFull},
+		{kind(llm.Overloaded), nil, Overloaded},
+		{kind(llm.Incomplete), nil, Overloaded},
+		{kind(llm.Denied), nil, TeamRefused},
+		{kind(llm.Limited), nil, TeamRefused},
+		{kind(llm.Spent), nil, TeamRefused},
+		{kind(llm.BadRequest), nil, ModelFailed},
+		{muster.ErrFenced, nil, Failed},
+	} {
+		if got := outcomeOf(c.err, c.cause); got != c.want {
+			t.Errorf("%v (%v): %d, want %d", c.err, c.cause, got, c.want)
+		}
+	}
+}
+
+// drawFacts draws any facts, also those that cannot come together.
+func drawFacts(t *rapid.T) Facts {
+	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+	tasks := rapid.SampledFrom([][]muster.Task{nil, openTasks})
+	progress := TeamProgress{HadTasks: flag("had"), Open: tasks.Draw(t, "open"), NeedsAttention: tasks.Draw(t, "needy"),
+		Working: rapid.SampledFrom([][]muster.Name{nil, {"bob"}}).Draw(t, "working"),
+		Stuck:   rapid.SampledFrom([]string{"", "stuck"}).Draw(t, "stuck")}
+	return Facts{
+		Stage: Stage(rapid.IntRange(int(Starting), int(Left)).Draw(t, "stage")),
+		Lead:  flag("lead"), InTalk: flag("talk"), WakingMail: flag("mail"), Replaced: flag("replaced"),
+		Start: StartFacts{Opened: flag("opened"), Empty: flag("empty"), Recovered: flag("recovered"),
+			PhaseOver: flag("over"), OwesReply: flag("owes")},
+		Phase: PhaseFacts{Outcome: Outcome(rapid.IntRange(int(Stopped), int(Failed)).Draw(t, "outcome")), Err: errTest,
+			ShutdownGranted: flag("granted"), Restarted: flag("restarted"),
+			Parks: rapid.IntRange(0, 12).Draw(t, "parks")},
+		Idle: IdleFacts{Shutdown: rapid.SampledFrom([]muster.RequestID{"", "0000beef"}).Draw(t, "shutdown"),
+			JobsFinished: flag("jobs"),
+			Claim:        ClaimState(rapid.IntRange(int(NoClaim), int(LostClaim)).Draw(t, "claim")),
+			Landing:      flag("landing"), TriedTask: flag("tried"), TimedOut: flag("out"), KeepsClaim: flag("keeps")},
+		Turn: TurnFacts{ToHear: flag("hear"), Progress: progress, Message: "Done.", ToldStuck: flag("told"),
+			CutOff: rapid.SampledFrom([]string{"", "cut"}).Draw(t, "cut"), OnHold: flag("hold")},
+	}
+}
+
+// Whatever the facts are: what must never happen.
+func TestNextNever(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t)
+		never := func(what string, is bool) {
+			t.Helper()
+			if is {
+				t.Fatalf("%s: %T%+v", what, Next(f), Next(f))
+			}
+		}
+		a := Next(f)
+		idle := f.Stage == Resting && !f.Lead
+		never("no action", a == nil)
+		switch a := a.(type) {
+		case ClaimTask, PresentTask:
+			_, claims := a.(ClaimTask)
+			never("claims while it has a task", claims && f.Idle.Claim != NoClaim)
+			never("begins a task twice for one wake", f.Idle.TriedTask)
+			never("begins a task though it is to shut down", f.Idle.Shutdown != "")
+			never("begins a task before it has read its mail", f.WakingMail)
+		case WaitForWork:
+			never("waits while mail is there", f.WakingMail)
+			never("waits though it is to shut down", f.Idle.Shutdown != "")
+			never("waits with a claim that is lost", f.Idle.Claim == LostClaim)
+			never("waits with a job to hear of", f.Idle.JobsFinished)
+		case TimeOut:
+			never("times out though it keeps its claim", f.Idle.KeepsClaim || !f.Idle.TimedOut)
+			never("times out with mail", f.WakingMail)
+		case Leave, GrantShutdown, GiveUp, Rejoin:
+			never("the lead leaves like a teammate", f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded))
+		case RunPhase:
+			never("asks the model at rest", f.Stage != Ready && f.Stage != Retrying)
+		case OpenConversation:
+			never("opens a conversation twice", f.Start.Opened && !f.Start.Empty)
+			never("a teammate forgets what it knows", a.Afresh && !f.Lead)
+		case Listen:
+			never("listens without a conversation", !f.InTalk)
+		case Finish:
+			never("ends a run that goes on", f.Stage == Resting && a.End.Code == 0 && len(f.Turn.Progress.Open) > 0)
+			never("ends a run under a conversation", f.Stage == Resting && f.InTalk)
+			never("ends an idle life without an answer", idle)
+		case Sleep:
+			never("sleeps while nothing can move", f.Turn.Progress.Stuck != "")
+		}
+	})
+}
+
+// The facts of a life that goes nowhere lead to a wait or an end: no member turns round and round.
+func TestNextComesToRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t)
+		f.Stage, f.Lead = Resting, false
+		for range 10 {
+			switch Next(f).(type) {
+			case GrantShutdown, TimeOut, WaitForWork:
+				return
+			case ReadMail:
+				f.WakingMail = false // void, and dropped
+			case AnnounceJobs:
+				f.Idle.JobsFinished = false
+			case DropClaim:
+				f.Idle.Claim = NoClaim
+			case ResumeLanding:
+				f.Idle.Landing = false
+			case PresentTask, ClaimTask:
+				f.Idle.TriedTask = true
+			}
+		}
+		t.Fatalf("it comes to no rest: %+v", f)
+	})
+}

@@ -1,0 +1,150 @@
+package teammate
+
+import (
+	"context"
+	"fmt"
+
+	"muster"
+	"muster/internal/requests"
+	"muster/llm"
+	"muster/tool"
+)
+
+// plans asks for approval of plans and holds back the tools that need one. A plan is for one
+// claim: it is void when the claim is over.
+type plans struct {
+	*self
+	presence     *presence
+	conversation *conversation
+	claims       *claims
+}
+
+// Plan asks for approval of a plan for the current task. The member is parked until it is
+// decided.
+func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
+	t, ok := p.claims.CurrentTask()
+	switch {
+	case !ok:
+		return llm.ErrorResult("You have no task in hand: a plan is for a task."), nil
+	case plan == "":
+		return llm.ErrorResult("The plan is empty: say what you will change, where, and how it can be undone."), nil
+	}
+	r, err := p.request(ctx, t, plan)
+	if err != nil {
+		return llm.Result{}, err
+	}
+	// The request is a record. A process that dies while it waits finds it again with
+	// request, and waits for the same one.
+	done := p.presence.showActivity(ctx, fmt.Sprintf("waits for plan %s", r.ID))
+	r, err = p.await(ctx, r.ID)
+	done()
+	if err != nil {
+		return llm.Result{}, err
+	}
+	// The answer is on its way as mail too. The model reads it once, as the result of this
+	// call.
+	p.conversation.noteReturned(r.ID)
+	if r.Status == muster.RequestApproved {
+		text := "Approved by " + string(r.ResolvedBy) + "."
+		if r.Response != "" {
+			text += " " + r.Response
+		}
+		return tool.Text(text), nil
+	}
+	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
+}
+
+// await waits for the answer to a plan, or until the task is no longer the member's: then the
+// plan is void.
+func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// A parked member calls no tool that would check its claim. Without this watch it would
+	// wait for the approval of a plan for a task that somebody else works on.
+	changed := p.Board.Watch(waiting)
+	go func() {
+		for {
+			if err := p.claims.check(waiting); err != nil && waiting.Err() == nil {
+				stop(err)
+			}
+			select {
+			case <-waiting.Done():
+				return
+			case <-changed:
+			}
+		}
+	}()
+	r, err := p.Requests.Await(waiting, id)
+	if err == nil || context.Cause(ctx) != nil {
+		return r, err
+	}
+	return r, p.claims.onClaimLost(ctx, err)
+}
+
+// request returns the request for this plan, task and claim: the one that was made before a
+// crash, or a new one. Only the newest plan of a claim counts.
+func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster.Request, error) {
+	all, err := p.Requests.List(ctx)
+	if err != nil {
+		return muster.Request{}, err
+	}
+	hash := requests.PlanHash(plan)
+	var last muster.Request
+	for _, r := range all { // oldest first
+		if p.isPlanFor(r, t) {
+			last = r
+		}
+	}
+	if last.PlanHash == hash && (last.Status == muster.RequestPending || last.Status == muster.RequestApproved) {
+		return last, nil
+	}
+	return p.Requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: p.name(), To: muster.Lead, Plan: plan,
+		PlanHash: hash, TaskID: t.ID, Fence: t.Fence})
+}
+
+// isPlanFor reports whether a request is the member's plan for a claim.
+func (s *self) isPlanFor(r muster.Request, t muster.Task) bool {
+	return r.Kind == muster.AskPlan && r.From == s.name() && r.TaskID == t.ID && r.Fence == t.Fence
+}
+
+// cancelPlans cancels the plans of a claim that is over, so that nobody decides them.
+func (s *self) cancelPlans(ctx context.Context, t muster.Task, why string) error {
+	pending, err := s.Requests.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range pending {
+		if s.isPlanFor(r, t) {
+			if _, err := s.Requests.Cancel(ctx, r.ID, s.name(), why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// require says why a tool that changes something is refused: the task needs an approved plan
+// first. The lead decides plans and needs none.
+func (p *plans) require(ctx context.Context, toolName string) error {
+	t, ok := p.claims.CurrentTask()
+	if !ok || p.isLead() || !t.RequirePlan && !p.presence.Me().RequirePlan {
+		return nil
+	}
+	all, err := p.Requests.List(ctx)
+	if err != nil {
+		return tool.Fatal(err)
+	}
+	if requests.Approved(all, t.ID, t.Fence) {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "Task #%d needs an approved plan before %s may run", t.ID, toolName).
+		WithHint("read what you need, then call submit_plan.")
+}
+
+// gate is a decorator that refuses a tool while a required plan is not approved.
+func (p *plans) gate(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	if err := p.require(ctx, c.Name); err != nil {
+		return tool.FromError(err)
+	}
+	return next(ctx, c)
+}

@@ -1,0 +1,183 @@
+package teammate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/prompt"
+	"muster/journal"
+	"muster/llm"
+	"muster/loop"
+)
+
+// parkTime is how long a member is parked the first time in a phase when its model stays
+// overloaded; the second time it is twice as long, and so on.
+const parkTime = time.Minute
+
+// recoverCalls answers the calls that a crash or Ctrl-C left without a result. Any call that
+// records do not answer may or may not have happened, and the runtime never runs it again.
+func (m *Member) recoverCalls(ctx context.Context) error {
+	m.start.Recovered = true
+	for _, c := range m.conversation.script.Unanswered() {
+		// A landing or a plan that was cut off is waited for again here: its record says how
+		// it ends.
+		r, known, err := m.recoverCall(ctx, c, true)
+		if err != nil {
+			return err
+		}
+		if !known {
+			r = llm.ErrorResult("Interrupted; the outcome is unknown: check first.")
+		}
+		r.ID = c.ID
+		if err := m.conversation.script.Result(ctx, r); err != nil {
+			return err
+		}
+	}
+	m.todo.Restore(m.conversation.script.Messages())
+	return nil
+}
+
+// recoverCall answers a call that was cut off, if its tool can; see tool.Recoverer.
+func (m *Member) recoverCall(ctx context.Context, c llm.Call, resume bool) (r llm.Result, known bool, err error) {
+	t, ok := m.toolbox.get().recoverers[c.Name]
+	if !ok {
+		return llm.Result{}, false, nil
+	}
+	return t.Recover(ctx, c, resume)
+}
+
+// closeTurn ends a turn that the user stopped: every call gets its answer, and the model is
+// told why it was cut off.
+func (m *Member) closeTurn(ctx context.Context) error {
+	for _, c := range m.conversation.script.Unanswered() {
+		r, known, err := m.recoverCall(ctx, c, false)
+		if err != nil || !known {
+			r = llm.ErrorResult("The user stopped this turn; the outcome is unknown: check first.")
+		}
+		r.ID = c.ID
+		if err := m.conversation.script.Result(ctx, r); err != nil {
+			return err
+		}
+	}
+	// The words of a turn that was cut off are no last message, and the user speaks next.
+	m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
+	m.session.forgetPendingCalls()
+	m.emit(loop.ReplyDiscarded{})
+	if err := m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want."); err != nil {
+		return err
+	}
+	return m.beginRest(ctx)
+}
+
+// holdTurn hands the turn to the user, because the lead met a limit in a conversation.
+func (m *Member) holdTurn(ctx context.Context) error {
+	// For people only: without it the lead still waits for the user.
+	_ = m.Journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.RunNote,
+		Fields: map[string]any{"text": "the lead met " + m.err.Error() + "; say how to go on"}})
+	m.phase.change(func(c *counters) { c.onHold = true })
+	return m.beginRest(ctx)
+}
+
+// releaseAtLimit releases the task of a member that met a limit. It counts as an attempt.
+func (m *Member) releaseAtLimit(ctx context.Context) error {
+	note := m.finalMessage()
+	err := m.claims.release(ctx, board.Release{Reason: m.err.Error(), Note: note, Counts: true, By: m.name()})
+	if err != nil {
+		return err
+	}
+	return m.beginRest(ctx)
+}
+
+// finalMessage returns what the model said last. After a restart it is read from the
+// transcript.
+func (m *Member) finalMessage() string {
+	if c := m.phase.snapshot(); c.words != "" {
+		return c.words
+	}
+	return m.conversation.finalMessage()
+}
+
+// giveUp ends a teammate whose model cannot go on: its task goes back, and the lead is told.
+func (m *Member) giveUp(ctx context.Context) (End, error) {
+	why := clip(m.err.Error(), maxQuote)
+	// The next owner reads why in the task's note; it counts as an attempt, so that a task
+	// which no model can do does not go round for ever.
+	t, had := m.claims.CurrentTask()
+	release := board.Release{Reason: "its owner's model failed", Note: why, Counts: true, By: m.name()}
+	if err := m.claims.release(ctx, release); err != nil {
+		return End{}, err
+	}
+	text := fmt.Sprintf("%s is shut down: %s", m.name(), why)
+	if had {
+		text += fmt.Sprintf("\nIts task #%d is back on the board.", t.ID)
+	}
+	_, err := m.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
+		Content: text})
+	return End{Text: why}, err
+}
+
+// park waits, visibly, for a model that stayed overloaded after all tries.
+func (m *Member) park(ctx context.Context) error {
+	m.stage = Retrying
+	// The wait is in memory only: a member that is restarted asks its model at once.
+	var wait time.Duration
+	m.phase.change(func(c *counters) {
+		c.parks++
+		wait = time.Duration(c.parks) * parkTime
+	})
+	m.presence.showModelWait(ctx, time.Now().Add(wait), m.err)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	m.presence.onModelReply(ctx)
+	return nil
+}
+
+// restartConversation starts a fresh conversation when the old one is too long: identity,
+// task, and what the lane holds. The lead also gets its goal and the open tasks, because it
+// has forgotten what it made.
+func (m *Member) restartConversation(ctx context.Context) error {
+	m.stage = Retrying
+	texts := []string{m.conversation.identity(),
+		prompt.Reminder("Your conversation had grown too long and starts again here.")}
+	var marks []muster.MessageID
+	if m.isLead() {
+		tasks, err := m.tasksText(ctx)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, m.record.Prompt, tasks)
+	}
+	if t, ok := m.claims.CurrentTask(); ok {
+		text, key, err := m.claims.taskPrompt(ctx, t)
+		if err != nil {
+			return err
+		}
+		texts, marks = append(texts, text), append(marks, key)
+	} else if !m.isLead() {
+		texts = append(texts, m.record.Prompt)
+	}
+	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
+	return m.conversation.sayAfresh(ctx, marks, texts...)
+}
+
+// tasksText lists the open tasks and those that need attention, or is "".
+func (m *Member) tasksText(ctx context.Context) (string, error) {
+	p, err := m.Progress(ctx)
+	if err != nil || len(p.Open)+len(p.NeedsAttention) == 0 {
+		return "", err
+	}
+	lines := []string{"These tasks are on the board:"}
+	for _, t := range append(p.Open, p.NeedsAttention...) {
+		lines = append(lines, prompt.TaskLine(t))
+	}
+	return strings.Join(lines, "\n"), nil
+}

@@ -1,0 +1,263 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/mailbox"
+	"muster/internal/transcript"
+)
+
+// state is the course of a member's machine. All else that decides what follows is read from
+// records and parts.
+type state struct {
+	stage   Stage
+	start   StartFacts // what was found when the transcript was opened
+	outcome Outcome    // of the last phase
+	err     error      // of the last phase
+}
+
+// run opens the conversation and performs what Next decides, until that is the end.
+func (m *Member) run(ctx context.Context) (End, error) {
+	if err := m.open(ctx); err != nil {
+		return End{Code: 1}, err
+	}
+	defer m.endRest()
+	for {
+		// Facts are never kept from one action to the next: an action, or another process,
+		// may have changed any of them.
+		f, err := m.facts(ctx)
+		if err != nil {
+			return End{Code: 1}, err
+		}
+		end, over, err := m.perform(ctx, Next(f))
+		if err != nil {
+			return End{Code: 1}, err
+		}
+		if over {
+			return end, nil
+		}
+		if m.stage != Resting {
+			m.endRest()
+		}
+	}
+}
+
+// perform does one action. What it learns comes back as facts, unless the action ends the
+// member's life.
+func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err error) {
+	switch a := a.(type) {
+	case Finish:
+		return a.End, true, a.Err
+	case GiveUp:
+		end, err := m.giveUp(ctx)
+		return end, true, err
+	case GrantShutdown:
+		return End{Text: "shut down while idle"}, true, m.shutdown.grant(ctx, a.ID)
+	case OpenConversation:
+		err = m.openConversation(ctx, a.Afresh)
+	case RecoverCalls:
+		err = m.recoverCalls(ctx)
+	case ContinueConversation:
+		m.stage = Ready
+		_, err = m.conversation.deliver(ctx)
+	case RunPhase:
+		err = m.runPhase(ctx, a.Retry)
+	case Rest:
+		err = m.beginRest(ctx)
+	case CloseTurn:
+		err = m.closeTurn(ctx)
+	case HoldTurn:
+		err = m.holdTurn(ctx)
+	case RestartConversation:
+		err = m.restartConversation(ctx)
+	case Park:
+		err = m.park(ctx)
+	case ReleaseTask:
+		err = m.releaseAtLimit(ctx)
+	case WaitForWork:
+		err = m.idle.wait(ctx)
+	case Listen:
+		err = m.turn.listen(ctx, a.Done)
+	case AwaitTeam:
+		err = m.turn.awaitTeam(ctx)
+	case TimeOut:
+		m.stage = Leaving
+		err = m.idle.timeOut(ctx)
+	case Leave:
+		err = m.leaveAtRest(ctx)
+	case Rejoin:
+		m.stage = Leaving
+		err = m.presence.rejoin(ctx)
+	case DropClaim:
+		err = ignoreLostClaim(m.claims.verify(ctx))
+	default:
+		err = m.wakeFor(ctx, a)
+	}
+	return End{}, false, err
+}
+
+// wakeFor performs an action that ends a rest: what it says to the model begins a work phase.
+// One that turns out to have nothing to say leaves the member at rest.
+func (m *Member) wakeFor(ctx context.Context, a Action) (err error) {
+	woken := true
+	switch a := a.(type) {
+	case ReadMail:
+		if err = m.conversation.wake(ctx); err == nil {
+			woken, err = m.conversation.deliverWaking(ctx)
+		}
+	case AnnounceJobs:
+		if err = m.conversation.wake(ctx); err == nil {
+			woken, err = m.conversation.announceJobs(ctx)
+		}
+	case ResumeLanding:
+		err = m.claims.resumeLanding(ctx)
+	case PresentTask, ClaimTask:
+		woken, err = m.idle.beginTask(ctx)
+	case HearMail:
+		woken, err = m.turn.hear(ctx)
+	case TellStuck:
+		err = m.turn.tellStuck(ctx, a.Open, a.Why)
+	case Sleep:
+		err = m.turn.sleep(ctx)
+	default:
+		err = fmt.Errorf("no such action: %T", a)
+	}
+	if err == nil && woken {
+		m.stage = Ready
+	}
+	return err
+}
+
+// beginRest ends the turn.
+func (m *Member) beginRest(ctx context.Context) error {
+	m.endRest()
+	m.stage = Resting
+	if m.isLead() {
+		m.turn.begin(ctx, m.finalMessage())
+		return nil
+	}
+	return m.idle.begin(ctx)
+}
+
+// endRest ends what a rest waits on.
+func (m *Member) endRest() {
+	m.turn.end()
+	m.idle.end()
+}
+
+// leaveAtRest shuts an idle member down. Its last writes are made even if its context ends.
+func (m *Member) leaveAtRest(ctx context.Context) error {
+	last, cancel := lastWrites(ctx)
+	defer cancel()
+	if err := m.leave(last); err != nil {
+		return err
+	}
+	m.stage = Left
+	return nil
+}
+
+// open opens the transcript and finds the member's claim.
+func (m *Member) open(ctx context.Context) (err error) {
+	if m.conversation.script, err = m.openTranscript(ctx); err != nil {
+		return err
+	}
+	if err := m.claims.find(ctx); err != nil {
+		return err
+	}
+	// After the claim was found: the lane of the current task has its occupant again, and is
+	// not taken for abandoned.
+	m.claims.lanes.archiveAbandoned(ctx)
+	mark, err := m.conversation.openingMark(ctx)
+	m.start.Opened = m.conversation.script.Delivered(mark)
+	return err
+}
+
+// openTranscript opens the transcript and makes this process its writer: any process that
+// hosted the member before can append nothing more. That process may be stopped, not dead,
+// and it may be this one, awake again; so the record is read once more.
+func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, error) {
+	const maxTries = 10
+	for try := 1; ; try++ {
+		t, err := transcript.Open(ctx, m.Store.Log(), m.name())
+		if err != nil || t.Pos() == 0 {
+			return t, err
+		}
+		if err = t.TakeOver(ctx, m.record.Host); err == nil {
+			return t, m.checkHost(ctx)
+		}
+		if !errors.Is(err, muster.ErrFenced) || try == maxTries {
+			return nil, err
+		}
+	}
+}
+
+// checkHost is Fenced when another process hosts the member by now.
+func (m *Member) checkHost(ctx context.Context) error {
+	r, err := m.Roster.Get(ctx, m.name())
+	if err == nil && (r.Host != m.record.Host || r.Epoch != m.record.Epoch) {
+		return m.errOtherHost()
+	}
+	return err
+}
+
+// openConversation says the opening words: who the member is, what it was spawned with, and
+// its first task if it may claim one. A teammate's prompt is a model's or a person's, and is
+// escaped; the lead's is the runtime's own.
+func (m *Member) openConversation(ctx context.Context, afresh bool) error {
+	mark, err := m.conversation.openingMark(ctx)
+	if err != nil {
+		return err
+	}
+	texts := []string{m.conversation.identity(), m.record.Prompt}
+	marks := []muster.MessageID{mark}
+	if !m.isLead() {
+		texts[1] = mailbox.Escape(m.record.Prompt)
+		text, key, err := m.claims.firstTask(ctx)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			texts, marks = append(texts, text), append(marks, key)
+		}
+	}
+	m.stage = Ready
+	if afresh {
+		return m.conversation.sayAfresh(ctx, marks, texts...)
+	}
+	return m.conversation.say(ctx, marks, texts...)
+}
+
+// runPhase runs the engine to its stop.
+func (m *Member) runPhase(ctx context.Context, retry bool) error {
+	if !retry {
+		m.phase.begin()
+		if err := m.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
+			return err
+		}
+	}
+	turn, done := m.turnContext(ctx)
+	m.err = m.engine.Work(turn, m.session, m.toolbox.get().tools)
+	m.outcome = outcomeOf(m.err, context.Cause(turn))
+	done()
+	m.stage = PhaseEnded
+	return context.Cause(ctx)
+}
+
+// leave shuts the member down in order: its task goes back, and its lane is kept.
+func (m *Member) leave(ctx context.Context) error {
+	err := m.claims.release(ctx, board.Release{Reason: "shutdown of its owner", By: m.name()})
+	if err != nil {
+		return err
+	}
+	if err := m.Requests.Leave(ctx, m.name(), "it has shut down"); err != nil {
+		return err
+	}
+	if err := m.conversation.markLeft(ctx); err != nil {
+		return err
+	}
+	return m.presence.leave(ctx)
+}

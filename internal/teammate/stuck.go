@@ -1,0 +1,125 @@
+package teammate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+)
+
+// stuckReason says why nothing can move the open tasks, or "" when something can.
+func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Request) string {
+	if len(p.Working) > 0 {
+		return "" // a member at work may do anything next
+	}
+	for _, r := range pending {
+		if r.To != muster.Lead { // somebody may still answer it
+			return ""
+		}
+	}
+	busy := map[muster.Name]bool{} // a member with a task claims no other
+	for _, t := range p.Open {
+		busy[t.Owner] = true
+	}
+	owners := map[muster.Name]*muster.Member{} // only of open tasks: a team may have thousands of other members
+	for i := range members {
+		if m := &members[i]; busy[m.Name] && m.Name != muster.Lead {
+			owners[m.Name] = m
+		}
+	}
+	var why []string
+	for _, u := range p.Unreadable {
+		why = append(why, unreadableReason(u))
+	}
+	for _, t := range p.Open {
+		reason := ""
+		switch {
+		case t.Owner != "":
+			reason = stuckOwner(t, owners[t.Owner], p.Patient)
+		case len(t.BlockedBy) > 0:
+			reason = fmt.Sprintf("task #%d waits for %s", t.ID, joinIDs(t.BlockedBy))
+		case !canBeClaimed(t, members, busy):
+			reason = unclaimedReason(t)
+		}
+		if reason == "" {
+			return ""
+		}
+		why = append(why, reason)
+	}
+	return strings.Join(why, "; ")
+}
+
+// stuckOwner says why the owner of a task will never move it, or "" when it may: an idle
+// owner is timed out or waits for the user, and a claim from outside ends there. owner is nil
+// for the lead and for an owner that is not in the roster.
+func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
+	switch {
+	case t.Owner == muster.Lead:
+		return fmt.Sprintf("task #%d is in your own hand", t.ID)
+	case owner == nil:
+		return ""
+	case owner.Status == muster.Shutdown:
+		return fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, owner.Name)
+	case responder(*owner) != "":
+		return fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s",
+			t.ID, owner.Name, responder(*owner))
+	case patient && isIdleWith(owner, t) && !askedOf(*owner)[muster.User]:
+		return fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name)
+	}
+	return ""
+}
+
+// claimGrace is how long a claim may stand on the board before its owner's record shows it.
+const claimGrace = 10 * time.Second
+
+// isIdleWith reports whether the owner of a task is idle and does not work on it. One that
+// has just claimed it is about to say that it works. One that has lost sight of its claim, in
+// an error perhaps, never will.
+func isIdleWith(owner *muster.Member, t muster.Task) bool {
+	return owner.Status == muster.Idle &&
+		(owner.Task == t.ID || time.Since(muster.Time(t.ClaimedAt)).Abs() >= claimGrace)
+}
+
+// responder returns the member whose answer an idle member waits for. It is empty when the
+// member waits for nobody or for the user, who alone may write at any time; everybody else is
+// idle too.
+func responder(m muster.Member) muster.Name {
+	asked := askedOf(m)
+	if asked[muster.User] {
+		return ""
+	}
+	if asked[muster.Lead] {
+		return muster.Lead
+	}
+	var first muster.Name
+	for name := range asked {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	return first
+}
+
+// unreadableReason says that a task's record cannot be read.
+func unreadableReason(u board.Unreadable) string {
+	return fmt.Sprintf("task #%d cannot be read (%s)", u.ID, u.Why)
+}
+
+// unclaimedReason says that nobody may claim a task.
+func unclaimedReason(t muster.Task) string {
+	if t.ClaimRole != "" {
+		return fmt.Sprintf("task #%d is for a %s and there is none", t.ID, t.ClaimRole)
+	}
+	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
+}
+
+// joinIDs lists tasks for people.
+func joinIDs(list []muster.TaskID) string {
+	var s []string
+	for _, id := range list {
+		s = append(s, fmt.Sprintf("#%d", id))
+	}
+	return strings.Join(s, ", ")
+}

@@ -1,0 +1,127 @@
+package teammate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+)
+
+func idleMember(name, role string) muster.Member {
+	return muster.Member{Name: muster.Name(name), Role: role, Status: muster.Idle}
+}
+
+func TestStuck(t *testing.T) {
+	idle := idleMember
+	asks := func(name string, whom ...muster.Name) muster.Member {
+		m, all := idle(name, "coder"), map[muster.Name]bool{}
+		for _, n := range whom {
+			all[n] = true
+		}
+		setAsked(&m, all)
+		return m
+	}
+	task := func(id muster.TaskID, change func(*muster.Task)) muster.Task {
+		t := muster.Task{ID: id, Status: muster.Pending}
+		if change != nil {
+			change(&t)
+		}
+		return t
+	}
+	claimed := func(id muster.TaskID, owner muster.Name) muster.Task {
+		return task(id, func(t *muster.Task) { t.Owner, t.Status = owner, muster.InProgress })
+	}
+	gone := muster.Member{Name: "alice", Role: "coder", Status: muster.Shutdown}
+	for _, c := range []struct {
+		name    string
+		open    []muster.Task
+		talking []muster.Name
+		members []muster.Member
+		pending []muster.Request
+		patient bool
+		want    string // "" when something can move
+	}{
+		{name: "nobody there", open: []muster.Task{task(1, nil)}, want: "no teammate to take it"},
+		{name: "an idle teammate may take it",
+			open: []muster.Task{task(1, nil)}, members: []muster.Member{idle("alice", "coder")}},
+		{name: "a shut down one may not", open: []muster.Task{task(1, nil)},
+			members: []muster.Member{gone}, want: "no teammate"},
+		{name: "the role is missing", open: []muster.Task{task(1, func(t *muster.Task) { t.ClaimRole = "tester" })},
+			members: []muster.Member{idle("alice", "coder")}, want: "is for a tester and there is none"},
+		{name: "somebody works", open: []muster.Task{task(1, nil)}, talking: []muster.Name{"alice"}},
+		{name: "blocked by what needs attention",
+			open:    []muster.Task{task(2, func(t *muster.Task) { t.BlockedBy = []muster.TaskID{1} })},
+			members: []muster.Member{idle("alice", "coder")}, want: "waits for #1"},
+		{name: "an idle owner waits for an answer", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{idle("alice", "coder")}},
+		{name: "an idle owner who is never timed out", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{idle("alice", "coder")}, patient: true,
+			want: "in the hand of alice, who is idle"},
+		{name: "one that claimed just now, and has not said yet that it works",
+			open: []muster.Task{task(1, func(t *muster.Task) {
+				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+			})}, members: []muster.Member{idle("alice", "coder")}, patient: true},
+		{name: "one that claimed it just now, and rests with it already",
+			open: []muster.Task{task(1, func(t *muster.Task) {
+				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+			})}, members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Idle, Task: 1}}, patient: true,
+			want: "who is idle"},
+		{name: "an idle owner takes no other task either", open: []muster.Task{claimed(1, "alice"), task(2, nil)},
+			members: []muster.Member{idle("alice", "coder")}, patient: true,
+			want: "task #2 is ready and there is no teammate to take it"},
+		{name: "it waits for the lead", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{asks("alice", muster.Lead)}, want: "waits for an answer of lead"},
+		{name: "it waits for the user", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{asks("alice", muster.Lead, muster.User)}},
+		{name: "it waits for the user, and is never timed out", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{asks("alice", muster.User)}, patient: true},
+		{name: "its owner has shut down", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{gone}, want: "who has shut down"},
+		{name: "claimed from outside", open: []muster.Task{claimed(1, "script")}},
+		{name: "in the lead's own hand", open: []muster.Task{claimed(1, muster.Lead)},
+			want: "in your own hand"},
+		{name: "the user is asked",
+			open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.User}}},
+		{name: "only the lead is asked",
+			open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.Lead}}, want: "no teammate"},
+	} {
+		got := stuckReason(TeamProgress{Open: c.open, Working: c.talking, Patient: c.patient}, c.members, c.pending)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCanUnblock(t *testing.T) {
+	board := []muster.Task{
+		{ID: 1, Status: muster.InProgress}, {ID: 2, Status: muster.NeedsAttention},
+		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}, ClaimRole: "tester"},
+		{ID: 4, Status: muster.Pending, BlockedBy: []muster.TaskID{2}},
+	}
+	if !canUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
+		t.Error("a tester waits for task 1, which is at work")
+	}
+	board[0].Owner = "bob"
+	bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
+	if canUnblock(board, []muster.Member{bob}, tess) {
+		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
+	}
+	board[0].ClaimedAt = muster.Stamp(time.Now())
+	if !canUnblock(board, []muster.Member{bob}, tess) {
+		t.Error("bob claimed task 1 this moment and is about to say that he works")
+	}
+	board[0].ClaimedAt = 0
+	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
+		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
+	if canUnblock(ready, []muster.Member{bob}, tess) {
+		t.Error("bob rests with task 2 in hand and takes no other")
+	}
+	if bob.Status = muster.Working; !canUnblock(ready, []muster.Member{bob}, tess) {
+		t.Error("bob takes task 1 when he is done")
+	}
+	board[0].Owner = ""
+	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
+		t.Error("nothing at work could unblock something for a coder")
+	}
+}

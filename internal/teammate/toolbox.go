@@ -1,0 +1,144 @@
+package teammate
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"muster/internal/prompt"
+	"muster/internal/tool/agent"
+	"muster/internal/tool/code"
+	"muster/internal/tool/teamtools"
+	"muster/journal"
+	"muster/llm"
+	"muster/tool"
+)
+
+// profile is the stable prefix of every request: the system prompt and the tools of the lead
+// or of a teammate. It never changes while the member works.
+type profile struct {
+	system []string
+	tools  []llm.Tool // decorated; outermost first: the audit, the output limit, the plan gate, the tool
+	specs  []llm.Spec // of tools, in the same order
+	// recoverers are the tools whose outcome is in records, by name.
+	recoverers map[string]tool.Recoverer
+}
+
+// toolbox makes the profile of a member. It keeps the profile only while the member works: a
+// team may have thousands of idle members. Safe for concurrent use.
+type toolbox struct {
+	*self
+	limits Limits
+	extra  []llm.Tool
+	model  llm.Model
+	jobs   *code.Jobs
+	todo   *agent.Todo
+	caller caller
+	// session audits the calls of the tools. It is set after the session was made, which uses
+	// the toolbox.
+	session *session
+
+	mu   sync.Mutex
+	made *profile
+}
+
+// get returns the profile, which it makes when the member begins to work.
+func (b *toolbox) get() *profile {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.made == nil {
+		b.made = b.newProfile()
+	}
+	return b.made
+}
+
+// drop frees the profile.
+func (b *toolbox) drop() {
+	b.mu.Lock()
+	b.made = nil
+	b.mu.Unlock()
+}
+
+// newProfile makes the profile of the member's record, limits and services.
+func (b *toolbox) newProfile() *profile {
+	p := &profile{recoverers: map[string]tool.Recoverer{}}
+	p.system = prompt.Teammate(b.name(), b.record.Role, b.Team)
+	toolsFor := teamtools.ForTeammate
+	if b.isLead() {
+		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
+	}
+	dir := &workdir{self: b.self, claims: b.caller.claims}
+	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.limits.BashTimeout,
+		BackgroundTimeout: b.limits.BackgroundTimeout, Outputs: b.outputs()})
+	own := append([]llm.Tool{}, files...)
+	own = append(own, b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files))
+	own = append(own, toolsFor(b.caller, teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
+		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})...)
+	own = append(own, b.extra...)
+	p.tools = b.decorate(own, b.session.audit)
+	for _, t := range own {
+		p.specs = append(p.specs, t.Spec())
+		if r, ok := t.(tool.Recoverer); ok {
+			p.recoverers[t.Spec().Name] = r
+		}
+	}
+	return p
+}
+
+// newSubagent makes the subagent tool. Its own tools are decorated like the member's: whoever
+// calls a tool, the journal tells what it did.
+func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
+	return agent.NewSubagent(agent.Options{
+		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub",
+		Turns: b.limits.SubagentTurns, MaxTokens: b.limits.MaxTokens,
+		Explore: b.decorate(read, b.session.auditSubagent),
+		Work:    b.decorate(files, b.session.auditSubagent),
+		MayWork: func(ctx context.Context) error { return b.caller.plans.require(ctx, "subagent") },
+		OnUsage: func(ctx context.Context, r llm.Reply) {
+			b.caller.presence.event(ctx, journal.TurnEnded,
+				usageFields(r, map[string]any{"subagent": true}))
+		},
+	})
+}
+
+// polls reports whether the tool with the name may be called again and again.
+func (p *profile) polls(name string) bool {
+	for _, s := range p.specs {
+		if s.Name == name {
+			return s.Polls
+		}
+	}
+	return false
+}
+
+// maxOutput is how many characters of a tool's output a model sees; the whole is kept in a
+// file.
+const maxOutput = 50_000
+
+// auditor is a decorator that writes the calls of a tool to the journal.
+type auditor = func(context.Context, llm.Call, tool.Next) (llm.Result, error)
+
+// decorate puts the decorators around tools. The plan gate is the innermost, so that the
+// audit also shows what it refused. The audit is the outermost, so that its events have what
+// the model sees.
+func (b *toolbox) decorate(list []llm.Tool, audit auditor) []llm.Tool {
+	out := make([]llm.Tool, len(list))
+	for i, t := range list {
+		if t.Spec().NeedsPlan {
+			t = tool.Wrap(t, b.caller.plans.gate)
+		}
+		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
+			return keepOutput(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt", whole)
+		})
+		out[i] = tool.Wrap(t, audit)
+	}
+	return out
+}
+
+// fileRune replaces what does not belong into a file's name.
+func fileRune(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+		return r
+	}
+	return '-'
+}

@@ -1,0 +1,69 @@
+package teammate
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"muster/internal/tool/code"
+)
+
+// workdir is where the member's tools run.
+type workdir struct {
+	*self
+	claims *claims
+
+	mu      sync.Mutex
+	scratch string // the member's scratch checkout, once made
+	commit  string // the commit of the scratch checkout
+}
+
+// Workdir returns the directory in which a tool runs: the lane of the current task, checked at
+// every call, otherwise a scratch checkout of the target's tip, in which the file tools write
+// nothing and from which nothing lands.
+func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
+	s := code.Workdir{ReadOnly: map[string]string{"outputs": w.Home.Outputs()}}
+	if err := w.claims.verify(ctx); err != nil {
+		return s, err
+	}
+	if t, ok := w.claims.CurrentTask(); ok {
+		dir, err := w.Lanes.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
+		s.Dir, s.Writable = dir, true
+		return s, err
+	}
+	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
+	tip, err := w.Lander.Target(ctx)
+	if err != nil {
+		return s, err
+	}
+	// The checkout is made again when something has landed, so that the member sees it. Tools
+	// that only read run side by side; two of them may make it twice, which does no harm.
+	w.mu.Lock()
+	s.Dir = w.scratch
+	fresh := s.Dir != "" && w.commit == tip
+	w.mu.Unlock()
+	if fresh {
+		return s, nil
+	}
+	if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
+		return s, err
+	}
+	w.mu.Lock()
+	w.scratch, w.commit = s.Dir, tip
+	w.mu.Unlock()
+	return s, nil
+}
+
+// keepOutput writes an output that was too long for a tool's result into a file in dir, which
+// every member can read, and returns its path.
+func keepOutput(dir, name, whole string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	return path, os.WriteFile(path, []byte(whole), 0o600)
+}
+
+// outputs returns the directory of the member's long outputs.
+func (s *self) outputs() string { return filepath.Join(s.Home.Outputs(), string(s.name())) }

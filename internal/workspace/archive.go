@@ -1,0 +1,336 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/view"
+)
+
+// ErrNoTeam is the answer to everybody who looks for a team where there is none.
+var ErrNoTeam = muster.Errorf(muster.NotFound, "no team here yet").WithHint(`muster run "GOAL"`)
+
+// ArchivedTeam is one team that was archived: archive.json in its directory below .team/archive.
+type ArchivedTeam struct {
+	Name   string            `json:"name"` // of the directory: the time
+	Team   muster.Name       `json:"team"`
+	Goal   string            `json:"goal,omitempty"`
+	At     float64           `json:"archived_at"`
+	Tasks  int               `json:"tasks"`
+	Landed int               `json:"landed"`
+	Lanes  map[string]string `json:"lanes,omitempty"` // name -> ref
+	NextID muster.TaskID     `json:"next_id"`         // the first id of the new board
+	Moving bool              `json:"moving,omitempty"`
+}
+
+// Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.
+func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err error) {
+	dirs, err := os.ReadDir(w.Paths().Archive())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	for _, d := range dirs {
+		if !d.IsDir() {
+			continue
+		}
+		if t, err := w.readArchived(d.Name()); err != nil {
+			unreadable = append(unreadable, err)
+		} else {
+			all = append(all, t)
+		}
+	}
+	return all, unreadable, nil
+}
+
+// readArchived reads the record of one archived team. The error is Corrupt.
+func (w *Workspace) readArchived(name string) (t ArchivedTeam, err error) {
+	data, err := os.ReadFile(filepath.Join(w.Paths().Archive(), name, "archive.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &t)
+	}
+	if err != nil {
+		return t, muster.Errorf(muster.Corrupt, "the archive %s cannot be read: %w", name, err)
+	}
+	t.Name = name
+	return t, nil
+}
+
+// Archive puts an ended or stopped team aside: its state goes to .team/archive, and each lane becomes a commit under
+// refs/muster/archive. First it writes a note of where everything goes (paths.Dir.Moving), and everybody who would
+// change what is moved stops at the note. Interrupted anywhere, it goes on when it is called again.
+func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
+	if err := w.CheckOutsideTools(ctx); err != nil {
+		return t, err
+	}
+	if !w.HasState() {
+		return t, ErrNoTeam
+	}
+	archiving, err := w.acquire(ctx, ArchiveLease,
+		"another process is putting the team aside right now", "muster archive list")
+	if err != nil {
+		return t, err
+	}
+	defer archiving.Release()
+	if err := w.refuseAlive(ctx); err != nil {
+		return t, err
+	}
+	// Before it is a host, a process that brings the team to life holds this lease.
+	lead, err := w.acquire(ctx, LeadLease, "another process is just bringing the team to life", "muster team stop")
+	if err != nil {
+		return t, err
+	}
+	defer lead.Release()
+	a := &archiver{w: w, files: durable.New(durable.OS{})}
+	if err := a.begin(ctx); err != nil {
+		return a.ArchivedTeam, err
+	}
+	// Again: a process that joined before the note was written may be alive. Who joins from now on sees the note.
+	if err = w.refuseAlive(ctx); err == nil {
+		err = a.lanes(ctx)
+	}
+	if err != nil {
+		return a.ArchivedTeam, errors.Join(err, a.undo())
+	}
+	err = a.move(ctx)
+	return a.ArchivedTeam, err
+}
+
+// acquire takes a lease. The error is Held, with the given sentence and hint, while another process has it.
+func (w *Workspace) acquire(ctx context.Context, name, busy, hint string) (muster.Lease, error) {
+	lease, err := w.store.Leases().Acquire(ctx, name)
+	if errors.Is(err, muster.ErrHeld) {
+		return nil, muster.Errorf(muster.Held, "%s", busy).WithHint("%s", hint)
+	}
+	return lease, err
+}
+
+// refuseAlive refuses to archive a team that is alive.
+func (w *Workspace) refuseAlive(ctx context.Context) error {
+	hosts, err := w.Roster(ctx).Hosts(ctx)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	return muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped",
+		cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).WithHint("muster team stop")
+}
+
+// archiver archives one team.
+type archiver struct {
+	ArchivedTeam
+	w     *Workspace
+	files *durable.Files
+}
+
+// path returns a path in the archive of this team.
+func (a *archiver) path(parts ...string) string {
+	return filepath.Join(append([]string{a.w.Paths().Archive(), a.Name}, parts...)...)
+}
+
+// save writes the record. It is written before each step whose result it names, so that an interrupted archive can
+// go on.
+func (a *archiver) save() error {
+	data, err := muster.Encode(a.ArchivedTeam)
+	if err != nil {
+		return err
+	}
+	return a.files.Replace(a.path("archive.json"), data)
+}
+
+// begin goes on with the archive that was interrupted, or begins a new one, to which the note then points.
+func (a *archiver) begin(ctx context.Context) error {
+	w, note := a.w, a.w.Paths().Moving()
+	data, _, err := a.files.ReadFile(note)
+	if err == nil {
+		a.ArchivedTeam, err = w.readArchived(strings.TrimSpace(string(data)))
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return durable.Unreadable(durable.OS{}, note, err)
+	}
+	run, err := w.runs.Look(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := w.Board().List(ctx)
+	if err != nil {
+		return err
+	}
+	members, err := w.Roster(ctx).List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0 {
+		return muster.Errorf(muster.NotFound, "there is nothing to put aside").WithHint("muster archive list")
+	}
+	now := w.options.Now()
+	name := filepath.Base(freePath(filepath.Join(w.Paths().Archive(), now.Local().Format("20060102-150405"))))
+	a.ArchivedTeam = ArchivedTeam{Name: name, Team: w.Name(ctx), Goal: run.Goal, At: muster.Stamp(now), Moving: true}
+	if err := a.save(); err != nil {
+		return err
+	}
+	return a.files.Replace(note, []byte(a.Name+"\n"))
+}
+
+// freePath returns the path, or one with a number behind it where something is there already.
+func freePath(path string) string {
+	for n, free := 2, path; ; n++ {
+		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", path, n)
+	}
+}
+
+// undo removes an archive to which nothing was moved yet.
+func (a *archiver) undo() error {
+	if entries, err := os.ReadDir(a.path()); err != nil || len(entries) > 1 {
+		return err
+	}
+	if err := a.files.Remove(a.w.Paths().Moving()); err != nil {
+		return err
+	}
+	return os.RemoveAll(a.path())
+}
+
+// lanes makes each lane a commit.
+func (a *archiver) lanes(ctx context.Context) error {
+	lanes, err := a.w.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	err = lanes.ArchiveAll(ctx, func(name muster.Name, ref string) error {
+		if a.Lanes == nil {
+			a.Lanes = map[string]string{}
+		}
+		a.Lanes[string(name)] = ref
+		return a.save()
+	})
+	if err != nil {
+		return fmt.Errorf("nothing is put aside: %w", err)
+	}
+	return nil
+}
+
+// move moves what is still there. Locks and hosts stay, because leases are counted on, and so do scratch checkouts,
+// which hold nothing that lands, and the archive itself.
+func (a *archiver) move(ctx context.Context) error {
+	if err := a.moveTasks(ctx); err != nil {
+		return err
+	}
+	dir := a.w.Paths()
+	entries, err := os.ReadDir(dir.Team())
+	if err != nil {
+		return err
+	}
+	stay := []string{"locks", "hosts", "scratch", "archive", "cache"}
+	for _, e := range entries {
+		if slices.Contains(stay, e.Name()) {
+			continue
+		}
+		if err := a.moveOne(filepath.Join(dir.Team(), e.Name()), a.path("team", e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir.Team(), "cache")); err != nil { // it is made again
+		return err
+	}
+	if err := a.moveOne(dir.Transcripts(), a.path("transcripts")); err != nil {
+		return err
+	}
+	if err := a.moveOne(filepath.Join(dir.Worktrees(), "events.jsonl"), a.path("lane_events.jsonl")); err != nil {
+		return err
+	}
+	a.Moving = false
+	if err := a.save(); err != nil {
+		return err
+	}
+	// Last: with the note gone, everything is archived.
+	return a.files.Remove(dir.Moving())
+}
+
+// moveOne moves one file or directory, beside what an interrupted archive has moved there before. What is not there
+// was moved before.
+func (a *archiver) moveOne(from, to string) error {
+	err := a.files.Rename(from, freePath(to))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// moveTasks moves the board, and begins the next one where its ids end. The table is locked meanwhile, against a writer
+// that saw no note: who adds a task waits, and adds it to the next board.
+func (a *archiver) moveTasks(ctx context.Context) error {
+	unlock, err := a.files.LockAll(ctx, a.w.Paths().TableLocks(muster.TableTasks))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	to := a.path("tasks")
+	if err := a.moveOne(a.w.Paths().Tasks(), to); err != nil {
+		return err
+	}
+	boards, err := filepath.Glob(to + "*") // several when it was interrupted
+	if err != nil {
+		return err
+	}
+	a.Tasks, a.Landed = 0, 0
+	for _, dir := range boards {
+		if err := a.count(dir); err != nil {
+			return err
+		}
+	}
+	meta, err := muster.Encode(map[string]any{"next_id": a.NextID})
+	if err != nil {
+		return err
+	}
+	return a.files.Replace(filepath.Join(a.w.Paths().Tasks(), "meta.json"), meta)
+}
+
+// count adds the tasks of a board's directory, and finds the id that its next task would have.
+func (t *ArchivedTeam) count(dir string) error {
+	t.NextID = max(t.NextID, 1)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		var doc struct { // the first field is of meta.json, the second of a task
+			Next   muster.TaskID    `json:"next_id"`
+			Landed *json.RawMessage `json:"landed"`
+		}
+		isReadable := json.Unmarshal(data, &doc) == nil
+		var id muster.TaskID
+		if _, err := fmt.Sscanf(e.Name(), "task_%d.json", &id); err != nil {
+			if isReadable && e.Name() == "meta.json" {
+				t.NextID = max(t.NextID, doc.Next)
+			}
+			continue
+		}
+		t.NextID = max(t.NextID, id+1)
+		if isReadable {
+			t.Tasks++
+			if doc.Landed != nil {
+				t.Landed++
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/durable"
+	"muster/journal"
+	"muster/store/file"
+)
+
+// A task that is added while the board is being archived lands on the next board, under an id that no task had.
+func TestATaskOnItsWayIsNotArchived(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *file.Store {
+		s, err := file.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	s, archived := open(), open()
+	b := board.New(s, journal.New(s.Log())) // of a command that has looked, and found no note
+	if _, err := b.Create(t.Context(), board.Draft{Subject: "one", CreatedBy: muster.User}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := b.List(t.Context()); err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	w, err := OpenRoot(dir, Options{Store: archived})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, files: durable.New(durable.OS{})}
+	if err := a.moveTasks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a.Tasks != 1 || a.NextID != 2 {
+		t.Errorf("archived: %+v", a.ArchivedTeam)
+	}
+	got, err := b.Create(t.Context(), board.Draft{Subject: "two", CreatedBy: muster.User})
+	if err != nil || got.ID != 2 {
+		t.Errorf("added as %d, %v", got.ID, err)
+	}
+	if all, err := w.Board().List(t.Context()); err != nil || len(all) != 1 || all[0].Subject != "two" {
+		t.Errorf("on the board: %v, %v", all, err)
+	}
+}

@@ -1,0 +1,114 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/paths"
+)
+
+// The leases by which a start and an archive exclude each other. A process that brings a team to life holds LeadLease,
+// and so does one that archives a team: of those that start at one moment only one goes on. The latter holds
+// ArchiveLease too. While it moves the state, or after it was killed in between, the file paths.Dir.Moving names where
+// the state goes.
+const (
+	LeadLease    = "lead"
+	ArchiveLease = "archive"
+)
+
+// PrepareChange must be called before a command changes the team's state. It refuses a change by one of the team's own
+// tools and a change of state that is being archived. It writes .git/info/exclude, which keeps the state out of the
+// user's commits.
+func (w *Workspace) PrepareChange(ctx context.Context) error {
+	if err := w.CheckOutsideTools(ctx); err != nil {
+		return err
+	}
+	if err := w.CheckNotArchiving(ctx); err != nil {
+		return err
+	}
+	return w.exclude(ctx)
+}
+
+// CheckOutsideTools refuses a command that would change this team from inside one of its own tools: an agent that could
+// approve its own plan by calling muster would need no approval. Who calls is read from the process tree.
+func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
+	if !exists(w.Paths().Hosts()) {
+		return nil // no process of this team ever lived
+	}
+	hosts, err := w.Roster(ctx).Hosts(ctx)
+	if err != nil {
+		return err
+	}
+	isHost := map[int]bool{}
+	for _, h := range hosts {
+		// The host itself counts beside its guard: a tool may have killed the guard, and nobody has written down the
+		// new one yet.
+		isHost[h.PID] = true
+		if h.GuardPID != 0 {
+			isHost[h.GuardPID] = true
+		}
+	}
+	for pid := parent(os.Getpid()); pid > 1; pid = parent(pid) {
+		if isHost[pid] {
+			return muster.Errorf(muster.Invalid, "this command would change the team from inside one of its own tools").
+				WithHint("members act with their own tools: task_create, complete_task, send_message, ...")
+		}
+	}
+	return nil
+}
+
+// CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
+// part.
+func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
+	on, note := durable.OS{}, w.Paths().Moving()
+	data, _, err := durable.New(on).ReadFile(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be told: %w",
+			durable.Unreadable(on, note, err))
+	}
+	switch busy, err := w.store.Leases().Held(ctx, ArchiveLease); {
+	case err != nil:
+		return err
+	case busy:
+		return ErrArchiving()
+	}
+	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted",
+		strings.TrimSpace(string(data))).WithHint("muster archive")
+}
+
+// ErrArchiving returns the error for a start while another process archives the team.
+func ErrArchiving() error {
+	return muster.Errorf(muster.Held, "the team is being put aside right now by another process").
+		WithHint("try again in a moment")
+}
+
+// exclude keeps the state out of the user's commits. In the plain case it asks git nothing.
+func (w *Workspace) exclude(ctx context.Context) error {
+	files, err := w.Files()
+	if err != nil {
+		return err
+	}
+	// A file that cannot be read, or is elsewhere, is git's to find.
+	data, _ := files.ReadFile(path.Join(".git", "info", "exclude"))
+	missing := false
+	for _, pattern := range paths.Excluded {
+		missing = missing || !strings.Contains("\n"+string(data)+"\n", "\n"+pattern+"\n")
+	}
+	if !missing {
+		return nil
+	}
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return err
+	}
+	return repo.Exclude(ctx, paths.Excluded)
+}

@@ -1,0 +1,307 @@
+package workspace
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"muster"
+	"muster/internal/corruption"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/paths"
+	"muster/internal/roster"
+	"muster/internal/view"
+)
+
+// CheckRepository checks git and the repository that dir lies in. The repository is nil where a team cannot work on it.
+func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Findings) {
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		found.AddError("git", err)
+		return nil, found
+	}
+	version, err := repo.Run(ctx, repo.Root(), "version")
+	if err != nil {
+		found.AddError("git", err)
+		return nil, found
+	}
+	found.Add("git", Healthy, strings.TrimPrefix(strings.TrimSpace(version), "git version "), "")
+	head, err := repo.Head(ctx)
+	if err != nil {
+		found.AddError("repository", err)
+		return nil, found
+	}
+	on := "no branch"
+	if branch, err := repo.CurrentBranch(ctx); err == nil && branch != "" {
+		on = strings.TrimPrefix(branch, "refs/heads/")
+	}
+	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), on, head), "")
+	if dirty, err := repo.Status(ctx, repo.Root()); err != nil {
+		found.AddError("repository", err)
+	} else if dirty {
+		found.Add("repository", Note, "there are uncommitted changes: they are part of no lane",
+			"commit what the team should build on")
+	}
+	return repo, found
+}
+
+// CheckDirectories checks whether locks work, and whether the state can be written, where it lies or would lie. It
+// removes the files with which it tries.
+func CheckDirectories(repo *git.Repo) (found Findings) {
+	dir := paths.Dir(repo.Root())
+	locks := dir.Locks()
+	if !isDir(locks) { // tried in git's directory, because looking must not make state
+		temp, err := os.MkdirTemp(repo.CommonDir(), "muster-doctor-")
+		if err != nil {
+			found.Add("locks", Broken, "nothing can be written in "+repo.CommonDir()+": "+err.Error(),
+				"make it writable for you")
+			return found
+		}
+		defer os.RemoveAll(temp)
+		locks = temp
+	}
+	if err := durable.New(durable.OS{}).ProbeLocks(locks); err != nil {
+		found.AddError("locks", err)
+	} else {
+		found.Add("locks", Healthy, "two processes exclude each other", "")
+	}
+	before := len(found)
+	for _, path := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
+		if st, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			path = string(dir) // it would be made there
+		} else if err == nil && !st.IsDir() {
+			found.Add("writing", Broken, path+" is a file where muster needs a directory", "move it away")
+			continue
+		}
+		if err := tryWriting(path); err != nil {
+			fix := "make it writable for you"
+			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+				fix = "free some space; a team that runs goes on when there is room"
+			}
+			found.Add("writing", Broken, "nothing can be written in "+path+": "+err.Error(), fix)
+		}
+	}
+	if len(found) == before {
+		found.Add("writing", Healthy, "the state directories can be written", "")
+	}
+	return found
+}
+
+// tryWriting writes and removes a file. It is not empty, because an empty file can be made on a full disk.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, ".muster-doctor-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 64<<10))
+	return errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
+}
+
+// isDir reports whether path is a directory.
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// checker gathers the findings of a check of the state.
+type checker struct {
+	Findings
+	w       *Workspace
+	isAlive bool                   // a process of the team lives, and mends some things by itself
+	laneFix map[muster.Name]string // what people must do of a lane before a repair can help
+}
+
+// Check checks the state: whether each document can be read, and whether the services agree with each other and with
+// git. It changes nothing. What is broken hides nothing that can be checked without it.
+func (w *Workspace) Check(ctx context.Context) Findings {
+	c := &checker{w: w, laneFix: map[muster.Name]string{}}
+	if !w.HasState() {
+		c.Add("team", Note, ErrNoTeam.Message, ErrNoTeam.Hint)
+		return c.Findings
+	}
+	c.documents()
+	c.events(ctx)
+	c.team(ctx)
+	return c.Findings
+}
+
+// events says how many events cannot be read.
+func (c *checker) events(ctx context.Context) {
+	n, err := c.w.journal.Check(ctx)
+	if err != nil {
+		c.AddError("events", err)
+	} else if n > 0 {
+		c.Add("events", Note, view.Count(n, "line")+
+			" cannot be read: the others can, and nothing depends on them", "")
+	}
+}
+
+// team checks the services, and says who lives and whether somebody should.
+func (c *checker) team(ctx context.Context) {
+	w := c.w
+	if err := w.CheckNotArchiving(ctx); err != nil {
+		c.AddError("archive", err)
+	}
+	run, _ := w.runs.Look(ctx) // one that cannot be read is reported as a document
+	hosts, err := w.Roster(ctx).Hosts(ctx)
+	if err != nil {
+		c.AddError("team", err)
+		return
+	}
+	c.isAlive = len(hosts) > 0
+	c.lanes(ctx)
+	c.board(ctx)
+	c.owners(ctx)
+	c.setAside()
+	c.temporaries()
+	for _, h := range hosts {
+		c.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, view.OneLine(h.About)), "")
+	}
+	if !c.isAlive && run.StartedAt > 0 && run.EndedAt == 0 {
+		c.Add("team", Note, "the run of "+string(run.Team)+" stopped before its end", "muster resume")
+	} else if !c.isAlive {
+		c.Add("team", Healthy, "no process of the team lives", "")
+	}
+}
+
+// lanes compares the lanes' index with git.
+func (c *checker) lanes(ctx context.Context) {
+	lanes, err := c.w.Lanes(ctx)
+	if err != nil {
+		c.AddError("lanes", err)
+		return
+	}
+	all, err := lanes.Check(ctx)
+	if err != nil {
+		c.AddError("lanes", err)
+		return
+	}
+	before := len(c.Findings)
+	for _, f := range all {
+		switch {
+		case c.isAlive && f.Busy:
+		case !f.IsRepairable():
+			c.laneFix[f.Lane] = f.Fix
+			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), thenRepair(f.Fix))
+		case f.Lane == "":
+			c.Add("lanes", Broken, f.Text+"; the lanes themselves are git's and whole",
+				repairCommand+"  (finds them again from git)")
+		default:
+			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), repairCommand)
+		}
+	}
+	list, err := lanes.ListStored(ctx)
+	if err == nil && len(c.Findings) == before && len(list) > 0 {
+		c.Add("lanes", Healthy, view.Count(len(list), "lane")+", as git has them", "")
+	}
+}
+
+// board says what of the tasks does not fit together. A living team mends that by itself.
+func (c *checker) board(ctx context.Context) {
+	if c.isAlive {
+		return
+	}
+	all, err := c.w.Board().Check(ctx)
+	if err != nil {
+		c.AddError("board", err)
+	}
+	for _, f := range all {
+		fix := repairCommand
+		if first := c.laneFix[f.Lane]; first != "" {
+			fix = thenRepair(first)
+		}
+		c.Add("board", Broken, fmt.Sprintf("task %d: %s", f.Task, f.Text), fix)
+	}
+}
+
+// owners says which tasks are claimed by somebody who cannot work on them.
+func (c *checker) owners(ctx context.Context) {
+	tasks, err := c.w.Board().Claimed(ctx)
+	if err != nil {
+		return // reported by board
+	}
+	r := c.w.Roster(ctx)
+	for _, t := range tasks {
+		if t.Owner == "" || t.Owner == muster.Lead || t.Owner == muster.User {
+			continue
+		}
+		m, err := r.Get(ctx, t.Owner)
+		why := ""
+		fix := fmt.Sprintf("muster task release %d", t.ID)
+		switch {
+		case errors.Is(err, muster.ErrNotFound):
+			if known, _, err := r.Known(ctx, t.Owner); err == nil && !known {
+				why = "who is not in the team"
+			}
+		case err != nil: // its record is reported as a document
+		case m.Status == muster.Shutdown:
+			why = "who has shut down"
+		case m.Host != "" && !c.isAlive:
+			why, fix = "whose process is dead and was followed by none", "muster resume, or: "+fix
+		}
+		if why != "" {
+			owner := view.OneLine(string(t.Owner))
+			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
+		}
+	}
+}
+
+// setAside lists what muster could not read and has set aside.
+func (c *checker) setAside() {
+	dir := c.w.Paths()
+	for _, pattern := range []string{
+		filepath.Join(dir.Inbox(), "*.rejected.jsonl"), filepath.Join(dir.Inbox(), "*.torn"),
+		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"),
+		filepath.Join(dir.Worktrees(), "*.torn"), filepath.Join(dir.Transcripts(), "*", "*.torn"),
+	} {
+		files, _ := filepath.Glob(pattern) // the only error is of the pattern
+		for _, path := range files {
+			data, _, err := durable.New(durable.OS{}).ReadFile(path)
+			if err != nil || len(data) == 0 {
+				continue
+			}
+			n, was := bytes.Count(data, []byte("\n")), "was"
+			if n > 1 {
+				was = "were"
+			}
+			c.Add("aside", Note,
+				fmt.Sprintf("%s has %s that %s set aside", c.w.Relative(path), view.Count(n, "line"), was), "")
+		}
+	}
+	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
+		c.Add("aside", Note, view.Count(len(kept), "damaged file")+
+			" that muster replaced lie in .team/"+corruption.Table, "")
+	}
+}
+
+// temporaries says how many files killed processes have left half written.
+func (c *checker) temporaries() {
+	all := temporaries(c.w.Paths())
+	if len(all) == 0 {
+		return
+	}
+	var places []string
+	for _, path := range all {
+		places = append(places, c.w.Relative(filepath.Dir(path)))
+	}
+	slices.Sort(places)
+	c.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
+		strings.Join(slices.Compact(places), ", "), repairCommand)
+}
+
+// pids returns the process ids of hosts, for people.
+func pids(hosts []roster.Process) string {
+	var all []string
+	for _, h := range hosts {
+		all = append(all, fmt.Sprint(h.PID))
+	}
+	return strings.Join(all, ", ")
+}

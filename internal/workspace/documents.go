@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"muster"
+	"muster/internal/corruption"
+	"muster/internal/durable"
+	"muster/internal/paths"
+	"muster/internal/roster"
+	"muster/internal/view"
+)
+
+// documentKind is a kind of state file: where it lies, how it reads, and what is lost without it. The last is empty
+// for what can be made again from the others.
+type documentKind struct {
+	pattern string
+	read    func([]byte) error
+	lost    string
+}
+
+// metaFile is what the board reads of meta.json.
+type metaFile struct {
+	NextID int               `json:"next_id"`
+	Edges  int               `json:"edges"`
+	Adding []json.RawMessage `json:"adding"`
+}
+
+// readAs reads a file as a T.
+func readAs[T any](data []byte) error {
+	var v T
+	return json.Unmarshal(data, &v)
+}
+
+var readObject = readAs[map[string]json.RawMessage]
+
+// documentKinds returns the kinds of documents, in the order in which they are reported.
+func documentKinds(dir paths.Dir) []documentKind {
+	return []documentKind{
+		{filepath.Join(dir.Tasks(), "task_*.json"), readAs[muster.Task], "the task is lost then"},
+		{filepath.Join(dir.Tasks(), "meta.json"), readAs[metaFile], ""},
+		{filepath.Join(dir.Members(), "*.json"), readAs[muster.Member],
+			"the member is unknown then, its conversation stays"},
+		{filepath.Join(dir.Requests(), "*.json"), readAs[muster.Request], "the question is lost then"},
+		{filepath.Join(dir.Hosts(), "*.json"), readAs[roster.Process], ""},
+		{filepath.Join(dir.Team(), "run.json"), readAs[muster.Run], "the goal of the last run is forgotten then"},
+		{filepath.Join(dir.Team(), "config.json"), readObject, ""},
+	}
+}
+
+// documents reads every document, and names each one that cannot be read.
+func (c *checker) documents() {
+	total, before := 0, len(c.Findings)
+	for _, kind := range documentKinds(c.w.Paths()) {
+		files, err := filepath.Glob(kind.pattern)
+		if err != nil {
+			c.AddError("state", err)
+			continue
+		}
+		slices.Sort(files)
+		total += len(files)
+		for _, path := range files {
+			err := readTwice(path, kind.read)
+			if err == nil {
+				continue
+			}
+			name := c.w.Relative(path)
+			fix := repairCommand + "  (it is kept, and written anew)"
+			switch {
+			case errors.Is(err, os.ErrPermission):
+				fix = "it belongs to another user: make it yours (chown, as root)"
+			case kind.lost != "":
+				fix = fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", name, kind.lost)
+			}
+			c.Add("state", Broken, fmt.Sprintf("%s cannot be read: %v; everything else goes on", name, err), fix)
+		}
+	}
+	if len(c.Findings) == before && total > 0 {
+		c.Add("state", Healthy, view.Count(total, "file")+" can be read", "")
+	}
+}
+
+// readTwice returns why a document cannot be read. It reads again after a moment, because another program may be in the
+// middle of writing the document.
+func readTwice(path string, read func([]byte) error) error {
+	err := readOnce(path, read)
+	if err != nil {
+		time.Sleep(corruption.HalfWritten)
+		err = readOnce(path, read)
+	}
+	return err
+}
+
+// readOnce returns why a document cannot be read now.
+func readOnce(path string, read func([]byte) error) error {
+	data, _, err := durable.New(durable.OS{}).ReadFile(path)
+	if p, is := errors.AsType[*os.PathError](err); is {
+		return p.Err
+	}
+	if err != nil {
+		return err
+	}
+	if !utf8.Valid(data) {
+		return fmt.Errorf("line %d is not UTF-8", 1+strings.Count(string(data[:firstInvalid(data)]), "\n"))
+	}
+	return read(muster.Unmarked(data))
+}
+
+// firstInvalid returns the place of the first byte that is not UTF-8.
+func firstInvalid(data []byte) (at int) {
+	for at < len(data) {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// minTemporaryAge is how old a temporary file is before it counts as left by a killed process.
+const minTemporaryAge = time.Minute
+
+// temporaries returns the files that killed processes left half written.
+func temporaries(dir paths.Dir) (all []string) {
+	for _, root := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
+		// What cannot be looked at is skipped: the walk function returns no error but SkipDir.
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil
+			case e.IsDir() && (path == dir.Scratch() || path == dir.Outputs() || filepath.Dir(path) == dir.Worktrees()):
+				return fs.SkipDir // the members' own files
+			case e.Type().IsRegular() && durable.IsTemporary(e.Name()):
+				if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > minTemporaryAge {
+					all = append(all, path)
+				}
+			}
+			return nil
+		})
+	}
+	return all
+}

@@ -1,0 +1,108 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"muster"
+	"muster/internal/corruption"
+	"muster/journal"
+)
+
+// Runs is the record of the run under way, or of the last one: .team/run.json.
+type Runs struct {
+	table  muster.Table
+	teller *corruption.Teller
+}
+
+const runKey = "run"
+
+// newRuns returns the record in a store.
+func newRuns(s muster.Store, j *journal.Journal) *Runs {
+	return &Runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)}
+}
+
+// Get returns the run under way, or the last one, and the zero Run when there was none. The error is Corrupt when the
+// record cannot be read; the lead is told then.
+func (r *Runs) Get(ctx context.Context) (muster.Run, error) {
+	run, rev, err := r.read(ctx)
+	if errors.Is(err, muster.ErrCorrupt) {
+		err = errors.Join(err, r.report(ctx, rev, err))
+	}
+	return run, err
+}
+
+// Look is Get for those who only look, and for a start that may be refused: it writes nothing.
+func (r *Runs) Look(ctx context.Context) (muster.Run, error) {
+	run, _, err := r.read(ctx)
+	return run, err
+}
+
+// Change applies f to the record and returns the result. It calls f again when another process was faster.
+func (r *Runs) Change(ctx context.Context, f func(*muster.Run)) (muster.Run, error) {
+	for {
+		run, rev, err := r.read(ctx)
+		if errors.Is(err, muster.ErrCorrupt) {
+			err = errors.Join(err, r.report(ctx, rev, err))
+		}
+		if err != nil {
+			return run, err
+		}
+		f(&run)
+		data, err := muster.Encode(run)
+		if err != nil {
+			return run, err
+		}
+		if _, err = r.table.Put(ctx, runKey, data, rev); !errors.Is(err, muster.ErrStale) {
+			return run, err
+		}
+	}
+}
+
+// read returns the record and its revision. It writes nothing.
+func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err error) {
+	doc, err := r.table.Get(ctx, runKey)
+	if errors.Is(err, muster.ErrNotFound) {
+		return run, muster.None, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(doc.Data, &run)
+	} else if !errors.Is(err, muster.ErrCorrupt) {
+		return run, doc.Rev, err
+	}
+	if err != nil {
+		err = muster.Errorf(muster.Corrupt, "the run's record (.team/run.json) cannot be read: %w", err).
+			WithHint("mend the file, or move it away: muster doctor says what is lost then")
+	}
+	return run, doc.Rev, err
+}
+
+// report tells the lead, and the journal, that the record cannot be read.
+func (r *Runs) report(ctx context.Context, rev muster.Rev, err error) error {
+	return r.teller.Tell(ctx, corruption.Record{Table: muster.TableTeam, Key: runKey, Rev: rev,
+		Text: "the run's record (run.json) cannot be read: " + errors.Unwrap(err).Error()})
+}
+
+// What the record says of the check on the target. The empty string means that it has not run yet.
+const (
+	BaseGreen = "ok"
+	BaseRed   = "red"
+)
+
+// BaseState returns what is known of the check on the target. The error is Corrupt when the record cannot be read: that
+// must not mean that nothing is known, or the base would be checked again.
+func (r *Runs) BaseState(ctx context.Context) (string, error) {
+	run, err := r.Get(ctx)
+	return run.BaseCheck, err
+}
+
+// SetBaseState records what the check on the target has said. Once it was green, no landing may make it red.
+func (r *Runs) SetBaseState(ctx context.Context, state string) error {
+	_, err := r.Change(ctx, func(run *muster.Run) {
+		if run.BaseCheck != BaseGreen {
+			run.BaseCheck = state
+		}
+	})
+	return err
+}

@@ -1,0 +1,368 @@
+// Package workspace opens a repository, the team's state in it and the services on that state, for the commands, for
+// package team and for tests.
+//
+// A Workspace is the one place where services are put together. It opens each of them when it is first asked for, so a
+// command that only looks opens nothing that it does not need: the journal and the board need no git, and where a team
+// has state already, even the root is found without git. Opening a workspace writes nothing, and neither does any
+// method that its comment does not name as one that writes.
+//
+// The main types are Workspace (the services), Runs (the run's record) and Files (the files of the repository beside
+// the store). The files: workspace.go (Open and the services), find.go (the repository's root), runs.go, files.go,
+// change.go (what a command must respect before it changes anything), check.go and repair.go (what doctor does), and
+// archive.go.
+//
+// The package keeps these invariants:
+//
+//   - A workspace has one board and one lander, and the lander lands on that board. What follows from the end of a task
+//     (effects.go) is registered when the board is opened, so no process has a board without it.
+//   - The engine of the store is the caller's choice. The package knows only muster.Store.
+//
+// It decides nothing about runs and members; package team does. It prints nothing.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/config"
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/landing"
+	"muster/internal/mailbox"
+	"muster/internal/outbox"
+	"muster/internal/paths"
+	"muster/internal/proc"
+	"muster/internal/requests"
+	"muster/internal/roster"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// Options say what a workspace is made of. Store or OpenStore must be set. All else has a default.
+type Options struct {
+	// OpenStore opens the state at the repository's root. If the store has a method Close, Workspace.Close calls it.
+	OpenStore func(root string) (muster.Store, error)
+	// Store is a store that is open already, in place of OpenStore. It stays open.
+	Store muster.Store
+	// Repo is the repository, if the caller has opened it already.
+	Repo *git.Repo
+
+	// Name is the team's name. By default it is the last run's, or else made of the directory's name.
+	Name muster.Name
+	// Target is the branch that work lands on, without refs/heads/. By default it is the last run's.
+	Target string
+	// Config says where settings are read from; its Root is filled in. Nil means that no settings file holds.
+	Config *config.Options
+	// WorktreesDir is where lanes are made. By default it is what the settings say, or else .worktrees.
+	WorktreesDir string
+	// Landing has the options of the lander. Target, Outputs and the base's state are filled in where they are empty.
+	Landing landing.Options
+	// Lanes and Revoke replace the repository's lanes and lander where a task ends. They are for tests without git.
+	Lanes  outbox.Lanes
+	Revoke func(context.Context, muster.Task) error
+
+	// Log is told what nobody else is told. Nil means that nothing is logged.
+	Log *slog.Logger
+	// Now is the clock. By default it is time.Now.
+	Now func() time.Time
+}
+
+// Workspace is a repository with the state and the services of its team. It is safe for concurrent use.
+type Workspace struct {
+	options Options
+	root    string
+	store   muster.Store
+	journal *journal.Journal
+	runs    *Runs
+
+	repo     lazy[*git.Repo]
+	files    lazy[*Files]
+	board    lazy[*board.Board]
+	roster   lazy[*roster.Roster]
+	mail     lazy[*mailbox.Mail]
+	requests lazy[*requests.Requests]
+	lanes    lazy[*worktree.Lanes]
+	lander   lazy[*landing.Lander]
+	launcher launcher
+}
+
+// Open opens the workspace of the repository that dir lies in: dir may be a subdirectory, or lie in a linked worktree.
+// Errors, each with a hint: Unavailable (git is missing or refuses), NotFound (dir is in no repository), Invalid (the
+// repository is bare or has no commit), and those of opening the store.
+func Open(ctx context.Context, dir string, o Options) (*Workspace, error) {
+	if o.Repo != nil {
+		return OpenRoot(o.Repo.Root(), o)
+	}
+	if root, ok := findRoot(dir); ok {
+		return OpenRoot(root, o)
+	}
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Repo = repo
+	return OpenRoot(repo.Root(), o)
+}
+
+// OpenRoot opens the workspace at a root that was found before. It asks git nothing.
+func OpenRoot(root string, o Options) (*Workspace, error) {
+	root, err := filepath.EvalSymlinks(root) // as git names it
+	if err != nil {
+		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	w := &Workspace{options: o, root: root, store: o.Store}
+	if w.store == nil {
+		if w.store, err = o.OpenStore(root); err != nil {
+			return nil, err
+		}
+	}
+	w.journal = journal.New(w.store.Log())
+	w.journal.Logger = o.Log
+	w.runs = newRuns(w.store, w.journal)
+	return w, nil
+}
+
+// Close closes what the workspace opened. Background reads of the store end with it.
+func (w *Workspace) Close() error {
+	err := w.files.close((*Files).Close)
+	if c, ok := w.store.(interface{ Close() error }); ok && w.options.Store == nil {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// Root returns the root of the repository's main worktree.
+func (w *Workspace) Root() string { return w.root }
+
+// Paths returns where the state lies.
+func (w *Workspace) Paths() paths.Dir { return paths.Dir(w.root) }
+
+// Store returns the store, for what no service covers.
+func (w *Workspace) Store() muster.Store { return w.store }
+
+// Journal returns the journal of the team.
+func (w *Workspace) Journal() *journal.Journal { return w.journal }
+
+// Runs returns the record of the run.
+func (w *Workspace) Runs() *Runs { return w.runs }
+
+// Name returns the team's name.
+func (w *Workspace) Name(ctx context.Context) muster.Name {
+	if w.options.Name != "" {
+		return w.options.Name
+	}
+	// A record that cannot be read is reported by whoever needs more of it than the name.
+	if run, err := w.runs.Look(ctx); err == nil && run.Team != "" {
+		return run.Team
+	}
+	return muster.FitName(filepath.Base(w.root), "team")
+}
+
+// Repo returns the repository as git has it.
+func (w *Workspace) Repo(ctx context.Context) (*git.Repo, error) {
+	return w.repo.get(func() (*git.Repo, error) {
+		if w.options.Repo != nil {
+			return w.options.Repo, nil
+		}
+		return git.Open(ctx, w.root)
+	})
+}
+
+// OpenedRepo returns the repository if somebody has asked for it already, and nil otherwise.
+func (w *Workspace) OpenedRepo() *git.Repo {
+	if w.options.Repo != nil {
+		return w.options.Repo
+	}
+	return w.repo.value()
+}
+
+// Files returns the files of the repository beside the store.
+func (w *Workspace) Files() (*Files, error) {
+	return w.files.get(func() (*Files, error) { return openFiles(w.root) })
+}
+
+// Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each
+// carries its source. Without Options.Config they are the defaults.
+func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config.Value, error) {
+	if w.options.Config == nil {
+		return config.Load(config.Options{Flags: flags})
+	}
+	o := *w.options.Config
+	o.Root, o.Flags = w.root, flags
+	return config.Load(o)
+}
+
+// Board returns the board. Everything that follows from the end of a task is registered with it.
+func (w *Workspace) Board() *board.Board {
+	return w.board.must(func() *board.Board {
+		b := board.New(w.store, w.journal)
+		w.registerEffects(b)
+		return b
+	})
+}
+
+// Roster returns the members and the hosts.
+func (w *Workspace) Roster(ctx context.Context) *roster.Roster {
+	return w.roster.must(func() *roster.Roster { return roster.New(w.store, w.journal, w.Name(ctx)) })
+}
+
+// Mail returns the mail.
+func (w *Workspace) Mail(ctx context.Context) *mailbox.Mail {
+	return w.mail.must(func() *mailbox.Mail { return mailbox.New(w.store, w.journal, w.Roster(ctx).Known) })
+}
+
+// Requests returns the requests.
+func (w *Workspace) Requests(ctx context.Context) *requests.Requests {
+	return w.requests.must(func() *requests.Requests { return requests.New(w.store, w.Mail(ctx), w.journal) })
+}
+
+// Lanes returns the lanes. A lane for which its maker names no base starts from the target's tip, and from HEAD while
+// there is no target.
+func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
+	return w.lanes.get(func() (*worktree.Lanes, error) {
+		repo, err := w.Repo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: w.laneBase(ctx, repo)}
+		if o.Dir == "" && w.options.Config != nil {
+			settings, _, err := w.Settings(nil)
+			if err != nil {
+				return nil, err
+			}
+			o.Dir = settings.WorktreesDir
+		}
+		files := durable.New(durable.OS{})
+		return worktree.Open(repo, files, w.Paths(), w.journal, w.store.Log(), o)
+	})
+}
+
+// laneBase returns the ref that lanes start from, or "" for HEAD.
+func (w *Workspace) laneBase(ctx context.Context, repo *git.Repo) string {
+	if w.options.Target != "" {
+		return branchRef(w.options.Target)
+	}
+	run, err := w.runs.Look(ctx)
+	if err != nil || run.Target == "" {
+		return ""
+	}
+	if at, err := repo.Ref(ctx, branchRef(run.Target)); err != nil || at == "" {
+		return ""
+	}
+	return branchRef(run.Target)
+}
+
+// LaneBase returns the commit that a lane made by hand starts from: the named one, or else the target's tip, or else
+// HEAD.
+func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, err error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return "", err
+	}
+	if named != "" {
+		if commit, err = repo.Resolve(ctx, named); err != nil {
+			err = muster.Errorf(muster.NotFound, "there is no commit %q", named).WithHint("git log --oneline --all")
+		}
+		return commit, err
+	}
+	if ref := w.laneBase(ctx, repo); ref != "" {
+		if commit, err := repo.Resolve(ctx, ref); err == nil {
+			return commit, nil
+		}
+	}
+	return repo.Head(ctx)
+}
+
+// Lander returns the one lander of the board. It can revoke a landing at once; to run checks it needs SetLauncher.
+func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
+	return w.lander.get(func() (*landing.Lander, error) {
+		lanes, err := w.Lanes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		repo, err := w.Repo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o := w.options.Landing
+		if o.Target == "" {
+			branch := w.options.Target
+			if branch == "" {
+				run, err := w.runs.Get(ctx)
+				if err != nil {
+					return nil, err
+				}
+				branch = run.Target
+			}
+			o.Target = branchRef(branch)
+		}
+		if o.Log == nil {
+			o.Log = w.options.Log
+		}
+		if o.Outputs == "" {
+			o.Outputs = w.Paths().Outputs()
+		}
+		if o.BaseState == nil || o.SetBaseState == nil {
+			o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
+		}
+		return landing.New(repo, lanes, w.Board(), w.journal, w.launcher.get, o), nil
+	})
+}
+
+// SetLauncher sets what starts the checks of landings. It may be set again, for the next run of this process.
+func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.set(l) }
+
+// branchRef returns the ref of a branch.
+func branchRef(branch string) string { return "refs/heads/" + branch }
+
+// lazy is a value that is made when it is first asked for. One that could not be made is tried again.
+type lazy[T comparable] struct {
+	mu   sync.Mutex
+	made T
+}
+
+// get returns the value, which it makes first where nobody has.
+func (l *lazy[T]) get(make func() (T, error)) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var none T
+	if l.made != none {
+		return l.made, nil
+	}
+	v, err := make()
+	if err == nil {
+		l.made = v
+	}
+	return v, err
+}
+
+// must is get for what cannot fail.
+func (l *lazy[T]) must(make func() T) T {
+	v, _ := l.get(func() (T, error) { return make(), nil })
+	return v
+}
+
+// value returns what was made, or the zero value.
+func (l *lazy[T]) value() T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made
+}
+
+// close closes the value if it was made.
+func (l *lazy[T]) close(f func(T) error) error {
+	var none T
+	if v := l.value(); v != none {
+		return f(v)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/store/file"
+)
+
+func openFileStore(root string) (muster.Store, error) { return file.Open(root) }
+
+// newPlainRepository returns a directory that looks like a repository with a team's state, but is none to git.
+func newPlainRepository(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, sub := range []string{".git", ".tasks", "sub"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// In the plain case a command that looks asks git nothing and creates nothing.
+func TestLookingAsksGitNothing(t *testing.T) {
+	dir := newPlainRepository(t)
+	t.Setenv("PATH", t.TempDir()) // no git
+	w, err := Open(t.Context(), filepath.Join(dir, "sub"), Options{OpenStore: openFileStore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if all, err := w.Board().List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("the board has %v, %v", all, err)
+	}
+	if all, err := w.Requests(t.Context()).Pending(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("the requests are %v, %v", all, err)
+	}
+	if run, err := w.Runs().Look(t.Context()); err != nil || run.StartedAt != 0 {
+		t.Errorf("the run is %+v, %v", run, err)
+	}
+	if w.OpenedRepo() != nil {
+		t.Error("the repository was opened")
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".team")); err == nil {
+		t.Error(".team was created")
+	}
+}
+
+// Each service is opened once, so that what is registered with one of them holds for everybody.
+func TestServicesAreOpenedOnce(t *testing.T) {
+	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx := t.Context()
+	if w.Board() != w.Board() || w.Mail(ctx) != w.Mail(ctx) || w.Roster(ctx) != w.Roster(ctx) ||
+		w.Requests(ctx) != w.Requests(ctx) {
+		t.Error("a service was opened twice")
+	}
+}
+
+// A board of the workspace runs what follows from the end of a task without anybody registering it.
+func TestTheEndOfATaskIsReported(t *testing.T) {
+	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx := t.Context()
+	task, err := w.Board().Create(ctx, board.Draft{Subject: "one", CreatedBy: muster.User})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task, err = w.Board().Finish(ctx, task.ID, muster.User, "done"); err != nil || len(task.Effects) != 0 {
+		t.Fatalf("%v are left to follow, %v", task.Effects, err)
+	}
+	mail, _, _, err := w.Mail(ctx).Peek(ctx, muster.Lead, 0, 1<<20)
+	if err != nil || len(mail) != 1 || mail[0].TaskID != task.ID {
+		t.Errorf("the lead has the mail %v, %v", mail, err)
+	}
+}
+
+// Files does not leave the repository, by a name or by a link.
+func TestFilesStayInTheRepository(t *testing.T) {
+	dir := newPlainRepository(t)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")); err != nil {
+		t.Skip("no symbolic links here")
+	}
+	f, err := openFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range []string{"../outside", "link"} {
+		if data, err := f.ReadFile(name); err == nil {
+			t.Errorf("%s was read: %q", name, data)
+		}
+	}
+	if _, err := f.ReadFile(".git/HEAD"); err != nil {
+		t.Error(err)
+	}
+}
