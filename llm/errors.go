@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Kind says what to do about an error. A Model only says which kind it is; package retry and the team act on it.
+// Kind says what to do about an error. Package retry and the team do it; a Model only says which kind an error is.
 type Kind string
 
 const (
-	// Overloaded means that the provider cannot answer now, or cannot be reached. It is asked again after After, or
-	// with backoff.
+	// Overloaded means that the provider cannot answer now or cannot be reached. The request is repeated after After,
+	// or with backoff.
 	Overloaded Kind = "overloaded"
-	// Limited means a rate limit, or a limit of the account. With After everybody who shares the key waits that long
-	// and asks again. After 0 says that waiting will not help soon (a spend limit): the team pauses.
+	// Limited means a limit on the rate or of the account. With After, everybody who shares the key waits that long and
+	// asks again. Without it, waiting does not help soon, as with a limit on spending, and the team pauses.
 	Limited Kind = "limited"
-	// Incomplete means that the stream ended early, stalled, or did not parse. The model is asked again.
+	// Incomplete means that the stream ended early, stalled or did not parse. The request is repeated.
 	Incomplete Kind = "incomplete"
 	// ContextFull means that the conversation no longer fits the model's context window.
 	ContextFull Kind = "context_full"
-	// BadRequest means that the provider refuses this request as it is. Asking again does not help.
+	// BadRequest means that the provider refuses this request as it is. Repeating it is no use.
 	BadRequest Kind = "bad_request"
 	// Denied means that the key, the model's name or a permission is wrong. The team stops.
 	Denied Kind = "denied"
-	// Spent means that a budget of the run is used up. It does not come from a provider.
+	// Spent means that a budget of our own is used up. No provider says this.
 	Spent Kind = "spent"
 )
 

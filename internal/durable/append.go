@@ -87,7 +87,7 @@ func (t *Tail) findTorn() error {
 	t.torn = make([]byte, t.size-at)
 	n, err := t.file.ReadAt(t.torn, at)
 	t.torn = t.torn[:n]
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return err

@@ -167,13 +167,14 @@ func (w *world) back(t muster.Task) landing.Verdict {
 	if now := w.git("rev-parse", target); now != tip {
 		w.t.Fatalf("the target has moved to %s", now)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	return v
 }
 
-func (w *world) noRefs(under string) {
+// noRefs checks that no ref of a landing is left.
+func (w *world) noRefs() {
 	w.t.Helper()
-	if left := w.git("for-each-ref", under); left != "" {
+	if left := w.git("for-each-ref", "refs/muster/landing"); left != "" {
 		w.t.Errorf("left over: %s", left)
 	}
 }

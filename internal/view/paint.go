@@ -13,6 +13,7 @@ import (
 // Tone is what a colour means.
 type Tone int
 
+// The tones. A colour is never the only sign of anything: the words say the same.
 const (
 	Plain Tone = iota
 	Good       // landed, passed

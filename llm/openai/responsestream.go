@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -8,7 +9,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// responseBuilder collects a reply of the Responses API.
+// responseBuilder collects a reply of the Responses API. The deltas are only shown; the reply is made from the finished
+// items, which the final event repeats.
 type responseBuilder struct {
 	model *model
 	ids   wire.IDs
@@ -43,7 +45,8 @@ type responseBody struct {
 	} `json:"usage"`
 }
 
-// event applies an event. The event that ends the response returns true.
+// event applies an event. The event that ends the response returns true. Events of types that are not known here are
+// ignored, because the vendor adds new ones at any time.
 func (c *responseBuilder) event(data []byte) (bool, error) {
 	var e struct {
 		Type     string          `json:"type"`
@@ -111,22 +114,14 @@ type outputItem struct {
 	} `json:"content"`
 }
 
-// reply returns the finished reply.
+// reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a word for.
 func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	if c.end == nil {
 		return r, false, nil
 	}
-	name := c.end.Model
-	if name == "" {
-		name = c.model.o.Model
-	}
 	u := c.end.Usage
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: name, Usage: llm.Usage{
-		Input:      max(u.Input-u.Details.Cached-u.Details.Written, 0),
-		Output:     u.Output,
-		CacheRead:  u.Details.Cached,
-		CacheWrite: u.Details.Written,
-	}}
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd,
+		Model: cmp.Or(c.end.Model, c.model.o.Model), Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
 	if c.end.Status == "incomplete" {
 		switch c.end.Incomplete.Reason {
 		case "max_output_tokens":
@@ -153,7 +148,8 @@ func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	return r, true, nil
 }
 
-// addItem appends one output item to the reply.
+// addItem appends one output item to the reply. Items of other types, such as those of the vendor's own tools, are left
+// out.
 func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 	var it outputItem
 	if err := json.Unmarshal(raw, &it); err != nil {
@@ -189,6 +185,7 @@ func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 			return nil
 		}
 		if it.Phase != "" {
+			// llm.Text has no place for the phase, so a part before the text carries it.
 			r.Message.Parts = append(r.Message.Parts,
 				llm.Thinking{Provider: c.model.provider, Opaque: c.marshalOpaque(opaqueItem{Phase: it.Phase})})
 		}
@@ -202,6 +199,7 @@ func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 			return c.model.errBroken("call %q: %w", it.Name, err)
 		}
 		call := llm.Call{ID: c.ids.Next(it.CallID), Name: it.Name, Input: in}
+		// The item can go back as it came only if its call kept the server's id.
 		if call.ID == it.CallID {
 			call.Opaque = c.marshalOpaque(opaqueItem{Provider: c.model.provider, Item: raw})
 		}

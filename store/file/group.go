@@ -57,7 +57,7 @@ func (g *groups) append(ctx context.Context, name string, lines []byte, lock fun
 			}
 			<-grp.done // it is being written
 		}
-		if p.err != errGroupAbandoned {
+		if !errors.Is(p.err, errGroupAbandoned) {
 			return p.end, p.err
 		}
 	}

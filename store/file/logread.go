@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -79,7 +80,7 @@ func (l logs) readFile(ctx context.Context, f durable.File, path string, from, a
 	r := lineReader{f: f, at: after - from, end: to - from}
 	for pos := after; ; {
 		line, err := r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return true // with what has no newline yet
 		}
 		if err == nil {
@@ -193,7 +194,7 @@ func tailPosition(f durable.File, from, end int64, n int) (place int64, more int
 	for at := end; at > 0 && n > 0; {
 		b := block[:min(int64(len(block)), at)]
 		at -= int64(len(b))
-		if _, err := f.ReadAt(b, at); err != nil && err != io.EOF {
+		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
 			return 0, 0, err
 		}
 		for i := len(b) - 1; i >= 0; i-- {

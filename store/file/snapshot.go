@@ -144,7 +144,7 @@ func (s *snapshot) read() bool {
 // readFull fills b from an offset, and reports whether that worked.
 func (s *snapshot) readFull(b []byte, at int64) bool {
 	n, err := s.file.ReadAt(b, at)
-	return n == len(b) && (err == nil || err == io.EOF)
+	return n == len(b) && (err == nil || errors.Is(err, io.EOF))
 }
 
 // content returns the content of a document. It returns false if its checksum is wrong.

@@ -213,7 +213,9 @@ var inboxTests = []test{
 				}
 				got[id] = true
 				var s, i int
-				fmt.Sscanf(id, "%d-%d", &s, &i)
+				if _, err := fmt.Sscanf(id, "%d-%d", &s, &i); err != nil {
+					t.Fatal(err)
+				}
 				equal(t, "one sender's order", i, last[s])
 				last[s]++
 			}

@@ -182,7 +182,10 @@ var tableTests = []test{
 						return
 					}
 					var n int
-					fmt.Sscanf(string(d.Data), `{"n":%d}`, &n)
+					if _, err := fmt.Sscanf(string(d.Data), `{"n":%d}`, &n); err != nil {
+						t.Error(err)
+						return
+					}
 					_, err = tab.Put(t.Context(), "run", doc(n+1), d.Rev)
 					if err == nil {
 						done++

@@ -141,7 +141,8 @@ func (o Options) conclude(ctx context.Context, c *conversation) error {
 	return c.Append(ctx, reply)
 }
 
-// report returns what the calling agent reads: the text of the last reply.
+// report returns what the calling agent reads: the text of the last reply. Everything else of the conversation is
+// dropped, which is the purpose of a subagent.
 func (c *conversation) report() llm.Result {
 	text := strings.TrimSpace(c.last.Message.Text())
 	switch {

@@ -41,7 +41,7 @@ type Todo struct {
 	silent int // rounds since the last call of todo or the last reminder
 }
 
-// item is one step of the work.
+// item is one step of the work. The agent chooses the ID.
 type item struct {
 	ID     string `json:"id"`
 	Text   string `json:"text"`
@@ -76,7 +76,7 @@ func (t *Todo) replace(_ context.Context, in todoInput) (llm.Result, error) {
 	return tool.Text(t.text()), nil
 }
 
-// Owns reports whether c is a call of the list's tool.
+// Owns reports whether c is a call of the list's tool. Who runs the rounds uses it to tell Round.
 func (t *Todo) Owns(c llm.Call) bool { return c.Name == todoName }
 
 // check says what is wrong with a list and what to do about it, or "" if nothing is wrong.

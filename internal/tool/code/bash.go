@@ -30,7 +30,8 @@ func (t toolset) bashTool() llm.Tool {
 		"use background for servers and long work.", t.bash, tool.NeedsPlan())
 }
 
-// bash checks the input and runs the command.
+// bash checks the input and runs the command, in the foreground or as a background job. It is not confined: a command
+// may do whatever the process may do.
 func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	s, err := t.workdir(ctx)
 	if err != nil {
@@ -143,7 +144,8 @@ func joinLines(a, b string) string {
 	return a + "\n" + b
 }
 
-// exitMeaning says what an exit status means that the shell or the system has set, not the command itself.
+// exitMeaning says what an exit status means that the shell or the system has set, not the command itself. Models often
+// take such a status for a failure of the command.
 func exitMeaning(exit int) string {
 	switch exit {
 	case 126:
@@ -158,7 +160,7 @@ func exitMeaning(exit int) string {
 	return ""
 }
 
-// firstLine shortens a command to its first line.
+// firstLine shortens a command to its first line, for a display of one line.
 func firstLine(s string) string {
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if more {

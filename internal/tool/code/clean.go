@@ -94,7 +94,8 @@ func plainLen(p []byte) int {
 	return len(p)
 }
 
-// invalid appends U+FFFD, unless it stands at the end already for the bytes before.
+// invalid appends U+FFFD, unless it stands at the end already for the bytes before. Binary output would otherwise
+// become a long row of them.
 func (c *cleaner) invalid(dst []byte) []byte {
 	if !c.isInvalid {
 		dst = append(dst, "\uFFFD"...)

@@ -159,7 +159,8 @@ func (s confinedPath) explain(err error) error {
 	return fmt.Errorf("%s: %w", s.show, err)
 }
 
-// similar lists names in the directory of a missing file that look like its own, the most similar first.
+// similar helps a model that has misspelt a name. It lists names in the directory of a missing file that look like its
+// own, the most similar first.
 func (s confinedPath) similar() (names []string) {
 	const maxNames, maxEntries = 5, 2000
 	f, err := s.root.Open(filepath.Dir(s.rel))

@@ -28,7 +28,7 @@ func (t toolset) editTool() llm.Tool {
 		"or everywhere with replace_all.", t.edit, tool.NeedsPlan())
 }
 
-// edit reads a file, replaces the text in it and writes it back.
+// edit reads a file, replaces the text in it and writes it back. If anything is wrong, the file stays as it is.
 func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	at, err := t.open(ctx, in.Path, true)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s confinedPath) readText() (string, fs.FileInfo, error) {
 	return string(data), fi, nil
 }
 
-// span is a piece of a text, in bytes.
+// span is a piece of a text: the index of its first byte, and of the byte after it.
 type span struct{ from, to int }
 
 // replaceText replaces what in says, and returns where the new text stands in after. name is the file's, for errors.

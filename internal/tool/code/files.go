@@ -34,7 +34,7 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	return s.walk(ctx)
 }
 
-// walk lists the files below s where git cannot.
+// walk lists the files below s where git cannot: outside of a work tree, and in a directory that git ignores.
 func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	top := filepath.ToSlash(s.rel)
 	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {

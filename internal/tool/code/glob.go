@@ -12,7 +12,7 @@ import (
 	"muster/tool"
 )
 
-// maxGlobFiles is how many files are listed.
+// maxGlobFiles is how many files are listed. The rest is only counted.
 const maxGlobFiles = 1000
 
 // globInput is the input of glob.

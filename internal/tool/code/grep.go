@@ -86,7 +86,8 @@ func (s confinedPath) filter(names []string, glob string) (matching []string) {
 	return matching
 }
 
-// fileMatches are the matches of one file: the lines to show, and how many there are.
+// fileMatches are the matches of one file: the lines to show, and how many there are. There may be more matches than
+// lines, because only as many lines are collected as can be shown.
 type fileMatches struct {
 	lines []string
 	n     int

@@ -24,7 +24,8 @@ const (
 // errStopped is the cause when a job was stopped on request.
 var errStopped = errors.New("stopped")
 
-// Job is a background command that has ended, as the member is told of it.
+// Job is a background command that has ended, as the member is told of it. It is a copy: the job that it was made of
+// may be forgotten.
 type Job struct {
 	ID      string // bg-1, bg-2, ...
 	Command string
@@ -35,7 +36,7 @@ type Job struct {
 	Path    string // the file with the whole output; "" if the output is short
 }
 
-// outcome says in two lines how a job has ended.
+// outcome says in two lines how a job has ended. The output follows it.
 func (r Job) outcome() string {
 	text := fmt.Sprintf("%s: %s\nexit %d after %.1f s", r.ID, firstLine(r.Command), r.Exit, r.Took.Seconds())
 	if r.Why != "" {
@@ -91,7 +92,8 @@ func (j *Jobs) Start(
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	// The mutex is held until the job is in the list, so that Close cannot miss it.
+	// The mutex is held until the job is in the list: otherwise Close could run between the check and the start, and
+	// the job would outlive its member.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {

@@ -53,7 +53,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Done ends the output. Nothing may be written afterwards.
+// Done ends the output: an incomplete character at its end becomes U+FFFD, and the file is closed. Nothing may be
+// written afterwards.
 func (o *Output) Done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +94,8 @@ func (o *Output) add(text []byte) {
 	}
 }
 
-// openFile makes the file that takes the whole output. A failure is remembered for Text.
+// openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the model why
+// there is no file.
 func (o *Output) openFile() {
 	if o.dir != "" {
 		if o.fileErr = os.MkdirAll(o.dir, 0o700); o.fileErr != nil {
@@ -105,7 +107,8 @@ func (o *Output) openFile() {
 	}
 }
 
-// writeFile appends text to the file, as far as there is one and it has room.
+// writeFile appends text to the file, as far as there is one and it has room. After an error nothing more is written:
+// a file with a gap would be taken for the whole output.
 func (o *Output) writeFile(text []byte) {
 	if o.file == nil || o.fileErr != nil {
 		return

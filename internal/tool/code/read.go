@@ -37,7 +37,8 @@ func (t toolset) readTool() llm.Tool {
 		t.read, tool.ReadOnly())
 }
 
-// read finds out what kind of file it is, and shows it.
+// read finds out from its first bytes what kind of file it is, and shows it. The name does not count: programs write
+// anything into files of any name.
 func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	at, err := t.open(ctx, in.Path, false)
 	if err != nil {
@@ -73,7 +74,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	return at.readLines(ctx, r, fi.Size(), in)
 }
 
-// readImage returns an image as the model can see it.
+// readImage returns an image in a form that the model can see. Providers refuse images above a size.
 func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.Result, error) {
 	if fi.Size() >= maxImageBytes {
 		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.",

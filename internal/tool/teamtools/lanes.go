@@ -10,7 +10,7 @@ import (
 	"muster/tool"
 )
 
-// laneTimeout is how long worktree_run waits by default.
+// laneTimeout is how long worktree_run waits by default. The lead does nothing else meanwhile.
 const laneTimeout = 300 * time.Second
 
 // laneCreate makes a lane by hand. A task is bound to it only while the task is pending and has no lane, so that no
@@ -50,7 +50,7 @@ func (k toolset) laneCreate() llm.Tool {
 		})
 }
 
-// laneList lists the lanes, one a line.
+// laneList lists the lanes, one a line, with the task that each is bound to.
 func (k toolset) laneList() llm.Tool {
 	type in struct{}
 	return textTool("worktree_list", "All lanes with their task and status.",
@@ -112,7 +112,7 @@ func (k toolset) laneRun() llm.Tool {
 		})
 }
 
-// laneKeep marks a lane to be kept.
+// laneKeep marks a lane to be kept, for somebody who wants to look at it after its task is done.
 func (k toolset) laneKeep() llm.Tool {
 	return textTool("worktree_keep", "Mark a lane to be kept.", func(ctx context.Context, in laneName) (string, error) {
 		if err := k.Lanes.Keep(ctx, in.Name); err != nil {

@@ -45,7 +45,7 @@ func (k toolset) readInbox() llm.Tool {
 		tool.ReadOnly(), tool.Polls())
 }
 
-// broadcast sends the same mail to every teammate that is not shut down.
+// broadcast sends the same mail to every teammate that is not shut down, but not to the caller.
 func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`

@@ -9,7 +9,8 @@ import (
 	"muster/tool"
 )
 
-// submitPlan asks the lead for approval. After a crash the call continues to wait for the same decision.
+// submitPlan asks the lead for approval of a plan, and waits for the decision. After a crash the call continues to wait
+// for the same decision.
 func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`

@@ -14,10 +14,11 @@ import (
 	"muster/tool"
 )
 
-// maxFound is how many tasks a teammate may create while it has one task in hand.
+// maxFound limits what one teammate can add to the work of all. It is how many tasks a teammate may create while it has
+// one task in hand.
 const maxFound = 5
 
-// taskCreate puts a task on the board.
+// taskCreate puts a task on the board. The lead may create any number of tasks, a teammate only a few: see mayCreate.
 func (k toolset) taskCreate() llm.Tool {
 	type in struct {
 		Subject     string `json:"subject"`
@@ -181,7 +182,7 @@ func (k toolset) taskGet() llm.Tool {
 	}, tool.ReadOnly())
 }
 
-// claimTask claims a task for the caller.
+// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads.
 func (k toolset) claimTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
@@ -216,7 +217,7 @@ func (k toolset) completeTask() llm.Tool {
 	})
 }
 
-// releaseTask gives the caller's task back.
+// releaseTask gives the caller's task back to the board. The reason becomes a note for the next owner.
 func (k toolset) releaseTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
@@ -232,7 +233,8 @@ func (k toolset) releaseTask() llm.Tool {
 		})
 }
 
-// taskUpdate changes a task, makes one pending again, or deletes one.
+// taskUpdate changes a task, makes one pending again, or deletes one. Fields that are not given stay as they are, which
+// is why they are pointers.
 func (k toolset) taskUpdate() llm.Tool {
 	type in struct {
 		TaskID          muster.TaskID `json:"task_id"`

@@ -9,7 +9,8 @@ import (
 	"muster/tool"
 )
 
-// spawn starts a teammate.
+// spawn starts a teammate. It only records the new member: a supervisor sees the record and starts it, in this process
+// or in another one.
 func (k toolset) spawn() llm.Tool {
 	type in struct {
 		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
@@ -55,7 +56,8 @@ func (k toolset) listTeammates() llm.Tool {
 		}, tool.ReadOnly())
 }
 
-// wait lets the lead sleep. After a crash the call continues to wait.
+// wait lets the lead sleep until something needs it, which costs nothing: no model is asked meanwhile. After a crash
+// the call continues to wait.
 func (k toolset) wait() llm.Tool {
 	type in struct {
 		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
