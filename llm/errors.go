@@ -41,13 +41,13 @@ func Errorf(k Kind, f string, a ...any) *Error {
 	return &Error{Kind: k, Err: fmt.Errorf(f, a...)}
 }
 
-// Error is the kind and the sentence.
+// Error returns the kind and the sentence.
 func (e *Error) Error() string { return string(e.Kind) + ": " + fmt.Sprint(e.Err) }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of the *Error in err's chain, "" if there is none.
+// KindOf returns the kind of the *Error in err's chain, "" if there is none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -21,7 +21,7 @@ type Usage struct {
 	CacheWrite int `json:"cache_write"` // of the request, written to the cache
 }
 
-// Plus is the sum of u and v.
+// Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
