@@ -9,8 +9,9 @@ import (
 )
 
 // foreignGrace is how long a call of an embedder's code may go on after its context has ended. It is shorter than
-// grace, so that a member whose model or tool does not heed its context still ends in order.
-const foreignGrace = 5 * time.Second
+// grace, so that a member whose model or tool does not heed its context still ends in order. It is longer than the five
+// seconds that a member's last writes have: a write that a model's retry began just before the end is over by then.
+const foreignGrace = 6 * time.Second
 
 // callForeign runs a call of code that is not ours: of a model or of an embedder's tool. It returns what f returns, or
 // the cause of ctx's end when f goes on for foreignGrace after that. Nobody reads what an abandoned f returns, so that

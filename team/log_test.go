@@ -53,7 +53,7 @@ speakers:
 		}).ends(0, time.Hour)
 		for _, want := range []string{`msg="team opened"`, `msg="member started" member=lead`, `msg="member started" member=alice`,
 			`msg="member stopped" member=alice`,
-			`msg="landing moved" task=1`, `msg="error dropped" member=alice what="the member's status"`} {
+			`msg="landing moved the target" task=1`, `msg="error dropped" member=alice what="the member's status"`} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log does not have %s:\n%s", want, log)
 			}

@@ -40,12 +40,12 @@ func (h *History) Lines() (lines []string) {
 }
 
 // Add appends a line. Failing to do so is no reason to stop the conversation, so it reports no error.
-func (h *History) Add(text string) {
+func (h *History) Add(ctx context.Context, text string) {
 	line, err := json.Marshal(text)
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	unlock, err := h.files.Lock(ctx, h.lock)
 	if err != nil {

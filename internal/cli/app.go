@@ -23,7 +23,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// App is one run of the program.
+// App is one run of the program. It holds everything that a process has from the operating system, so that a test
+// can run a command without starting a process. An App runs one command; a conversation copies it for each command
+// that it runs.
 type App struct {
 	Args           []string // without the program's name
 	Env            []string // NAME=value
@@ -54,7 +56,8 @@ type App struct {
 	logFile *os.File
 }
 
-// Main is the program: it takes everything from the operating system, and runs. It returns the exit code.
+// Main is the program: it takes everything from the operating system, and runs. It returns the exit code. A test
+// never calls it, because it changes what is common to the process, such as its signal handlers.
 func Main() int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -66,11 +69,13 @@ func Main() int {
 	defer stop()
 	a := &App{Args: os.Args[1:], Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, endsProcess: true}
+	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start, a.Demo = a.startTeam, demoJob
 	return a.Run(ctx)
 }
 
-// Run runs the command and returns its exit code.
+// Run runs the command and returns its exit code. It prints the error itself and closes the log last, so that the
+// log has the exit code.
 func (a *App) Run(ctx context.Context) int {
 	if isCompletion(a.Args) {
 		a.Stderr = io.Discard // a shell reads what is printed, and nothing may be said beside it
@@ -82,7 +87,8 @@ func (a *App) Run(ctx context.Context) int {
 	return code
 }
 
-// root returns all commands.
+// root returns all commands. The flags are bound to the fields of the App, so each run of the program makes its
+// commands anew.
 func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:              "muster",
@@ -97,6 +103,7 @@ func (a *App) root() *cobra.Command {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetHelpFunc(help)
+	// A flag that cobra refuses is an error of usage: it exits with 2 and names the command whose help says more.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{c.CommandPath(), err.Error()}
 	})
@@ -107,6 +114,7 @@ func (a *App) root() *cobra.Command {
 	f.BoolVar(&a.debug, "debug", false,
 		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())
+	// The help prints the groups and their commands in this order.
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -125,11 +133,13 @@ func (a *App) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	// The completions come last, because they are registered with commands that exist.
 	completer{a}.register(root)
 	return root
 }
 
-// workDir returns the directory to work in: -C against where the program was started.
+// workDir returns the directory to work in: -C against where the program was started. Only commands read it: the
+// directory of the process itself never changes.
 func (a *App) workDir() string {
 	if filepath.IsAbs(a.dir) {
 		return a.dir
@@ -137,7 +147,8 @@ func (a *App) workDir() string {
 	return filepath.Join(a.Dir, a.dir)
 }
 
-// env returns the value of an environment variable, or "" when it is not set.
+// env returns the value of an environment variable, or "" when it is not set. It reads App.Env and never the
+// environment of the process, so that tests can set variables without races.
 func (a *App) env(name string) string {
 	for _, kv := range slices.Backward(a.Env) { // the last one holds, as for a process that is started
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {

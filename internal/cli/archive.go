@@ -19,6 +19,8 @@ func (a *App) archiveCommand() *cobra.Command {
 			RunE: a.looking(func() error { return a.printArchives(nil) }, a.listArchives)})
 	c.Long = "Everything is kept: the state in .team/archive/, each lane as a commit under refs/muster/archive/.\n" +
 		"Task ids go on afterwards."
+	// App.change would refuse state of which a part is moved, so the command opens the workspace itself.
+	// Workspace.Archive checks what change would have checked.
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w, err := a.open(c.Context())
 		if err != nil {
@@ -35,7 +37,8 @@ func (a *App) archiveCommand() *cobra.Command {
 	return c
 }
 
-// listArchives prints the archived teams. An archive that cannot be read is reported and hides no other one.
+// listArchives prints the archived teams. An archive that cannot be read is reported and hides no other one. The
+// table then shows the others, and the exit code is 0.
 func (a *App) listArchives(_ *cobra.Command, w *workspace.Workspace, _ []string) error {
 	all, unreadable, err := w.Archives()
 	if err != nil {
@@ -47,7 +50,8 @@ func (a *App) listArchives(_ *cobra.Command, w *workspace.Workspace, _ []string)
 	return a.printArchives(all)
 }
 
-// printArchives prints archived teams as a table, or as JSON.
+// printArchives prints archived teams as a table, or as JSON. A team whose archive was interrupted has no goal to
+// show yet; the table says in its place how to go on.
 func (a *App) printArchives(all []workspace.ArchivedTeam) error {
 	return a.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
 		if len(all) == 0 {

@@ -26,6 +26,8 @@ func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	if !strings.Contains(w.err.String(), "bringing the team to life") {
 		t.Errorf("%s", w.err.String())
 	}
-	l.Release()
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
 	w.run(t.Context(), 0)
 }

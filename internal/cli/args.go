@@ -12,7 +12,7 @@ import (
 	"muster"
 )
 
-// newGroup returns a command that only has commands of its own.
+// newGroup returns a command that only has commands of its own. Called without one of them it prints its help.
 func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
@@ -20,11 +20,13 @@ func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// knownCommand refuses an argument that is no command of the group, and names those that are like it.
+// knownCommand refuses an argument that is no command of the group, and names those that are like it. It replaces
+// the message of cobra, which does not say how to get help.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	// Two edits catch the usual slips of typing and still do not suggest unrelated short names.
 	c.SuggestionsMinimumDistance = 2
 	name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" "+args[0], "muster"))
 	message := "there is no command \"" + name + "\""
@@ -34,8 +36,9 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return &usageError{c.CommandPath(), message}
 }
 
-// namedArgs returns a check for these arguments, which are named for people. A last one with "..." may be several, and
-// one in brackets may be missing.
+// namedArgs returns a check for these arguments, which are named for people. A last one with "..." may be several,
+// and one in brackets may be missing. The error of the check names the first argument that is missing, or the first
+// that is too many. It is a usageError, so the program exits with 2 and nothing was done.
 func namedArgs(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {
@@ -57,7 +60,7 @@ func namedArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// parseTaskID reads a task's id: 3 or #3.
+// parseTaskID reads a task's id: 3 or #3. Lists print ids with and without the sign, and both can be pasted.
 func parseTaskID(c *cobra.Command, s string) (muster.TaskID, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(s, "#"))
 	if err != nil || n <= 0 {
@@ -67,7 +70,8 @@ func parseTaskID(c *cobra.Command, s string) (muster.TaskID, error) {
 	return muster.TaskID(n), nil
 }
 
-// textOrStdin returns text, or all of standard input when it is "-".
+// textOrStdin returns text, or all of standard input when it is "-". With "-" a long text need not be quoted for a
+// shell.
 func (a *App) textOrStdin(text string) (string, error) {
 	if text != "-" {
 		return text, nil

@@ -14,7 +14,8 @@ import (
 	"muster/internal/workspace"
 )
 
-// completionCommand returns muster completion, which prints the script that a shell needs to complete commands.
+// completionCommand returns muster completion, which prints the script that a shell needs to complete commands. The
+// scripts call the program again for each completion, so they need not be made anew for a new version.
 func (a *App) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	c := &cobra.Command{Use: "completion SHELL", Short: "what a shell needs to complete commands: bash, zsh, fish",
@@ -41,6 +42,7 @@ func (a *App) completionCommand() *cobra.Command {
 }
 
 // wordsByRef defines the one function of the package bash-completion that the script needs, for a bash without it.
+// Without the function the script fails at the first completion.
 const wordsByRef = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
         cword=$COMP_CWORD
@@ -51,18 +53,21 @@ const wordsByRef = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// isCompletion reports whether a shell asks for completions.
+// isCompletion reports whether a shell asks for completions. The shell then runs a hidden command of cobra, and
+// shows whatever it prints.
 func isCompletion(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
-// candidates returns what may stand in one place of a command line. It only reads the state.
+// candidates returns what may stand in one place of a command line. It only reads the state. It runs while somebody
+// waits for the shell, so it reads no more than it needs.
 type candidates func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error)
 
 // completer tells shells what may stand where.
 type completer struct{ app *App }
 
-// register names, for arguments and flags, what may stand there.
+// register names, for arguments and flags, what may stand there. Its two tables are the only place that lists
+// completions.
 func (c completer) register(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	openTask := tasksThat(muster.Task.Open)
@@ -119,7 +124,8 @@ func (c completer) register(root *cobra.Command) {
 	}
 }
 
-// forArgument completes the first argument of a command.
+// forArgument completes the first argument of a command. The arguments behind the first are free text or commands,
+// for which there is nothing to offer.
 func (c completer) forArgument(find candidates) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -129,7 +135,8 @@ func (c completer) forArgument(find candidates) cobra.CompletionFunc {
 	}
 }
 
-// forFlag completes the value of a flag, which may be a list with commas.
+// forFlag completes the value of a flag, which may be a list with commas. The part before the last comma is put
+// back in front of each candidate, because a shell replaces the whole word.
 func (c completer) forFlag(find candidates) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found, directive := c.find(command.Context(), find)
@@ -141,7 +148,8 @@ func (c completer) forFlag(find candidates) cobra.CompletionFunc {
 	}
 }
 
-// find asks the state of this directory. Where there is none, or it cannot be read, it finds nothing.
+// find asks the state of this directory. Where there is none, or it cannot be read, it finds nothing. A shell has
+// no place for an error message, so the user sees that nothing is offered.
 func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	w, err := c.app.look(ctx)
@@ -156,12 +164,13 @@ func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completio
 	return found, directive
 }
 
-// described returns a candidate with what a shell shows beside it.
+// described returns a candidate with what a shell shows beside it. The description is cut, so that a candidate
+// stays on one line.
 func described(value, about string) cobra.Completion {
 	return cobra.CompletionWithDesc(value, view.Cut(view.OneLine(about), 60))
 }
 
-// withMore returns the candidates of find and some more.
+// withMore returns the candidates of find and some more. It serves names that are no member, such as all and user.
 func withMore(find candidates, more ...cobra.Completion) candidates {
 	return func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error) {
 		found, err := find(ctx, w)
@@ -169,7 +178,8 @@ func withMore(find candidates, more ...cobra.Completion) candidates {
 	}
 }
 
-// tasksThat returns the ids of the tasks that match, each with its subject.
+// tasksThat returns the ids of the tasks that match, each with its subject. A partial list is returned together
+// with the error; find decides what to do with it.
 func tasksThat(match func(muster.Task) bool) candidates {
 	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
 		all, err := w.Board().List(ctx)
@@ -182,7 +192,8 @@ func tasksThat(match func(muster.Task) bool) candidates {
 	}
 }
 
-// membersThat returns the names of the members that match, each with its role.
+// membersThat returns the names of the members that match, each with its role. The lead comes first, as in muster
+// team list.
 func membersThat(match func(muster.Member) bool) candidates {
 	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
 		all, err := listMembers(ctx, w)
@@ -195,7 +206,8 @@ func membersThat(match func(muster.Member) bool) candidates {
 	}
 }
 
-// owners returns who has or had a task.
+// owners returns who has or had a task. The names come from the tasks and not from the roster, because somebody
+// outside the team can own a task.
 func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
 	all, err := w.Board().List(ctx)
 	for _, t := range all {
@@ -206,7 +218,8 @@ func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completi
 	return found, err
 }
 
-// roles returns the roles of the members, and those that tasks want.
+// roles returns the roles of the members, and those that tasks want. The role of the lead is left out, because it
+// names one member and not a kind of work.
 func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
 	members, err := listMembers(ctx, w)
 	if err != nil {
@@ -227,7 +240,8 @@ func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completio
 	return found, err
 }
 
-// decidableRequests returns the requests that the user may decide.
+// decidableRequests returns the requests that the user may decide. Requests to other members are left out: approve
+// and reject refuse them.
 func decidableRequests(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
 	all, err := w.Requests(ctx).Pending(ctx)
 	for _, r := range all {

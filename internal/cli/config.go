@@ -11,7 +11,8 @@ import (
 	"muster/internal/view"
 )
 
-// configOptions say where settings are read from. Outside a repository the user's own hold.
+// configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
+// of the App, so that a test is independent of the settings of its user.
 func (a *App) configOptions(flags map[string]string) config.Options {
 	return config.Options{Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
 }
@@ -23,11 +24,13 @@ func (a *App) configCommand() *cobra.Command {
 		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
 			"config.yaml. Names with a dot are levels in the files.",
 		RunE: func(c *cobra.Command, _ []string) error {
+			// No flags: the table shows what holds for a command without flags of its own.
 			o := a.configOptions(nil)
 			w, err := a.open(c.Context())
 			switch {
 			case err == nil:
 				o.Root = w.Root()
+				// Only the root is needed, so the workspace is closed before the settings are read.
 				closeWorkspace(w)
 			case !errors.Is(err, muster.ErrNotFound): // a repository that cannot be used; outside of any is fine
 				return err
@@ -42,7 +45,8 @@ func (a *App) configCommand() *cobra.Command {
 		}}
 }
 
-// writeSettings prints settings as a table. Defaults are faint, so that what somebody has set stands out.
+// writeSettings prints settings as a table. Defaults are faint, so that what somebody has set stands out. A value
+// that is not set is shown as a dash, because an empty cell would look like an error of the table.
 func writeSettings(w io.Writer, p view.Paint, width int, values []config.Value) error {
 	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
 	for _, v := range values {

@@ -20,7 +20,8 @@ import (
 )
 
 // converse is the bare muster: a conversation with the lead. On a terminal it has a line editor and a line for each
-// member. Otherwise each line of standard input is a message.
+// member. Otherwise each line of standard input is a message. Where nobody types and the pipe is empty it prints
+// the help, so that a script that calls the program without arguments does not start a team.
 func (a *App) converse(c *cobra.Command, _ []string) error {
 	if a.json {
 		return &usageError{"muster", `the conversation is for people; for programs: muster run --json "GOAL"`}
@@ -43,7 +44,8 @@ func (a *App) converse(c *cobra.Command, _ []string) error {
 	return t.run(c.Context())
 }
 
-// terminalIn returns standard input where it is a terminal, and nil otherwise.
+// terminalIn returns standard input where it is a terminal, and nil otherwise. The editor of lines needs the file
+// itself, so a reader that wraps a terminal does not count as one.
 func (a *App) terminalIn() *os.File {
 	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -52,7 +54,8 @@ func (a *App) terminalIn() *os.File {
 }
 
 // hasInput waits for the first byte of a pipe, or for its end, and reports whether there is a byte. When ctx ends
-// first, it returns its cause; the program ends then, so the read that still waits does no harm.
+// first, it returns its cause; the program ends then, so the read that still waits does no harm. It peeks, so the
+// byte is still there for the conversation.
 func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
 	read := make(chan error, 1)
 	go func() {
@@ -67,7 +70,9 @@ func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
 	}
 }
 
-// conversation is a session with the lead, and the run behind it.
+// conversation is a session with the lead, and the run behind it. It lives from the first prompt until the summary.
+// Where the lead lives in another process, the conversation only writes mail to it and shows events, and there is
+// no run of its own.
 type conversation struct {
 	app   *App
 	w     *workspace.Workspace
@@ -86,7 +91,8 @@ type conversation struct {
 	err       error // of the run
 }
 
-// run opens the conversation, and returns when the user or the run has ended it.
+// run opens the conversation, and returns when the user or the run has ended it. First it finds out which of three
+// cases holds: a lead lives in another process, a run has stopped here, or nothing has begun.
 func (c *conversation) run(ctx context.Context) error {
 	isRemote, err := isLeadAlive(ctx, c.w)
 	if err != nil {
@@ -114,11 +120,12 @@ func (c *conversation) run(ctx context.Context) error {
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}
+	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
 	if c.terminal == nil && isStopped && !isRemote {
-		return team.RefuseStopped(open)
+		return team.RunState{Open: open, IsStopped: true}.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
-		OnLine: c.remember(), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
+		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
 		Now: c.app.Now}
 	if isRemote {
 		isAlive := func() bool { return !isProcessGone(ctx, c.w) }
@@ -135,11 +142,14 @@ func (c *conversation) run(ctx context.Context) error {
 			c.face.Print(chat.Welcome(stoppedLines(run, open, isStopped)))
 		}
 	}
+	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
 }
 
-// begin starts the run, or goes on with the one that stopped. The channel is closed when the run is over.
+// begin starts the run, or goes on with the one that stopped. The channel is closed when the run is over. When the
+// run cannot begin, the error is kept in c.err and the channel is closed at once, so that the session ends and end
+// reports it.
 func (c *conversation) begin(ctx context.Context, isStopped bool, words string) <-chan struct{} {
 	catchSIGPIPE()
 	over := make(chan struct{})
@@ -154,6 +164,8 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 		close(over)
 		return over
 	}
+	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
+	// the journal could not take are passed on here.
 	speech := &chat.Speech{Face: c.face}
 	j.Conversation, j.Emit = c.talk, func(member muster.Name, v any) {
 		if e, ok := v.(muster.Event); ok {
@@ -164,13 +176,15 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	}
 	go func() {
 		defer close(over)
+		// Closing over publishes both fields: end reads them only after it has received from s.Over.
 		c.sum, c.err = c.app.Start(ctx, j)
 	}()
 	c.job = j
 	return over
 }
 
-// prepare returns the job that the first words make. Its error says what prevents a run.
+// prepare returns the job that the first words make. Its error says what prevents a run. It writes nothing, so it
+// is also called before anything is typed, to report early that a model or a setting is missing.
 func (c *conversation) prepare(ctx context.Context, isStopped bool, words string) (j Job, err error) {
 	j = Job{Dir: c.w.Root(), Store: c.w.Store(), Goal: words, How: team.Start{Add: isStopped},
 		Resume: isStopped && (words == "" || c.hasNoTask)}
@@ -186,12 +200,14 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 			return j, err
 		}
 	}
+	// The model itself is opened again by App.Start. Here only the error matters, such as a key that is not set.
 	_, err = c.app.model(j.Settings.Model, j.Settings)
 	return j, err
 }
 
 // end stops the run where the user has left, closes the terminal, and says what is left. err is the session's:
-// muster.CauseUser where a signal has ended it, which makes the exit code that of an interruption.
+// muster.CauseUser where a signal has ended it, which makes the exit code that of an interruption. The order
+// matters: the run ends first, then the terminal is restored, and only then is anything printed on it.
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
 	if how == chat.UserLeft || how == chat.Interrupted {
@@ -209,6 +225,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		_ = c.terminal.Close() // there is nothing to do when the terminal cannot be restored
 	}
 	c.progress.close()
+	// After an interruption ctx has ended, and the summary must still be read from the store.
 	late := context.WithoutCancel(ctx)
 	switch {
 	case err != nil && !errors.Is(err, muster.CauseUser):
@@ -231,7 +248,8 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	return c.explainKept(late, isInterrupted)
 }
 
-// explainKept says that the user can go on, and returns the exit code of a run that was stopped.
+// explainKept says that the user can go on, and returns the exit code of a run that was stopped. The code is that
+// of an interruption after a signal, and that of work left when the user has left by a command.
 func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) error {
 	_, open, _, err := openTasks(ctx, c.w)
 	if err != nil {
@@ -248,7 +266,8 @@ func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) erro
 	return exitStatus(exitLeft)
 }
 
-// endRemote says what has become of a team in another process when that process is gone.
+// endRemote says what has become of a team in another process when that process is gone. The record of the run
+// tells a run that has ended from a process that died, and only the second one leaves work.
 func (c *conversation) endRemote(ctx context.Context) error {
 	run, open, _, err := openTasks(ctx, c.w)
 	if err != nil {
@@ -272,7 +291,7 @@ func countOpen(tasks []muster.Task) string {
 	return view.Count(len(tasks), "task") + verb
 }
 
-// hadTask reports whether the run had any task.
+// hadTask reports whether the run had any task. A conversation without tasks needs no summary of landings.
 func (c *conversation) hadTask() bool {
 	for _, t := range c.sum.Tasks {
 		if c.sum.Run.Has(t) {
@@ -282,7 +301,8 @@ func (c *conversation) hadTask() bool {
 	return false
 }
 
-// isLeadAlive reports whether a lead lives in another process.
+// isLeadAlive reports whether a lead lives in another process. A conversation then joins that lead by mail, because
+// a team has only one lead at a time.
 func isLeadAlive(ctx context.Context, w *workspace.Workspace) (bool, error) {
 	members, err := listMembers(ctx, w)
 	if err != nil || len(members) == 0 {

@@ -16,7 +16,8 @@ import (
 	"muster/internal/workspace"
 )
 
-// doctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair.
+// doctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair. A script can
+// therefore use it as a test of the state, and run it a second time to see whether a repair has helped.
 func (a *App) doctorCommand() *cobra.Command {
 	var repair bool
 	c := &cobra.Command{Use: "doctor", Args: namedArgs(),
@@ -34,8 +35,9 @@ func (a *App) doctorCommand() *cobra.Command {
 	return c
 }
 
-// examine checks everything, and repairs before it checks the state. What is broken hides nothing that can be checked
-// without it.
+// examine checks everything, and repairs before it checks the state. What is broken hides nothing that can be
+// checked without it. Settings and guard are checked outside of a repository too, so that a new user can check the
+// machine first.
 func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
 	repo, found := workspace.CheckRepository(ctx, a.workDir())
 	if repo != nil {
@@ -50,7 +52,8 @@ func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
 	return found
 }
 
-// inState runs a check on a workspace of its own: what a repair has read before it must not hide what it has changed.
+// inState runs a check on a workspace of its own: what a repair has read before it must not hide what it has
+// changed. A workspace that cannot be opened is itself a finding in the given area.
 func (a *App) inState(
 	ctx context.Context, repo *git.Repo, area string,
 	check func(*workspace.Workspace, context.Context) workspace.Findings,
@@ -64,7 +67,9 @@ func (a *App) inState(
 	return check(w, ctx)
 }
 
-// checkSettings says whether the settings can be read, and which check and model they name.
+// checkSettings says whether the settings can be read, and which check and model they name. Outside of a repository
+// a missing check is no finding, because nothing can land there. A model without a key is a note and not a failure:
+// commands that only look need no model.
 func (a *App) checkSettings(repo *git.Repo, found *workspace.Findings) {
 	o := a.configOptions(nil)
 	if repo != nil {
@@ -92,7 +97,8 @@ func (a *App) checkSettings(repo *git.Repo, found *workspace.Findings) {
 	}
 }
 
-// checkGuard starts a program the way tools are started, and says what would kill it.
+// checkGuard starts a program the way tools are started, and says what would kill it. The guard is the process that
+// kills what a tool leaves behind. It runs git, which every user of the program has.
 func (a *App) checkGuard(ctx context.Context, found *workspace.Findings) {
 	launcher, err := proc.New(ctx)
 	if err != nil {
@@ -108,6 +114,7 @@ func (a *App) checkGuard(ctx context.Context, found *workspace.Findings) {
 		found.AddError("guard", err)
 		return
 	}
+	// Only a launcher with a guard process has this method.
 	if g, ok := launcher.(interface{ PID() int }); ok && g.PID() != 0 {
 		found.Add("guard", workspace.Healthy, "whatever a tool starts ends with it", "")
 		return
@@ -116,7 +123,8 @@ func (a *App) checkGuard(ctx context.Context, found *workspace.Findings) {
 		"this system has no subreapers: what a tool detaches from its group may outlive it", "")
 }
 
-// writeFindings prints findings in columns, and what to do below each.
+// writeFindings prints findings in columns, and what to do below each. The columns are padded by hand and not with
+// view.Table, because a text may have several lines that are not to be cut.
 func writeFindings(w io.Writer, p view.Paint, all workspace.Findings) error {
 	width := 0
 	for _, f := range all {

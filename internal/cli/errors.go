@@ -20,23 +20,26 @@ const (
 	exitInterrupted = 130 // by the user, as a shell has it for Ctrl-C; the state is kept
 )
 
-// usageError is the error of a command line that makes no sense.
+// usageError is the error of a command line that makes no sense. Nothing was done when it is returned, and the
+// program exits with 2.
 type usageError struct {
 	command string // whose --help helps
 	message string
 }
 
-// Error returns the message.
+// Error returns the message. The hint at the help is added by exit, which knows that a person reads it.
 func (e *usageError) Error() string { return e.message }
 
-// exitStatus is the error that ends a command with an exit code when everything was printed already.
+// exitStatus is the error that ends a command with an exit code when everything was printed already. It passes
+// through cobra like any error, so that deferred calls run before the process ends.
 type exitStatus int
 
 // Error returns a text that only tests see.
 func (s exitStatus) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 
-// exit returns the program's exit code. It prints err first, unless the user has interrupted the program or everything
-// was printed already.
+// exit returns the program's exit code. It prints err first, unless the user has interrupted the program or
+// everything was printed already. The order of the cases matters: an exit code that a command has chosen holds even
+// after an interruption, because the command has reported the interruption itself.
 func (a *App) exit(ctx context.Context, err error) int {
 	var usage *usageError
 	var code exitStatus
@@ -55,7 +58,8 @@ func (a *App) exit(ctx context.Context, err error) int {
 	return exitError
 }
 
-// explain prints what happened, then what to do.
+// explain prints what happened, then what to do. Every error of the program has this form, with the hint on lines
+// of its own. Control characters are made visible, because a message may quote what a model or a file says.
 func explain(w io.Writer, message, hint string) {
 	message = strings.TrimRight(view.ManyLines(message), "\n")
 	fmt.Fprintf(w, "muster: %s\n", strings.ReplaceAll(message, "\n", "\n        "))

@@ -19,7 +19,8 @@ import (
 	"muster/journal"
 )
 
-// openFace opens the terminal, or the pipe where there is none.
+// openFace opens the terminal, or the pipe where there is none. It sets c.face and c.progress, and c.terminal only
+// where there is one.
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
@@ -27,7 +28,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		paint := a.screen(a.Stdout).paint
 		names := chat.Names{Members: func() []string { return c.memberNames(ctx) },
 			Requests: func() []string { return c.requestIDs(ctx) }}
-		c.progress = newMemberLines(c, paint) // before the terminal asks for its rows
+		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ",
 			History: c.history().Lines(), Complete: names.Complete, Colour: bool(paint),
@@ -36,12 +37,13 @@ func (c *conversation) openFace(ctx context.Context) error {
 			c.face = c.terminal
 			return nil
 		}
+		// A terminal that cannot edit lines is treated as a pipe; any other error ends the conversation.
 		if !errors.Is(err, terminal.ErrNoTerminal) {
 			return err
 		}
 	}
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
-	c.progress = newMemberLines(c, a.screen(a.Stderr).paint)
+	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).paint)
 	return nil
 }
 
@@ -54,36 +56,39 @@ type memberLines struct {
 	now      func() time.Time
 }
 
-// newMemberLines returns the lines of a conversation. It looks tasks up without the context of the session, because
-// the terminal asks for rows until it is closed.
-func newMemberLines(c *conversation, paint view.Paint) *memberLines {
-	task := func(id muster.TaskID) (muster.Task, error) { return c.w.Board().Get(context.Background(), id) }
+// newMemberLines returns the lines of a conversation. The end of ctx does not end its look-ups of tasks, because the
+// terminal asks for rows until it is closed.
+func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
+	ctx = context.WithoutCancel(ctx)
+	task := func(id muster.TaskID) (muster.Task, error) { return c.w.Board().Get(ctx, id) }
 	return &memberLines{now: c.app.Now, paint: paint, progress: view.NewProgress(view.Options{Out: lineWriter{c},
 		Paint: paint, Start: c.app.Now(), Members: func([]string) {}, Task: task})}
 }
 
-// Event shows an event.
+// Event shows an event. It may print lines above the prompt.
 func (m *memberLines) Event(e muster.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Event(e)
 }
 
-// Tick shows the passing of time.
+// Tick shows the passing of time. The session calls it while nothing else happens.
 func (m *memberLines) Tick(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Tick(now)
 }
 
-// close prints what is still held back.
+// close prints what is still held back. It is called after the terminal is closed, so that the last lines are not
+// drawn over.
 func (m *memberLines) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Close()
 }
 
-// rows returns the lines of the living members.
+// rows returns the lines of the living members. The width may differ from that of the last call, because the user
+// can resize the window.
 func (m *memberLines) rows(width int) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,10 +96,11 @@ func (m *memberLines) rows(width int) []string {
 	return m.progress.Rows(m.now(), width)
 }
 
-// lineWriter prints whole lines on the conversation's face.
+// lineWriter prints whole lines on the conversation's face. It lets view.Progress, which writes to an io.Writer,
+// print above the prompt.
 type lineWriter struct{ c *conversation }
 
-// Write prints the lines in data.
+// Write prints the lines in data. The final newline is left out, because the face adds its own.
 func (w lineWriter) Write(data []byte) (int, error) {
 	if text := strings.TrimRight(string(data), "\n"); text != "" {
 		w.c.face.Print(text)
@@ -102,12 +108,14 @@ func (w lineWriter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// events returns what happens from where the conversation began.
+// events returns what happens from where the conversation began. Lines of the journal that cannot be read are left
+// out.
 func (c *conversation) events(ctx context.Context) <-chan journal.Entry {
 	return followJournal(ctx, c.w.Journal(), c.from)
 }
 
-// takeMail returns and removes what was written to the user.
+// takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,
+// and the mail still waits.
 func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 	all, end, err := waitingMail(ctx, c.w.Mail(ctx), muster.User)
 	if err != nil || len(all) == 0 {
@@ -122,7 +130,9 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 	return lines
 }
 
-// command runs a muster command and returns what it prints.
+// command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a
+// command that the user types behaves as it does in a shell. Only its input is empty, and its limits of memory are
+// not applied to this process.
 func (c *conversation) command(ctx context.Context, args ...string) string {
 	var out bytes.Buffer
 	a := *c.app
@@ -154,7 +164,8 @@ func (c *conversation) requestIDs(ctx context.Context) (ids []string) {
 	return ids
 }
 
-// stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none.
+// stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who
+// comes back sees in them what the team has left.
 func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []string) {
 	if !isStopped {
 		return nil
@@ -169,15 +180,18 @@ func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []s
 	return lines
 }
 
-// history is what the user typed here before.
+// history is what the user typed here before. It belongs to the team, and its lock lets several conversations write
+// to it.
 func (c *conversation) history() *chat.History {
 	dir := c.w.Paths()
 	return chat.OpenHistory(filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
 		durable.New(durable.OS{}))
 }
 
-// remember returns what adds a line to the history. It waits with that until there is a team: looking makes no state.
-func (c *conversation) remember() func(string) {
+// remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,
+// because a conversation that begins no run must create no state.
+func (c *conversation) remember(ctx context.Context) func(string) {
+	ctx = context.WithoutCancel(ctx) // what was typed before an interruption is kept too
 	h := c.history()
 	var early []string
 	return func(text string) {
@@ -186,7 +200,7 @@ func (c *conversation) remember() func(string) {
 			return
 		}
 		for _, line := range early {
-			h.Add(line)
+			h.Add(ctx, line)
 		}
 		early = nil
 	}

@@ -10,7 +10,8 @@ import (
 	"muster/internal/view"
 )
 
-// help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to tell.
+// help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to
+// tell. It replaces the help of cobra, which has no groups of flags and no example.
 func help(c *cobra.Command, _ []string) {
 	w := c.OutOrStdout()
 	if !c.HasParent() {
@@ -37,7 +38,8 @@ func help(c *cobra.Command, _ []string) {
 	}
 }
 
-// section prints the commands of a group, each with what it is for.
+// section prints the commands of a group, each with what it is for. A command that only has commands of its own is
+// shown with their names, so that the first page of the help shows them all.
 func section(w io.Writer, title string, c *cobra.Command, group string) {
 	t := view.Table{Titles: []string{"", ""}, Wide: -1}
 	for _, sub := range c.Commands() {
@@ -53,6 +55,7 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 			}
 			args = strings.Join(names, "|")
 		}
+		// A long list of arguments would push the descriptions of all commands to the right.
 		if c.HasParent() || len(args) < 40 {
 			name = strings.TrimSpace(name + " " + args)
 		}
@@ -64,14 +67,16 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 	}
 }
 
-// flags prints the usages of flags, if there are any.
+// flags prints the usages of flags, if there are any. Local flags and those of every command are sections of their
+// own.
 func flags(w io.Writer, title, usages string) {
 	if usages != "" {
 		fmt.Fprintf(w, "\n%s\n%s", title, usages)
 	}
 }
 
-// asSentence returns s with a capital letter and a full stop.
+// asSentence returns s with a capital letter and a full stop. The short text of a command is written without them,
+// because lists show it so.
 func asSentence(s string) string {
 	if s == "" {
 		return s

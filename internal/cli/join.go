@@ -13,7 +13,8 @@ import (
 	"muster/team"
 )
 
-// join returns muster join, which makes this process a second host of the team.
+// join returns muster join, which makes this process a second host of the team. The process has workers but no
+// lead: its workers claim tasks from the board.
 func (r runCommands) join() *cobra.Command {
 	var workers team.Workers
 	c := &cobra.Command{Use: "join", Short: "add a process with workers to the team at work here", Args: namedArgs(),
@@ -37,7 +38,8 @@ func (r runCommands) join() *cobra.Command {
 	return c
 }
 
-// hostWorkers hosts workers until there is nothing for them here, and prints what happens meanwhile.
+// hostWorkers hosts workers until there is nothing for them here, and prints what happens meanwhile. The settings
+// are those of the run that is going on, except for what the flags say about the workers.
 func (r runCommands) hostWorkers(
 	ctx context.Context, w *workspace.Workspace, workers *team.Workers, flags map[string]string,
 ) (err error) {
@@ -58,6 +60,7 @@ func (r runCommands) hostWorkers(
 	if err != nil {
 		return err
 	}
+	// Events of before this process joined are not printed.
 	from, err := w.Journal().Tail(ctx, 0)
 	if err != nil {
 		return err
@@ -66,6 +69,7 @@ func (r runCommands) hostWorkers(
 	var why team.Ending
 	out.during(ctx, from, func() { why, err = t.Join(ctx, workers) })
 	switch {
+	// It is no failure of the team: its other processes go on with the workers.
 	case errors.Is(err, muster.CauseUser):
 		explain(r.Stderr, "left; the team's other processes take "+joinNames(workers.Names, ", ")+" over", "")
 		return exitStatus(exitInterrupted)

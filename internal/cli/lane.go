@@ -18,7 +18,7 @@ import (
 	"muster/internal/worktree"
 )
 
-// laneCommands are the commands of the lanes.
+// laneCommands are the commands of the lanes. A lane is a git worktree in which one task is worked on.
 type laneCommands struct{ *App }
 
 // group returns muster worktree and its commands.
@@ -27,7 +27,8 @@ func (l laneCommands) group() *cobra.Command {
 		l.list(), l.create(), l.run(), l.keep(), l.remove())
 }
 
-// onLanes returns the function of a command that changes lanes. The lane that it names comes first in its arguments.
+// onLanes returns the function of a command that changes lanes. The lane that it names comes first in its
+// arguments. It saves each of them from opening the workspace and the lanes itself.
 func (l laneCommands) onLanes(
 	do func(ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, rest []string) error,
 ) func(*cobra.Command, []string) error {
@@ -57,7 +58,7 @@ func (l laneCommands) list() *cobra.Command {
 		})}
 }
 
-// printLanes prints lanes as a table, or as JSON.
+// printLanes prints lanes as a table, or as JSON. A failed lane stands out, because somebody has to look at it.
 func (l laneCommands) printLanes(all []muster.Lane) error {
 	return l.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
 		if len(all) == 0 {
@@ -81,7 +82,8 @@ func (l laneCommands) printLanes(all []muster.Lane) error {
 	})
 }
 
-// create returns muster worktree create.
+// create returns muster worktree create. The task id is checked before the workspace is opened, so that a wrong one
+// changes nothing.
 func (l laneCommands) create() *cobra.Command {
 	var task, base string
 	c := &cobra.Command{Use: "create NAME", Short: "make a lane by hand", Args: namedArgs("NAME"),
@@ -109,7 +111,8 @@ func (l laneCommands) create() *cobra.Command {
 	return c
 }
 
-// createLane makes a lane and binds it to a pending task; task 0 is none.
+// createLane makes a lane and binds it to a pending task; task 0 is none. A task that is claimed or has a lane
+// already is refused, because its owner may be at work in that lane.
 func createLane(
 	ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, id muster.TaskID, base string,
 ) (lane muster.Lane, err error) {
@@ -153,7 +156,9 @@ func (l laneCommands) run() *cobra.Command {
 		})}
 }
 
-// runIn runs a program in a lane's directory and exits as it does.
+// runIn runs a program in a lane's directory and exits as it does. The program is started by a launcher, as a tool
+// of a member is, so nothing that it starts outlives it where the system allows that. With --json its output is
+// collected and printed at the end.
 func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, argv []string) error {
 	// One word with a blank in it cannot be a program's name, so it is meant for the shell.
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
@@ -186,13 +191,14 @@ func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, a
 			return err
 		}
 	}
+	// The exit code is the program's own, so a script can tell its failure from one of muster only by the message.
 	if exit != 0 {
 		return exitStatus(exit)
 	}
 	return nil
 }
 
-// keep returns muster worktree keep.
+// keep returns muster worktree keep. A lane that is marked so is not removed after its task has landed.
 func (l laneCommands) keep() *cobra.Command {
 	return &cobra.Command{Use: "keep NAME", Short: "mark a lane to be kept", Args: namedArgs("NAME"),
 		RunE: l.onLanes(func(
@@ -236,7 +242,8 @@ func (l laneCommands) remove() *cobra.Command {
 	return c
 }
 
-// checkLaneIsFree refuses to remove a lane in which a member works.
+// checkLaneIsFree refuses to remove a lane in which a member works. The lane of a completed task, or of one without
+// an owner, may go: nobody works in it.
 func checkLaneIsFree(ctx context.Context, w *workspace.Workspace, lane muster.Lane) error {
 	if lane.TaskID == 0 {
 		return nil

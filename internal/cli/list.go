@@ -29,6 +29,7 @@ func writeList[T json.Marshaler](w io.Writer, all []T) error {
 			return err
 		}
 		separator = ",\n  "
+		// A write for each document would cost a system call for each line of a long list.
 		if text.Len() < listBlock {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 // screenful is how many events log -f begins with on a terminal.
 const screenful = 20
 
-// logFlags are the flags of muster log.
+// logFlags are the flags of muster log. They are as the user typed them; eventFilter turns them into a filter.
 type logFlags struct {
 	follow, all  bool
 	last         int
@@ -29,7 +29,8 @@ type logFlags struct {
 	task, member string
 }
 
-// logCommand returns muster log.
+// logCommand returns muster log. Without a team it fails with ErrNoTeam, because an empty log would look like a
+// team that has done nothing.
 func (a *App) logCommand() *cobra.Command {
 	var f logFlags
 	c := &cobra.Command{Use: "log", Short: "all events in order", Args: namedArgs(),
@@ -56,7 +57,7 @@ func (a *App) logCommand() *cobra.Command {
 	return c
 }
 
-// eventFilter is which events are printed.
+// eventFilter is which events are printed. The zero value lets every event pass.
 type eventFilter struct {
 	task   muster.TaskID
 	member muster.Name
@@ -65,7 +66,9 @@ type eventFilter struct {
 	last   int
 }
 
-// eventFilter returns the filter that the flags mean.
+// eventFilter returns the filter that the flags mean. Flags that contradict each other are errors of usage. On a
+// terminal log -f begins with one screen of events, and elsewhere with all of them, because a program that reads
+// them must miss none.
 func (a *App) eventFilter(c *cobra.Command, f logFlags) (filter eventFilter, err error) {
 	filter.member = muster.Name(f.member)
 	if f.task != "" {
@@ -90,7 +93,8 @@ func (a *App) eventFilter(c *cobra.Command, f logFlags) (filter eventFilter, err
 	return filter, nil
 }
 
-// matchesAll reports whether the filter leaves no event out.
+// matchesAll reports whether the filter leaves no event out. Then the position of the last events can be computed
+// without reading those before them.
 func (f eventFilter) matchesAll() bool { return f.task == 0 && f.member == "" && f.since == 0 }
 
 // matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
@@ -101,14 +105,15 @@ func (f eventFilter) matches(e muster.Event) bool {
 		(member == "" || e.Member == f.member || e.Text("to") == member || e.Text("by") == member)
 }
 
-// logReader reads the journal for muster log.
+// logReader reads the journal for muster log. It decides which events are printed, and the eventPrinter how.
 type logReader struct {
 	journal *journal.Journal
 	filter  eventFilter
 	printer *eventPrinter
 }
 
-// run prints what is wanted, and with follow what comes.
+// run prints what is wanted, and with follow what comes. Reading and following use one position, so no event is
+// printed twice and none is left out in between.
 func (r logReader) run(ctx context.Context, follow bool) error {
 	var after muster.Pos
 	if r.filter.isLast {
@@ -132,6 +137,7 @@ func (r logReader) run(ctx context.Context, follow bool) error {
 	r.printer.out = buffer
 	after, err := r.print(ctx, r.journal.ReadTask(ctx, r.filter.task, after), after)
 	r.printer.out = out
+	// The buffer is flushed even after an error, so that what was read before it is printed.
 	if e := buffer.Flush(); err == nil {
 		err = e
 	}
@@ -141,7 +147,8 @@ func (r logReader) run(ctx context.Context, follow bool) error {
 	return cmp.Or(err, context.Cause(ctx))
 }
 
-// print prints the wanted ones of some entries and returns the place after the last entry.
+// print prints the wanted ones of some entries and returns the place after the last entry. A line that cannot be
+// read is reported on stderr and hides no other one.
 func (r logReader) print(
 	ctx context.Context, entries iter.Seq2[journal.Entry, error], after muster.Pos,
 ) (muster.Pos, error) {
@@ -164,7 +171,8 @@ func (r logReader) print(
 	return after, nil
 }
 
-// readLast returns the last of the wanted events, and the place behind what was read.
+// readLast returns the last of the wanted events, and the place behind what was read. It keeps at most twice as
+// many events as it returns.
 func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muster.Pos, err error) {
 	last := r.filter.last
 	// Without a filter the place of the last events is known, and nothing before it is read.
@@ -189,7 +197,8 @@ func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muste
 	return kept[max(len(kept)-last, 0):], end, nil
 }
 
-// eventPrinter prints events as they stand in the journal.
+// eventPrinter prints events as they stand in the journal. It keeps what follows from one event to the next: the
+// day that was printed, and the command of the last check.
 type eventPrinter struct {
 	app      *App
 	out      io.Writer
@@ -205,7 +214,8 @@ type eventPrinter struct {
 	day, clock string
 }
 
-// print prints an event: as one line of JSON, or as the lines that package view makes of it.
+// print prints an event: as one line of JSON, or as the lines that package view makes of it. The buffers of the
+// lines are used again for each event, because a log may have millions of them.
 func (p *eventPrinter) print(e muster.Event) error {
 	if p.app.json {
 		data, err := muster.Line(e)
@@ -231,7 +241,8 @@ func (p *eventPrinter) print(e muster.Event) error {
 	return nil
 }
 
-// setClock sets the time in front of the next lines, and prints the day where a new one begins.
+// setClock sets the time in front of the next lines, and prints the day where a new one begins. Formatting a time
+// is slow compared with the rest, so events of the same second share the text.
 func (p *eventPrinter) setClock(at time.Time) error {
 	if at.Unix() == p.second && p.clock != "" {
 		return nil
@@ -247,7 +258,8 @@ func (p *eventPrinter) setClock(at time.Time) error {
 	return err
 }
 
-// subjects returns a function that looks the subjects of tasks up, each once.
+// subjects returns a function that looks the subjects of tasks up, each once. A task that was deleted has no
+// subject, and that is remembered too, so that the board is not asked again.
 func subjects(ctx context.Context, w *workspace.Workspace) func(muster.TaskID) string {
 	known := map[muster.TaskID]string{}
 	return func(id muster.TaskID) string {

@@ -13,13 +13,14 @@ import (
 	"muster/internal/paths"
 )
 
-// The environment of the log.
+// The environment of the log: the level, and the file to write to.
 const (
 	logLevelVar = "MUSTER_LOG"
 	logFileVar  = "MUSTER_LOG_FILE"
 )
 
-// logger returns the program's log, which says nothing unless the user asked for it.
+// logger returns the program's log, which says nothing unless the user asked for it. It is never nil, so callers
+// need no check.
 func (a *App) logger() *slog.Logger {
 	if a.log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -27,8 +28,9 @@ func (a *App) logger() *slog.Logger {
 	return a.log
 }
 
-// startLog opens the log that --debug or the environment asks for, and notes which command begins. A log that cannot be
-// had is one sentence on stderr: the command works without it.
+// startLog opens the log that --debug or the environment asks for, and notes which command begins. A log that
+// cannot be had is one sentence on stderr: the command works without it. It runs before every command, after the
+// flags are read, because --debug is one of them.
 func (a *App) startLog(c *cobra.Command) {
 	if a.log != nil { // a command that another one runs
 		return
@@ -45,7 +47,8 @@ func (a *App) startLog(c *cobra.Command) {
 		"command", c.CommandPath(), "dir", a.workDir())
 }
 
-// logLevel returns the level that is asked for; ok is false where none is.
+// logLevel returns the level that is asked for; ok is false where none is. The flag --debug is stronger than the
+// environment.
 func (a *App) logLevel() (level slog.Level, ok bool, err error) {
 	if a.debug {
 		return slog.LevelDebug, true, nil
@@ -61,7 +64,8 @@ func (a *App) logLevel() (level slog.Level, ok bool, err error) {
 	}
 }
 
-// openLog opens the log's file for appending: only the user may read it.
+// openLog opens the log's file for appending: only the user may read it. Several processes may append to the same
+// file, so each line has the id of its process.
 func (a *App) openLog(level slog.Level) error {
 	path := a.env(logFileVar)
 	if path == "" {
@@ -88,7 +92,8 @@ func (a *App) openLog(level slog.Level) error {
 	return nil
 }
 
-// closeLog notes how the command ended and closes the log.
+// closeLog notes how the command ended and closes the log. A command that the conversation runs has no file of its
+// own, so it leaves the log open.
 func (a *App) closeLog(ctx context.Context, code int) {
 	if a.logFile == nil {
 		return
@@ -98,8 +103,8 @@ func (a *App) closeLog(ctx context.Context, code int) {
 	a.log, a.logFile = nil, nil
 }
 
-// secrets are the values of the environment's variables that look like keys. No line of the log has one, whatever error
-// quotes it.
+// secrets are the values of the environment's variables that look like keys. No line of the log has one, whatever
+// error quotes it. A short value is not taken for a secret, because replacing it would spoil ordinary words.
 func (a *App) secrets() (all []string) {
 	for _, kv := range a.Env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -114,7 +119,8 @@ func (a *App) secrets() (all []string) {
 	return all
 }
 
-// hideSecrets replaces the secrets in what an attribute says.
+// hideSecrets replaces the secrets in what an attribute says. Numbers, times and durations are left as they are. An
+// error is an attribute of any kind, and its text is searched too.
 func hideSecrets(x slog.Attr, secrets []string) slog.Attr {
 	switch x.Value.Kind() {
 	case slog.KindString, slog.KindAny:

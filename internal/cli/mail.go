@@ -18,7 +18,8 @@ import (
 	"muster/journal"
 )
 
-// mailCommands are the commands of the mail.
+// mailCommands are the commands of the mail. What the user sends comes from muster.User, and what waits for the
+// user is listed here.
 type mailCommands struct{ *App }
 
 // group returns muster mail and its commands.
@@ -26,7 +27,8 @@ func (m mailCommands) group() *cobra.Command {
 	return newGroup("mail", "write to members and read what they write to you", m.send(), m.list())
 }
 
-// send returns muster mail send.
+// send returns muster mail send. Standard input is read before the workspace is opened, so a slow pipe holds
+// nothing open.
 func (m mailCommands) send() *cobra.Command {
 	return &cobra.Command{Use: "send TO TEXT", Short: "write to a member, or to all; it comes from user",
 		Args: namedArgs("TO", "TEXT..."),
@@ -47,7 +49,8 @@ func (m mailCommands) send() *cobra.Command {
 		}}
 }
 
-// sendOne writes to one member. One that has shut down gets the mail too, and the command says when it will read it.
+// sendOne writes to one member. One that has shut down gets the mail too, and the command says when it will read
+// it. The mail is not refused, because the member may be spawned again.
 func (m mailCommands) sendOne(ctx context.Context, w *workspace.Workspace, to muster.Name, body string) error {
 	mail := muster.Message{Type: muster.MailMessage, From: muster.User, To: to, Content: body}
 	sent, err := w.Mail(ctx).Send(ctx, mail)
@@ -65,7 +68,8 @@ func (m mailCommands) sendOne(ctx context.Context, w *workspace.Workspace, to mu
 	return m.printLine(sent, "mail sent to %s%s", sent.To, later)
 }
 
-// sendAll writes to every member that has not shut down.
+// sendAll writes to every member that has not shut down. The members are those at the time of the call: who joins
+// later does not get the mail.
 func (m mailCommands) sendAll(ctx context.Context, w *workspace.Workspace, body string) error {
 	members, err := w.Roster(ctx).List(ctx)
 	if err != nil {
@@ -91,7 +95,7 @@ func (m mailCommands) sendAll(ctx context.Context, w *workspace.Workspace, body 
 	return m.printLine(sent, "mail sent to %s", joinNames(names, ", "))
 }
 
-// joinNames returns names as one text.
+// joinNames returns names as one text. It is strings.Join for names.
 func joinNames(names []muster.Name, between string) string {
 	var all []string
 	for _, n := range names {
@@ -100,7 +104,8 @@ func joinNames(names []muster.Name, between string) string {
 	return strings.Join(all, between)
 }
 
-// list returns muster mail list. Only with --take does it change anything.
+// list returns muster mail list. Only with --take does it change anything. Another member's mail can be looked at
+// but not taken, because its runtime must find it in its inbox.
 func (m mailCommands) list() *cobra.Command {
 	var take bool
 	var last int
@@ -159,7 +164,8 @@ func (m mailCommands) printBox(
 	return w.Mail(ctx).Drop(ctx, box, end)
 }
 
-// errNoMember says that nobody has the name, and who has one like it.
+// errNoMember says that nobody has the name, and who has one like it. The names come from the roster, which looks
+// for near ones.
 func errNoMember(name muster.Name, near []muster.Name) error {
 	text := fmt.Sprintf("there is no member %q", string(name))
 	if len(near) > 0 {
@@ -168,7 +174,8 @@ func errNoMember(name muster.Name, near []muster.Name) error {
 	return muster.Errorf(muster.NotFound, "%s", text).WithHint("muster team list")
 }
 
-// waitingMail returns all pending mail of a box, and the place after it.
+// waitingMail returns all pending mail of a box, and the place after it. The place is what Mail.Drop needs to
+// remove exactly these, and none that arrives later.
 func waitingMail(
 	ctx context.Context, mail *mailbox.Mail, box muster.Name,
 ) (all []muster.Message, end muster.Pos, err error) {
@@ -185,8 +192,9 @@ func waitingMail(
 	}
 }
 
-// deliveredMail returns the last n delivered mails of a box. A member's are in its conversation. The user's are only in
-// the events, with as much of their text as those have, and waiting says which of them still wait.
+// deliveredMail returns the last n delivered mails of a box. A member's are in its conversation. The user's are
+// only in the events, with as much of their text as those have, and waiting says which of them still wait. It is
+// for reading back only, so events that cannot be read are left out.
 func deliveredMail(
 	ctx context.Context, w *workspace.Workspace, box muster.Name, n int, waiting []muster.Message,
 ) ([]muster.Message, error) {
@@ -215,7 +223,8 @@ func deliveredMail(
 	return sent[max(0, len(sent)-n):], nil
 }
 
-// printMail prints mail with its sender and time, or as JSON.
+// printMail prints mail with its sender and time, or as JSON. The kind of a mail is shown only where it is not an
+// ordinary message.
 func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
 	return m.print(emptyNotNil(all), func(w io.Writer, p view.Paint, _ int) error {
 		if len(all) == 0 {
@@ -237,7 +246,8 @@ func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
 	})
 }
 
-// indentedBody returns the text of a mail, with all lines but the first indented.
+// indentedBody returns the text of a mail, with all lines but the first indented. The sender stands on the first
+// line, and the rest is set off from the next mail.
 func indentedBody(m muster.Message) string {
 	return strings.ReplaceAll(strings.TrimSpace(view.ManyLines(m.Content)), "\n", "\n  ")
 }

@@ -15,11 +15,13 @@ import (
 	"muster/team"
 )
 
-// heapBallast is memory that is never touched, so that the system never gives it. The collector counts it, and lets a
-// small team's heap grow by as much before it runs again; it would run after every second turn otherwise.
+// heapBallast is memory that is never touched, so that the system never gives it. The collector counts it, and lets
+// a small team's heap grow by as much before it runs again; it would run after every second turn otherwise. The
+// value is a trade of memory for time: it adds at most that much to the heap of a process.
 const heapBallast = 2 << 20
 
-// startTeam brings a team to life. It is the Start of the installed program.
+// startTeam brings a team to life. It is the Start of the installed program. It returns when the run is over, or
+// when ctx ends.
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
@@ -33,7 +35,8 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	return t.Run(ctx, j.Goal, j.How)
 }
 
-// openTeam returns the team that a job is about.
+// openTeam returns the team that a job is about. It is the only place that maps settings to the configuration of
+// package team.
 func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
 	s := j.Settings
 	first, err := a.model(s.Model, s) // a model that cannot be had is reported before anything is written
@@ -47,6 +50,7 @@ func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
 	return team.Open(ctx, team.Config{
 		Dir: j.Dir, Store: j.Store, Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
 		Teammates: s.Teammates, ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
+		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {
 			if name == "" || name == s.Model {
 				return first, nil
@@ -60,7 +64,8 @@ func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
 	})
 }
 
-// demoJob makes the demo's job. It is the Demo of the installed program.
+// demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the
+// size of the team itself, and does not read settings from the environment.
 func demoJob(ctx context.Context, dir string) (Job, error) {
 	d, err := demo.Make(ctx, dir)
 	if err != nil {
@@ -71,7 +76,8 @@ func demoJob(ctx context.Context, dir string) (Job, error) {
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 
-// model returns the model with a name. The environment has the keys.
+// model returns the model with a name. The environment has the keys. A script is a file, whose path is relative to
+// the directory of -C.
 func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 	c, err := config.Choose(name, a.Env)
 	if err != nil {

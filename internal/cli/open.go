@@ -18,20 +18,23 @@ import (
 // program, and what the system counts besides, it stays under 200 MB on a board of 100,000 tasks.
 const memoryLimit = 144 << 20
 
-// open opens the workspace that the program was started in. It writes nothing.
+// open opens the workspace that the program was started in. It writes nothing. It does not check whether there is a
+// team: look and change do that, each for its kind of command.
 func (a *App) open(ctx context.Context) (*workspace.Workspace, error) {
 	return workspace.Open(ctx, a.workDir(), a.workspaceOptions(ctx))
 }
 
-// openRoot is open for a root that was found before: git is not asked again.
+// openRoot is open for a root that was found before: git is not asked again. It is for a second workspace in one
+// command, such as that of a check after a repair.
 func (a *App) openRoot(ctx context.Context, root string) (*workspace.Workspace, error) {
 	return workspace.OpenRoot(root, a.workspaceOptions(ctx))
 }
 
-// workspaceOptions choose the store on files, and the settings of the user and of the repository.
+// workspaceOptions choose the store on files, and the settings of the user and of the repository. The store reports
+// a line of mail that it cannot read as an event, so that the user learns of it.
 func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 	settings := a.configOptions(nil)
-	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: func(root string) (muster.Store, error) {
+	open := func(root string) (muster.Store, error) {
 		s, err := file.Open(root)
 		if err != nil {
 			return nil, err
@@ -46,13 +49,16 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 			_ = j.Emit(context.WithoutCancel(ctx), e)
 		}
 		return s, nil
-	}}
+	}
+	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: open}
 }
 
-// look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam where
-// there is no team yet.
+// look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam
+// where there is no team yet. The caller closes the workspace.
 func (a *App) look(ctx context.Context) (*workspace.Workspace, error) {
 	if a.endsProcess { // a third of the time of a long list was the collector's
+		// The setting lets the heap grow to five times what lives in it, and the limit keeps a large board from
+		// using all memory.
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(memoryLimit)
 	}
@@ -67,7 +73,8 @@ func (a *App) look(ctx context.Context) (*workspace.Workspace, error) {
 	return w, nil
 }
 
-// change opens the workspace for a command that changes the team's state. It is refused inside the team's own tools.
+// change opens the workspace for a command that changes the team's state. It is refused inside the team's own
+// tools. The check is made here, so that no command that changes state can forget it.
 func (a *App) change(ctx context.Context) (*workspace.Workspace, error) {
 	w, err := a.open(ctx)
 	if err != nil {
@@ -80,11 +87,12 @@ func (a *App) change(ctx context.Context) (*workspace.Workspace, error) {
 	return w, nil
 }
 
-// action is what a command does with an opened workspace.
+// action is what a command does with an opened workspace. It does not close the workspace: who has opened it does.
 type action func(c *cobra.Command, w *workspace.Workspace, args []string) error
 
-// looking returns a command's function that only reads. Where there is no team it calls noTeam, or returns ErrNoTeam
-// when that is nil.
+// looking returns a command's function that only reads. Where there is no team it calls noTeam, or returns
+// ErrNoTeam when that is nil. A command that lists something prints an empty list where there is no team, and a
+// command about one thing fails.
 func (a *App) looking(noTeam func() error, do action) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		w, err := a.look(c.Context())
@@ -99,7 +107,8 @@ func (a *App) looking(noTeam func() error, do action) func(*cobra.Command, []str
 	}
 }
 
-// changing returns a command's function that changes the team's state.
+// changing returns a command's function that changes the team's state. The workspace is closed before the command
+// returns, also after an error.
 func (a *App) changing(do action) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		w, err := a.change(c.Context())

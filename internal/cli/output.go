@@ -17,7 +17,9 @@ type screen struct {
 	width int
 }
 
-// screen returns how to print to w: in colour only on a terminal, and never with NO_COLOR.
+// screen returns how to print to w: in colour only on a terminal, and never with NO_COLOR. Colour also depends on
+// --no-color and on a terminal that can show it. Inside a conversation the shape is that of the conversation's
+// terminal, because what the command prints is collected first.
 func (a *App) screen(w io.Writer) screen {
 	if a.screenShape != nil {
 		return *a.screenShape
@@ -27,7 +29,8 @@ func (a *App) screen(w io.Writer) screen {
 	return screen{view.Paint(colour), width}
 }
 
-// print writes v to standard output: as JSON with --json, and otherwise as text does.
+// print writes v to standard output: as JSON with --json, and otherwise as text does. Every command prints its
+// result with it, so --json works everywhere and both forms come from the same value.
 func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error) error {
 	if !a.json {
 		s := a.screen(a.Stdout)
@@ -41,7 +44,8 @@ func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error
 	return err
 }
 
-// printLine writes v as JSON with --json, and otherwise one line.
+// printLine writes v as JSON with --json, and otherwise one line. It is for commands that change one thing and say
+// so.
 func (a *App) printLine(v any, format string, args ...any) error {
 	return a.print(v, func(w io.Writer, _ view.Paint, _ int) error {
 		_, err := fmt.Fprintf(w, format+"\n", args...)
@@ -49,14 +53,15 @@ func (a *App) printLine(v any, format string, args ...any) error {
 	})
 }
 
-// build is which program this is.
+// build is which program this is. It is printed by muster version and stands in the log.
 type build struct {
 	Version  string `json:"version"`
 	Go       string `json:"go,omitempty"`
 	Revision string `json:"revision,omitempty"`
 }
 
-// thisBuild returns which program this is, as far as the go command has recorded it in the program.
+// thisBuild returns which program this is, as far as the go command has recorded it in the program. A program that
+// was built outside of a repository has no revision.
 func thisBuild() build {
 	b := build{Version: "unknown"}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -70,7 +75,7 @@ func thisBuild() build {
 	return b
 }
 
-// versionCommand returns muster version.
+// versionCommand returns muster version. The revision is cut for people and whole in JSON.
 func (a *App) versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "which muster this is", Args: namedArgs(),
 		RunE: func(*cobra.Command, []string) error {
@@ -83,7 +88,8 @@ func (a *App) versionCommand() *cobra.Command {
 		}}
 }
 
-// emptyNotNil returns a list that JSON shows as [] when it has nothing.
+// emptyNotNil returns a list that JSON shows as [] when it has nothing. A program that reads the output can then
+// always iterate over it.
 func emptyNotNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -12,7 +12,8 @@ import (
 	"muster/internal/workspace"
 )
 
-// requestCommands are the commands of the requests: questions that wait for somebody.
+// requestCommands are the commands of the requests: questions that wait for somebody. A member asks before it does
+// something that needs approval, such as following a plan or shutting down.
 type requestCommands struct{ *App }
 
 // all returns muster requests, approve and reject.
@@ -25,7 +26,7 @@ func (r requestCommands) all() []*cobra.Command {
 	}
 }
 
-// list returns muster requests.
+// list returns muster requests. Without --all it shows only what still waits.
 func (r requestCommands) list() *cobra.Command {
 	var decidedToo bool
 	c := &cobra.Command{Use: "requests", Short: "questions that wait for somebody", Args: namedArgs()}
@@ -45,7 +46,8 @@ func (r requestCommands) list() *cobra.Command {
 	return c
 }
 
-// printRequests prints requests as a table, or as JSON.
+// printRequests prints requests as a table, or as JSON. An empty table would not say whether nothing waits or
+// nothing was ever asked, so a sentence says it.
 func (r requestCommands) printRequests(all []muster.Request, decidedToo bool) error {
 	return r.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
 		if len(all) > 0 {
@@ -60,7 +62,8 @@ func (r requestCommands) printRequests(all []muster.Request, decidedToo bool) er
 	})
 }
 
-// decide answers a request as the user.
+// decide answers a request as the user. Words behind the id are the answer that the asking member reads. The first
+// decision stands, so a second one is only reported.
 func (r requestCommands) decide(yes bool) action {
 	return func(c *cobra.Command, w *workspace.Workspace, args []string) error {
 		id, text := muster.RequestID(args[0]), strings.Join(args[1:], " ")
@@ -75,7 +78,8 @@ func (r requestCommands) decide(yes bool) action {
 	}
 }
 
-// printDecidedBefore says which decision stands. It is an error when it was another one than the user's.
+// printDecidedBefore says which decision stands. It is an error when it was another one than the user's. A script
+// can therefore repeat a decision without failing.
 func (r requestCommands) printDecidedBefore(req muster.Request, yes bool) error {
 	by := ""
 	if req.ResolvedBy != "" {

@@ -19,7 +19,7 @@ import (
 	"muster/team"
 )
 
-// Job is what the user wants of a team.
+// Job is what the user wants of a team. The command line fills it in, and Start needs nothing else to do it.
 type Job struct {
 	Dir      string       // the repository's root
 	Store    muster.Store // its state
@@ -35,16 +35,19 @@ type Job struct {
 	isDemo, isTemporary bool
 }
 
-// Start brings a team to life and returns when its run is over.
+// Start brings a team to life and returns when its run is over. Its error is muster.CauseUser when the user has
+// interrupted the run. Tests replace it, so that they need no model.
 type Start func(context.Context, Job) (team.Summary, error)
 
-// Demo makes the demo's repository in an empty directory and returns its job: Goal, Settings.
+// Demo makes the demo's repository in an empty directory and returns its job: Goal, Settings. The caller removes
+// the directory, unless the user keeps it.
 type Demo func(ctx context.Context, dir string) (Job, error)
 
 // runCommands are the commands that bring teams to life.
 type runCommands struct{ *App }
 
-// all returns the commands that this program can run.
+// all returns the commands that this program can run. A program without Start can only look at a team, and one
+// without Demo has no demo.
 func (r runCommands) all() []*cobra.Command {
 	switch {
 	case r.Start == nil:
@@ -55,7 +58,9 @@ func (r runCommands) all() []*cobra.Command {
 	return []*cobra.Command{r.run(), r.demo(), r.resume(), r.join()}
 }
 
-// teamFlags are the flags that set settings, by the settings' own flag names.
+// teamFlags are the flags that set settings, by the settings' own flag names. They are common to run, resume and
+// the conversation. Their defaults are shown in the help only: the value of a flag that is not given comes from the
+// settings.
 func teamFlags(f *pflag.FlagSet) {
 	f.String("model", "", "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or "+
 		"openai/qwen3@http://localhost:11434/v1")
@@ -65,7 +70,8 @@ func teamFlags(f *pflag.FlagSet) {
 	f.Int("max-turns", 50, "turns a member has in a work phase")
 }
 
-// setFlags returns the settings among the flags that were given.
+// setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
+// setting in the environment or in a file.
 func setFlags(f *pflag.FlagSet) map[string]string {
 	isSetting := map[string]bool{}
 	for _, s := range config.Table() {
@@ -80,7 +86,7 @@ func setFlags(f *pflag.FlagSet) map[string]string {
 	return set
 }
 
-// run returns muster run.
+// run returns muster run. Each run has a goal, which may be several words without quotes.
 func (r runCommands) run() *cobra.Command {
 	var how team.Start
 	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
@@ -100,7 +106,7 @@ func (r runCommands) run() *cobra.Command {
 		if goal == "" {
 			return &usageError{c.CommandPath(), "the goal is empty"}
 		}
-		return r.here(c, Job{Goal: goal, How: how})
+		return r.here(c.Context(), setFlags(f), Job{Goal: goal, How: how})
 	}
 	return c
 }
@@ -112,30 +118,35 @@ func (r runCommands) resume() *cobra.Command {
 		Long: "Check, setup and target are the run's own unless you name others. Every member goes on with its own\n" +
 			"conversation, at the turn where it was."}
 	teamFlags(c.Flags())
-	c.RunE = func(c *cobra.Command, _ []string) error { return r.here(c, Job{Resume: true}) }
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return r.here(c.Context(), setFlags(c.Flags()), Job{Resume: true})
+	}
 	return c
 }
 
-// here does a job in this repository.
-func (r runCommands) here(c *cobra.Command, j Job) error {
-	return r.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) (err error) {
-		ctx, flags := c.Context(), setFlags(c.Flags())
-		j.Dir = w.Root()
-		if j.Settings, _, err = w.Settings(flags); err != nil {
+// here does a job in this repository. A job that goes on with a run keeps the settings of that run, except for those
+// that the flags name.
+func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) error {
+	w, err := r.change(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeWorkspace(w)
+	j.Dir = w.Root()
+	if j.Settings, _, err = w.Settings(flags); err != nil {
+		return err
+	}
+	run, goesOn, err := stoppedRun(ctx, w, j)
+	if err != nil {
+		return err
+	}
+	if goesOn {
+		if err := applyRunSettings(run, flags, &j.Settings); err != nil {
 			return err
 		}
-		run, goesOn, err := stoppedRun(ctx, w, j)
-		if err != nil {
-			return err
-		}
-		if goesOn {
-			if err := applyRunSettings(run, flags, &j.Settings); err != nil {
-				return err
-			}
-		}
-		// git has been asked for the repository once: package team need not ask again.
-		return r.perform(git.With(ctx, w.OpenedRepo()), j)
-	})(c, nil)
+	}
+	// The context carries the repository, because git was asked for it once and package team need not ask again.
+	return r.perform(git.With(ctx, w.OpenedRepo()), j)
 }
 
 // stoppedRun returns the run that a job goes on with. goesOn is false when the job starts a run of its own.
@@ -151,7 +162,8 @@ func stoppedRun(ctx context.Context, w *workspace.Workspace, j Job) (run muster.
 	return run, goesOn && err == nil, err
 }
 
-// openTasks returns the last run, the open tasks, and whether they are those of a run that stopped.
+// openTasks returns the last run, the open tasks, and whether they are those of a run that stopped. The
+// conversation shows them to the user, and run --add goes on with them.
 func openTasks(
 	ctx context.Context, w *workspace.Workspace,
 ) (run muster.Run, open []muster.Task, isStopped bool, err error) {
@@ -164,7 +176,8 @@ func openTasks(
 }
 
 // applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
-// keeps the model that it was started with, not whichever key is set today.
+// keeps the model that it was started with, not whichever key is set today. The name and the branch cannot be
+// changed at all, because the work that has landed is on that branch.
 func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
 	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
 		"or put the team aside first with muster archive"
@@ -192,7 +205,8 @@ func applyRunSettings(run muster.Run, flags map[string]string, s *config.Setting
 	return nil
 }
 
-// demo returns muster demo, which does a job of its own in a repository of its own.
+// demo returns muster demo, which does a job of its own in a repository of its own. It is the same program at work,
+// with a scripted model, so that a new user sees real landings without a key.
 func (r runCommands) demo() *cobra.Command {
 	var keep string
 	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
@@ -223,7 +237,8 @@ func (r runCommands) demo() *cobra.Command {
 	return c
 }
 
-// demoDir returns an empty directory for the demo.
+// demoDir returns an empty directory for the demo. A directory that the user names must be empty, because nothing
+// of the user's may be overwritten.
 func (r runCommands) demoDir(keep string) (string, error) {
 	if keep == "" {
 		return os.MkdirTemp("", "muster-demo-")
@@ -242,7 +257,8 @@ func (r runCommands) demoDir(keep string) (string, error) {
 	return keep, err
 }
 
-// perform does the job, prints what happens, and prints how it ended.
+// perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
+// stdout, so that a script can keep the summary alone.
 func (r runCommands) perform(ctx context.Context, j Job) error {
 	catchSIGPIPE()
 	w, err := r.openRoot(ctx, j.Dir)
@@ -261,6 +277,7 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 	var sum team.Summary
 	out.during(ctx, from, func() { sum, err = r.Start(ctx, j) })
 	switch {
+	// An interruption has no summary: it says how to go on instead.
 	case errors.Is(err, muster.CauseUser):
 		text, hint := "interrupted; the state is kept", "muster resume"
 		if j.isTemporary {
@@ -279,7 +296,8 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 	return r.conclude(context.WithoutCancel(ctx), w, j, sum)
 }
 
-// conclude prints the end of a run on standard output and returns its exit code.
+// conclude prints the end of a run on standard output and returns its exit code. With --json nothing is added,
+// because the events have said it all. A reader that has gone away is no error.
 func (a *App) conclude(ctx context.Context, w *workspace.Workspace, j Job, sum team.Summary) error {
 	if !a.json {
 		tally := view.NewTally()
@@ -306,7 +324,7 @@ func (a *App) conclude(ctx context.Context, w *workspace.Workspace, j Job, sum t
 	return nil
 }
 
-// quotedPath returns a path as it is typed in a shell.
+// quotedPath returns a path as it is typed in a shell. A hint that contains a path can then be pasted.
 func quotedPath(path string) string {
 	if strings.ContainsAny(path, " '\"\\$`&;()<>|*?[]#~") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

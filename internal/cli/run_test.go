@@ -55,11 +55,14 @@ func (w *world) run(ctx context.Context, want int) {
 	}
 }
 
-func emit(ctx context.Context, s muster.Store, events ...muster.Event) {
+// emit writes events to the journal of a store, at the time of the call.
+func emit(ctx context.Context, t testing.TB, s muster.Store, events ...muster.Event) {
 	j := journal.New(s.Log())
 	for _, e := range events {
 		e.At = 0
-		j.Emit(ctx, e)
+		if err := j.Emit(ctx, e); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -88,11 +91,11 @@ func TestEveryEventIsToldOnceAndInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	emit(t.Context(), s, at(journal.RunStarted, "lead", 0, "goal", "of before"))
+	emit(t.Context(), t, s, at(journal.RunStarted, "lead", 0, "goal", "of before"))
 	s.Close()
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
 		for i := range 50 {
-			emit(ctx, j.Store, at(journal.TaskCreated, "user", muster.TaskID(i+1), "subject", "subject"))
+			emit(ctx, t, j.Store, at(journal.TaskCreated, "user", muster.TaskID(i+1), "subject", "subject"))
 		}
 		return team.Summary{Code: 3, Text: "the budget is spent", Run: muster.Run{Target: "muster/x", StartedAt: 1}, Tasks: []muster.Task{{ID: 1, Subject: "subject", Status: muster.Pending}}}, nil
 	}
@@ -116,7 +119,7 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 func TestEventsAsJSON(t *testing.T) {
 	w := newWorld(t, "run", "x", "--json")
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
-		emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", "<x>"), at(journal.TurnStarted, "lead", 0, "turn", 1))
+		emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", "<x>"), at(journal.TurnStarted, "lead", 0, "turn", 1))
 		return team.Summary{Run: muster.Run{StartedAt: 1}, Text: "answer"}, nil
 	}
 	w.run(t.Context(), 0)
@@ -134,10 +137,10 @@ func TestInterruptKeepsTheState(t *testing.T) {
 	w := newWorld(t, "run", "x")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
-		emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", "x"))
+		emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", "x"))
 		cancel(muster.CauseUser)
 		<-ctx.Done()
-		emit(context.WithoutCancel(ctx), j.Store, at(journal.RunNote, "", 0, "text", "last words"))
+		emit(context.WithoutCancel(ctx), t, j.Store, at(journal.RunNote, "", 0, "text", "last words"))
 		return team.Summary{Code: 1}, context.Cause(ctx)
 	}
 	w.run(ctx, 130)
@@ -178,7 +181,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 			if j.Goal != "the demo's" || j.Settings.Check != "true" {
 				t.Errorf("%+v", j)
 			}
-			emit(ctx, j.Store, at(journal.RunStarted, "lead", 0, "goal", j.Goal))
+			emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", j.Goal))
 			return team.Summary{Run: muster.Run{Target: "muster/demo", Check: "true", StartedAt: 1}, Tasks: []muster.Task{landedTask(1, "a", "bob", "abcdef012", "ok")}}, nil
 		}
 		w.run(t.Context(), 0)

@@ -12,7 +12,8 @@ import (
 	"muster/journal"
 )
 
-// listener gets what happens: people, or with --json a program.
+// listener gets what happens: people, or with --json a program. The calls do not overlap, so a listener needs no
+// lock.
 type listener interface {
 	Event(muster.Event)
 	Tick(time.Time)
@@ -29,7 +30,8 @@ type runOutput struct {
 	listener listener
 }
 
-// newRunOutput returns the output of a run, which resumes an earlier one or begins.
+// newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
+// its opening line says what the team does first.
 func (a *App) newRunOutput(ctx context.Context, w *workspace.Workspace, resumes bool) *runOutput {
 	out := &runOutput{app: a, journal: w.Journal()}
 	if a.json {
@@ -48,29 +50,32 @@ func (a *App) newRunOutput(ctx context.Context, w *workspace.Workspace, resumes 
 	return out
 }
 
-// event prints an event.
+// event prints an event. Both the watch of the journal and emit call it.
 func (o *runOutput) event(e muster.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listener.Event(e)
 }
 
-// tick redraws what changes as time passes.
+// tick redraws what changes as time passes. It is called by a ticker for as long as the run goes on.
 func (o *runOutput) tick(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listener.Tick(now)
 }
 
-// emit takes what a team emits, and prints the events that its journal could not take.
+// emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits
+// is what models say, and is not shown in a run without a conversation.
 func (o *runOutput) emit(_ muster.Name, v any) {
 	if e, ok := v.(muster.Event); ok {
 		o.event(e)
 	}
 }
 
-// during runs do, and prints the events behind from meanwhile. When it returns, everything was printed that happened
-// before do returned. It goes on after Ctrl-C, because the end of the run is printed too.
+// during runs do, and prints the events behind from meanwhile. When it returns, everything was printed that
+// happened before do returned. It goes on after Ctrl-C, because the end of the run is printed too. The position
+// from moves with each printed event, so the last read of the journal prints exactly what the watch has not
+// brought.
 func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 	ctx = context.WithoutCancel(ctx)
 	defer o.listener.Close()
@@ -108,8 +113,9 @@ func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 	}
 }
 
-// followJournal returns the events behind a place, and then those that come, until ctx ends. It leaves out lines that
-// cannot be read; muster doctor tells of them.
+// followJournal returns the events behind a place, and then those that come, until ctx ends. It leaves out lines
+// that cannot be read; muster doctor tells of them. The channel is closed when ctx ends or the journal cannot be
+// watched any more.
 func followJournal(ctx context.Context, j *journal.Journal, from muster.Pos) <-chan journal.Entry {
 	entries := make(chan journal.Entry)
 	go func() {
@@ -128,7 +134,7 @@ func followJournal(ctx context.Context, j *journal.Journal, from muster.Pos) <-c
 	return entries
 }
 
-// jsonLines prints one event a line.
+// jsonLines prints one event a line. A program can read the events while the run goes on.
 type jsonLines struct{ w io.Writer }
 
 // Event prints an event. Nobody may be reading any more, and the run goes on without a reader.

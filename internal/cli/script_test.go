@@ -43,9 +43,12 @@ func host() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer h.Release()
+	defer func() { _ = h.Release() }() // the process ends here, which releases it too
 	if len(os.Args) == 1 {
-		os.WriteFile(filepath.Join(filepath.Dir(dir), "joined"), nil, 0o600)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "joined"), nil, 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		<-ctx.Done()
 		return 0
 	}
@@ -60,7 +63,10 @@ func host() int {
 		if os.Getenv("OTHER_GUARD") != "" {
 			pid = 1 << 30 // one that is dead
 		}
-		h.SetGuard(ctx, pid)
+		if err := h.SetGuard(ctx, pid); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	p, err := l.Start(ctx, proc.Spec{Argv: os.Args[1:], Dir: dir, Env: os.Environ(), Out: os.Stdout})
 	if err != nil {

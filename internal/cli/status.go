@@ -13,7 +13,8 @@ import (
 	"muster/journal"
 )
 
-// statusCommand returns muster status.
+// statusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
+// or a task counts as no team.
 func (a *App) statusCommand() *cobra.Command {
 	none := func() error {
 		return a.printLine(newStatus(view.Overview{}), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
@@ -31,7 +32,8 @@ func (a *App) statusCommand() *cobra.Command {
 		})}
 }
 
-// teamStatus is how a team stands, for programs.
+// teamStatus is how a team stands, for programs. It is what --json prints, so its field names are a format that
+// programs rely on.
 type teamStatus struct {
 	Team     muster.Name               `json:"team"`
 	Run      muster.Run                `json:"run"`
@@ -44,7 +46,8 @@ type teamStatus struct {
 	Mail     int                       `json:"mail"` // waits for the user
 }
 
-// newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}.
+// newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}. The
+// team is alive when a living process hosts any of its members.
 func newStatus(o view.Overview) teamStatus {
 	s := teamStatus{Team: o.Team, Run: o.Run, Members: []muster.Member{}, Board: o.Board,
 		Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
@@ -66,10 +69,12 @@ func newStatus(o view.Overview) teamStatus {
 	return s
 }
 
-// recentEvents is how many events are read to see what members do right now.
+// recentEvents is how many events are read to see what members do right now. What a member does now is among the
+// last few events of each, and a long journal must not make the command slow.
 const recentEvents = 300
 
-// readOverview reads how the team stands.
+// readOverview reads how the team stands. The parts are read one after the other while the team works, so they may
+// differ by a moment.
 func readOverview(ctx context.Context, w *workspace.Workspace, now time.Time) (o view.Overview, err error) {
 	o = view.Overview{Team: w.Name(ctx), Now: now, Board: map[string]int{}}
 	if o.Run, err = w.Runs().Look(ctx); err != nil {
@@ -106,7 +111,8 @@ func readOverview(ctx context.Context, w *workspace.Workspace, now time.Time) (o
 	return o, nil
 }
 
-// readRecent returns the last events. It leaves out those that cannot be read; muster doctor counts them.
+// readRecent returns the last events. It leaves out those that cannot be read; muster doctor counts them. They
+// stand in the order in which they happened.
 func readRecent(ctx context.Context, j *journal.Journal) (recent []muster.Event, err error) {
 	from, err := j.Tail(ctx, recentEvents)
 	if err != nil {
@@ -123,8 +129,9 @@ func readRecent(ctx context.Context, j *journal.Journal) (recent []muster.Event,
 	return recent, nil
 }
 
-// applyRecent computes for how long processes of the team have lived in the run. It also counts the turns that members'
-// records do not have yet, because a record is written only when a status changes. recent are the last events.
+// applyRecent computes for how long processes of the team have lived in the run. It also counts the turns that
+// members' records do not have yet, because a record is written only when a status changes. recent are the last
+// events. A run whose processes have all ended is counted up to its last event, and not up to now.
 func applyRecent(o *view.Overview, recent []muster.Event) {
 	isAlive := false
 	for i := range o.Members {
@@ -144,7 +151,8 @@ func applyRecent(o *view.Overview, recent []muster.Event) {
 	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - away
 }
 
-// countLanes counts lanes by status. Where no lane was ever made, git is not asked.
+// countLanes counts lanes by status. Where no lane was ever made, git is not asked. Starting git is the slowest
+// part of the command.
 func countLanes(ctx context.Context, w *workspace.Workspace) (map[muster.LaneStatus]int, error) {
 	n := map[muster.LaneStatus]int{}
 	if !w.HasLanes() {

@@ -16,10 +16,12 @@ import (
 	"muster/internal/workspace"
 )
 
-// stopGrace is how long after its request a member may take to end: it is interrupted, then killed.
+// stopGrace is how long after its request a member may take to end: it is interrupted, then killed. When it is
+// over, the command says that the member goes on, and leaves it alone.
 const stopGrace = 15 * time.Second
 
-// stop returns muster team stop. It exits with 1 when a member goes on, however that is printed.
+// stop returns muster team stop. It exits with 1 when a member goes on, however that is printed. Members that have
+// shut down already are left out.
 func (t teamCommands) stop() *cobra.Command {
 	var force bool
 	c := &cobra.Command{Use: "stop [NAME]", Short: "stop a teammate, or the whole team", Args: namedArgs("[NAME]"),
@@ -57,14 +59,15 @@ func (t teamCommands) stop() *cobra.Command {
 	return c
 }
 
-// stopped is what became of one member.
+// stopped is what became of one member. It is what --json prints for each.
 type stopped struct {
 	Name    muster.Name `json:"name"`
 	Stopped bool        `json:"stopped"`
 	Why     string      `json:"reason,omitempty"`
 }
 
-// writeStopped prints what became of each member.
+// writeStopped prints what became of each member. The reason is that of the member, or why the command gave up
+// waiting for it.
 func writeStopped(w io.Writer, ends []stopped) error {
 	if len(ends) == 0 {
 		_, err := fmt.Fprintln(w, "nobody is there to stop")
@@ -81,14 +84,15 @@ func writeStopped(w io.Writer, ends []stopped) error {
 	return t.Write(w, false, 0)
 }
 
-// stopper stops members.
+// stopper stops members. With force the request says that the member has no choice.
 type stopper struct {
 	w     *workspace.Workspace
 	force bool
 }
 
-// stopAll stops the teammates side by side, and then the lead, who has nobody left to wait for. It waits until it is
-// decided for each. The lead is the first of the members, and the last in the result.
+// stopAll stops the teammates side by side, and then the lead, who has nobody left to wait for. It waits until it
+// is decided for each. The lead is the first of the members, and the last in the result. An error about one member
+// does not keep the others from being stopped.
 func (s stopper) stopAll(ctx context.Context, members []view.Member) ([]stopped, error) {
 	slices.Reverse(members)
 	ends, errs := make([]stopped, len(members)), make([]error, len(members))
@@ -101,13 +105,15 @@ func (s stopper) stopAll(ctx context.Context, members []view.Member) ([]stopped,
 			ends[i], errs[i] = s.endDead(ctx, m.Member)
 			continue
 		}
+		// Each goroutine writes only its own element of both slices, so they need no lock.
 		teammates.Go(func() { ends[i], errs[i] = s.stop(ctx, m.Name) })
 	}
 	teammates.Wait()
 	return ends, errors.Join(errs...)
 }
 
-// stop asks one member that is alive to shut down, and waits for its answer and its end.
+// stop asks one member that is alive to shut down, and waits for its answer and its end. A member that does not
+// answer is stopped when the request expires.
 func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
 	end := stopped{Name: name}
 	// The watch begins before the request is sent, so that no change after it is missed.
@@ -126,6 +132,7 @@ func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
 	case r.Status == muster.RequestExpired:
 		end.Why = "no answer in time"
 	}
+	// The record and the process are both looked at: a process that dies writes no record, so no watch reports it.
 	limit := time.After(stopGrace)
 	for {
 		now, err := s.w.Roster(ctx).Get(ctx, name)

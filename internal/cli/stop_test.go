@@ -38,8 +38,13 @@ func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
 		for {
 			pending, _ := q.Pending(ctx)
 			for _, x := range pending {
-				q.Decide(ctx, x.ID, x.To, true, "the team stops; muster resume goes on")
-				h.Release()
+				const reason = "the team stops; muster resume goes on"
+				if _, _, err := q.Decide(ctx, x.ID, x.To, true, reason); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				if err := h.Release(); err != nil {
+					t.Error(err)
+				}
 			}
 			select {
 			case <-changed:
@@ -48,7 +53,12 @@ func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
 			}
 		}
 	})
-	t.Cleanup(func() { cancel(); wg.Wait(); h.Release(); s.Close() })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		_ = h.Release() // the test is over, and nobody takes the host over
+		s.Close()
+	})
 	w.run(t.Context(), 0)
 	if out := strings.TrimSpace(w.out.String()); out != "lead  stopped" {
 		t.Errorf("%q", out)
@@ -100,7 +110,9 @@ func answerShutdowns(t *testing.T, w *world, name muster.Name, approve bool, rea
 		for {
 			pending, _ := q.Pending(ctx)
 			for _, x := range pending {
-				q.Decide(ctx, x.ID, x.To, approve, reason)
+				if _, _, err := q.Decide(ctx, x.ID, x.To, approve, reason); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
 			}
 			select {
 			case <-changed:
@@ -109,5 +121,10 @@ func answerShutdowns(t *testing.T, w *world, name muster.Name, approve bool, rea
 			}
 		}
 	})
-	t.Cleanup(func() { cancel(); wg.Wait(); h.Release(); s.Close() })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		_ = h.Release() // the test is over, and nobody takes the host over
+		s.Close()
+	})
 }

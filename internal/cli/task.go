@@ -12,7 +12,7 @@ import (
 	"muster/internal/workspace"
 )
 
-// taskCommands are the commands of the board.
+// taskCommands are the commands of the board. A person can do with them what members do with their tools.
 type taskCommands struct{ *App }
 
 // group returns muster task and its commands.
@@ -21,7 +21,8 @@ func (t taskCommands) group() *cobra.Command {
 		t.add(), t.list(), t.show(), t.claim(), t.complete(), t.release(), t.retry(), t.delete())
 }
 
-// add returns muster task add. What can be wrong in the command line is checked before the workspace is opened.
+// add returns muster task add. What can be wrong in the command line is checked before the workspace is opened. The
+// subject may be several words without quotes.
 func (t taskCommands) add() *cobra.Command {
 	var d board.Draft
 	var blockers []string
@@ -56,7 +57,8 @@ func (t taskCommands) add() *cobra.Command {
 	return c
 }
 
-// printTask prints a task as JSON, with Blocks as the board has them now, or one line about it.
+// printTask prints a task as JSON, with Blocks as the board has them now, or one line about it. Blocks is computed
+// from the other tasks, so it is asked for only where it is printed.
 func (t taskCommands) printTask(
 	ctx context.Context, w *workspace.Workspace, task muster.Task, format string, args ...any,
 ) error {
@@ -69,7 +71,8 @@ func (t taskCommands) printTask(
 	return t.printLine(task, format, args...)
 }
 
-// hintAtList adds a hint to the error that there is no such task.
+// hintAtList adds a hint to the error that there is no such task. Any other error, and one that has a hint, is
+// returned as it is.
 func hintAtList(err error) error {
 	e, ok := errors.AsType[*muster.Error](err)
 	if ok && e.Code == muster.NotFound && e.Hint == "" {
@@ -78,7 +81,8 @@ func hintAtList(err error) error {
 	return err
 }
 
-// onTask returns the function of a command that changes the task that its argument names.
+// onTask returns the function of a command that changes the task that its argument names. The id is checked before
+// the workspace is opened.
 func (t taskCommands) onTask(
 	do func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error,
 ) func(*cobra.Command, []string) error {
@@ -93,7 +97,8 @@ func (t taskCommands) onTask(
 	}
 }
 
-// claim returns muster task claim, with which people and other programs take tasks beside the team.
+// claim returns muster task claim, with which people and other programs take tasks beside the team. The board
+// decides who comes first when several claim the same task.
 func (t taskCommands) claim() *cobra.Command {
 	var as, role string
 	c := &cobra.Command{Use: "claim ID", Args: namedArgs("ID"),
@@ -156,7 +161,8 @@ func (t taskCommands) complete() *cobra.Command {
 	return c
 }
 
-// errNotOwner refuses a completion in somebody's name who does not own the task.
+// errNotOwner refuses a completion in somebody's name who does not own the task. The hint says how to complete the
+// task all the same.
 func errNotOwner(t muster.Task, by muster.Name) error {
 	if t.Owner == "" {
 		return muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
@@ -168,6 +174,8 @@ func errNotOwner(t muster.Task, by muster.Name) error {
 }
 
 // checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be dropped.
+// When it cannot be verified, the task stays open: work that is lost cannot be restored, and a refused command can
+// be repeated.
 func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) error {
 	if t.Worktree == "" || t.Status == muster.Completed {
 		return nil
@@ -194,7 +202,8 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	return nil
 }
 
-// release returns muster task release.
+// release returns muster task release. The fence of the task moves on, so nothing that the old owner still does can
+// change it.
 func (t taskCommands) release() *cobra.Command {
 	var reason string
 	c := &cobra.Command{Use: "release ID", Short: "take a task from its owner and put it back on the board",
@@ -210,7 +219,7 @@ func (t taskCommands) release() *cobra.Command {
 	return c
 }
 
-// retry returns muster task retry.
+// retry returns muster task retry. Only a task that needs attention can be retried; the board refuses any other.
 func (t taskCommands) retry() *cobra.Command {
 	return &cobra.Command{Use: "retry ID", Args: namedArgs("ID"),
 		Short: "let a task that needs attention be tried again",
@@ -223,7 +232,7 @@ func (t taskCommands) retry() *cobra.Command {
 		})}
 }
 
-// delete returns muster task delete.
+// delete returns muster task delete. The deleted task is printed as it was, with the tasks that waited for it.
 func (t taskCommands) delete() *cobra.Command {
 	var force bool
 	c := &cobra.Command{Use: "delete ID", Args: namedArgs("ID"),

@@ -19,12 +19,13 @@ type taskFilter struct {
 	all           bool // completed ones too, where they are only counted otherwise
 }
 
-// matches reports whether a task is listed.
+// matches reports whether a task is listed. An empty field matches every task.
 func (f taskFilter) matches(t muster.Task) bool {
 	return (f.status == "" || string(t.Status) == f.status) && (f.owner == "" || string(t.Owner) == f.owner)
 }
 
-// list returns muster task list.
+// list returns muster task list. A wrong status is an error of usage, because an empty list would look like an
+// answer.
 func (t taskCommands) list() *cobra.Command {
 	var f taskFilter
 	c := &cobra.Command{Use: "list", Args: namedArgs(),
@@ -54,13 +55,14 @@ func (t taskCommands) list() *cobra.Command {
 	return c
 }
 
-// taskStatuses returns what a task can be.
+// taskStatuses returns what a task can be. The names are those of the JSON.
 func taskStatuses() []string {
 	return []string{string(muster.Pending), string(muster.InProgress), string(muster.Landing),
 		string(muster.Completed), string(muster.NeedsAttention)}
 }
 
 // printList prints the tasks that match: as JSON, as a table for programs and pipes, or as a tree on a terminal.
+// The list of all tasks is used up: the matching ones are moved to its front.
 func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	all = slices.DeleteFunc(all, func(t muster.Task) bool { return !f.matches(t) })
 	if t.json { // not print, which would have the whole list encoded at once
@@ -74,7 +76,8 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	})
 }
 
-// writeTaskTree prints the tasks as a tree. Completed ones are only counted, unless they are wanted too.
+// writeTaskTree prints the tasks as a tree. Completed ones are only counted, unless they are wanted too. Most tasks
+// of an old board are completed, and the open ones would not be seen among them.
 func writeTaskTree(w io.Writer, p view.Paint, width int, all []muster.Task, completedToo bool) error {
 	hidden := len(all)
 	if !completedToo {
@@ -111,7 +114,7 @@ func writeTaskTable(w io.Writer, p view.Paint, width int, all []muster.Task) err
 	return t.Write(w, p, width)
 }
 
-// show returns muster task show.
+// show returns muster task show. It prints the description and the result too, which lists leave out.
 func (t taskCommands) show() *cobra.Command {
 	return &cobra.Command{Use: "show ID", Short: "one task, whole", Args: namedArgs("ID"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -14,7 +14,8 @@ import (
 	"muster/internal/workspace"
 )
 
-// teamCommands are the commands of the members.
+// teamCommands are the commands of the members. They change the roster; a living process of the team then starts
+// and ends the members.
 type teamCommands struct{ *App }
 
 // group returns muster team and its commands.
@@ -35,7 +36,8 @@ func (t teamCommands) list() *cobra.Command {
 		})}
 }
 
-// printMembers prints members as a table, or as JSON. Whether a process hosts a member is not part of the JSON.
+// printMembers prints members as a table, or as JSON. Whether a process hosts a member is not part of the JSON. The
+// JSON has the records as they are stored.
 func (t teamCommands) printMembers(members []view.Member) error {
 	all := []muster.Member{}
 	for _, m := range members {
@@ -50,7 +52,8 @@ func (t teamCommands) printMembers(members []view.Member) error {
 	})
 }
 
-// listMembers returns all members, and whether a living process hosts each: the lead first, then as they joined.
+// listMembers returns all members, and whether a living process hosts each: the lead first, then as they joined. A
+// member whose host is not among the living processes of the team is not alive, whatever its record says.
 func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member, err error) {
 	members, err := w.Roster(ctx).List(ctx)
 	if err != nil {
@@ -82,6 +85,7 @@ func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member
 }
 
 // spawn returns muster team spawn. It only writes the record; the supervisor of a living process starts the member.
+// A name that has shut down may be used again.
 func (t teamCommands) spawn() *cobra.Command {
 	m := muster.Member{StartedBy: muster.User, Status: muster.Working}
 	c := &cobra.Command{Use: "spawn NAME", Args: namedArgs("NAME"),

@@ -49,7 +49,10 @@ func (w *world) lives(answers map[muster.Name]bool) {
 				if _, _, err := q.Decide(ctx, x.ID, x.To, yes, "my task is half done"); err != nil || !yes {
 					continue
 				}
-				r.Update(ctx, x.To, func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" })
+				end := func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }
+				if _, err := r.Update(ctx, x.To, end); err != nil && ctx.Err() == nil {
+					w.Error(err)
+				}
 			}
 			select {
 			case <-changed:
@@ -61,7 +64,7 @@ func (w *world) lives(answers map[muster.Name]bool) {
 	w.Cleanup(func() {
 		cancel()
 		wg.Wait()
-		h.Release()
+		_ = h.Release() // the test is over, and nobody takes the host over
 		s.Close()
 	})
 }
@@ -104,7 +107,7 @@ func TestStatusShowsWhatMembersDo(t *testing.T) {
 	if _, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Task, m.Turns = 1, 31 }); err != nil {
 		t.Fatal(err)
 	}
-	emit(t.Context(), s, at(journal.TurnStarted, "alice", 1, "turn", 3), at(journal.ToolStarted, "alice", 1, "tool", "bash", "text", "go test"))
+	emit(t.Context(), t, s, at(journal.TurnStarted, "alice", 1, "turn", 3), at(journal.ToolStarted, "alice", 1, "tool", "bash", "text", "go test"))
 	w.out.Reset()
 	w.app.Args = []string{"status"}
 	w.run(t.Context(), 0)

@@ -80,7 +80,8 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer archiving.Release()
+	// An error of releasing a lease changes nothing: what was written is synced, and the lease ends with the process.
+	defer func() { _ = archiving.Release() }()
 	if err := w.refuseAlive(ctx); err != nil {
 		return t, err
 	}
@@ -89,7 +90,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer lead.Release()
+	defer func() { _ = lead.Release() }()
 	a := &archiver{w: w, files: durable.New(durable.OS{})}
 	if err := a.begin(ctx); err != nil {
 		return a.ArchivedTeam, err

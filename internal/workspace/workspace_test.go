@@ -61,8 +61,8 @@ func TestServicesAreOpenedOnce(t *testing.T) {
 	}
 	defer w.Close()
 	ctx := t.Context()
-	if w.Board() != w.Board() || w.Mail(ctx) != w.Mail(ctx) || w.Roster(ctx) != w.Roster(ctx) ||
-		w.Requests(ctx) != w.Requests(ctx) {
+	tasks, mail, members, requests := w.Board(), w.Mail(ctx), w.Roster(ctx), w.Requests(ctx)
+	if w.Board() != tasks || w.Mail(ctx) != mail || w.Roster(ctx) != members || w.Requests(ctx) != requests {
 		t.Error("a service was opened twice")
 	}
 }
