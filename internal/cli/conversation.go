@@ -121,7 +121,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	ctx, c.stop = context.WithCancelCause(git.With(ctx, c.w.OpenedRepo())) // with the worktree that the user is in
 	defer c.stop(nil)
-	// From here on the terminal is in the editor's hands, so everything is printed with c.face.
+	// From here on the line editor controls the terminal, so everything is printed with c.face.
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}

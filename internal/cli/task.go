@@ -193,7 +193,7 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 		return muster.Errorf(muster.Invalid,
 			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
 			WithHint("muster worktree list")
-	// Three ways lead out of it, and which one is right only the user knows.
+	// The hint names three ways to go on, because only the user knows which one is right.
 	case changed:
 		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
 			t.ID, t.Worktree).
