@@ -32,7 +32,8 @@ import (
 )
 
 // DefaultSystem is the system prompt of an agent that is given none.
-const DefaultSystem = "You work alone in one directory, with tools to read and change its files and to run commands there. " +
+const DefaultSystem = "You work alone in one directory, " +
+	"with tools to read and change its files and to run commands there. " +
 	"Look before you change anything, check what you have done, and answer with what you did and what is still open."
 
 // DefaultMaxTurns is how often the model is asked for one Ask where Options do not say.
@@ -45,17 +46,17 @@ const parallel = 8
 type Options struct {
 	// Dir is the directory that the agent works in.
 	Dir string
-	// Model answers it. Retries, rate limits and stalled replies are dealt with outside of it.
+	// Model answers it. The agent repeats requests that fail, and waits for rate limits, so Model need not do so.
 	Model llm.Model
 	// System is its system prompt; "" is DefaultSystem.
 	System string
-	// Tools are given to it besides the standard ones.
+	// Tools are its tools besides the standard ones.
 	Tools []llm.Tool
 	// MaxTurns is how often the model is asked for one Ask; 0 is DefaultMaxTurns.
 	MaxTurns int
 	// SubagentTurns is the same for one subagent; 0 is 30.
 	SubagentTurns int
-	// Emit gets what happens meanwhile. It must not block, and is called from several goroutines.
+	// Emit gets the events of its turns. It must not block, and is called from several goroutines.
 	Emit func(loop.Event)
 }
 
@@ -70,18 +71,18 @@ type Agent struct {
 	outputs      string // long outputs of tools, where the agent can read them
 }
 
-// Guard makes this program one whose tools cannot outlive it, even when it is killed. Call it first thing in main: on
-// Linux it may start the program a second time, and does not return there. It is the same as team.Guard, which says
-// more.
+// Guard makes sure that no tool outlives this program, even if the program is killed. Call it first in main: on Linux
+// it may start the program a second time, and does not return there. It does the same as team.Guard, which says more.
 func Guard() { proc.GuardMain() }
 
-// New makes an agent. An error is Invalid when the options are. Close it.
+// New makes an agent. The error is Invalid if the options are. The caller closes the agent.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if o.Model == nil {
-		return nil, muster.Errorf(muster.Invalid, "an agent needs a Model").WithHint("llm/anthropic.New or llm/openai.New")
+		return nil, muster.Errorf(muster.Invalid, "an agent needs a Model").
+			WithHint("llm/anthropic.New or llm/openai.New")
 	}
 	dir, err := filepath.Abs(o.Dir)
-	if fi, e := os.Stat(dir); err != nil || e != nil || !fi.IsDir() || o.Dir == "" {
+	if fi, statErr := os.Stat(dir); err != nil || statErr != nil || !fi.IsDir() || o.Dir == "" {
 		return nil, muster.Errorf(muster.Invalid, "%q is no directory that an agent can work in", o.Dir)
 	}
 	outputs, err := os.MkdirTemp("", "muster-agent-")
@@ -105,8 +106,9 @@ func (a *Agent) assemble(o Options, dir workdir) {
 	key := "agent@" + filepath.Base(dir.Dir) // providers only route by it: two agents may have the same
 	model := retry.Wrap(o.Model, retry.Options{})
 	files := code.Tools(dir, a.launcher, a.jobs, code.Options{Outputs: a.outputs})
-	tools := append(slices.Clone(files), a.todo.Tool(), agent.NewSubagent(agent.Options{Model: model, System: prompt.Subagent(),
-		CacheKey: key + "/sub", Turns: o.SubagentTurns, Explore: code.ReadTools(dir), Work: files}))
+	subagent := agent.NewSubagent(agent.Options{Model: model, System: prompt.Subagent(), CacheKey: key + "/sub",
+		Turns: o.SubagentTurns, Explore: code.ReadTools(dir), Work: files})
+	tools := append(slices.Clone(files), a.todo.Tool(), subagent)
 	tools = append(tools, o.Tools...)
 	prefix := llm.Request{System: []string{DefaultSystem}, CacheKey: key}
 	if o.System != "" {
@@ -122,7 +124,7 @@ func (a *Agent) assemble(o Options, dir workdir) {
 }
 
 // Ask tells the agent what to do and returns its answer when it has stopped. The next Ask goes on with the
-// conversation. After an error, loop.ErrMaxTurns for one, it may be asked again too. Calls from several goroutines
+// conversation, also after an error such as loop.ErrMaxTurns. Calls from several goroutines
 // wait for each other.
 func (a *Agent) Ask(ctx context.Context, text string) (string, error) {
 	a.asking.Lock()
@@ -132,10 +134,11 @@ func (a *Agent) Ask(ctx context.Context, text string) (string, error) {
 	return last.Message.Text(), err
 }
 
-// Messages is the conversation so far.
+// Messages returns the conversation so far.
 func (a *Agent) Messages() []llm.Message { return a.conversation.Messages() }
 
-// Close ends what the agent has left running and removes the long outputs of its tools. It is not asked any more.
+// Close ends what the agent has left running and removes the long outputs of its tools. The agent cannot be asked
+// afterwards.
 func (a *Agent) Close() error {
 	a.jobs.Close()
 	return errors.Join(a.launcher.Close(), os.RemoveAll(a.outputs))
@@ -156,7 +159,7 @@ func (a *Agent) boundary(_ context.Context, b loop.Boundary) (bool, error) {
 	return true, nil
 }
 
-// lastCalls are the calls of the last reply.
+// lastCalls returns the calls of the last reply.
 func (a *Agent) lastCalls() []llm.Call {
 	for _, m := range slices.Backward(a.conversation.Messages()) {
 		if m.Role == llm.Assistant {
@@ -167,7 +170,7 @@ func (a *Agent) lastCalls() []llm.Call {
 }
 
 // workdir is a directory that the agent never leaves.
-type workdir code.Standing
+type workdir code.Workdir
 
-// Stand is the directory.
-func (w workdir) Stand(context.Context) (code.Standing, error) { return code.Standing(w), nil }
+// Workdir returns the directory.
+func (w workdir) Workdir(context.Context) (code.Workdir, error) { return code.Workdir(w), nil }

@@ -99,7 +99,7 @@ func TestTeam(t *testing.T) {
 		t.Error("somebody was woken before there was a task")
 	}
 	w.muster("task", "add", "one more")
-	w.await("the task is done", func() bool { return w.count("task.completed", "t") > 0 })
+	w.await("the task is done", func() bool { return w.count("task.completed") > 0 })
 	if w.woken() != 1 {
 		t.Errorf("%d teammates were woken", w.woken())
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/internal/testing/wait"
 )
 
 // run is what one run of a program cost.
@@ -108,7 +110,7 @@ func watchPeaks(pid int) (peaks [2]float64) {
 		if n%10 == 0 && len(guard) > 0 { // seldom: it makes the system walk through all pages
 			peaks[1] = max(peaks[1], private(guard[0]))
 		}
-		time.Sleep(time.Millisecond)
+		wait.Elapse(time.Millisecond)
 	}
 }
 

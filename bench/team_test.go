@@ -19,6 +19,7 @@ import (
 
 	root "muster"
 	"muster/internal/roster"
+	"muster/internal/testing/wait"
 	"muster/journal"
 )
 
@@ -64,7 +65,7 @@ func (w *world) hire(n int) *team {
 	t.cmd.Stdout, t.cmd.Stderr = t.log, t.log
 	must(w.tb, t.cmd.Start())
 	w.tb.Cleanup(t.stop)
-	t.await("all are idle", func() bool { return t.count(journal.MemberIdle, "t") >= n })
+	t.await("all are idle", func() bool { return t.count(journal.MemberIdle) >= n })
 	return t
 }
 
@@ -77,17 +78,15 @@ func (t *team) stop() {
 // await waits until something is so; ten minutes at most.
 func (t *team) await(what string, is func() bool) {
 	t.tb.Helper()
-	for start := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > 10*time.Minute {
-			text, _ := os.ReadFile(t.log.Name())
-			t.tb.Fatalf("it never came that %s\n%s", what, text[max(0, len(text)-2000):])
-		}
+	if _, ok := wait.Poll(10*time.Minute, is); !ok {
+		text, _ := os.ReadFile(t.log.Name())
+		t.tb.Fatalf("it never came that %s\n%s", what, text[max(0, len(text)-2000):])
 	}
 }
 
-// count is how many events of a kind there are of members whose name begins so. Of the journal, which is long where
-// there are thousands of members, it reads what is new.
-func (t *team) count(kind, member string) (n int) {
+// count is how many events of a kind there are of teammates, whose names begin with t. Of the journal, which is long
+// where there are thousands of members, it reads what is new.
+func (t *team) count(kind string) (n int) {
 	if f, err := os.Open(filepath.Join(t.root, ".team", "events.jsonl")); err == nil {
 		data, _ := io.ReadAll(io.NewSectionReader(f, t.read, math.MaxInt64-t.read))
 		f.Close()
@@ -105,7 +104,7 @@ func (t *team) count(kind, member string) (n int) {
 		}
 	}
 	for name, times := range t.events[kind] {
-		if strings.HasPrefix(name, member) {
+		if strings.HasPrefix(name, "t") {
 			n += times
 		}
 	}
@@ -147,8 +146,8 @@ func BenchmarkTeammates(b *testing.B) {
 	report(b, "idle", figure{what: "CPU of 1,000 idle teammates", unit: "ms a second", ours: all.cpu, limit: 10, beside: alone.cpu, is: "one"})
 	asked := t.woken()
 	t.muster("task", "add", "one more")
-	t.await("the task is done", func() bool { return t.count(journal.TaskCompleted, "t") > 0 })
-	time.Sleep(time.Second)
+	t.await("the task is done", func() bool { return t.count(journal.TaskCompleted) > 0 })
+	wait.Elapse(time.Second)
 	woken := t.woken() - asked
 	report(b, "wake", figure{what: "teammates of 1,000 that one new task wakes", unit: "members", ours: float64(woken), limit: 1})
 }
@@ -162,9 +161,9 @@ type rested struct {
 
 // rest looks at an idle team for some seconds, after five in which what its last turns left is collected.
 func (t *team) rest(seconds int) (r rested) {
-	time.Sleep(5 * time.Second)
+	wait.Elapse(5 * time.Second)
 	before := t.cpu()
-	time.Sleep(time.Duration(seconds) * time.Second)
+	wait.Elapse(time.Duration(seconds) * time.Second)
 	r.cpu = 1000 * (t.cpu() - before) / float64(seconds)
 	for i, pid := range t.processes() {
 		if i == 0 {
@@ -190,7 +189,7 @@ func (t *team) changes() float64 {
 			m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
 			m.Doing = fmt.Sprint("change ", i) // two changes within a second are not none
 		}))(t.tb)
-		time.Sleep(500 * time.Millisecond)
+		wait.Elapse(500 * time.Millisecond)
 	}
 	return 1000 * (t.cpu() - before) / times
 }

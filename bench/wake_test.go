@@ -14,6 +14,7 @@ import (
 	root "muster"
 	"muster/internal/board"
 	"muster/internal/teammate"
+	"muster/internal/testing/wait"
 	"muster/journal"
 )
 
@@ -39,7 +40,7 @@ func BenchmarkQueue(b *testing.B) {
 			}
 		}()
 	}
-	time.Sleep(200 * time.Millisecond)
+	wait.Elapse(200 * time.Millisecond)
 	var took samples
 	total := 0
 	for i := range rounds {
@@ -47,7 +48,7 @@ func BenchmarkQueue(b *testing.B) {
 		need(brd.Create(ctx, board.Draft{Subject: fmt.Sprintf("task %d", i), CreatedBy: root.User}))(b)
 		<-woken
 		took.took(start)
-		time.Sleep(50 * time.Millisecond)
+		wait.Elapse(50 * time.Millisecond)
 		total += 1 + len(woken)
 		for len(woken) > 0 {
 			<-woken
@@ -63,11 +64,11 @@ func BenchmarkPickup(b *testing.B) {
 	var added, claims, lanes, asks samples // ms after task add has returned; the first from its start
 	for i := 2; i < 3*rounds+2; i++ {
 		before := len(t.server.visits("t0"))
-		idle := t.count(journal.MemberIdle, "t")
+		idle := t.count(journal.MemberIdle)
 		start := time.Now()
 		t.muster("task", "add", fmt.Sprintf("task %d", i))
 		back := time.Now()
-		t.await("the teammate is idle again", func() bool { return t.count(journal.MemberIdle, "t") > idle })
+		t.await("the teammate is idle again", func() bool { return t.count(journal.MemberIdle) > idle })
 		claimed, ok := t.last(journal.TaskClaimed, i)
 		laned, _ := t.last(journal.LaneCreated, i)
 		visits := t.server.visits("t0")
@@ -78,7 +79,7 @@ func BenchmarkPickup(b *testing.B) {
 		claims.add(ms(root.Time(claimed.At).Sub(back)))
 		lanes.add(ms(root.Time(laned.At).Sub(back)))
 		asks.add(ms(visits[before].came.Sub(back)))
-		time.Sleep(100 * time.Millisecond)
+		wait.Elapse(100 * time.Millisecond)
 	}
 	report(b, "claim", figure{what: "from the return of `task add` until an idle teammate of another process has claimed it", unit: "ms", ours: claims.median(), limit: 50})
 	report(b, "request", figure{what: "... and asks its model about it", unit: "ms", ours: asks.median(), limit: 50,

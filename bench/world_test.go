@@ -55,9 +55,10 @@ func (w *world) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-func (w *world) git(args ...string) string {
+// git runs git, which must end well.
+func (w *world) git(args ...string) {
 	w.tb.Helper()
-	return w.output(w.command("git", args...))
+	w.output(w.command("git", args...))
 }
 
 // muster runs the program, which must end well, and returns what it printed.

@@ -45,8 +45,8 @@ func (d *decoder) decode(line []byte) (muster.Event, error) {
 
 // decodeCompact is the fast path for lines in the form that Emit writes: no blanks, lower-case names, and values that
 // are neither lists nor objects nor strings with escapes. It reports false for every other line, which encoding/json
-// then decodes to its own result. It takes a seventh of the time of encoding/json and half of its memory, which is what
-// lets `muster log` print 10,000 events in 20 ms.
+// then decodes to its own result. It takes about a quarter of the time of encoding/json, and a quarter to a third of its
+// memory, which is what lets `muster log` print 10,000 events in 20 ms.
 func (d *decoder) decodeCompact(line []byte) (e muster.Event, ok bool) {
 	e.Fields = make(map[string]any, 8)
 	separator := byte('{')

@@ -2,25 +2,26 @@ package llm
 
 import "slices"
 
-// History builds a conversation as every provider takes it, whatever comes in when: roles alternate, no message is
-// empty, and a reply with calls is followed by nothing, or by a user message that begins with all their results in the
-// order of the calls. What was handed out never changes; a history is only added to. The zero History is empty.
+// History builds a conversation in the form that every provider accepts, in whatever order its parts come in: roles
+// alternate, no message is empty, and a reply with calls is followed by nothing, or by a user message that begins with
+// all their results in the order of the calls. A history is only added to: messages that it has returned never change.
+// The zero History is empty.
 type History struct {
 	msgs  []Message
 	round *round // the last reply's calls, while some are unanswered
 }
 
-// round is the user message that answers a reply's calls, while it is made.
+// round collects the user message that answers a reply's calls.
 type round struct {
 	calls   []Call
 	results []*Result // by call
-	rest    []Part    // what else came in; it stands after the results
+	rest    []Part    // what else came in; it goes after the results
 }
 
-// NewHistory begins with messages that keep the rules already.
+// NewHistory returns a history that begins with messages, which must keep the rules already.
 func NewHistory(begin []Message) *History { return &History{msgs: slices.Clone(begin)} }
 
-// Say adds what the model is told. While calls are unanswered it waits, to stand behind their results.
+// Say adds what the model is told. While calls are unanswered, it is held back until it can follow their results.
 func (h *History) Say(parts ...Part) {
 	if h.round != nil {
 		h.round.rest = append(h.round.rest, parts...)
@@ -59,7 +60,7 @@ func (h *History) Answer(r Result) bool {
 	return true
 }
 
-// Unanswered are the calls that wait for their results, in order.
+// Unanswered returns the calls that wait for their results, in order.
 func (h *History) Unanswered() (calls []Call) {
 	if h.round == nil {
 		return nil
@@ -78,18 +79,19 @@ func (h *History) Answered(id string) bool {
 		return h.open(id) < 0 && slices.ContainsFunc(h.round.calls, func(c Call) bool { return c.ID == id })
 	}
 	if n := len(h.msgs); n >= 1 {
-		return slices.ContainsFunc(h.msgs[n-1].Parts, func(p Part) bool { r, ok := p.(Result); return ok && r.ID == id })
+		return slices.ContainsFunc(h.msgs[n-1].Parts,
+			func(p Part) bool { r, ok := p.(Result); return ok && r.ID == id })
 	}
 	return false
 }
 
-// Messages is the conversation so far; what is held back for unanswered calls is not in it.
+// Messages returns the conversation so far, without what is held back for unanswered calls.
 func (h *History) Messages() []Message { return slices.Clone(h.msgs) }
 
-// Len is how many messages there are.
+// Len returns how many messages there are.
 func (h *History) Len() int { return len(h.msgs) }
 
-// open is the first unanswered call with the id, or -1.
+// open returns the index of the first unanswered call with the id, or -1.
 func (h *History) open(id string) int {
 	if h.round == nil {
 		return -1

@@ -37,9 +37,11 @@ func genPart(inResult bool) *rapid.Generator[llm.Part] {
 		case 3:
 			return llm.Thinking{Text: text.Draw(t, "think"), Provider: "p", Opaque: raw.Draw(t, "opaque")}
 		case 4:
-			return llm.Call{ID: text.Draw(t, "id"), Name: "n", Input: raw.Draw(t, "input"), Opaque: raw.Draw(t, "opaque")}
+			return llm.Call{ID: text.Draw(t, "id"), Name: "n", Input: raw.Draw(t, "input"),
+				Opaque: raw.Draw(t, "opaque")}
 		default:
-			return llm.Result{ID: text.Draw(t, "id"), IsError: rapid.Bool().Draw(t, "error"), Parts: genParts(t, true), Files: rapid.SliceOfN(text, 1, 2).Draw(t, "files")}
+			return llm.Result{ID: text.Draw(t, "id"), IsError: rapid.Bool().Draw(t, "error"), Parts: genParts(t, true),
+				Files: rapid.SliceOfN(text, 1, 2).Draw(t, "files")}
 		}
 	})
 }
@@ -159,7 +161,8 @@ func TestInput(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	m := llm.Message{Parts: []llm.Part{llm.Text{Text: "a"}, llm.Thinking{Text: "no"}, llm.Call{ID: "1"}, llm.Text{Text: "b"}, llm.Call{ID: "2"}}}
+	m := llm.Message{Parts: []llm.Part{llm.Text{Text: "a"}, llm.Thinking{Text: "no"}, llm.Call{ID: "1"},
+		llm.Text{Text: "b"}, llm.Call{ID: "2"}}}
 	if got := m.Text(); got != "a\nb" {
 		t.Errorf("Text = %q", got)
 	}

@@ -21,7 +21,7 @@ type Usage struct {
 	CacheWrite int `json:"cache_write"` // of the request, written to the cache
 }
 
-// Plus is the sum of u and v.
+// Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
@@ -30,15 +30,15 @@ func (u Usage) Plus(v Usage) Usage {
 type Stop string
 
 const (
-	// StopEnd: the model has said what it wanted.
+	// StopEnd means that the model has said what it wanted.
 	StopEnd Stop = "end"
-	// StopTools: it waits for the results of its calls. No other stop has calls.
+	// StopTools means that the model waits for the results of its calls. No other stop has calls.
 	StopTools Stop = "tools"
-	// StopMax: cut at MaxTokens. Its calls are dropped, so that none is ever run.
+	// StopMax means that the reply was cut at MaxTokens. Its calls are dropped, so that no cut call ever runs.
 	StopMax Stop = "max_tokens"
-	// StopRefused: the model or its provider declined. Shown, not retried blindly.
+	// StopRefused means that the model or its provider declined. People see it; the request is not repeated blindly.
 	StopRefused Stop = "refused"
-	// StopPaused: ask again with the same conversation.
+	// StopPaused means that the caller asks again with the same conversation.
 	StopPaused Stop = "paused"
 )
 

@@ -2,9 +2,9 @@ package loop
 
 import "muster/llm"
 
-// Event is something that a face may show while an agent works: TurnStarted, TextDelta, ThinkingDelta, ReplyDiscarded,
-// TurnEnded, ToolStarted, ToolProgress or ToolEnded. The set is closed; it may grow, so a switch over it has a default.
-// Events are for display only: what happened is in the Conversation.
+// Event is something that a user interface may show while an agent works: TurnStarted, TextDelta, ThinkingDelta,
+// ReplyDiscarded, TurnEnded, ToolStarted, ToolProgress or ToolEnded. The set is closed; it may grow, so a switch over
+// it has a default. Events are for display only: what happened is in the Conversation.
 type Event interface{ event() }
 
 type (

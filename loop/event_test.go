@@ -28,7 +28,8 @@ func watch(a *Agent) func() string {
 		case ReplyDiscarded:
 			shown = append(shown, "discarded")
 		case TurnEnded:
-			shown = append(shown, fmt.Sprintf("turn %d ended: %s, %d tokens", e.Turn, e.Reply.Stop, e.Reply.Usage.Output))
+			shown = append(shown, fmt.Sprintf("turn %d ended: %s, %d tokens", e.Turn, e.Reply.Stop,
+				e.Reply.Usage.Output))
 		case ToolStarted:
 			shown = append(shown, "started "+e.Call.ID)
 		case ToolProgress:
@@ -64,7 +65,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	}}
 	first := calling("work", "nothing")
 	first.Usage.Output = 7
-	a, _ := start("go", streaming{lines{first, says("done")},
+	a, _ := start(streaming{lines{first, says("done")},
 		[]llm.Delta{{}, {Text: "Hu"}, {Again: true}, {Think: "so"}, {Part: 1, Text: "Hello"}}}, work)
 	shown := watch(&a)
 	if _, err := a.Run(t.Context()); err != nil {
@@ -81,7 +82,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 
 func TestAnEventTellsOfAResultThatIsNotKept(t *testing.T) {
 	full := errors.New("the disk is full")
-	a, m := start("go", lines{calling("work", "work")}, echo("work", false))
+	a, m := start(lines{calling("work", "work")}, echo("work", false))
 	a.Conversation = deaf{Memory: m, result: full}
 	shown := watch(&a)
 	if _, err := a.Run(t.Context()); !errors.Is(err, full) {
@@ -107,12 +108,13 @@ func TestMaxTurnsEndsTheRunAfterItsTools(t *testing.T) {
 	}{
 		{"no limit", 0, lines{calling("w"), calling("w"), says("done")}, "done", nil,
 			[]string{"u: go", "a: w()", "u: c1=c1", "a: w()", "u: c1=c1", "a: done"}},
-		{"enough", 2, lines{calling("w"), says("done")}, "done", nil, []string{"u: go", "a: w()", "u: c1=c1", "a: done"}},
+		{"enough", 2, lines{calling("w"), says("done")}, "done", nil,
+			[]string{"u: go", "a: w()", "u: c1=c1", "a: done"}},
 		{"too few", 1, lines{calling("w")}, "", ErrMaxTurns, []string{"u: go", "a: w()", "u: c1=c1"}},
 		{"one that only pauses", 1, lines{paused}, "hm", ErrMaxTurns, []string{"u: go", "a: hm"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, m := start("go", c.said, echo("w", false))
+			a, m := start(c.said, echo("w", false))
 			a.MaxTurns = c.max
 			if last, err := a.Run(t.Context()); !errors.Is(err, c.err) || last.Message.Text() != c.last {
 				t.Errorf("ended with %q, %v", last.Message.Text(), err)
@@ -148,7 +150,7 @@ func TestAWrapperReplacesTheHistoryWithinARun(t *testing.T) {
 		}
 		return says(fmt.Sprintf("done after %d", len(r.Messages)))
 	})
-	a, m := start("go", model, echo("w", false))
+	a, m := start(model, echo("w", false))
 	a.Conversation = compacting{m, 3}
 	if last, err := a.Run(t.Context()); err != nil || last.Message.Text() != "done after 1" {
 		t.Fatal(last, err)
@@ -157,7 +159,7 @@ func TestAWrapperReplacesTheHistoryWithinARun(t *testing.T) {
 }
 
 func TestMemoryReplacesNothingWhileCallsAreOpen(t *testing.T) {
-	_, m := start("go", lines{})
+	_, m := start(lines{})
 	if err := m.Append(t.Context(), calling("w")); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,8 @@ speakers:
 
 // A boundary is where mail, limits and whatever else is around an agent get in.
 func ExampleAgent_boundary() {
-	words, err := script.Parse([]byte("speakers: {helper: [{say: 'Is there more?'}, {cue: carry on, say: 'That was all.'}]}"))
+	words, err := script.Parse([]byte("speakers: {helper: [{say: 'Is there more?'}, {cue: carry on, say: 'That was " +
+		"all.'}]}"))
 	if err != nil {
 		panic(err)
 	}

@@ -3,8 +3,8 @@
 // An Agent is a model, tools and a Conversation; Run is the whole of it. What an agent is allowed, told or stopped by
 // comes from around the loop: a Boundary lets mail, reminders and limits in, a Conversation decides what the model is
 // sent and makes everything durable, a wrapper of a tool (package tool) audits or refuses it. A feature that seems to
-// need a change here belongs into one of those. Memory is a Conversation that is kept nowhere. An Event tells a face
-// what happens meanwhile. Package agent makes an agent with the standard tools in a directory.
+// need a change here belongs into one of those. Memory is a Conversation in memory only. Events tell a user interface
+// what happens. Package agent makes an agent with the standard tools in a directory.
 //
 // Read in this order: loop.go (Run), event.go, memory.go.
 //
@@ -79,8 +79,8 @@ type Agent struct {
 	MaxTurns int
 }
 
-// Run goes on from wherever the conversation stands and returns the last reply. It keeps no state: after an error, with
-// which it returns the last reply that the conversation has kept, it may be run again.
+// Run continues the conversation until the model stops, and returns the last reply. It keeps no state, so it may be
+// run again after an error. With an error it returns the last reply that the conversation has kept.
 func (a Agent) Run(ctx context.Context) (last llm.Reply, err error) {
 	if a.Emit == nil {
 		a.Emit = func(Event) {}
@@ -177,7 +177,7 @@ func (a Agent) call(ctx context.Context, c llm.Call) (r llm.Result, err error) {
 	return r, err
 }
 
-// tool is the tool with the name, nil if the agent has none.
+// tool returns the tool with the name, or nil if the agent has none.
 func (a Agent) tool(name string) llm.Tool {
 	for _, t := range a.Tools {
 		if t.Spec().Name == name {

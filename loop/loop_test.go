@@ -36,14 +36,16 @@ func (l lines) Reply(_ context.Context, r llm.Request, emit func(llm.Delta)) (ll
 }
 
 func says(text string) llm.Reply {
-	return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: text}}}}
+	return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant,
+		Parts: []llm.Part{llm.Text{Text: text}}}}
 }
 
 // calling is a reply with calls of these tools; their ids are c1, c2, ...
 func calling(names ...string) llm.Reply {
 	r := llm.Reply{Stop: llm.StopTools, Message: llm.Message{Role: llm.Assistant}}
 	for i, n := range names {
-		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: fmt.Sprintf("c%d", i+1), Name: n, Input: json.RawMessage(`{}`)})
+		r.Message.Parts = append(r.Message.Parts,
+			llm.Call{ID: fmt.Sprintf("c%d", i+1), Name: n, Input: json.RawMessage(`{}`)})
 	}
 	return r
 }
@@ -63,7 +65,8 @@ func fine(text string) llm.Result { return llm.Result{Parts: []llm.Part{llm.Text
 
 // echo answers with its call's id.
 func echo(name string, read bool) fakeTool {
-	return fakeTool{name, read, func(_ context.Context, c llm.Call, _ func(string)) (llm.Result, error) { return fine(c.ID), nil }}
+	return fakeTool{name, read,
+		func(_ context.Context, c llm.Call, _ func(string)) (llm.Result, error) { return fine(c.ID), nil }}
 }
 
 // sleeper takes a second.
@@ -78,9 +81,10 @@ func sleeper(name string, read bool) fakeTool {
 	}}
 }
 
-func start(said string, model llm.Model, tools ...llm.Tool) (Agent, *Memory) {
+// start makes an agent that was told to go.
+func start(model llm.Model, tools ...llm.Tool) (Agent, *Memory) {
 	m := NewMemory(llm.Request{System: []string{"sys"}})
-	m.Say(llm.Text{Text: said})
+	m.Say(llm.Text{Text: "go"})
 	return Agent{Model: model, Tools: tools, Conversation: m}, m
 }
 
@@ -116,7 +120,7 @@ func wantOutline(t *testing.T, m *Memory, want ...string) {
 }
 
 func TestAsksRunsAnswersUntilItStops(t *testing.T) {
-	a, m := start("go", lines{calling("read", "write", "nothing"), calling("bad"), says("done")},
+	a, m := start(lines{calling("read", "write", "nothing"), calling("bad"), says("done")},
 		echo("read", true), echo("write", false),
 		fakeTool{"bad", false, func(_ context.Context, _ llm.Call, p func(string)) (llm.Result, error) {
 			p("trying")
@@ -144,7 +148,7 @@ func TestNeighboursThatReadRunSideBySide(t *testing.T) {
 		{[]string{"r", "none", "r"}, 8, 2 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a, m := start("go", lines{calling(c.calls...), says("done")}, sleeper("r", true), sleeper("w", false))
+			a, m := start(lines{calling(c.calls...), says("done")}, sleeper("r", true), sleeper("w", false))
 			a.Parallel = c.parallel
 			begun := time.Now()
 			if _, err := a.Run(t.Context()); err != nil {
@@ -167,7 +171,7 @@ func TestNeighboursThatReadRunSideBySide(t *testing.T) {
 func TestCancelledCallsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("claim revoked")
-		a, m := start("go", lines{calling("w", "w", "r", "w")}, sleeper("w", false), sleeper("r", true))
+		a, m := start(lines{calling("w", "w", "r", "w")}, sleeper("w", false), sleeper("r", true))
 		a.Conversation = deaf{Memory: m} // its Answer minds the context
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go func() {
@@ -192,7 +196,7 @@ func TestAnErrorEndsTheRunAndAnotherGoesOn(t *testing.T) {
 		}
 		return fine(c.ID), nil
 	}}
-	a, m := start("go", lines{calling("w", "w", "w"), calling("w"), says("done")}, tool)
+	a, m := start(lines{calling("w", "w", "w"), calling("w"), says("done")}, tool)
 	if _, err := a.Run(t.Context()); !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
@@ -247,7 +251,7 @@ func TestWhatCannotBeKeptEndsTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran atomic.Int32
-			a, m := start("go", lines{calling("w", "w", "w"), says("done")},
+			a, m := start(lines{calling("w", "w", "w"), says("done")},
 				fakeTool{"w", false, func(context.Context, llm.Call, func(string)) (llm.Result, error) {
 					ran.Add(1)
 					return fine(""), nil
@@ -262,7 +266,7 @@ func TestWhatCannotBeKeptEndsTheRun(t *testing.T) {
 }
 
 func TestTheModelsErrorEndsTheRun(t *testing.T) {
-	a, m := start("go", lines{})
+	a, m := start(lines{})
 	if _, err := a.Run(t.Context()); llm.KindOf(err) != llm.BadRequest {
 		t.Errorf("got %v", err)
 	}
@@ -279,7 +283,7 @@ func TestPausedIsAskedAgainAtOnce(t *testing.T) {
 		}
 		return says("done")
 	})
-	a, m := start("go", model)
+	a, m := start(model)
 	var points []Boundary
 	a.Boundary = func(_ context.Context, p Boundary) (bool, error) {
 		points = append(points, p)
@@ -324,10 +328,11 @@ func TestTheBoundaryDecides(t *testing.T) {
 			}
 			return p == BetweenRounds || came, nil
 		}, llm.StopEnd, nil, []string{"u: go", "a: w()", "u: c1=c1", "a: one", "u: mail", "a: two"}},
-		{"a limit", func(*Memory, Boundary) (bool, error) { return true, limit }, llm.StopTools, limit, []string{"u: go", "a: w()", "u: c1=c1"}},
+		{"a limit", func(*Memory, Boundary) (bool, error) { return true, limit }, llm.StopTools, limit,
+			[]string{"u: go", "a: w()", "u: c1=c1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, m := start("go", lines{calling("w"), says("one"), says("two")}, echo("w", false))
+			a, m := start(lines{calling("w"), says("one"), says("two")}, echo("w", false))
 			a.Boundary = func(_ context.Context, p Boundary) (bool, error) { return c.answer(m, p) }
 			if last, err := a.Run(t.Context()); last.Stop != c.stop || !errors.Is(err, c.err) {
 				t.Errorf("stopped at %q, %v", last.Stop, err)
@@ -340,10 +345,11 @@ func TestTheBoundaryDecides(t *testing.T) {
 func TestCallsThatNobodyWaitsForAreNotRun(t *testing.T) {
 	cut := calling("w")
 	cut.Stop = llm.StopMax
-	a, m := start("go", lines{cut}, fakeTool{"w", false, func(context.Context, llm.Call, func(string)) (llm.Result, error) {
-		t.Error("it ran")
-		return fine(""), nil
-	}})
+	a, m := start(lines{cut}, fakeTool{"w", false,
+		func(context.Context, llm.Call, func(string)) (llm.Result, error) {
+			t.Error("it ran")
+			return fine(""), nil
+		}})
 	if r, err := a.Run(t.Context()); err != nil || r.Stop != llm.StopMax {
 		t.Fatal(r, err)
 	}
@@ -355,7 +361,8 @@ func TestCallsThatNobodyWaitsForAreNotRun(t *testing.T) {
 func TestEveryCallIsAnsweredOnceAndWritersAreAlone(t *testing.T) {
 	broken := errors.New("broken")
 	rapid.Check(t, func(rt *rapid.T) {
-		names := rapid.SliceOfN(rapid.SampledFrom([]string{"r", "w", "r-breaks", "w-breaks", "none"}), 1, 8).Draw(rt, "calls")
+		names := rapid.SliceOfN(rapid.SampledFrom([]string{"r", "w", "r-breaks", "w-breaks", "none"}), 1, 8).
+			Draw(rt, "calls")
 		parallel := rapid.IntRange(0, 3).Draw(rt, "parallel")
 		var running, writing atomic.Int32
 		var failed atomic.Bool
@@ -379,8 +386,9 @@ func TestEveryCallIsAnsweredOnceAndWritersAreAlone(t *testing.T) {
 				return fine(c.ID), err
 			}}
 		}
-		a, m := start("go", lines{calling(names...), says("done")},
-			tool("r", true, nil), tool("w", false, nil), tool("r-breaks", true, broken), tool("w-breaks", false, broken))
+		a, m := start(lines{calling(names...), says("done")},
+			tool("r", true, nil), tool("w", false, nil), tool("r-breaks", true, broken),
+			tool("w-breaks", false, broken))
 		a.Parallel = parallel
 		_, err := a.Run(t.Context())
 		breaks := slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, "breaks") })

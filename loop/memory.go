@@ -9,7 +9,7 @@ import (
 	"muster/llm"
 )
 
-// Memory is a Conversation that is kept nowhere: for a subagent, and for programs that need no more. Safe for
+// Memory is a Conversation in memory only: for a subagent, and for programs that need no more. It is safe for
 // concurrent use.
 type Memory struct {
 	prefix  llm.Request
@@ -29,14 +29,14 @@ func (m *Memory) Say(parts ...llm.Part) {
 	m.history.Say(parts...)
 }
 
-// Messages is the conversation so far.
+// Messages returns the conversation so far.
 func (m *Memory) Messages() []llm.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.history.Messages()
 }
 
-// Request is what to send now.
+// Request returns what to send now.
 func (m *Memory) Request(context.Context) (llm.Request, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

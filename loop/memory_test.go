@@ -11,7 +11,8 @@ import (
 )
 
 func TestMemoryPutsResultsInTheOrderOfTheCalls(t *testing.T) {
-	m := NewMemory(llm.Request{System: []string{"sys"}, CacheKey: "k", Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "before"}}}}})
+	m := NewMemory(llm.Request{System: []string{"sys"}, CacheKey: "k",
+		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "before"}}}}})
 	m.Say(llm.Text{Text: "go"})
 	if err := m.Append(t.Context(), calling("a", "b")); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,8 @@ func TestMemoryLeavesItsPrefixAlone(t *testing.T) {
 	}
 }
 
-// What providers insist on: roles alternate, the user begins, no message is empty, and what was sent before is a prefix of what is sent now.
+// What providers insist on: roles alternate, the user begins, no message is empty, and what was sent before is a prefix
+// of what is sent now.
 func TestMemoryOnlyGrowsAndAlternates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := NewMemory(llm.Request{})

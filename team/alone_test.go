@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/workspace"
 	"muster/journal"
 	"muster/team"
 )
@@ -103,9 +104,9 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"a run, and another has stopped": {func(*house) {}, team.LeadLease, stopped, run, muster.ErrHeld, "a team stopped here with 1 open task"},
-		"a run, and an archive":          {func(*house) {}, team.LeadLease, (*house).shelving, run, muster.ErrInvalid, "was interrupted"},
-		"resume, and another has ended": {stopped, team.LeadLease, func(h *house) {
+		"a run, and another has stopped": {func(*house) {}, workspace.LeadLease, stopped, run, muster.ErrHeld, "a team stopped here with 1 open task"},
+		"a run, and an archive":          {func(*house) {}, workspace.LeadLease, (*house).shelving, run, muster.ErrInvalid, "was interrupted"},
+		"resume, and another has ended": {stopped, workspace.LeadLease, func(h *house) {
 			h.record(func(r *muster.Run) { r.EndedAt = r.StartedAt })
 			if err := h.board.Delete(h.Context(), 1, true); err != nil {
 				h.Fatal(err)
@@ -115,7 +116,7 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 				h.Fatal(err)
 			}
 		}, resume, muster.ErrNotFound, "the last run has ended"},
-		"resume, and an archive": {stopped, team.LeadLease, (*house).shelving, resume, muster.ErrInvalid, "was interrupted"},
+		"resume, and an archive": {stopped, workspace.LeadLease, (*house).shelving, resume, muster.ErrInvalid, "was interrupted"},
 		"join, and an archive":   {stopped, "host-1", (*house).shelving, join, muster.ErrInvalid, "was interrupted"},
 		"join, and the run has ended": {stopped, "host-1", func(h *house) {
 			h.record(func(r *muster.Run) { r.EndedAt = r.StartedAt })
@@ -153,9 +154,9 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 // record yet, and the archive is refused as it refuses.
 func TestSecondStartIsRefused(t *testing.T) {
 	t.Parallel()
-	for lease, says := range map[string]string{"": "bringing a team to life", team.ArchiveLease: "being put aside right now"} {
+	for lease, says := range map[string]string{"": "bringing a team to life", workspace.ArchiveLease: "being put aside right now"} {
 		bubble(t, func(h *house) {
-			for _, name := range []string{team.LeadLease, lease} {
+			for _, name := range []string{workspace.LeadLease, lease} {
 				if name == "" {
 					continue
 				}

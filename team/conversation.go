@@ -9,8 +9,8 @@ import (
 	"muster/internal/teammate"
 )
 
-// Conversation is the user's side of a conversation with the lead: Config.Conversation makes a run one. While it is open
-// the run does not end by itself; where it would, the lead waits for what Say brings, and nobody is timed out. Its
+// Conversation is the user's side of a conversation with the lead: Config.Conversation makes a run one. While it is
+// open the run does not end by itself; where it would, the lead waits for what Say brings, and nobody is timed out. Its
 // methods may be called from any goroutine.
 type Conversation struct {
 	once   sync.Once
@@ -34,8 +34,8 @@ func NewConversation() *Conversation {
 // nothing can go on.
 func (c *Conversation) Close() { c.once.Do(func() { close(c.closed) }) }
 
-// Interrupt stops the lead's turn, with the commands that it runs, and reports whether it had one. The team works on; the
-// lead goes on when the user has said something.
+// Interrupt stops the lead's turn, with the commands that it runs, and reports whether it had one. The team works on;
+// the lead goes on when the user has said something.
 func (c *Conversation) Interrupt() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,8 @@ func (c *Conversation) Say(ctx context.Context, text string) error {
 	if c.post == nil {
 		return muster.Errorf(muster.NotFound, "nobody is there to hear it: no team was opened with this conversation")
 	}
-	msg, err := c.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead, Content: text})
+	msg, err := c.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
+		Content: text})
 	if err == nil {
 		c.said[msg.ID] = true
 	}

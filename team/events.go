@@ -12,12 +12,11 @@ import (
 // runs that the store has seen. At the end it waits for more; it ends, without an error, when ctx does. The package
 // journal lists the kinds and their fields.
 //
-// The Pos of an entry is all that a reader keeps: it may be stored, and Events goes on from there, in this process or in
-// another. A slow reader is only late. An error whose code is Corrupt concerns the one entry it comes with, whose Pos is
-// good, and the sequence goes on; any other ends it.
+// The Pos of an entry is all that a reader keeps: it may be stored, and Events goes on from there, in this process or
+// in another. A slow reader is only late. An error whose code is Corrupt concerns the one entry it comes with, whose
+// Pos is good, and the sequence goes on; any other ends it.
 //
 // It may be called at any time, from any goroutine, any number of times, also while Run runs in another.
 func (t *Team) Events(ctx context.Context, after muster.Pos) iter.Seq2[journal.Entry, error] {
-	// Not the run's own journal: Resume furnishes the rooms anew, and what is read here never changes.
-	return journal.New(t.config.Store.Log()).Follow(ctx, after)
+	return t.Journal().Follow(ctx, after)
 }

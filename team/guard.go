@@ -10,6 +10,6 @@ import "muster/internal/proc"
 // program dies, by kill -9 too. In that second process Guard serves and never returns, so what stands before it in main
 // would be done twice.
 //
-// Without it, and on other systems, a command has a process group. That is killed as a whole, and on Linux what has left
-// it is looked for, but only while this program lives: after a kill -9 what its tools had started goes on.
+// Without it, and on other systems, a command has a process group. That is killed as a whole, and on Linux what has
+// left it is looked for, but only while this program lives: after a kill -9 what its tools had started goes on.
 func Guard() { proc.GuardMain() }

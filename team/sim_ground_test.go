@@ -14,8 +14,8 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
-	"muster/internal/proc"
 	"muster/internal/teammate"
+	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
 
@@ -43,8 +43,8 @@ func newMeadow(s *sim, root string) *meadow {
 
 func (g *meadow) Root() string                                                { return g.root }
 func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
-func (g *meadow) Forget(context.Context, []muster.Task) error                 { return nil }
-func (g *meadow) Landable(context.Context, string) error                      { return nil }
+func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
+func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
 func (g *meadow) Dirty(context.Context) (bool, error)                         { return false, nil }
 
 func (g *meadow) Tip(context.Context, string) (string, error) {
@@ -53,7 +53,7 @@ func (g *meadow) Tip(context.Context, string) (string, error) {
 	return g.tip(), nil
 }
 
-func (g *meadow) Lost(_ context.Context, _ string, commits []string) (lost, heads []string, err error) {
+func (g *meadow) MissingCommits(_ context.Context, _ string, commits []string) (lost, heads []string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range commits {
@@ -66,8 +66,18 @@ func (g *meadow) Lost(_ context.Context, _ string, commits []string) (lost, head
 
 func (g *meadow) tip() string { return fmt.Sprintf("%040x", len(g.landed)) }
 
-func (g *meadow) Lay(r teammate.Services, _ worktree.Options, _ landing.Options) (teammate.Lanes, func(proc.Launcher) teammate.Lander, error) {
-	return meadowLanes{g}, func(proc.Launcher) teammate.Lander { return meadowLander{g, r.Board} }, nil
+func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
+	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
+) {
+	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g}
+	o.Lanes = lanes
+	o.Revoke = func(ctx context.Context, task muster.Task) error { return lander.Revoke(ctx, task.ID, task.Fence) }
+	w, err := workspace.OpenRoot(g.root, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	lander.board = w.Board()
+	return w, lanes, lander, nil
 }
 
 // subjects are those of what landed, in order.

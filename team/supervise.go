@@ -15,7 +15,7 @@ type supervisor struct {
 	host muster.HostID
 
 	mu      sync.Mutex
-	running map[muster.Name]*living
+	running map[muster.Name]*runningMember
 	left    []muster.Name             // who has ended since the last look: it may have been spawned again meanwhile
 	closing bool                      // nobody is started any more
 	seen    muster.Mark               // up to where the members were looked at; of serve alone
@@ -29,7 +29,8 @@ type supervisor struct {
 const sweep = 5 * time.Second
 
 func newSupervisor(t *Team, host muster.HostID) *supervisor {
-	return &supervisor{team: t, host: host, running: map[muster.Name]*living{}, carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
+	return &supervisor{team: t, host: host, running: map[muster.Name]*runningMember{},
+		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
 }
 
 // run hosts the team until the lead's life is over, then stops whoever still lives.
@@ -39,7 +40,7 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx) // what serves the members ends after them
 	defer closeHouse()
-	for _, serve := range []func(context.Context){s.team.rooms.Queue.Serve, s.team.rooms.Roster.Projector, s.tidy,
+	for _, serve := range []func(context.Context){s.team.deps.Queue.Serve, s.team.deps.Roster.Projector, s.repairLoop,
 		func(house context.Context) { s.serve(house, ctx) }} {
 		s.serving.Go(func() { serve(house) })
 	}
@@ -49,7 +50,7 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 		}
 	})
 
-	record, err := s.team.rooms.Roster.Get(ctx, muster.Lead)
+	record, err := s.team.deps.Roster.Get(ctx, muster.Lead)
 	if err != nil {
 		return teammate.End{Code: 1}, err
 	}
@@ -58,7 +59,7 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 		return teammate.End{Code: 1}, err
 	}
 	s.team.log.Info("member started", "member", muster.Lead, "host", s.host)
-	end, err := s.lives(ctx, &lead)
+	end, err := s.live(ctx, &lead)
 	s.team.logMemberStopped(muster.Lead, err)
 	s.close()
 	select {
@@ -67,14 +68,14 @@ func (s *supervisor) run(ctx context.Context) (teammate.End, error) {
 	}
 	switch {
 	case err == nil:
-		s.each(func(_ muster.Name, l *living) { l.cancel(muster.CauseShutdown) })
-		err = s.leaveLead(context.WithoutCancel(ctx), lead.TurnCount())
+		s.each(func(_ muster.Name, l *runningMember) { l.cancel(muster.CauseShutdown) })
+		err = s.shutDownLead(context.WithoutCancel(ctx), lead.TurnCount())
 	default:
 		s.stop(err) // records stay as they are, for resume
 	}
 	s.wait()
 	if err == nil {
-		err = s.team.rooms.Roster.Project(context.WithoutCancel(ctx))
+		err = s.team.deps.Roster.Project(context.WithoutCancel(ctx))
 	}
 	return end, err
 }
@@ -88,8 +89,8 @@ func (s *supervisor) fail(err error) {
 	s.stop(err)
 }
 
-func (s *supervisor) leaveLead(ctx context.Context, turns int) error {
-	_, err := s.team.rooms.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
+func (s *supervisor) shutDownLead(ctx context.Context, turns int) error {
+	_, err := s.team.deps.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
 		m.Status, m.Doing, m.IdleReason, m.Host, m.Task, m.Turns = muster.Shutdown, "", "", "", 0, turns
 	})
 	return err
@@ -97,64 +98,65 @@ func (s *supervisor) leaveLead(ctx context.Context, turns int) error {
 
 // serve looks at the records at each hint and at each sweep, until house ends. Members live in ctx.
 func (s *supervisor) serve(house, ctx context.Context) {
-	members := s.team.rooms.Roster.Watch(house)
-	requests := s.team.rooms.Requests.Watch(house)
+	members := s.team.deps.Roster.Watch(house)
+	requests := s.team.deps.Requests.Watch(house)
 	var swept time.Time
 	for {
 		all := time.Since(swept) >= sweep
 		if all {
 			swept = time.Now()
 		}
-		again := time.NewTimer(min(s.look(ctx, all), sweep-time.Since(swept)))
+		again := time.NewTimer(min(s.reconcile(ctx, all), sweep-time.Since(swept)))
 		select {
 		case <-house.Done():
 			again.Stop()
 			return
 		case <-members:
 		case <-requests:
-		case <-s.team.look:
+		case <-s.team.wake:
 		case <-again.C:
 		}
 		again.Stop()
 	}
 }
 
-// tidy settles what other programs left undone: the effects of a completion, a status that they wrote, a mail of a
-// request. Whoever comes by does it.
-func (s *supervisor) tidy(ctx context.Context) {
-	changed := s.team.rooms.Board.Watch(ctx)
+// repairLoop settles what other programs left undone: the effects of a completion, a status that they wrote, a mail of
+// a request. Whoever comes by does it.
+func (s *supervisor) repairLoop(ctx context.Context) {
+	changed := s.team.deps.Board.Watch(ctx)
 	tick := time.NewTicker(sweep)
 	defer tick.Stop()
 	log := func(what string, err error) { s.team.logDropped(ctx, what, err) } // what fails now is tried again
-	log("taking back orphaned claims", s.team.takeOrphans(ctx))
+	log("taking back orphaned claims", s.team.releaseOrphans(ctx))
 	for {
-		log("settling the board", s.team.rooms.Board.Settle(ctx))
+		log("settling the board", s.team.deps.Board.Settle(ctx))
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-tick.C:
-			log("settling requests", s.team.rooms.Requests.Settle(ctx))
-			log("taking back orphaned claims", s.team.takeOrphans(ctx))
+			log("settling requests", s.team.deps.Requests.Settle(ctx))
+			log("taking back orphaned claims", s.team.releaseOrphans(ctx))
 		}
 	}
 }
 
-// look starts who should live here and stops who should not, and says when to look again. Of the members it looks at
-// those only that have changed, or ended here, since the last look; at a sweep at all of them: somebody's host may have died.
-func (s *supervisor) look(ctx context.Context, all bool) (next time.Duration) {
-	members, err := s.news(ctx, all)
+// reconcile starts who should live here and stops who should not, and says when to look again. Of the members it looks
+// at those only that have changed, or ended here, since the last look; at a sweep at all of them: somebody's host may
+// have died.
+func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duration) {
+	members, err := s.changedMembers(ctx, all)
 	for _, m := range members {
-		if m.Name != muster.Lead && m.Status != muster.Shutdown && s.living(m.Name) == nil {
-			s.adopt(ctx, m)
+		if m.Name != muster.Lead && m.Status != muster.Shutdown && s.find(m.Name) == nil {
+			s.takeOverMember(ctx, m)
 		}
 	}
 	if err == nil {
-		_, err = s.team.rooms.Requests.Expire(ctx, time.Now())
+		_, err = s.team.deps.Requests.Expire(ctx, time.Now())
 	}
 	var requests []muster.Request
 	if err == nil {
-		requests, err = s.team.rooms.Requests.List(ctx)
+		requests, err = s.team.deps.Requests.List(ctx)
 	}
 	if err != nil {
 		s.team.logDropped(ctx, "looking at members and requests", err)
@@ -169,9 +171,9 @@ func (s *supervisor) look(ctx context.Context, all bool) (next time.Duration) {
 	return next
 }
 
-// news are the members to look at.
-func (s *supervisor) news(ctx context.Context, all bool) ([]muster.Member, error) {
-	roster := s.team.rooms.Roster
+// changedMembers are the members to look at.
+func (s *supervisor) changedMembers(ctx context.Context, all bool) ([]muster.Member, error) {
+	roster := s.team.deps.Roster
 	s.mu.Lock()
 	left := s.left
 	s.left = nil
@@ -200,29 +202,31 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	if r.To == muster.Lead {
 		return s.shutdownLead(ctx, r)
 	}
-	l := s.living(r.To)
+	l := s.find(r.To)
 	switch {
-	case l == nil, s.carried[r.ID]: // or of an earlier life of that name: see adopt
+	case l == nil, s.carried[r.ID]: // or of an earlier life of that name: see takeOverMember
 	case r.Status == muster.RequestPending && r.Force:
-		_, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, r.To, true, "forced")
+		_, _, err := s.team.deps.Requests.Decide(ctx, r.ID, r.To, true, "forced")
 		s.team.logDropped(ctx, "deciding a shutdown", err)
 		if err == nil {
 			s.carried[r.ID] = true
 			s.end(ctx, r.To, l)
 		}
-	case r.Status == muster.RequestApproved && r.Force, r.Status == muster.RequestExpired: // the handshake is courtesy, the deadline is not
+	case r.Status == muster.RequestApproved && r.Force, r.Status == muster.RequestExpired:
+		// A member may refuse a request, but not let its deadline pass.
 		s.carried[r.ID] = true
 		s.end(ctx, r.To, l)
 	case r.Status == muster.RequestPending && r.Deadline > 0:
-		return max(s.team.rooms.Requests.Left(r, time.Now()), time.Millisecond)
+		return max(s.team.deps.Requests.Left(r, time.Now()), time.Millisecond)
 	}
 	return sweep
 }
 
-// shutdownLead stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is kept.
+// shutdownLead stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is
+// kept.
 func (s *supervisor) shutdownLead(ctx context.Context, r muster.Request) time.Duration {
 	if r.Status == muster.RequestPending && !s.carried[r.ID] {
-		_, _, err := s.team.rooms.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on")
+		_, _, err := s.team.deps.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on")
 		s.team.logDropped(ctx, "deciding the lead's shutdown", err)
 		if err == nil {
 			s.carried[r.ID] = true

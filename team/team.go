@@ -1,41 +1,50 @@
 // Package team is the front door for embedders: a team of agents on a git repository, from a goal to landed commits.
 //
-// Open finds the repository and the state and starts nothing; Run and Resume bring the team to life and return when the
-// run is over. In between a supervisor makes the living members match the roster: whoever wrote a record (the lead's
-// spawn_teammate, a command in another terminal), it is the record that starts and stops a member, so going on after a
-// crash is not a special case.
+// Open finds the repository and the state and starts nothing. Tasks, Members, Mail, Requests and Lanes show and change
+// the state whether a run is under way or not, in this process or in another. Run and Resume bring the team to life and
+// return when the run is over. Subscribe delivers what happens while it happens, and Events what has happened.
 //
-// Read in this order: team.go (what a team is made of), start.go (what may start when), run.go (a run from start to
-// end), conversation.go (a run that waits for the user), check.go (the check on the base), supervise.go and living.go
-// (members), ground.go (the repository below), events.go and guard.go (what an embedder has beside).
+// During a run a supervisor makes the running members match the roster. Whoever wrote a record (the lead's
+// spawn_teammate, Members.Spawn, a command in another terminal), it is the record that starts and stops a member, so
+// going on after a crash is not a special case.
+//
+// Invariants: one process at a time runs the lead, by a lease. A process has one board and one lander at a time. A
+// member's claims are released before its record says that it has shut down.
+//
+// How a member works is in internal/teammate, what a task may do is in internal/board, and how the services are opened
+// is in internal/workspace.
+//
+// Compatibility: the names in this package may still change before the first version; the state on disk does not,
+// except as its format's own rules allow.
+//
+// The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go and
+// events.go, attach.go (a lead in another process), start.go (what may start when), run.go (a run from start to end),
+// conversation.go (a run that waits for the user), basecheck.go, supervise.go, runner.go and restart.go (members),
+// repository.go (what a run needs of the repository), guard.go.
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/landing"
-	"muster/internal/mailbox"
-	"muster/internal/outbox"
-	"muster/internal/paths"
 	"muster/internal/proc"
-	"muster/internal/requests"
-	"muster/internal/roster"
 	"muster/internal/teammate"
-	"muster/internal/worktree"
+	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
 	"muster/llm/retry"
 )
 
-// Config says what a team is made of. Dir, Store and Model must be set; the rest has defaults.
+// Config says what a team is made of. Dir and a store must be set, and for a run Model. The rest has defaults.
 type Config struct {
 	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root
 	// of the main worktree.
@@ -43,6 +52,9 @@ type Config struct {
 	// Store holds the team's state: store/file opened on the root that FindRoot returns for Dir, or store/mem. Open
 	// refuses a file store in any other directory: the state would lie in one place and the lanes in another.
 	Store muster.Store
+	// OpenStore, in place of Store, opens the store at the repository's root. If the store has a method Close,
+	// Team.Close calls it.
+	OpenStore func(root string) (muster.Store, error)
 	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life.
 	Model func(name string) (llm.Model, error)
 	// ModelName is shown, and kept in the run's record.
@@ -61,7 +73,8 @@ type Config struct {
 	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
 	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is a
-	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full, perhaps.
+	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full,
+	// perhaps.
 	Emit func(member muster.Name, v any)
 
 	// Log is told what people need to find out why a team did what it did: members that start and stop, landings,
@@ -97,18 +110,22 @@ func Defaults() Limits {
 		BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
 }
 
-// Team is an opened team. It is used by one goroutine, but for Events.
+// Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
+// any goroutine, during a run too.
 type Team struct {
-	config  Config
-	ground  ground
-	rooms   teammate.Services
-	runs    runs
-	limiter *retry.Limiter
-	branch  string // the target, without refs/heads/
-	look    chan struct{}
-	launch  func(context.Context) (proc.Launcher, error) // what starts tools and checks
-	lander  func(proc.Launcher) teammate.Lander          // it needs the launcher, which lives as long as a run
-	log     *slog.Logger                                 // never nil
+	config        Config
+	opened        *workspace.Workspace                // the services while no run has opened its own
+	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
+	repository    repository
+	deps          teammate.Services
+	limiter       *retry.Limiter
+	branch        string                                       // the target, without refs/heads/
+	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
+	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
+	lander        teammate.Lander                              // what deps gets once there is a launcher
+	subscribers   subscribers
+	ownsWorkspace bool
+	log           *slog.Logger // never nil
 }
 
 // FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.
@@ -137,32 +154,47 @@ func checkStoreRoot(s muster.Store, root string) error {
 	if os.SameFile(there, here) {
 		return nil
 	}
-	return muster.Errorf(muster.Invalid, "the store was opened in %s, but the repository's root is %s", onFiles.Root(), root).
+	return muster.Errorf(muster.Invalid, "the store was opened in %s, but the repository's root is %s",
+		onFiles.Root(), root).
 		WithHint("open it there: root, err := team.FindRoot(ctx, dir); store, err := file.Open(root)")
 }
 
-// Open finds the repository and the state. It writes nothing. Errors are Invalid, with what to do, when the directory is
-// no repository that a team can work on, or the store lies elsewhere than in the repository's root.
+// Open opens the team of a repository, whether a run is under way or not. It writes nothing, starts nothing, and opens
+// the services only when they are needed: Tasks, Members, Mail, Requests and Lanes work without a run and without
+// Config.Model. Errors are Invalid, with what to do, when the directory is no repository that a team can work on, or
+// the store lies elsewhere than in the repository's root.
 func Open(ctx context.Context, c Config) (*Team, error) {
-	if c.Store == nil || c.Model == nil {
-		return nil, muster.Errorf(muster.Invalid, "a team needs a Store and a Model").
-			WithHint("store/file.Open(dir) or store/mem.New(); llm/anthropic.New or llm/openai.New")
+	if c.Store == nil && c.OpenStore == nil {
+		return nil, muster.Errorf(muster.Invalid, "a team needs a store").
+			WithHint("store/file.Open(dir) or store/mem.New()")
 	}
-	repo, err := git.Open(ctx, c.Dir)
+	o := workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir, OpenStore: c.OpenStore}
+	if c.Store != nil {
+		o.Store, o.OpenStore = c.Store, nil
+	}
+	w, err := workspace.Open(ctx, c.Dir, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStoreRoot(c.Store, repo.Root()); err != nil {
+	t, err := OpenIn(w, c)
+	if err != nil {
+		_ = w.Close() // the error of opening counts
 		return nil, err
 	}
-	return open(ctx, c, repository{repo})
+	t.ownsWorkspace = true
+	return t, nil
 }
 
-// open opens the team on its ground.
-func open(ctx context.Context, c Config, g ground) (*Team, error) {
+// OpenIn is Open for a workspace that is open already; its store counts. It is for the commands of this module. The
+// caller closes the workspace.
+func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
+	c.Store, c.OpenStore = w.Store(), nil
+	if err := checkStoreRoot(c.Store, w.Root()); err != nil {
+		return nil, err
+	}
 	c.Limits = c.Limits.withDefaults()
 	if c.Name == "" {
-		c.Name = muster.FitName(filepath.Base(g.Root()), "team")
+		c.Name = muster.FitName(filepath.Base(w.Root()), "team")
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
@@ -170,66 +202,119 @@ func open(ctx context.Context, c Config, g ground) (*Team, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	t := &Team{config: c, ground: g, runs: newRuns(c.Store, log), limiter: new(retry.Limiter),
-		look: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
+	t := &Team{config: c, opened: w, limiter: new(retry.Limiter),
+		wake: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
 	}
-	log.Info("team opened", "team", c.Name, "root", g.Root(), "target", t.branch)
-	return t, t.furnish(ctx)
+	if c.Conversation != nil {
+		c.Conversation.listen(w.Mail(context.Background())) // so that the user can say something before the run starts
+	}
+	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.branch)
+	return t, nil
 }
 
-// furnish makes the rooms.
-func (t *Team) furnish(ctx context.Context) error {
-	c, dir := t.config, paths.Dir(t.ground.Root())
-	log := journal.New(c.Store.Log())
-	log.Logger = t.log
-	r := &t.rooms
-	*r = teammate.Services{Team: c.Name, Home: dir, Store: c.Store, Journal: log, Run: t.runs.get, Spawned: t.nudge,
-		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
-	r.Roster = roster.New(c.Store, log, c.Name)
-	r.Board = board.New(c.Store, log)
-	r.Post = mailbox.New(c.Store, log, r.Roster.Known)
-	r.Talk = c.Conversation.listen(r.Post)
-	r.Requests = requests.New(c.Store, r.Post, log)
+// Close closes what Open and the runs have opened. A store that the caller has opened stays open.
+func (t *Team) Close() error {
 	var err error
-	if r.Lanes, t.lander, err = t.ground.Lay(*r, worktree.Options{Dir: c.WorktreesDir, Inbox: c.Store.Inbox(), Base: t.target()}, landing.Options{
-		Target: t.target(), Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
-		Outputs: dir.Outputs(), MergeCommits: c.MergeCommits, BaseState: t.runs.baseState, SetBaseState: t.runs.setBaseState,
-		Log: t.log,
-	}); err != nil {
+	if w := t.running.Load(); w != nil {
+		err = w.Close()
+	}
+	if t.ownsWorkspace {
+		err = errors.Join(err, t.opened.Close())
+	}
+	return err
+}
+
+// Name returns the name of the team: of the last run, or the one that a first run gets.
+func (t *Team) Name(ctx context.Context) muster.Name { return t.services().Name(ctx) }
+
+// Root returns the root of the repository's main worktree, where the state is.
+func (t *Team) Root() string { return t.opened.Root() }
+
+// Journal returns what has happened in the team, for reading from any position.
+func (t *Team) Journal() *journal.Journal { return t.opened.Journal() }
+
+// services returns the services of the team: those of the run where there is one, so that a process has one board.
+func (t *Team) services() *workspace.Workspace {
+	if w := t.running.Load(); w != nil {
+		return w
+	}
+	return t.opened
+}
+
+// runs returns the record of the run.
+func (t *Team) runs() *workspace.Runs { return t.services().Runs() }
+
+// prepareChange returns the services for a method that changes the state. The error is Invalid inside one of the team's
+// own tools, and Held while the state is being archived.
+func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) {
+	w := t.services()
+	return w, w.PrepareChange(ctx)
+}
+
+// openServices opens what a run works with, under the name and the target that it has.
+func (t *Team) openServices(ctx context.Context) error {
+	if t.config.Model == nil {
+		return muster.Errorf(muster.Invalid, "a run needs a model").
+			WithHint("set Config.Model: llm/anthropic.New or llm/openai.New")
+	}
+	if t.repository == nil {
+		repo, err := t.opened.Repo(ctx)
+		if err != nil {
+			return err
+		}
+		t.repository = gitRepository{repo}
+	}
+	c := t.config
+	w, lanes, lander, err := t.repository.OpenServices(ctx, workspace.Options{
+		Store: c.Store, Name: c.Name, Target: t.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
+		Landing: landing.Options{
+			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
+			MergeCommits: c.MergeCommits,
+		},
+	})
+	if err != nil {
 		return err
 	}
-	r.Queue = teammate.NewQueue(r.Board)
-	outbox.Register(r.Board, r.Post, r.Lanes)
-	revoker := t.lander(nil) // to revoke a landing runs no check
-	r.Board.OnRevoke(func(ctx context.Context, task muster.Task) error { return revoker.Revoke(ctx, task.ID, task.Fence) })
+	t.running.Store(w)
+	t.lander = lander
+	t.deps = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(), Board: w.Board(),
+		Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
+		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: t.wakeSupervisor,
+		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
+	t.deps.Talk = c.Conversation.listen(t.deps.Post)
 	return nil
+}
+
+// setLauncher makes the launcher the one that starts the tools and the checks of a run.
+func (t *Team) setLauncher(l proc.Launcher) {
+	l = loggedLauncher{l, t.log}
+	t.services().SetLauncher(l)
+	t.deps.Launcher, t.deps.Lander = l, t.lander
 }
 
 // target is the ref on which work lands.
 func (t *Team) target() string { return "refs/heads/" + t.branch }
 
-// nudge makes the supervisor look at once.
-func (t *Team) nudge() {
+// wakeSupervisor makes the supervisor reconcile at once.
+func (t *Team) wakeSupervisor() {
 	select {
-	case t.look <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
+// withDefaults returns the limits with the zero fields set.
 func (l Limits) withDefaults() Limits {
 	d := Defaults()
-	for _, f := range []struct{ have, want *int }{{&l.Turns, &d.Turns}, {&l.MaxTokens, &d.MaxTokens}, {&l.SubagentTurns, &d.SubagentTurns}} {
-		if *f.have == 0 {
-			*f.have = *f.want
-		}
+	return Limits{
+		Turns:             cmp.Or(l.Turns, d.Turns),
+		MaxTokens:         cmp.Or(l.MaxTokens, d.MaxTokens),
+		SubagentTurns:     cmp.Or(l.SubagentTurns, d.SubagentTurns),
+		IdleTimeout:       cmp.Or(l.IdleTimeout, d.IdleTimeout),
+		BashTimeout:       cmp.Or(l.BashTimeout, d.BashTimeout),
+		BackgroundTimeout: cmp.Or(l.BackgroundTimeout, d.BackgroundTimeout),
+		CheckTimeout:      cmp.Or(l.CheckTimeout, d.CheckTimeout),
 	}
-	for _, f := range []struct{ have, want *time.Duration }{{&l.IdleTimeout, &d.IdleTimeout}, {&l.BashTimeout, &d.BashTimeout},
-		{&l.BackgroundTimeout, &d.BackgroundTimeout}, {&l.CheckTimeout, &d.CheckTimeout}} {
-		if *f.have == 0 {
-			*f.have = *f.want
-		}
-	}
-	return l
 }

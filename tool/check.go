@@ -2,106 +2,97 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"muster/internal/editdist"
 )
 
-// check compares input with s and returns what a model must know to mend it, or nothing.
+// check compares input with s. It returns everything that a model must know to correct the input, or "" if it fits.
+// The validation of package jsonschema stops at the first error, and its messages are not written for a model.
 func check(s *shape, input json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(input))
-	d.UseNumber()
+	d.UseNumber() // so that 1.5 for an integer is told from 1, and shown as it was given
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return fmt.Sprintf("the input is not valid JSON: %v. %s", err, expected(s))
 	}
-	var wrong []string
-	compare(s, v, "", &wrong)
-	if len(wrong) == 0 {
+	problems := compare(s, v, "")
+	if len(problems) == 0 {
 		return ""
 	}
 	const most = 6
-	if more := len(wrong) - most; more > 0 {
-		wrong = append(wrong[:most], fmt.Sprintf("and %d more", more))
+	if more := len(problems) - most; more > 0 {
+		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(wrong, "; ") + ". " + expected(s)
+	return strings.Join(problems, "; ") + ". " + expected(s)
 }
 
-// compare adds to wrong what is wrong with v at path.
-func compare(s *shape, v any, path string, wrong *[]string) {
-	complain := func(f string, a ...any) { *wrong = append(*wrong, fmt.Sprintf(f, a...)) }
+// compare returns the problems of v, which is the value at path. A schema without a type takes any value.
+func compare(s *shape, v any, path string) (problems []string) {
+	if s == nil || s.Type == "" && len(s.Types) == 0 {
+		return nil
+	}
 	name := "the input"
 	if path != "" {
 		name = fmt.Sprintf("%q", path)
 	}
-	if s == nil || s.Type == "" && len(s.Types) == 0 {
-		return // anything goes
-	}
-	if s.Type != "" && !fits(s.Type, v) {
-		complain("%s must be %s, got %s", name, article(s.Type), describe(v))
-		return
+	if s.Type != "" && !hasType(v, s.Type) {
+		return []string{fmt.Sprintf("%s must be %s, got %s", name, withArticle(s.Type), describe(v))}
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-		complain("%s must be one of %s, got %s", name, options(s.Enum), describe(v))
+		problems = append(problems, fmt.Sprintf("%s must be one of %s, got %s", name, list(s.Enum), describe(v)))
 	}
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			compare(s.Items, e, fmt.Sprintf("%s[%d]", path, i), wrong)
+			problems = append(problems, compare(s.Items, e, fmt.Sprintf("%s[%d]", path, i))...)
 		}
 	case map[string]any:
-		compareObject(s, v, path, wrong)
+		problems = append(problems, compareObject(s, v, path)...)
 	}
+	return problems
 }
 
-func compareObject(s *shape, v map[string]any, path string, wrong *[]string) {
-	at := func(field string) string {
-		if path == "" {
-			return field
+// compareObject returns the problems of an object: of its fields, those that are missing, and unknown ones.
+func compareObject(s *shape, v map[string]any, path string) (problems []string) {
+	at := func(field string) string { return strings.TrimPrefix(path+"."+field, ".") }
+	names := slices.Sorted(maps.Keys(v)) // sorted, so that the same input always gets the same answer
+	if s.AdditionalProperties != nil {   // a map: any name is right
+		for _, name := range names {
+			problems = append(problems, compare(s.AdditionalProperties, v[name], at(name))...)
 		}
-		return path + "." + field
-	}
-	if s.AdditionalProperties != nil { // a map
-		for _, k := range sorted(v) {
-			compare(s.AdditionalProperties, v[k], at(k), wrong)
-		}
-		return
+		return problems
 	}
 	var missing []string
 	for _, field := range s.PropertyOrder {
-		val, given := v[field]
 		switch {
-		case given && val != nil:
-			compare(s.Properties[field], val, at(field), wrong)
-		case slices.Contains(s.Required, field): // null is the same as nothing
+		case v[field] != nil:
+			problems = append(problems, compare(s.Properties[field], v[field], at(field))...)
+		case slices.Contains(s.Required, field): // null counts as missing
 			missing = append(missing, field)
-			*wrong = append(*wrong, fmt.Sprintf("%q is missing", at(field)))
+			problems = append(problems, fmt.Sprintf("%q is missing", at(field)))
 		}
 	}
-	for _, k := range sorted(v) {
-		if s.Properties[k] != nil {
+	for _, name := range names {
+		if s.Properties[name] != nil {
 			continue
 		}
-		text := fmt.Sprintf("there is no field %q", at(k))
-		if near := nearest(k, missing, s.PropertyOrder); near != "" {
-			text += fmt.Sprintf(" (did you mean %q?)", near)
+		problem := fmt.Sprintf("there is no field %q", at(name))
+		if meant := guess(name, missing, s.PropertyOrder); meant != "" {
+			problem += fmt.Sprintf(" (did you mean %q?)", meant)
 		}
-		*wrong = append(*wrong, text)
+		problems = append(problems, problem)
 	}
+	return problems
 }
 
-func sorted(m map[string]any) (keys []string) {
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func fits(typ string, v any) bool {
+// hasType reports whether v, as package json decodes it, has a type of JSON schema.
+func hasType(v any, typ string) bool {
 	switch v := v.(type) {
 	case string:
 		return typ == "string"
@@ -118,9 +109,9 @@ func fits(typ string, v any) bool {
 	return false
 }
 
-func article(typ string) string {
-	switch typ {
-	case "integer", "array", "object":
+// withArticle puts the indefinite article before a type's name.
+func withArticle(typ string) string {
+	if strings.ContainsRune("aeiou", rune(typ[0])) {
 		return "an " + typ
 	}
 	return "a " + typ
@@ -132,25 +123,25 @@ func describe(v any) string {
 	case nil:
 		return "null"
 	case string:
-		return "the string " + clip(fmt.Sprintf("%q", v))
-	case bool:
-		return fmt.Sprint(v)
-	case json.Number:
-		return clip(v.String())
+		return "the string " + shorten(fmt.Sprintf("%q", v))
 	case []any:
 		return "an array"
+	case map[string]any:
+		return "an object"
 	}
-	return "an object"
+	return shorten(fmt.Sprint(v)) // a number or a boolean
 }
 
-func clip(s string) string {
+// shorten cuts s to 60 characters.
+func shorten(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"
 	}
 	return s
 }
 
-func options(values []any) string {
+// list joins values with commas.
+func list(values []any) string {
 	var out []string
 	for _, v := range values {
 		out = append(out, fmt.Sprint(v))
@@ -158,7 +149,7 @@ func options(values []any) string {
 	return strings.Join(out, ", ")
 }
 
-// expected lists the fields of s.
+// expected lists the fields of s with their types.
 func expected(s *shape) string {
 	if len(s.PropertyOrder) == 0 {
 		return "It takes no fields."
@@ -166,10 +157,7 @@ func expected(s *shape) string {
 	var out []string
 	for _, field := range s.PropertyOrder {
 		p := s.Properties[field]
-		text := field + " (" + p.Type
-		if p.Type == "" {
-			text = field + " (any"
-		}
+		text := cmp.Or(p.Type, "any")
 		if p.Items != nil && p.Items.Type != "" {
 			text += " of " + p.Items.Type
 			if len(p.Items.PropertyOrder) > 0 {
@@ -177,20 +165,21 @@ func expected(s *shape) string {
 			}
 		}
 		if len(p.Enum) > 0 {
-			text += ": " + options(p.Enum)
+			text += ": " + list(p.Enum)
 		}
 		if !slices.Contains(s.Required, field) {
 			text += ", optional"
 		}
-		out = append(out, text+")")
+		out = append(out, field+" ("+text+")")
 	}
 	return "Fields: " + strings.Join(out, ", ") + "."
 }
 
-// nearest guesses which field was meant: the only missing one, or one that is written nearly so.
-func nearest(given string, missing, all []string) string {
+// guess returns the field that was meant by a name that no field has: one with a similar name, or the only missing one.
+func guess(given string, missing, all []string) string {
 	for _, field := range all {
-		if abbreviates(given, field) || abbreviates(field, given) || editdist.Distance(given, field) <= min(2, len(field)/3) {
+		if abbreviates(given, field) || abbreviates(field, given) ||
+			editdist.Distance(given, field) <= min(2, len(field)/3) {
 			return field
 		}
 	}
@@ -200,16 +189,16 @@ func nearest(given string, missing, all []string) string {
 	return ""
 }
 
-// abbreviates tells whether short is made of letters of long in their order, beginning with the first ("cmd", "command").
+// abbreviates reports whether short begins with the first letter of long and consists of letters of long in their
+// order, as "cmd" does of "command".
 func abbreviates(short, long string) bool {
 	if len(short) < 2 || len(short) > len(long) || short[0] != long[0] {
 		return false
 	}
-	i := 0
-	for j := 0; j < len(long) && i < len(short); j++ {
-		if short[i] == long[j] {
-			i++
+	for i := range len(long) {
+		if short != "" && short[0] == long[i] {
+			short = short[1:]
 		}
 	}
-	return i == len(short)
+	return short == ""
 }

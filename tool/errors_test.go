@@ -27,14 +27,16 @@ func TestFromErrorKeepsTheHint(t *testing.T) {
 			if r, err := tool.FromError(c.err); err != nil || !r.IsError || r.Text() != c.text {
 				t.Errorf("the model reads %q, %v", r.Text(), err)
 			}
-			whole := tool.New("t", "", func(context.Context, struct{}) (llm.Result, error) { return tool.FromError(c.err) })
+			whole := tool.New("t", "", func(context.Context, struct{}) (llm.Result, error) {
+				return tool.FromError(c.err)
+			})
 			text := tool.Func("t", "", func(context.Context, struct{}) (string, error) { return "", c.err })
 			for _, tl := range []llm.Tool{whole, text} {
 				if r, err := tl.Run(t.Context(), llm.Call{}, nil); err != nil || !r.IsError || r.Text() != c.text {
 					t.Errorf("a tool's model reads %q, %v", r.Text(), err)
 				}
 			}
-			if _, err := tool.FromError(tool.Fatal(c.err)); err != c.err {
+			if _, err := tool.FromError(tool.Fatal(c.err)); !errors.Is(err, c.err) {
 				t.Errorf("the runtime got %v", err)
 			}
 		})

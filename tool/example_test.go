@@ -60,7 +60,8 @@ func ExampleWrap() {
 // Long output is cut in the middle, and the whole kept where the model can read it.
 func ExampleLimit() {
 	count := tool.Func("count", "Counts.", func(context.Context, struct{}) (string, error) {
-		return "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40", nil
+		return "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29," +
+			"30,31,32,33,34,35,36,37,38,39,40", nil
 	})
 	short := tool.Limit(count, 100, func(_ context.Context, c llm.Call, whole string) (string, error) {
 		fmt.Println("kept:", len(whole), "characters of", c.ID)

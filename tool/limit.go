@@ -15,7 +15,9 @@ const MaxOutput = 50_000
 // Limit cuts the text of t's results to max characters, in the middle. The whole goes to keep, and the result names
 // the path that keep returns. Without keep, or when it fails, the result says that the middle is lost. Output that is
 // too large for memory must be cut by the tool itself: what fits passes here untouched.
-func Limit(t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, whole string) (path string, err error)) llm.Tool {
+func Limit(
+	t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, whole string) (path string, err error),
+) llm.Tool {
 	return Wrap(t, func(ctx context.Context, c llm.Call, next Next) (llm.Result, error) {
 		r, err := next(ctx, c)
 		if err != nil {
@@ -48,8 +50,8 @@ func Limit(t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, wh
 	})
 }
 
-// Cut leaves the beginning and the end of text, max characters in all with a line between them that says how much is
-// missing and where it is. A text that fits is returned as it is.
+// Cut returns the beginning and the end of text, at most max characters in all, with a line between them that says how
+// much is missing and where it is. A text that fits is returned as it is.
 func Cut(text string, max int, where string) string {
 	total := utf8.RuneCountInString(text)
 	if total <= max {
@@ -63,10 +65,11 @@ func Cut(text string, max int, where string) string {
 		return strings.TrimSpace(note(total))
 	}
 	head, tail := front(text, room/2), back(text, room/2)
-	return text[:head] + note(total-utf8.RuneCountInString(text[:head])-utf8.RuneCountInString(text[tail:])) + text[tail:]
+	return text[:head] + note(utf8.RuneCountInString(text[head:tail])) + text[tail:]
 }
 
-// front is where n characters from the front end, moved back to the end of a line if that costs less than a tenth.
+// front returns the index at which the first n characters end. It is moved back to the end of a line if that costs
+// less than a tenth of them.
 func front(s string, n int) int {
 	at := 0
 	for range n {
@@ -79,7 +82,8 @@ func front(s string, n int) int {
 	return at
 }
 
-// back is where the last n characters begin, moved on to the start of a line if that costs less than a tenth.
+// back returns the index at which the last n characters begin. It is moved on to the start of a line if that costs
+// less than a tenth of them.
 func back(s string, n int) int {
 	at := len(s)
 	for range n {

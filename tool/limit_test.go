@@ -40,10 +40,12 @@ func TestLimit(t *testing.T) {
 	if n := utf8.RuneCountInString(got); n > 400 || n < 300 {
 		t.Errorf("%d characters", n)
 	}
-	if !strings.HasPrefix(got, "line 0 ä\nline 1 ä\n") || !strings.HasSuffix(got, "\nline 99 ä") || !strings.Contains(got, " of 989 characters cut here; the whole is in /out/1.txt ...") {
+	if !strings.HasPrefix(got, "line 0 ä\nline 1 ä\n") || !strings.HasSuffix(got, "\nline 99 ä") ||
+		!strings.Contains(got, " of 989 characters cut here; the whole is in /out/1.txt ...") {
 		t.Error(got)
 	}
-	if !r.IsError || len(r.Parts) != 2 || r.Parts[1].(llm.Image).Media != "image/png" || len(r.Files) != 1 || r.Files[0] != "/out/1.txt" {
+	if !r.IsError || len(r.Parts) != 2 || r.Parts[1].(llm.Image).Media != "image/png" || len(r.Files) != 1 ||
+		r.Files[0] != "/out/1.txt" {
 		t.Errorf("lost something: %+v", r)
 	}
 
@@ -51,11 +53,13 @@ func TestLimit(t *testing.T) {
 	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 989, keep), "")); got != whole || kept != "" {
 		t.Errorf("what fits is cut: %q", got)
 	}
-	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, nil), "")); !strings.Contains(got, "; the middle is lost ...") {
+	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, nil), "")); !strings.Contains(got,
+		"; the middle is lost ...") {
 		t.Error(got)
 	}
 	full := func(context.Context, llm.Call, string) (string, error) { return "", errors.New("no space left") }
-	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, full), "")); !strings.Contains(got, "; the whole could not be kept: no space left ...") {
+	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, full), "")); !strings.Contains(got,
+		"; the whole could not be kept: no space left ...") {
 		t.Error(got)
 	}
 }
@@ -87,7 +91,8 @@ func TestCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, tail, _ = strings.Cut(tail, " ...\n")
-		if !strings.HasPrefix(s, head) || !strings.HasSuffix(s, tail) || cut != total-utf8.RuneCountInString(head+tail) || utf8.RuneCountInString(got) > most {
+		if !strings.HasPrefix(s, head) || !strings.HasSuffix(s, tail) ||
+			cut != total-utf8.RuneCountInString(head+tail) || utf8.RuneCountInString(got) > most {
 			t.Fatalf("%q is not %q with %d cut", got, s, cut)
 		}
 	})

@@ -15,10 +15,10 @@ import (
 // shape is the schema of a tool's input, as small as a model needs it.
 type shape = jsonschema.Schema
 
-// schema is what follows from a tool's input alone. It is never written to: tools share it.
+// schema is a shape with its encoding. Tools share it, so it is never written to.
 type schema struct {
 	shape  *shape
-	frozen json.RawMessage // the shape's bytes
+	frozen json.RawMessage
 }
 
 // enum says that a field takes only these values.
@@ -27,31 +27,31 @@ type enum struct {
 	values []string
 }
 
-// made has every schema that was ever asked for, by input: there are as many as there are tools in the program, and each
-// of thousands of members has its own tools.
-var made sync.Map
+// schemas caches every schema by its schemaKey. There are as many as there are tools in the program, but each of
+// thousands of members makes its own tools, and making a schema is slow.
+var schemas sync.Map
 
-// input is what a schema is made of.
-type input struct {
-	of    reflect.Type
+// schemaKey is everything that a schema is made of.
+type schemaKey struct {
+	input reflect.Type
 	enums string
 }
 
-// schemaOf is the schema of In with these enums.
+// schemaOf returns the schema of In with these enums. name is the tool's, for panics.
 func schemaOf[In any](name string, enums []enum) *schema {
-	key := input{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
-	if s, ok := made.Load(key); ok {
+	key := schemaKey{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
+	if s, ok := schemas.Load(key); ok {
 		return s.(*schema)
 	}
 	s := shapeOf[In](name)
 	for _, e := range enums {
-		enumerate(name, s, e.field, e.values)
+		setEnum(name, s, e)
 	}
-	now, _ := made.LoadOrStore(key, &schema{s, frozen(name, s)})
-	return now.(*schema)
+	stored, _ := schemas.LoadOrStore(key, &schema{s, encode(name, s)})
+	return stored.(*schema)
 }
 
-// shapeOf makes the shape of In.
+// shapeOf makes the shape of In. It panics if In is not a struct with a schema: that is a mistake in the program.
 func shapeOf[In any](name string) *shape {
 	if t := reflect.TypeFor[In](); t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("tool %s: its input is a %v and must be a struct", name, t))
@@ -64,8 +64,8 @@ func shapeOf[In any](name string) *shape {
 	return s
 }
 
-// shrink leaves out what costs every request of every member some bytes and tells a model nothing: that null is
-// accepted too, and that no other fields are (check says so when it matters).
+// shrink removes what a model does not need, because every request of every member carries it: that null is accepted
+// too, that no other fields are (check says so when it matters), and the ranges of Go's integer types.
 func shrink(s *shape) {
 	if s == nil {
 		return
@@ -74,10 +74,10 @@ func shrink(s *shape) {
 		s.Type, s.Types = s.Types[1-i], nil
 	}
 	if p := s.AdditionalProperties; p != nil && p.Not != nil {
-		s.AdditionalProperties = nil // no others; what stays is a map's
+		s.AdditionalProperties = nil // it is "no others"; the schema of a map's values stays
 	}
 	if s.Minimum != nil && s.Type == "integer" {
-		s.Minimum, s.Maximum = nil, nil // the widths of Go's types
+		s.Minimum, s.Maximum = nil, nil
 	}
 	for _, p := range s.Properties {
 		shrink(p)
@@ -86,8 +86,9 @@ func shrink(s *shape) {
 	shrink(s.AdditionalProperties)
 }
 
-// frozen is the schema's bytes, which never change again: the prefix of every request depends on them.
-func frozen(name string, s *shape) json.RawMessage {
+// encode returns the bytes of the schema. They are made once, because providers cache requests by their first bytes,
+// which hold the schemas.
+func encode(name string, s *shape) json.RawMessage {
 	if len(s.Properties) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`) // some providers insist on the second
 	}
@@ -95,28 +96,31 @@ func frozen(name string, s *shape) json.RawMessage {
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
-	return anything.ReplaceAll(data, []byte(`"$1":{}`))
+	return trueSchema.ReplaceAll(data, []byte(`"$1":{}`))
 }
 
-// anything finds the schema true, which stands for any value. Some providers take only objects for schemas. Within a
-// string a quote has a backslash before it, so text is never found.
-var anything = regexp.MustCompile(`"([A-Za-z_0-9]+)":true`)
+// trueSchema finds the schema true, which accepts any value. Some providers accept only objects as schemas, so it is
+// replaced by {}. It never matches within a string, where each quote has a backslash before it.
+var trueSchema = regexp.MustCompile(`"([A-Za-z_0-9]+)":true`)
 
-func enumerate(name string, s *shape, field string, values []string) {
-	for part := range strings.SplitSeq(field, ".") {
-		for s.Items != nil {
-			s = s.Items
+// setEnum restricts the field of an enum to its values. It panics if there is no such field.
+func setEnum(name string, s *shape, e enum) {
+	for part := range strings.SplitSeq(e.field, ".") {
+		s = elementOf(s).Properties[part]
+		if s == nil {
+			panic(fmt.Sprintf("tool %s: there is no field %q", name, e.field))
 		}
-		if s.Properties[part] == nil {
-			panic(fmt.Sprintf("tool %s: there is no field %q", name, field))
-		}
-		s = s.Properties[part]
 	}
+	s = elementOf(s)
+	for _, v := range e.values {
+		s.Enum = append(s.Enum, v)
+	}
+}
+
+// elementOf returns the schema of the elements if s is a list, of any depth, and else s.
+func elementOf(s *shape) *shape {
 	for s.Items != nil {
 		s = s.Items
 	}
-	s.Enum = nil
-	for _, v := range values {
-		s.Enum = append(s.Enum, v)
-	}
+	return s
 }

@@ -5,13 +5,15 @@
 // `jsonschema` tags describe them. Input that does not fit never reaches the function: the model is told what is wrong
 // and which fields there are.
 //
-// There are two kinds of failure. What the model can mend is a Result with IsError: it reads it and tries again. What
-// it cannot mend, because the runtime itself is in trouble or was told to stop, is an error, and ends the turn.
-// FromError turns the one into the other, with the hint that an error has; Fatal marks what is not for the model.
+// There are two kinds of failure. One that the model can do something about is a Result with IsError: the model reads
+// it and tries again. One that it can do nothing about, because the runtime is in trouble or was told to stop, is an
+// error, and ends the turn. FromError makes the first kind of an error, with the error's hint. Fatal marks an error as
+// the second kind.
 //
 // What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls set fields
-// of its llm.Spec, and a Recoverer answers its own calls after a crash. What goes around every tool, such as audit,
-// is a Wrap. The tools themselves do not belong here: the standard ones are internal, and an embedder's are its own.
+// of its llm.Spec, and a Recoverer answers its own calls after a crash. Wrap puts around a tool what every tool needs,
+// such as an audit. The tools themselves do not belong here: the standard ones are internal, and a program that embeds
+// muster brings its own.
 //
 // Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go, recover.go, wrap.go and
 // limit.go (what goes around a tool).
@@ -30,10 +32,12 @@ import (
 	"muster/llm"
 )
 
-// New makes a tool of run, which several agents may call at once. An error of run is the runtime's; what the model
-// should read is a Result, such as llm.ErrorResult. It panics when In is not a struct that has a JSON schema, which
-// the first test of the tool shows.
-func New[In any](name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option) llm.Tool {
+// New makes a tool of run, which several agents may call at once. An error of run ends the turn; what the model should
+// read is a Result, such as llm.ErrorResult. New panics if In is not a struct that has a JSON schema, so the first test
+// of the tool shows it.
+func New[In any](
+	name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option,
+) llm.Tool {
 	var opts settings
 	for _, opt := range o {
 		if opt != nil {
@@ -45,8 +49,8 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 	return &typed[In]{spec: opts.spec, shape: s.shape, run: run}
 }
 
-// Func makes a tool of a function that answers in text, and that several agents may call at once. Its error is told to
-// the model, unless it is Fatal or says that ctx is over.
+// Func makes a tool of a function that answers in text, and that several agents may call at once. The model is told
+// its error, unless the error is Fatal or says that ctx is over.
 func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
 	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
 		text, err := run(ctx, in)
@@ -76,8 +80,8 @@ func ReadOnly() Option { return func(o *settings) { o.spec.ReadOnly = true } }
 // the plan is approved.
 func NeedsPlan() Option { return func(o *settings) { o.spec.NeedsPlan = true } }
 
-// Polls says that the tool is asked again and again until something has changed: a call that repeats with the same
-// result is no sign that the model is caught in a loop.
+// Polls says that the tool is asked repeatedly until something has changed: a call that repeats with the same result
+// does not mean that the model is caught in a loop.
 func Polls() Option { return func(o *settings) { o.spec.Polls = true } }
 
 // Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
@@ -86,7 +90,7 @@ func Enum(field string, values ...string) Option {
 	return func(o *settings) { o.enums = append(o.enums, enum{field, values}) }
 }
 
-// Text is a result that says s. An empty one says that it was done: no provider takes an empty text.
+// Text returns a result that says s. If s is empty, it says "Done.": no provider takes an empty text.
 func Text(s string) llm.Result {
 	if s == "" {
 		s = "Done."
@@ -94,7 +98,7 @@ func Text(s string) llm.Result {
 	return llm.Result{Parts: []llm.Part{llm.Text{Text: s}}}
 }
 
-// Progress returns the function by which a running tool shows what it does, in one line. It is never nil.
+// Progress returns the function with which a running tool shows in one line what it does. It is never nil.
 func Progress(ctx context.Context) func(string) {
 	if f, ok := ctx.Value(progressKey{}).(func(string)); ok && f != nil {
 		return f
@@ -102,16 +106,18 @@ func Progress(ctx context.Context) func(string) {
 	return func(string) {}
 }
 
-// progressKey carries what llm.Tool.Run was given for display to where it is used; it decides nothing.
+// progressKey is the context key of the progress function, which llm.Tool.Run gets as an argument and the typed
+// functions of New do not. It is for display only.
 type progressKey struct{}
 
+// typed is a tool that New has made.
 type typed[In any] struct {
 	spec  llm.Spec
 	shape *shape
 	run   func(context.Context, In) (llm.Result, error)
 }
 
-// Spec is what New was given; it never changes.
+// Spec returns what New was given. It never changes.
 func (t *typed[In]) Spec() llm.Spec { return t.spec }
 
 // Run checks the input and runs the function. The mark of Fatal is taken off its error.
@@ -120,8 +126,7 @@ func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) 
 	if complaint != "" {
 		r = llm.ErrorResult("%s: %s", t.spec.Name, complaint)
 	} else if r, err = t.run(context.WithValue(ctx, progressKey{}, progress), in); err != nil {
-		var f fatal
-		if errors.As(err, &f) {
+		if f, ok := errors.AsType[fatal](err); ok {
 			err = f.error
 		}
 	}
@@ -129,7 +134,8 @@ func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) 
 	return r, err
 }
 
-// decode makes an In of the input, or says what is wrong with it.
+// decode makes an In of the input, or says in the model's words what is wrong with it. The check against the schema
+// comes first: it knows fields that are missing, unknown or misspelt, which package json does not report.
 func decode[In any](s *shape, input json.RawMessage) (in In, complaint string) {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || string(trimmed) == "null" {
 		input = json.RawMessage("{}") // what some providers send for a tool without arguments

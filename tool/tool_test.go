@@ -78,11 +78,14 @@ func TestInput(t *testing.T) {
 
 func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 	const fields = " Fields: command (string), timeout (integer, optional), background (boolean, optional), " +
-		"items (array of objects with id, status, optional), tags (array of string, optional), any (array, optional), ratio (number, optional)."
+		"items (array of objects with id, status, optional), tags (array of string, optional), " +
+		"any (array, optional), ratio (number, optional)."
 	for input, want := range map[string]string{
-		``:                                   `keep: "command" is missing.` + fields,
-		`{"cmd":"ls"}`:                       `keep: "command" is missing; there is no field "cmd" (did you mean "command"?).` + fields,
-		`{"bash":"ls"}`:                      `keep: "command" is missing; there is no field "bash" (did you mean "command"?).` + fields,
+		``: `keep: "command" is missing.` + fields,
+		`{"cmd":"ls"}`: `keep: "command" is missing; there is no field "cmd" (did you mean ` +
+			`"command"?).` + fields,
+		`{"bash":"ls"}`: `keep: "command" is missing; there is no field "bash" (did you mean ` +
+			`"command"?).` + fields,
 		`{"command":"ls","zzz":1}`:           `keep: there is no field "zzz".` + fields,
 		`{"command":["ls","-l"]}`:            `keep: "command" must be a string, got an array.` + fields,
 		`{"command":"ls","timeout":"5"}`:     `keep: "timeout" must be an integer, got the string "5".` + fields,
@@ -93,8 +96,10 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,
 		`{"command":`:                        `keep: the input is not valid JSON: unexpected EOF.` + fields,
 		`{"command":"x","items":[{"id":1}]}`: `keep: "items[0].status" is missing.` + fields,
-		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, done, got the string "new"; there is no field "items[0].at".` + fields,
-		`{"command":"x","items":[{"id":300,"status":"open"}]}`:     `keep: the input does not fit: json: cannot unmarshal number 300 into Go struct field item.items.id of type uint8.` + fields,
+		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, ` +
+			`done, got the string "new"; there is no field "items[0].at".` + fields,
+		`{"command":"x","items":[{"id":300,"status":"open"}]}`: `keep: the input does not fit: json: cannot ` +
+			`unmarshal number 300 into Go struct field item.items.id of type uint8.` + fields,
 	} {
 		var got kept
 		r := run(t, keeper(&got), input)
@@ -117,10 +122,13 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 }
 
 func TestSchemasAreSmallAndNeverChange(t *testing.T) {
-	const want = `{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","description":"seconds"},` +
-		`"background":{"type":"boolean"},"items":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"},` +
+	const want = `{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer",` +
+		`"description":"seconds"},` +
+		`"background":{"type":"boolean"},"items":{"type":"array","items":{"type":"object",` +
+		`"properties":{"id":{"type":"integer"},` +
 		`"status":{"type":"string","enum":["open","done"]}},"required":["id","status"]}},` +
-		`"tags":{"type":"array","items":{"type":"string"}},"any":{"type":"array","items":{},"description":"ids, or \"x\":true"},"ratio":{"type":"number"}},"required":["command"]}`
+		`"tags":{"type":"array","items":{"type":"string"}},"any":{"type":"array","items":{},"description":"ids, or ` +
+		`\"x\":true"},"ratio":{"type":"number"}},"required":["command"]}`
 	var got kept
 	for range 50 {
 		if s := string(keeper(&got).Spec().Schema); s != want {
@@ -131,7 +139,8 @@ func TestSchemasAreSmallAndNeverChange(t *testing.T) {
 	if s := string(none.Spec().Schema); s != `{"type":"object","properties":{}}` {
 		t.Error(s)
 	}
-	if keeper(&got).Spec().ReadOnly || !tool.Func("r", "", func(context.Context, struct{}) (string, error) { return "", nil }, nil, tool.ReadOnly()).Spec().ReadOnly {
+	if keeper(&got).Spec().ReadOnly || !tool.Func("r", "",
+		func(context.Context, struct{}) (string, error) { return "", nil }, nil, tool.ReadOnly()).Spec().ReadOnly {
 		t.Error("read-only is what is said to be, and nothing else")
 	}
 }
@@ -150,7 +159,8 @@ func TestTheSameInputWithOtherEnums(t *testing.T) {
 			tool  llm.Tool
 			takes string
 			says  string
-		}{{make(), "any", ""}, {make("open", "done"), "open", "must be one of open, done"}, {make("open done"), "open done", "must be one of open done"}} {
+		}{{make(), "any", ""}, {make("open", "done"), "open", "must be one of open, done"},
+			{make("open done"), "open done", "must be one of open done"}} {
 			if got := text(run(t, c.tool, `{"id":1,"status":"`+c.takes+`"}`)); got != c.takes {
 				t.Errorf("%s is not taken: %s", c.takes, got)
 			}
@@ -171,8 +181,9 @@ func TestErrors(t *testing.T) {
 		told  string
 		fails error
 	}{
-		"the model's":          {t.Context(), broken, "the store is broken", nil},
-		"with a hint":          {t.Context(), muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another"), "task 7 is bob's: take another", nil},
+		"the model's": {t.Context(), broken, "the store is broken", nil},
+		"with a hint": {t.Context(), muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another"),
+			"task 7 is bob's: take another", nil},
 		"the runtime's":        {t.Context(), tool.Fatal(broken), "", broken},
 		"wrapped":              {t.Context(), fmt.Errorf("in a tool: %w", tool.Fatal(broken)), "", broken},
 		"cancelled":            {ctx, fmt.Errorf("stopped: %w", context.Canceled), "", context.Canceled},
@@ -181,12 +192,15 @@ func TestErrors(t *testing.T) {
 	} {
 		f := tool.Func("f", "", func(context.Context, struct{}) (string, error) { return "ignored", c.err })
 		r, err := f.Run(c.ctx, llm.Call{ID: "c1"}, nil)
-		if !errors.Is(err, c.fails) || (c.fails == nil) != (err == nil) || text(r) != c.told || r.IsError != (c.told != "") {
+		if !errors.Is(err, c.fails) || (c.fails == nil) != (err == nil) || text(r) != c.told ||
+			r.IsError != (c.told != "") {
 			t.Errorf("%s: result %q, error %v", name, text(r), err)
 		}
 	}
-	n := tool.New("n", "", func(context.Context, struct{}) (llm.Result, error) { return llm.Result{}, tool.Fatal(broken) })
-	if _, err := n.Run(t.Context(), llm.Call{}, nil); err != broken {
+	n := tool.New("n", "", func(context.Context, struct{}) (llm.Result, error) {
+		return llm.Result{}, tool.Fatal(broken)
+	})
+	if _, err := n.Run(t.Context(), llm.Call{}, nil); !errors.Is(err, broken) {
 		t.Errorf("from New: %v", err)
 	}
 	if tool.Fatal(nil) != nil || tool.IsFatal(broken) || !tool.IsFatal(fmt.Errorf("so: %w", tool.Fatal(broken))) {

@@ -17,6 +17,7 @@ func Wrap(t llm.Tool, f func(ctx context.Context, c llm.Call, next Next) (llm.Re
 	return wrapped{t, f}
 }
 
+// wrapped is a tool with the function around it.
 type wrapped struct {
 	llm.Tool
 	f func(context.Context, llm.Call, Next) (llm.Result, error)
@@ -27,7 +28,9 @@ func (w wrapped) Run(ctx context.Context, c llm.Call, progress func(string)) (ll
 	if progress == nil {
 		progress = func(string) {}
 	}
-	r, err := w.f(ctx, c, func(ctx context.Context, c llm.Call) (llm.Result, error) { return w.Tool.Run(ctx, c, progress) })
+	r, err := w.f(ctx, c, func(ctx context.Context, c llm.Call) (llm.Result, error) {
+		return w.Tool.Run(ctx, c, progress)
+	})
 	r.ID = c.ID
 	return r, err
 }

@@ -20,7 +20,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"muster"
 	"muster/internal/corruption"
@@ -155,47 +154,6 @@ func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster
 
 func errAbsent(id muster.TaskID) error {
 	return muster.Errorf(muster.NotFound, "there is no task %d", id)
-}
-
-// decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left out: it is
-// derived, and an earlier version may have stored it.
-func decodeTask(key string, data []byte) (muster.Task, error) {
-	id, _ := idOf(key)
-	if !utf8.Valid(data) {
-		return muster.Task{}, muster.Errorf(muster.Corrupt,
-			"task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
-	}
-	var t muster.Task
-	if err := t.UnmarshalJSON(data); err != nil { // not json.Unmarshal, which would go through data twice before it
-		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
-	}
-	t.ID, t.Blocks = id, nil
-	return t, nil
-}
-
-// encodeTask writes a task's document.
-func encodeTask(_ string, t muster.Task) ([]byte, error) {
-	data, err := muster.Encode(muster.StoredTask(t))
-	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "task %d cannot be written: %w", t.ID, err)
-	}
-	return data, nil
-}
-
-// badLine is the number of the first line that is not UTF-8.
-func badLine(text string) int {
-	line := 1
-	for i, r := range text {
-		if r == utf8.RuneError {
-			if _, n := utf8.DecodeRuneInString(text[i:]); n == 1 {
-				break
-			}
-		}
-		if r == '\n' {
-			line++
-		}
-	}
-	return line
 }
 
 // change lets f alter the task and writes it, again from the start whenever somebody else was faster. An error of f

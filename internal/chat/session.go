@@ -53,13 +53,13 @@ type Teller interface {
 type Outcome int
 
 const (
-	// RunEnded: the run ended by itself.
+	// RunEnded means that the run ended by itself.
 	RunEnded Outcome = iota
-	// NotBegun: the user left before anything had begun.
+	// NotBegun means that the user left before anything had begun.
 	NotBegun
-	// UserLeft: the user left; open work is kept.
+	// UserLeft means that the user left and open work is kept.
 	UserLeft
-	// Interrupted: the user left by Ctrl-C; open work is kept.
+	// Interrupted means that the user left by Ctrl-C and open work is kept.
 	Interrupted
 )
 

@@ -45,6 +45,7 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	}
 }
 
+// show passes text to the face.
 func (s *Speech) show(text string) {
 	if text != "" {
 		s.Face.Stream(text)
@@ -52,6 +53,7 @@ func (s *Speech) show(text string) {
 	}
 }
 
+// end ends what was shown of a reply, so that the next line begins on a row of its own.
 func (s *Speech) end() {
 	if s.hasShown {
 		s.Face.Flush()

@@ -127,7 +127,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
 	if c.terminal == nil && isStopped && !isRemote {
-		return team.RefuseStopped(open)
+		return team.RunState{Open: open, IsStopped: true}.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,

@@ -18,7 +18,7 @@ import (
 	"muster"
 )
 
-// Settings are the values that hold, typed.
+// Settings are the values that hold, typed. Table says what each of them means and its default.
 type Settings struct {
 	// Model is provider/model, or "" when none is set and no key decides.
 	Model     string
@@ -60,6 +60,7 @@ const (
 	FromRepository Source = File
 )
 
+// fromUserFile, fromEnv and fromFlag return the sources that name a file, a variable or a flag.
 func fromUserFile(path string) Source { return Source("user config " + path) }
 func fromEnv(name string) Source      { return Source("env " + name) }
 func fromFlag(name string) Source     { return Source("flag --" + name) }
@@ -96,6 +97,7 @@ func UserFile(userDir string) string {
 // model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
 // are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
+	// The sources are applied in the order in which they override each other, so the last value that was set holds.
 	l := &loader{environ: environment(o.Environ), values: map[string]*Value{}}
 	for _, s := range Table() {
 		l.values[s.Name] = &Value{Name: s.Name, Description: s.About}
@@ -107,6 +109,7 @@ func Load(o Options) (Settings, []Value, error) {
 		return Settings{}, nil, err
 	}
 	for _, s := range Table() {
+		// An empty variable counts as not set, because a shell cannot easily unset one for a single command.
 		if v := l.environ[s.Env()]; v != "" {
 			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
 				return Settings{}, nil, atPlace(s.Env(), err)
@@ -122,6 +125,7 @@ func Load(o Options) (Settings, []Value, error) {
 			return Settings{}, nil, atPlace("--"+name, err)
 		}
 	}
+	// What the repository may not set is refused only if it would hold. A user who names another model can work in it.
 	model := l.values["model"]
 	if model.Source == FromRepository && l.errRefused != nil {
 		return Settings{}, nil, l.errRefused
@@ -199,12 +203,14 @@ func checkRepositoryMaySet(s Setting, text, user string) error {
 		"if you want this model, set the same in %s, else choose one with --model", user)
 }
 
-// atPlace puts the place of a mistake in front of its description.
+// atPlace puts the place of a mistake in front of its description. Files have a line and a column for it; a variable or
+// a flag has only its name.
 func atPlace(place string, err error) error {
 	return muster.Errorf(muster.Invalid, "%s: %v", place, err)
 }
 
-// environment turns a list of NAME=value into a map.
+// environment turns a list of NAME=value into a map. Of a name that comes twice, the last value holds, as for a process
+// that is started with the list.
 func environment(list []string) map[string]string {
 	m := map[string]string{}
 	for _, e := range list {
@@ -215,7 +221,7 @@ func environment(list []string) map[string]string {
 	return m
 }
 
-// formatDuration formats a duration without its empty parts: 2m, not 2m0s.
+// formatDuration formats a duration without its empty parts: 2m, not 2m0s. The result can be read back as a setting.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -5,14 +5,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/yamldoc"
 )
 
 // fileLoader reads one file of settings into a loader.
@@ -32,28 +30,15 @@ func (l *fileLoader) load(path string) error {
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
 	}
-	data = muster.Unmarked(data)
-	if at := firstInvalidLine(data); at > 0 {
-		return muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", l.name, at)
-	}
-	f, err := parser.ParseBytes(data, 0)
+	root, err := yamldoc.Parse(l.name, data)
 	if err != nil {
-		return l.syntaxError(err)
+		return err
 	}
-	if len(f.Docs) > 1 {
-		return muster.Errorf(muster.Invalid,
-			"%s: there are %d documents in it (separated by ---), and only one is read",
-			l.name, len(f.Docs))
-	}
-	for _, doc := range f.Docs {
-		if err := l.mapping(doc.Body, ""); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.mapping(root, "")
 }
 
-// mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end.
+// mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end. It walks the
+// tree instead of decoding into a struct, because each error must name the line and the setting.
 func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
@@ -88,6 +73,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if text == "" && n.Value.Type() == ast.NullType {
 		return nil // a name with nothing after it leaves the setting as it is
 	}
+	// A refused value is set all the same: whether the refusal matters is known only when all sources are read.
 	if l.check != nil {
 		if err := l.check(s, text); err != nil {
 			l.errRefused = l.errorAt(n.Value, err.Error())
@@ -124,38 +110,12 @@ func names() (ns []string) {
 
 // errorAt returns an error that begins with the place of a node.
 func (l *fileLoader) errorAt(n ast.Node, what string) error {
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		n = m.Values[0].Key // a mapping's own token is a colon inside it
-	}
-	p := n.GetToken().Position
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, p.Line, p.Column, what)
-}
-
-// syntaxError returns what the YAML library found as one sentence; its own text has several lines.
-func (l *fileLoader) syntaxError(err error) error {
-	var e yaml.Error
-	if errors.As(err, &e) && e.GetToken() != nil {
-		p := e.GetToken().Position
-		return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, p.Line, p.Column, e.GetMessage())
-	}
-	return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
-}
-
-// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
-func firstInvalidLine(data []byte) int {
-	if utf8.Valid(data) {
-		return 0
-	}
-	for i, line := range strings.Split(string(data), "\n") {
-		if !utf8.ValidString(line) {
-			return i + 1
-		}
-	}
-	return 0
+	line, column := yamldoc.Place(n)
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, line, column, what)
 }
 
 // suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It
-// returns "" if none is close.
+// returns "" if none is close: two letters are a slip of the fingers, and more is another word.
 func suggestion(word string, all []string) string {
 	best, at := "", 3
 	for _, w := range all {

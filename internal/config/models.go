@@ -21,7 +21,6 @@ const (
 
 // The models that are taken when none is named, by whose key is set.
 const (
-	// The model for each key, when no model is named.
 	anthropicDefault = "anthropic/claude-sonnet-5"
 	openAIDefault    = "openai/gpt-5.5"
 )
@@ -57,7 +56,7 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 			return "", "", "", muster.Errorf(muster.Invalid,
 				"the endpoint after the @ of model %s is not a URL such as http://localhost:11434/v1",
 				strconv.Quote(name))
-		case u.User != nil:
+		case u.User != nil: // a key in a URL would be printed and stored wherever the model's name is
 			return "", "", "", muster.Errorf(muster.Invalid,
 				"the endpoint of model %s has a name or a key in its URL: "+
 					"leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", strconv.Quote(name))
@@ -112,6 +111,7 @@ func Choose(name string, environ []string) (Choice, error) {
 	if c.URL == "" {
 		c.URL = env[base]
 	}
+	// Only the vendors' own endpoints are known to need a key. A local server mostly needs none.
 	own := c.URL == "" || hostOf(c.URL) == vendor
 	if provider == OpenAI {
 		c.Provider = OpenAIChat
@@ -125,7 +125,8 @@ func Choose(name string, environ []string) (Choice, error) {
 	return c, nil
 }
 
-// noKey says which variable to set, and how to use a model without a key.
+// noKey is the error for a model that cannot be used without a key. It says which variable to set, and how to use a
+// model without a key.
 func noKey(key string) error {
 	return muster.Errorf(muster.Invalid,
 		"%s is not set (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", key)

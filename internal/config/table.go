@@ -24,7 +24,8 @@ type Setting struct {
 	words []string
 }
 
-// Table lists every setting, in the order in which muster config prints them.
+// Table lists every setting, in the order in which muster config prints them. The files, the environment, the flags,
+// the help and the documentation all follow it, so a setting is added here and nowhere else.
 func Table() []Setting {
 	return []Setting{
 		{Name: "model", About: "the model, as provider/model; by default by whichever key is set",
@@ -80,6 +81,7 @@ func (s Setting) set(into *Settings, text string) error {
 			return muster.Errorf(muster.Invalid, "%s is one of %s, not %s", s.Name, strings.Join(s.words[1:], ", "),
 				strconv.Quote(text))
 		}
+		// A wrong name is reported where it was written, with its line, and not when the first member starts.
 		if s.Name == "model" && text != "" {
 			if _, _, _, err := ParseModel(text); err != nil {
 				return err

@@ -10,8 +10,10 @@
 //   - sh: commands whose output is not shown. Each must exit 0, or be excused below, with the reason.
 //   - any other whose first line is a comment that is only a file's name: that file, written where the shell stands.
 //
+// It also checks that what docs/architecture.md and CONTRIBUTING.md name of the source exists.
+//
 // Read in this order: docs_test.go (the pages), page_test.go (their blocks), shell_test.go (running), match_test.go
-// (comparing), readme_test.go (what the README needs).
+// (comparing), readme_test.go (what the README needs), names_test.go (names of the source).
 package docs
 
 import (
@@ -62,7 +64,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(found) < 2 {
 		t.Fatalf("pages %q, %v", found, err)
 	}
-	return append(found, filepath.Join(root, "README.md"))
+	return append(found, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
 }
 
 func TestPages(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/internal/testing/wait"
 )
 
 // patience is how long one command may take on a busy machine, and how long a page waits for what a running team does.
@@ -145,20 +147,25 @@ func (s *shell) do(b block, used chan<- string) {
 	for page, real := range s.ids {
 		command = strings.ReplaceAll(command, page, real)
 	}
-	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		out, exit := s.run(command)
-		why := ""
+	limit := time.Duration(0)
+	if looks.MatchString(b.text) { // it may have to wait for what a running team does
+		limit = patience
+	}
+	var out []string
+	var why string
+	_, ok := wait.Poll(limit, func() bool {
+		var exit string
+		out, exit = s.run(command)
+		why = ""
 		if b.shown {
 			why = fit(b.want, out, s.ids)
 		}
 		if exit != b.exit {
 			why += fmt.Sprintf("exit %s, want %s\n", exit, b.exit)
 		}
-		if why == "" {
-			return
-		}
-		if !looks.MatchString(b.text) || time.Now().After(until) {
-			s.t.Fatalf("%s: $ %s\n%s\nit printed:\n%s", b.at, b.text, why, strings.Join(out, "\n"))
-		}
+		return why == ""
+	})
+	if !ok {
+		s.t.Fatalf("%s: $ %s\n%s\nit printed:\n%s", b.at, b.text, why, strings.Join(out, "\n"))
 	}
 }

@@ -26,7 +26,8 @@ func (f *Files) Append(path string, line []byte) (end int64, err error) {
 	return t.Append(append(bytes.Clone(line), '\n'))
 }
 
-// Tail is the end of a file of lines, open for appending. The caller holds the file's lock while it uses one.
+// Tail is the end of a file of lines, open for appending. The caller holds the file's lock while it uses one, because
+// two writers that both look for a torn line could cut off what the other has just written.
 type Tail struct {
 	f    *Files
 	file File
@@ -51,6 +52,8 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 		if err := f.MakeDir(filepath.Dir(path)); err != nil {
 			return nil, err
 		}
+		// Another process may make the file at the same time. Both get the same file, because the flags do not
+		// truncate.
 		made = true
 		t.file, err = f.fs.OpenFile(path, flag|os.O_CREATE, 0o600)
 	}
@@ -73,7 +76,8 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	return t, nil
 }
 
-// findTorn finds the end of the file and what follows the last newline.
+// findTorn finds the end of the file and what follows the last newline. The file may have grown or shrunk since the
+// last look, because not every program takes the lock.
 func (t *Tail) findTorn() error {
 	fi, err := t.file.Stat()
 	if err != nil {
@@ -87,13 +91,14 @@ func (t *Tail) findTorn() error {
 	t.torn = make([]byte, t.size-at)
 	n, err := t.file.ReadAt(t.torn, at)
 	t.torn = t.torn[:n]
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return err
 }
 
-// LineStart returns the offset after the last newline before end, or 0 if there is none.
+// LineStart returns the offset after the last newline before end, or 0 if there is none. It reads backwards in blocks,
+// so the size of the file does not matter.
 func LineStart(r io.ReaderAt, end int64) (int64, error) {
 	size := int64(1) // mostly the last byte is that newline
 	for end > 0 {
@@ -165,6 +170,8 @@ func (t *Tail) Append(data []byte) (end int64, err error) {
 // later Append to the file has returned.
 func (t *Tail) Write(data []byte) (end int64, err error) { return t.write(data) }
 
+// write writes data in one call and does not sync it. A torn part that was left in place gets a newline first, so that
+// data begins a line of its own. What a failed write left behind is cut off again.
 func (t *Tail) write(data []byte) (end int64, err error) {
 	if err := t.f.Ended(); err != nil {
 		return 0, err

@@ -76,7 +76,9 @@ func (f *faulty) Link(from, to string) error {
 }
 
 func (f *faulty) Remove(name string) error {
-	f.did("remove", name)
+	if err := f.did("remove", name); err != nil {
+		return err
+	}
 	return f.OS.Remove(name)
 }
 

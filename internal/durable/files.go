@@ -51,11 +51,12 @@ func (f *Files) checkSync(path string, err error) error {
 	}
 	e := muster.Errorf(muster.Unavailable, "%w: %s could not be made durable (%w)", ErrEnded, path, systemError(err)).
 		WithHint("what was written last may be lost; check the disk, then start again with: muster resume")
+	// Several goroutines may fail at once. All report the first failure, which is the cause of the others.
 	f.ended.CompareAndSwap(nil, e)
 	return f.ended.Load()
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the names in a directory durable. A new, moved or removed file is only certain after it.
 func (f *Files) syncDir(dir string) error { return f.checkSync(dir, f.fs.SyncDir(dir)) }
 
 // MakeDir makes a directory and the missing ones above it, durably.
@@ -121,7 +122,9 @@ func (f *Files) syncName(dir string) error {
 	return f.syncNamesAbove(dir)
 }
 
-// syncNamesAbove is the second half of syncName, when the name itself is durable.
+// syncNamesAbove is the second half of syncName, when the name itself is durable. It goes up to the state directory,
+// and remembers the directory so that later writes in it cost no further sync. Only what is durable is remembered:
+// after an error the next write tries again.
 func (f *Files) syncNamesAbove(dir string) error {
 	if up := filepath.Dir(dir); up != dir && !strings.HasPrefix(filepath.Base(dir), ".") {
 		if err := f.syncName(up); err != nil {
@@ -134,7 +137,7 @@ func (f *Files) syncNamesAbove(dir string) error {
 
 // writeError says what could not be written, and what to do. A missing file stays fs.ErrNotExist underneath.
 func writeError(path string, err error) error {
-	var known *muster.Error
+	var known *muster.Error // it has its sentence already
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
@@ -178,7 +181,7 @@ func Unreadable(on FS, path string, err error) error {
 		"%s cannot be read: %w; it belongs to another user: make it yours (chown, as root)", path, systemError(err))
 }
 
-// systemError returns what the system said, without the path and the call around it.
+// systemError returns what the system said, without the path and the call around it, which our sentences have already.
 func systemError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

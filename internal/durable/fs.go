@@ -52,6 +52,7 @@ type File interface {
 // LockMode is how a file is locked.
 type LockMode int
 
+// The ways to lock a file.
 const (
 	Exclusive LockMode = iota // nobody else has it; the file is created when it is missing
 	Shared                    // nobody else has it exclusively; a missing file is fs.ErrNotExist
@@ -159,6 +160,6 @@ func (l osLock) Note(text string) {
 		return
 	}
 	if l.f.Truncate(0) == nil {
-		l.f.WriteAt([]byte(text), 0)
+		_, _ = l.f.WriteAt([]byte(text), 0) // the lock counts, not its text
 	}
 }

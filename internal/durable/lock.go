@@ -137,7 +137,8 @@ func (f *Files) TryLock(path string) (unlock func() error, err error) {
 		if !errors.Is(err, ErrLocked) {
 			return nil, err
 		}
-		// Who asks has it shared, who holds it exclusively.
+		// A process that only asks holds the lock shared for a moment, and one that has it holds it exclusively. Asking
+		// in the same way tells them apart.
 		taken, err := f.Locked(path)
 		if err != nil {
 			return nil, err
@@ -145,6 +146,7 @@ func (f *Files) TryLock(path string) (unlock func() error, err error) {
 		if taken || time.Since(started) > tryLockTimeout {
 			return nil, muster.Errorf(muster.Held, "another process has the lock %s", path)
 		}
+		// At random, so that two processes do not ask in step for ever.
 		time.Sleep(rand.N(200 * time.Microsecond))
 	}
 }
@@ -163,7 +165,8 @@ func (f *Files) Locked(path string) (bool, error) {
 	return false, writeError(path, err)
 }
 
-// ProbeLocks checks in dir whether two descriptors exclude each other. On some network file systems they do not.
+// ProbeLocks checks in dir whether two descriptors exclude each other. On some network file systems they do not, and
+// then no promise that rests on a lock holds: two members could work on one task.
 func (f *Files) ProbeLocks(dir string) error {
 	path := filepath.Join(dir, ".probe.lock")
 	first, err := f.tryExclusive(path)

@@ -77,7 +77,9 @@ func TestRootHandsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"", "replaced", "appended", "lock"} {
 		fi, err := os.Stat(path(name))
 		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != 65534 {

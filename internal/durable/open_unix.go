@@ -3,6 +3,7 @@
 package durable
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	fd, err := retryInterrupted(func() (int, error) {
 		return unix.Open(name, flag|unix.O_NONBLOCK|unix.O_CLOEXEC, uint32(perm.Perm()))
 	})
-	if err == unix.ENXIO { // a socket, or a pipe that nobody reads
+	if errors.Is(err, unix.ENXIO) { // a socket, or a pipe that nobody reads
 		err = ErrNotRegular
 	}
 	if err != nil {
@@ -66,7 +67,7 @@ func makeDir(name string, perm fs.FileMode) error {
 func retryInterrupted(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}

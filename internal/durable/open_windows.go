@@ -13,4 +13,5 @@ func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, perm)
 }
 
+// makeDir makes a directory. Windows has no root whose files would have to be given away.
 func makeDir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lock locks a file without waiting, or returns ErrLocked. The lock belongs to the open file and not to the process, so
+// two descriptors of one process exclude each other, and the system releases the lock when the process dies.
 func lock(f *os.File, how LockMode) error {
 	op := unix.LOCK_EX
 	if how == Shared {
@@ -26,6 +28,7 @@ func lock(f *os.File, how LockMode) error {
 	}
 }
 
+// unlock releases the lock.
 func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // retryTransient calls f once. Here an open file can be renamed and removed.

@@ -11,6 +11,8 @@ import (
 // lockedByte is the byte that is locked. Locks are mandatory on Windows, so it lies far behind what people may read.
 var lockedByte = windows.Overlapped{OffsetHigh: 1 << 20}
 
+// lock locks one byte of a file without waiting, or returns ErrLocked. The byte lies beyond every content, because on
+// Windows nobody else can read a locked byte.
 func lock(f *os.File, how LockMode) error {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if how == Exclusive {
@@ -27,6 +29,7 @@ func lock(f *os.File, how LockMode) error {
 	return nil
 }
 
+// unlock releases the lock.
 func unlock(f *os.File) error {
 	at := lockedByte
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)

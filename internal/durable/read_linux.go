@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"syscall"
@@ -16,7 +17,7 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 		return unix.Open(name,
 			unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
-	if err == unix.ENXIO { // a socket
+	if errors.Is(err, unix.ENXIO) { // a socket
 		err = ErrNotRegular
 	}
 	if err != nil {

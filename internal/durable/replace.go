@@ -32,7 +32,7 @@ func (f *Files) Create(path string, data []byte) error {
 }
 
 // Staged is a content that is durable under a temporary name beside its path. One of Replace, Create or Discard ends
-// it.
+// it. The temporary file is in the same directory, because a rename is atomic only within one file system.
 type Staged struct {
 	f          *Files
 	temp, path string
@@ -63,6 +63,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
+	// The directory's own name comes first: a file whose directory is lost in a power loss is lost with it.
 	if err = f.syncName(filepath.Clean(dir)); err != nil {
 		_ = file.Close()
 		_ = f.fs.Remove(temp)
@@ -73,6 +74,8 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 		_ = f.fs.Remove(temp)
 		return nil, writeError(path, err)
 	}
+	// The content is synced before the rename. A file system may otherwise write the new name first, and a power loss
+	// leaves an empty file under it.
 	if err = f.checkSync(path, file.Sync()); err != nil {
 		_ = file.Close()
 		_ = f.fs.Remove(temp)
@@ -107,6 +110,8 @@ func (s *Staged) Create() error {
 		return err
 	}
 	failpoint.HitFile(s.path, "put.compared")
+	// A link fails if the name exists, and a rename does not. So of two processes that create the same document only
+	// one succeeds, also without a lock.
 	err := s.f.fs.Link(s.temp, s.path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		// A file system without hard links. Between the look and the rename only a program that does not take our
@@ -126,7 +131,7 @@ func (s *Staged) Create() error {
 	return s.syncName()
 }
 
-// syncName makes the path's new name durable.
+// syncName makes the path's new name durable. Before it, a power loss may bring the old content back.
 func (s *Staged) syncName() error {
 	failpoint.HitFile(s.path, "put.renamed")
 	defer failpoint.HitFile(s.path, "put.end")
@@ -136,7 +141,8 @@ func (s *Staged) syncName() error {
 // Discard removes the staged content.
 func (s *Staged) Discard() { _ = s.f.fs.Remove(s.temp) } // what stays is swept out as a dead process's
 
-// Remove removes a file, durably. A missing file is no error.
+// Remove removes a file, durably. A missing file is no error: a process that was killed after the removal does it
+// again.
 func (f *Files) Remove(path string) error {
 	if err := f.Ended(); err != nil {
 		return err
@@ -181,7 +187,8 @@ func (f *Files) Rename(from, to string) error {
 	return f.syncDir(source)
 }
 
-// Truncate cuts a file, durably.
+// Truncate cuts a file, durably. The sync is of the file and not of its directory, because the size belongs to the
+// file.
 func (f *Files) Truncate(path string, size int64) error {
 	if err := f.Ended(); err != nil {
 		return err

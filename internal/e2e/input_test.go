@@ -80,10 +80,10 @@ func (w *world) same(before map[string]string) {
 }
 
 // refused runs a command that must be refused in a sentence with these parts, and must change nothing.
-func (w *world) refused(code int, args []string, parts ...string) result {
+func (w *world) refused(args []string, parts ...string) {
 	w.t.Helper()
 	before := w.picture()
-	out := w.muster(code, args...)
+	out := w.muster(1, args...)
 	w.has("stderr of muster "+strings.Join(args, " "), out.stderr, append(parts, "muster: ")...)
 	if out.stdout != "" {
 		w.t.Errorf("muster %s says on stdout:\n%s", strings.Join(args, " "), out.stdout)
@@ -98,7 +98,6 @@ func (w *world) refused(code int, args []string, parts ...string) result {
 		}
 	}
 	w.same(before)
-	return out
 }
 
 func (w *world) commit(path, text, message string) {
@@ -115,28 +114,28 @@ func TestRefusals(t *testing.T) {
 	model := w.words(solo)
 	run := func(args ...string) []string { return append([]string{"run", "say hello"}, args...) }
 
-	w.refused(1, run(), "ANTHROPIC_API_KEY is not set", "--model openai/")
-	w.refused(1, run("--model", "anthropic/claude-sonnet-5"), "ANTHROPIC_API_KEY is not set")
-	w.refused(1, run("--model", "openai/gpt-5.5"), "OPENAI_API_KEY is not set")
-	w.refused(1, run("--model", "antropic/claude-sonnet-5"), `there is no provider "antropic"`, `anthropic`)
-	w.refused(1, run("--model", "script/nowhere.yaml"), "nowhere.yaml")
-	w.refused(1, run("--model", "openai/x@localhost:1"), "http://localhost:11434/v1")
+	w.refused(run(), "ANTHROPIC_API_KEY is not set", "--model openai/")
+	w.refused(run("--model", "anthropic/claude-sonnet-5"), "ANTHROPIC_API_KEY is not set")
+	w.refused(run("--model", "openai/gpt-5.5"), "OPENAI_API_KEY is not set")
+	w.refused(run("--model", "antropic/claude-sonnet-5"), `there is no provider "antropic"`, `anthropic`)
+	w.refused(run("--model", "script/nowhere.yaml"), "nowhere.yaml")
+	w.refused(run("--model", "openai/x@localhost:1"), "http://localhost:11434/v1")
 	for _, name := range []string{"../x", "a/b", "Team", "lead", "con", "a b", "-x", "ünicode", strings.Repeat("a", 33), "x\ny", "$(touch pwned)", "."} {
-		w.refused(1, run("--model", model, "--team="+name), "--team: ")
-		w.refused(1, []string{"team", "spawn", "--role", "coder", "--", name}, "name")
-		w.refused(1, []string{"worktree", "create", "--", name}, "name")
+		w.refused(run("--model", model, "--team="+name), "--team: ")
+		w.refused([]string{"team", "spawn", "--role", "coder", "--", name}, "name")
+		w.refused([]string{"worktree", "create", "--", name}, "name")
 	}
-	w.refused(1, run("--model", model, "--land", "main"), "main", "checked out")
+	w.refused(run("--model", model, "--land", "main"), "main", "checked out")
 	for _, branch := range []string{"a..b", "-x", "a b", "refs/heads/../x", "x.lock"} {
-		w.refused(1, run("--model", model, "--land="+branch), "cannot be the name of a branch")
+		w.refused(run("--model", model, "--land="+branch), "cannot be the name of a branch")
 	}
-	w.refused(1, []string{"-C", filepath.Join(w.base, "home"), "run", "x", "--model", model}, "not in a git repository")
-	w.refused(1, []string{"resume", "--model", model}, "no team here")
-	w.refused(1, []string{"team", "stop", "nobody"}, "nobody")
-	w.refused(1, []string{"approve", "7f2c91aa"}, "there is no request 7f2c91aa")
-	w.refused(1, []string{"task", "complete", "99"}, "there is no task 99")
-	w.refused(1, []string{"task", "retry", "99"}, "there is no task 99")
-	w.refused(1, []string{"worktree", "run", "nobody", "--", "true"}, "nobody")
+	w.refused([]string{"-C", filepath.Join(w.base, "home"), "run", "x", "--model", model}, "not in a git repository")
+	w.refused([]string{"resume", "--model", model}, "no team here")
+	w.refused([]string{"team", "stop", "nobody"}, "nobody")
+	w.refused([]string{"approve", "7f2c91aa"}, "there is no request 7f2c91aa")
+	w.refused([]string{"task", "complete", "99"}, "there is no task 99")
+	w.refused([]string{"task", "retry", "99"}, "there is no task 99")
+	w.refused([]string{"worktree", "run", "nobody", "--", "true"}, "nobody")
 }
 
 // TestNoPlace: where the state must lie is a file of the user's.
@@ -172,7 +171,7 @@ func TestBadRun(t *testing.T) {
 	whole := w.read(".team/run.json")
 	w.write(".team/run.json", whole[:len(whole)/2])
 	for _, args := range [][]string{{"run", "again", "--model", model}, {"resume", "--model", model}, {"status"}} {
-		w.refused(1, args, "run.json")
+		w.refused(args, "run.json")
 	}
 	w.has("doctor", w.muster(1, "doctor").stdout, "run.json")
 	w.write(".team/run.json", whole)
@@ -208,7 +207,7 @@ func TestTarget(t *testing.T) {
 	w.git("checkout", "-q", "README")
 
 	w.commit("other", "other\n", "Work beside it")
-	w.refused(1, []string{"run", "--model", model, "--team", "x", "say hello"}, "have diverged", "git merge muster/x", "--land OTHER-BRANCH", "--fresh")
+	w.refused([]string{"run", "--model", model, "--team", "x", "say hello"}, "have diverged", "git merge muster/x", "--land OTHER-BRANCH", "--fresh")
 	at := w.git("rev-parse", "muster/x")
 	w.muster(0, "run", "--model", model, "--team", "x", "--land", "elsewhere", "say hello")
 	if w.git("rev-parse", "muster/x") != at {
@@ -224,7 +223,7 @@ func TestTarget(t *testing.T) {
 		t.Errorf("muster/x has %s commits beyond main, want 1", n)
 	}
 	w.git("merge", "-q", "muster/x")
-	w.refused(1, []string{"run", "--model", model, "--land", "nowhere/..", "x"}, "nowhere/..")
+	w.refused([]string{"run", "--model", model, "--land", "nowhere/..", "x"}, "nowhere/..")
 }
 
 // TestChecks: a check that cannot run stops the run before anything lands; one that is red on the base is said.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/wait"
 )
 
 // slow is a team whose every step can be met in the middle. Its tools leave children that do not end by themselves, in
@@ -98,19 +99,17 @@ func (w *world) checks() int {
 // soonGone checks that no process of the world is alive a second from now, and says how long it took.
 func (w *world) soonGone() {
 	w.t.Helper()
-	began := time.Now()
-	for {
-		left := w.processes()
-		if took := time.Since(began); len(left) == 0 {
-			w.t.Logf("nothing alive after %s", took.Round(time.Millisecond))
-			return
-		} else if took > time.Second {
-			w.t.Errorf("alive a second after the end:\n%s", strings.Join(left, "\n"))
-			w.killAll()
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
+	var left []string
+	took, gone := wait.Poll(time.Second, func() bool {
+		left = w.processes()
+		return len(left) == 0
+	})
+	if gone {
+		w.t.Logf("nothing alive after %s", took.Round(time.Millisecond))
+		return
 	}
+	w.t.Errorf("alive a second after the end:\n%s", strings.Join(left, "\n"))
+	w.killAll()
 }
 
 // TestCtrlC interrupts a run as a terminal does, and goes on with it.

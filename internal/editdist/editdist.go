@@ -1,4 +1,5 @@
-// Package editdist measures how different two words are, for "did you mean" in messages.
+// Package editdist measures how different two words are, for "did you mean" in messages. It compares bytes and knows
+// nothing of upper and lower case: callers normalize the words as they need it.
 package editdist
 
 // Distance returns how many bytes must be changed, inserted, removed, or swapped with their neighbour to turn a into b

@@ -98,7 +98,9 @@ func transactionLocks(common string, updates []RefUpdate) []string {
 	return locks
 }
 
-// breakLocks removes those of the locks that nobody has removed or replaced after a second.
+// breakLocks removes those of the locks that nobody has removed or replaced after a second. It is for refs that only
+// this program moves, so it need not ask which gits live: the caller knows that none of its own does. awaitLocks is for
+// all other refs, where a lock may be that of the user's own git.
 func breakLocks(ctx context.Context, locks []string) error {
 	seen := map[string]fs.FileInfo{}
 	for _, l := range locks {

@@ -181,7 +181,8 @@ func transactionScript(updates []RefUpdate) (string, error) {
 	return b.String(), nil
 }
 
-// isID reports whether s is a complete object id, or "".
+// isID reports whether s is a complete object id, of SHA-1 or SHA-256, or "". An abbreviated one could name another
+// object later.
 func isID(s string) bool {
 	return (len(s) == 0 || len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
@@ -234,6 +235,7 @@ func syncRefs(common string, updates []RefUpdate) error {
 			dirs[dir] = true
 		}
 	}
+	// The directories above are synced too, because git makes those that are missing.
 	for dir := range dirs {
 		// A directory that a deletion emptied is gone, and only some repositories have a reftable.
 		if err := syncDir(filepath.Join(common, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

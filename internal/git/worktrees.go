@@ -133,7 +133,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 	}
 }
 
-// WorktreeAt returns the registered worktree with that path.
+// WorktreeAt returns the registered worktree with that path. A directory that exists and is not registered is none.
 func (r *Repo) WorktreeAt(ctx context.Context, path string) (w Worktree, found bool, err error) {
 	all, err := r.Worktrees(ctx)
 	for _, w := range all {
@@ -225,7 +225,8 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 	return nil
 }
 
-// awaitIndexLock waits up to two seconds for a git that writes the worktree's index.
+// awaitIndexLock waits up to two seconds for a git that writes the worktree's index. If it is still there, it counts as
+// dead, and the caller goes on.
 func awaitIndexLock(ctx context.Context, path string) {
 	dir := gitDirOf(path)
 	if dir == "" {

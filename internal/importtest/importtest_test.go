@@ -1,4 +1,4 @@
-// Package importtest holds the house's rule, as a test: arrows point down only.
+// Package importtest tests the import graph: each package belongs to a layer and imports only packages of lower layers.
 package importtest
 
 import (
@@ -6,15 +6,17 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// floors from the ground up. A room may import rooms of lower floors; of its own floor only where peers says so.
-var floors = [][]string{
+// layers lists all packages, the lowest layer first. A package may import packages of lower layers, and others only
+// where exceptions says so.
+var layers = [][]string{
 	{"", "llm"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/flat", "internal/testing/faultinject", "internal/testing/mutate",
-		"internal/testing/tmuxtest", "internal/testing/wait"},
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/safetext", "internal/yamldoc",
+		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/testing/simfs"},
@@ -31,21 +33,26 @@ var floors = [][]string{
 	{"internal/chat", "internal/demo", "internal/testing/torture"},
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
-	{"internal/e2e", "internal/docs", "internal/limits", "bench", "bench/bare"}, // they test or measure the program from outside
+	// These test or measure the program from outside.
+	{"internal/e2e", "internal/docs", "internal/limits", "bench", "bench/bare"},
 }
 
-// peers are imports within one floor, or otherwise out of the ordinary, with the reason.
-var peers = map[string]string{
+// exceptions are imports of a package that is not in a lower layer, each with the reason.
+var exceptions = map[string]string{
 	"internal/failpoint -> internal/testing/faultinject": "with the build tag failpoint only",
 }
 
 // standardOnly may import nothing but the standard library (and, for llm, nothing of ours).
 var standardOnly = []string{"", "llm"}
 
-// chooses a store or a model: only these may import an engine or a wire adapter.
-var engines = []string{"store/file", "store/mem", "llm/anthropic", "llm/openai", "llm/script"}
-var choosers = []string{"internal/cli", "internal/demo", "cmd/muster-torture"}
+// implementations are the stores and models. Only importers may choose one of them; all other packages use the
+// interfaces.
+var (
+	implementations = []string{"store/file", "store/mem", "llm/anthropic", "llm/openai", "llm/script"}
+	importers       = []string{"internal/cli", "internal/demo", "cmd/muster-torture"}
+)
 
+// pkg is what is read of go list's output.
 type pkg struct {
 	ImportPath string
 	Imports    []string
@@ -76,39 +83,42 @@ func packages(t *testing.T) []pkg {
 	return all
 }
 
-func room(path string) (string, bool) {
+// relative returns an import path without the module's name; ok is false for a package of another module.
+func relative(path string) (rel string, ok bool) {
 	if path == "muster" {
 		return "", true
 	}
 	return strings.CutPrefix(path, "muster/")
 }
 
-func TestArrowsPointDown(t *testing.T) {
-	floor := map[string]int{}
-	for i, rooms := range floors {
-		for _, r := range rooms {
-			floor[r] = i
+// TestImportsPointDown checks that each package imports only packages of lower layers.
+func TestImportsPointDown(t *testing.T) {
+	layer := map[string]int{}
+	for i, list := range layers {
+		for _, p := range list {
+			layer[p] = i
 		}
 	}
 	for _, p := range packages(t) {
-		from, ok := room(p.ImportPath)
+		from, ok := relative(p.ImportPath)
 		if !ok {
 			continue
 		}
-		if _, known := floor[from]; !known && from != "internal/importtest" {
-			t.Errorf("room %q is on no floor: add it to the table, or put its code where it belongs", from)
+		if _, known := layer[from]; !known && from != "internal/importtest" {
+			t.Errorf("package %q is in no layer: add it to the table, or put its code where it belongs", from)
 			continue
 		}
 		for _, imp := range p.Imports {
-			to, ours := room(imp)
+			to, ours := relative(imp)
 			if !ours {
 				continue
 			}
-			if floor[to] >= floor[from] && peers[from+" -> "+to] == "" {
-				t.Errorf("%s imports %s, which is not below it", name(from), name(to))
+			if layer[to] >= layer[from] && exceptions[from+" -> "+to] == "" {
+				t.Errorf("%s imports %s, which is not in a lower layer", name(from), name(to))
 			}
-			if contains(engines, to) && !contains(choosers, from) {
-				t.Errorf("%s imports %s: only %s choose a store or a model", name(from), name(to), strings.Join(choosers, ", "))
+			if slices.Contains(implementations, to) && !slices.Contains(importers, from) {
+				t.Errorf("%s imports %s: only %s choose a store or a model", name(from), name(to),
+					strings.Join(importers, ", "))
 			}
 		}
 	}
@@ -134,10 +144,11 @@ func TestInstalledProgramHasNoTestSupport(t *testing.T) {
 	}
 }
 
-func TestGroundIsStandardLibrary(t *testing.T) {
+// TestLowestLayerImportsStandardLibraryOnly checks the packages in standardOnly.
+func TestLowestLayerImportsStandardLibraryOnly(t *testing.T) {
 	for _, p := range packages(t) {
-		from, ok := room(p.ImportPath)
-		if !ok || !contains(standardOnly, from) {
+		from, ok := relative(p.ImportPath)
+		if !ok || !slices.Contains(standardOnly, from) {
 			continue
 		}
 		for _, imp := range p.Imports {
@@ -149,18 +160,10 @@ func TestGroundIsStandardLibrary(t *testing.T) {
 	}
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
-func name(room string) string {
-	if room == "" {
+// name returns what errors call a package.
+func name(rel string) string {
+	if rel == "" {
 		return "muster (root)"
 	}
-	return room
+	return rel
 }

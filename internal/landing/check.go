@@ -98,7 +98,8 @@ func (k checker) run(ctx context.Context, c *checkout, command string, log io.Wr
 	return res, nil
 }
 
-// start runs a command through the launcher, so that the end of ctx ends all that the command has started.
+// start runs a command through the launcher, so that the end of ctx ends all that the command has started. A check that
+// leaves servers behind would make the next one fail.
 func (k checker) start(ctx context.Context, c *checkout, command string, log io.Writer) (exit int, err error) {
 	launcher, err := k.launch()
 	if err != nil {

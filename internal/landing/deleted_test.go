@@ -30,7 +30,7 @@ func (w *world) notLanded(tip string, err error) {
 	if w.git("rev-parse", target) != tip {
 		w.t.Fatal("it landed")
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 }
 
 // The task is deleted by force while its check runs.

@@ -18,15 +18,20 @@ func (w *world) during(t muster.Task, f func()) (landing.Verdict, error) {
 	return w.duringIn(w.ctx(), t, f)
 }
 
+// duringIn is during with a context for the landing.
 func (w *world) duringIn(ctx context.Context, t muster.Task, f func()) (landing.Verdict, error) {
-	launchAfter := func() (proc.Launcher, error) {
+	l := landing.New(w.repo, w.lanes, w.board, w.journal, launchAfter(f, launch), landing.Options{Target: target,
+		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+	return l.Land(ctx, t.ID, t.Fence, "late work", t.Owner)
+}
+
+// launchAfter returns launch, with a call of f before its first one.
+func launchAfter(f func(), launch func() (proc.Launcher, error)) func() (proc.Launcher, error) {
+	return func() (proc.Launcher, error) {
 		f()
 		f = func() {}
 		return launch()
 	}
-	l := landing.New(w.repo, w.lanes, w.board, w.journal, launchAfter, landing.Options{Target: target,
-		Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
-	return l.Land(ctx, t.ID, t.Fence, "late work", t.Owner)
 }
 
 func (w *world) must(err error) {
@@ -59,7 +64,7 @@ func TestALateOwnerCannotLand(t *testing.T) {
 	if len(refs) == 0 || w.git("show", refs[0]+":late") != "late" {
 		t.Errorf("kept aside: %v", refs)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	// Again, with the old fence: still refused; and the next owner lands.
 	_, err = w.try(task)
 	wants(t, err, muster.ErrFenced, "no longer yours")
@@ -140,7 +145,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		if v, err := w.try(task); err != nil || v.Landed == nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-		w.noRefs("refs/muster/landing")
+		w.noRefs()
 	})
 	t.Run("landing ref made, board not told", func(t *testing.T) {
 		t.Parallel()
@@ -171,7 +176,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		if err != nil || v.Landed == nil || v.Task.Result != "first words" {
 			t.Errorf("%+v, %v", v, err)
 		}
-		w.noRefs("refs/muster/landing")
+		w.noRefs()
 	})
 	t.Run("conflicts merged, board not told", func(t *testing.T) {
 		t.Parallel()

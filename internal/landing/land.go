@@ -102,6 +102,7 @@ func (l *Lander) land(
 			return v, err
 		}
 	}
+	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
 	if err := refuseCheckedOut(ctx, l.repo, l.target); err != nil {
 		return Verdict{Task: t}, err
 	}
@@ -208,6 +209,8 @@ func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err
 	if err != nil {
 		return fail(err)
 	}
+	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
+	// any moment without cleaning up.
 	tree, conflicts, err := l.repo.MergeTree(ctx, tip, a.head)
 	if err != nil {
 		return l.explainUnmergeable(ctx, a, tip, err)
@@ -279,6 +282,8 @@ func (l *Lander) moveTarget(
 	}
 	if err == nil {
 		failpoint.Hit("landing.moving")
+		// Both updates or none. A target that moved, or a claim that was revoked after checkClaim, makes the
+		// transaction fail, so neither an untested merge nor a late owner's work can land.
 		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{
 			{Ref: l.target, New: landed.Commit, Old: tip},
 			{Ref: a.fence.landing, Old: a.head},
@@ -335,6 +340,7 @@ func (l *Lander) targetMoved(ctx context.Context, a *attempt) (v Verdict, done b
 // completeUnchanged completes a task whose lane holds nothing that the target lacks.
 func (l *Lander) completeUnchanged(ctx context.Context, a *attempt) (Verdict, error) {
 	v := Verdict{NoChange: true, Task: a.task}
+	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
 	late, cancel := detach(ctx)
 	defer cancel()
 	t, err := l.board.Complete(late, a.task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})

@@ -35,7 +35,7 @@ func TestLand(t *testing.T) {
 	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Task,valueonly)", target); got != "1" {
 		t.Errorf("git reads the trailer as %q", got)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil || *got.Landed != *v.Landed || got.Result != "What alice did." {
 		t.Errorf("on the board: %+v, %v", got, err)
 	}
@@ -88,7 +88,7 @@ func TestNoChange(t *testing.T) {
 	if v, err = w.try(two); err != nil || !v.NoChange || v.Task.Status != muster.Completed {
 		t.Errorf("%+v, %v", v, err)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	if n := w.git("rev-list", "--count", tip+".."+target); n != "1" {
 		t.Errorf("%s commits landed", n)
 	}
@@ -231,7 +231,7 @@ func TestParallelLandings(t *testing.T) {
 	if got := strings.Count(w.git("ls-tree", "--name-only", target), "w-"); got != 8 {
 		t.Errorf("%d files", got)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	w.git("fsck", "--strict")
 }
 

@@ -69,7 +69,10 @@ func TestALogKeepsHeadAndTail(t *testing.T) {
 			return
 		}
 		var n, size, first, last int
-		fmt.Sscan(string(bytes.Join(left.FindSubmatch(got)[1:], []byte(" "))), &n, &size, &first, &last)
+		numbers := string(bytes.Join(left.FindSubmatch(got)[1:], []byte(" ")))
+		if _, err := fmt.Sscan(numbers, &n, &size, &first, &last); err != nil {
+			r.Fatal(err)
+		}
 		if size != len(all) || first != head || last > tail || n != size-first-last || n <= 0 ||
 			!bytes.Equal(got[:at[0]], all[:first]) || !bytes.Equal(got[at[1]:], all[size-last:]) {
 			r.Errorf("%q for %q", got, all)

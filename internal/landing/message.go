@@ -40,7 +40,8 @@ func laneMessage(t muster.Task, summary string) string {
 // mergeMessage returns the message of the merge of the target into a lane.
 func mergeMessage(branch string) string { return "Merge " + branch + " into the lane\n" }
 
-// subject returns the first line of a task's commit.
+// subject returns the first line of a task's commit. Without a subject git would refuse the commit, so the task's
+// number stands in.
 func subject(t muster.Task) string {
 	if s := oneLine(plain(t.Subject)); s != "" {
 		return s
@@ -84,7 +85,8 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 	return nil, nil
 }
 
-// trailers returns the "key: value" lines of the last paragraph.
+// trailers returns the "key: value" lines of the last paragraph, as git defines trailers. What a summary says above it
+// is never taken for one.
 func trailers(text string) map[string]string {
 	text = strings.TrimRight(text, "\n")
 	if i := strings.LastIndex(text, "\n\n"); i >= 0 {

@@ -130,7 +130,8 @@ func (t target) update(ctx context.Context) (string, error) {
 			"leave it behind:      muster run --fresh   (it is archived under refs/muster/archive/)", t.branch)
 }
 
-// isTaken reports whether merging the branch into HEAD would change nothing.
+// isTaken reports whether merging the branch into HEAD would change nothing. After a squash or a rebase the histories
+// differ, and only the trees tell that the user has the work already.
 func (t target) isTaken(ctx context.Context) (bool, error) {
 	tree, conflicts, err := t.repo.MergeTree(ctx, t.head, t.at)
 	if err != nil {
@@ -154,7 +155,8 @@ func (t target) restart(ctx context.Context, why string) (string, error) {
 		t.branch, t.head, why, t.at, kept), t.moveToHead(ctx)
 }
 
-// moveToHead moves the branch to HEAD, if it still is where it was.
+// moveToHead moves the branch to HEAD, if it still is where it was. A landing of another process in between is never
+// lost: the comparison and the move are one transaction.
 func (t target) moveToHead(ctx context.Context) error {
 	err := t.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: t.ref, New: t.head, Old: t.at}})
 	if errors.Is(err, muster.ErrStale) {

@@ -65,7 +65,7 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	return w
 }
 
-// process gives the world new rooms on the same state, as another process has them.
+// process gives the world new services on the same state, as another process has them.
 func (w *world) process(check string, change ...func(*landing.Options)) {
 	w.t.Helper()
 	var err error
@@ -167,13 +167,14 @@ func (w *world) back(t muster.Task) landing.Verdict {
 	if now := w.git("rev-parse", target); now != tip {
 		w.t.Fatalf("the target has moved to %s", now)
 	}
-	w.noRefs("refs/muster/landing")
+	w.noRefs()
 	return v
 }
 
-func (w *world) noRefs(under string) {
+// noRefs checks that no ref of a landing is left.
+func (w *world) noRefs() {
 	w.t.Helper()
-	if left := w.git("for-each-ref", under); left != "" {
+	if left := w.git("for-each-ref", "refs/muster/landing"); left != "" {
 		w.t.Errorf("left over: %s", left)
 	}
 }

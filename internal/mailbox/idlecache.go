@@ -35,12 +35,15 @@ type idleCache struct {
 	boxes map[muster.Name]boxState
 }
 
+// get returns what is known of a box; the zero value says nothing.
 func (q *idleCache) get(box muster.Name) boxState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.boxes[box]
 }
 
+// update changes what is known of a box. The read and the write happen under one lock, so no update of another
+// goroutine is lost.
 func (q *idleCache) update(box muster.Name, f func(*boxState)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

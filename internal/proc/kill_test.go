@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/wait"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -52,13 +53,13 @@ func TestStopsStop(t *testing.T) {
 				dir := yard(t)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				p := start(t, g, ctx, tool(t, "tool", dir))
-				await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+				wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
 				begin := time.Now()
 				if err := end(p, cancel); err != nil {
 					t.Fatal(err)
 				}
 				exit, err := p.Wait()
-				if exit != 137 || name == "cancel" && err != cause || name == "kill" && err != nil {
+				if exit != 137 || name == "cancel" && !errors.Is(err, cause) || name == "kill" && err != nil {
 					t.Errorf("exit %d, error %v", exit, err)
 				}
 				if left := alive(dir); len(left) > 0 {
@@ -72,7 +73,7 @@ func TestStopsStop(t *testing.T) {
 		dir := yard(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		if _, err := start(t, g, ctx, tool(t, "tool", dir)).Wait(); err != context.DeadlineExceeded {
+		if _, err := start(t, g, ctx, tool(t, "tool", dir)).Wait(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		awaitDead(t, dir, 100*time.Millisecond)
@@ -93,7 +94,7 @@ func TestStopsStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := start(t, l, t.Context(), tool(t, "tool", dir))
-		await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+		wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
@@ -128,7 +129,7 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+		wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
 		if !slices.ContainsFunc(alive(dir), func(s string) bool { return strings.Contains(s, "sleeper") }) {
 			t.Fatal("alive does not see what it is to see")
 		}
@@ -137,7 +138,7 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitDead(t, dir, patience)
-		await(t, "the guard is dead", patience, func() bool { g, ok := readProcess(guard); return !ok || g.isDead() })
+		wait.Within(t, patience, "the guard is dead", func() bool { g, ok := readProcess(guard); return !ok || g.isDead() })
 		took := time.Since(begin)
 		_ = c.Wait()
 		return took
@@ -153,13 +154,13 @@ func TestAStoppedGuardIsWoken(t *testing.T) {
 		if err := unix.Kill(g.PID(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the guard is stopped", patience, func() bool { g, _ := readProcess(g.PID()); return g.state == 'T' })
+		wait.Within(t, patience, "the guard is stopped", func() bool { g, _ := readProcess(g.PID()); return g.state == 'T' })
 	}
 	dir := yard(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	stop()
 	p := start(t, g, ctx, tool(t, "tool", dir))
-	await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+	wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
 	stop()
 	cancel()
 	if _, err := p.Wait(); !errors.Is(err, context.Canceled) {
@@ -188,7 +189,7 @@ func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {
 
 	dir := yard(t)
 	p := start(t, g, t.Context(), tool(t, "tool", dir))
-	await(t, "the sleeper sleeps", patience, func() bool { return sleeps(dir) })
+	wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
 	if err := unix.Kill(first, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestOnlyThatTool(t *testing.T) {
 	one, two := yard(t), yard(t)
 	p := start(t, g, t.Context(), tool(t, "tool", one))
 	q := start(t, g, t.Context(), tool(t, "tool", two))
-	await(t, "both sleep", patience, func() bool { return sleeps(one) && sleeps(two) })
+	wait.Within(t, patience, "both sleep", func() bool { return sleeps(one) && sleeps(two) })
 	before := alive(two)
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
@@ -241,7 +242,7 @@ func TestForkingFasterThanKilling(t *testing.T) {
 	s := sh(`i=0; while [ $i -lt 2000 ]; do (setsid sh -c 'sh -c "sleep 100 & sleep 100" "$1" & exit' "$0" "$0" &); i=$((i+1)); done`)
 	s.Argv = append(s.Argv, dir)
 	p := start(t, g, t.Context(), s)
-	await(t, "some dozens", patience, func() bool { return len(alive(dir)) > 30 })
+	wait.Within(t, patience, "some dozens", func() bool { return len(alive(dir)) > 30 })
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestHopping(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, g, t.Context(), Spec{Argv: []string{"sh", "-c", `sh "$0" "$1" & wait; exec sleep 100`, script, dir}, Env: []string{"PATH=" + os.Getenv("PATH")}})
-	await(t, "some hops", patience, func() bool {
+	wait.Within(t, patience, "some hops", func() bool {
 		fi, err := os.Stat(filepath.Join(dir, "hops"))
 		return err == nil && fi.Size() > 40
 	})
@@ -287,7 +288,7 @@ func TestGroups(t *testing.T) {
 	s := sh("(setsid sh -c 'sleep 100; :' \"$0\" &); sh -c 'trap \"\" TERM; sleep 100; :' \"$0\" & touch \"$0\"/sleeps; wait")
 	s.Argv = append(s.Argv, dir)
 	p := start(t, l, t.Context(), s)
-	await(t, "it began", patience, func() bool { return sleeps(dir) })
+	wait.Within(t, patience, "it began", func() bool { return sleeps(dir) })
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/wait"
 )
 
 func sh(script string) Spec {
@@ -136,7 +137,7 @@ func TestRefusedStarts(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(muster.CauseUser)
-		if _, err := l.Start(ctx, sh("exit")); err != muster.CauseUser {
+		if _, err := l.Start(ctx, sh("exit")); !errors.Is(err, muster.CauseUser) {
 			t.Errorf("after the end of ctx: %v", err)
 		}
 		if err := l.Close(); err != nil {
@@ -198,7 +199,7 @@ func TestNothingLeaks(t *testing.T) {
 			})
 		}
 		all.Wait()
-		await(t, "as before", 2*time.Second, func() bool {
+		wait.Within(t, 2*time.Second, "as before", func() bool {
 			d, g, p := count()
 			return d <= d0 && g <= g0 && p <= p0
 		})

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster/internal/testing/wait"
 )
 
 // TestMain lets the test binary play what the tests start: modes, named by the second argument. Every one of them has
@@ -47,18 +49,16 @@ func play(mode, dir string) {
 		if err := os.WriteFile(filepath.Join(dir, "sleeps"+strconv.Itoa(os.Getpid())), nil, 0o600); err != nil {
 			panic(err)
 		}
-		time.Sleep(time.Hour)
+		wait.Elapse(time.Hour)
 	case "orphaner": // its child has no parent, no environment, and a session of its own
 		start("sleeper")
 		syscall.Exit(0) // not os.Exit, which takes a second in a program built with -race
 	case "tool": // runs until it is killed, and has set a sleeper free
 		start("orphaner")
-		time.Sleep(time.Hour)
+		wait.Elapse(time.Hour)
 	case "leaver": // ends by itself once its sleeper sleeps
 		start("orphaner")
-		for !sleeps(dir) {
-			time.Sleep(time.Millisecond)
-		}
+		wait.Poll(time.Hour, func() bool { return sleeps(dir) })
 		syscall.Exit(7)
 	case "muster": // stands for the program that runs tools
 		l, err := New(context.Background())
@@ -71,7 +71,7 @@ func play(mode, dir string) {
 			}
 		}
 		fmt.Println(l.(*Guard).PID())
-		time.Sleep(time.Hour)
+		wait.Elapse(time.Hour)
 	}
 	panic("unknown mode " + mode)
 }
@@ -115,27 +115,15 @@ func yard(t testing.TB) string {
 	return dir
 }
 
-// await polls ok until it holds, and fails the test when that takes longer than limit.
-func await(t testing.TB, what string, limit time.Duration, ok func() bool) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	for !ok() {
-		if time.Since(begin) > limit {
-			t.Fatalf("not in %v: %s", limit, what)
-		}
-		time.Sleep(500 * time.Microsecond)
-	}
-	return time.Since(begin)
-}
-
-func awaitDead(t testing.TB, dir string, limit time.Duration) time.Duration {
+// awaitDead waits until no process of dir lives.
+func awaitDead(t testing.TB, dir string, limit time.Duration) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
 			t.Logf("alive: %s", strings.Join(alive(dir), "\n"))
 		}
 	}()
-	return await(t, "everything is dead", limit, func() bool { return len(alive(dir)) == 0 })
+	wait.Within(t, limit, "everything is dead", func() bool { return len(alive(dir)) == 0 })
 }
 
 func guardOf(t testing.TB) *Guard {
@@ -173,7 +161,7 @@ func start(t testing.TB, l Launcher, ctx context.Context, s Spec) Process {
 // awaitReady waits until g's guard catches signals.
 func awaitReady(t testing.TB, g *Guard) {
 	t.Helper()
-	await(t, "the guard is ready", patience, func() bool {
+	wait.Within(t, patience, "the guard is ready", func() bool {
 		name, _ := os.ReadFile("/proc/" + itoa(g.PID()) + "/comm")
 		return string(name) == "muster-guard\n"
 	})

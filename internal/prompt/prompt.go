@@ -1,5 +1,9 @@
-// Package prompt holds what the runtime says to a model by itself: the stable prefix of every request (lead.md,
-// teammate.md, subagent.md), the identity, and the first words of a conversation. The texts lie beside the code.
+// Package prompt holds what the runtime itself says to a model: the system prompts (lead.md, teammate.md, subagent.md,
+// beside the code), the first message of a conversation, and what a member reads about a task.
+//
+// A system prompt depends on nothing that changes during a member's life: it is the beginning of every request, and
+// providers cache requests by their beginning. Text that comes from users, tasks or programs is escaped, so that it
+// cannot pass for the runtime's own marks. The descriptions and results of tools are with the tools.
 package prompt
 
 import (
@@ -11,6 +15,8 @@ import (
 	"muster/internal/mailbox"
 )
 
+// The system prompts, without what differs from member to member.
+//
 //go:embed lead.md
 var lead string
 
@@ -20,31 +26,33 @@ var teammate string
 //go:embed subagent.md
 var subagent string
 
-// Lead is the lead's system prompt. It does not change during the lead's life.
+// Lead returns the lead's system prompt. It does not change during the lead's life.
 func Lead(team muster.Name) []string {
 	return []string{strings.TrimSpace(lead) + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
 }
 
-// Teammate is a teammate's system prompt. It does not change during its life.
+// Teammate returns a teammate's system prompt. It does not change during its life.
 func Teammate(name muster.Name, role string, team muster.Name) []string {
-	return []string{strings.TrimSpace(teammate) + fmt.Sprintf("\n\nYour name is %s. Your role is %s. The team is %s.", name, role, team)}
+	return []string{strings.TrimSpace(teammate) +
+		fmt.Sprintf("\n\nYour name is %s. Your role is %s. The team is %s.", name, role, team)}
 }
 
-// Subagent is the system prompt of a subagent.
+// Subagent returns the system prompt of a subagent.
 func Subagent() string { return strings.TrimSpace(subagent) }
 
-// Identity says who a member is, for a conversation that may have forgotten it.
+// Identity tells a member who it is. It is said again when the conversation was shortened.
 func Identity(name muster.Name, role string, team muster.Name) string {
 	return fmt.Sprintf("<identity>You are '%s', role: %s, team: %s. Continue your work.</identity>", name, role, team)
 }
 
-// Reminder is a note of the runtime inside a conversation.
+// Reminder returns a note of the runtime inside a conversation. Its mark tells the model that no person has written it.
 func Reminder(f string, a ...any) string {
 	return "<reminder>" + fmt.Sprintf(f, a...) + "</reminder>"
 }
 
-// Goal opens the lead's conversation.
-func Goal(run muster.Run, open, needy []muster.Task) string {
+// Goal returns the first message of the lead's conversation. open are the tasks that are on the board already, failed
+// those of earlier runs that need attention.
+func Goal(run muster.Run, open, failed []muster.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The goal:\n%s\n\n", mailbox.Escape(run.Goal))
 	fmt.Fprintf(&b, "Work lands on the branch %s.", run.Target)
@@ -64,9 +72,10 @@ func Goal(run muster.Run, open, needy []muster.Task) string {
 			fmt.Fprintf(&b, "%s\n", TaskLine(t))
 		}
 	}
-	if len(needy) > 0 {
-		b.WriteString("\n\nThese tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n")
-		for _, t := range needy {
+	if len(failed) > 0 {
+		b.WriteString("\n\nThese tasks of earlier runs need attention; " +
+			"retry, change or delete them if the goal wants it:\n")
+		for _, t := range failed {
 			fmt.Fprintf(&b, "%s: %s\n", TaskLine(t), mailbox.Escape(t.Result))
 		}
 	}
@@ -74,10 +83,11 @@ func Goal(run muster.Run, open, needy []muster.Task) string {
 }
 
 // Talk tells the lead that the user is there.
-const Talk = "The user talks with you in a terminal: they read what you say and may write at any time. End your turn with text to give them the word; " +
-	"teammates work on meanwhile. Answer what can be answered at once; make tasks of what should land."
+const Talk = "The user talks with you in a terminal: they read what you say and may write at any time. " +
+	"End your turn with text to give them the word; teammates work on meanwhile. " +
+	"Answer what can be answered at once; make tasks of what should land."
 
-// TaskLine is a task in one line, as models read it.
+// TaskLine returns a task in one line, as models read it. It leaves out what is not set.
 func TaskLine(t muster.Task) string {
 	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status)
 	if t.Owner != "" {
@@ -101,16 +111,16 @@ func TaskLine(t muster.Task) string {
 	return s
 }
 
-// Briefing is what the owner of a task reads when it has claimed it.
+// Briefing is what the owner of a task must know when it has claimed it.
 type Briefing struct {
 	Task     muster.Task
-	Blockers []muster.Task
+	Blockers []muster.Task // the tasks that it builds on, which have landed
 	Lane     muster.Lane
-	Check    string
+	Check    string // the command of the check; "" for none
 	Had      string // what an inherited lane holds already
 }
 
-// Claimed tells the owner of a task what it needs to know.
+// Claimed returns the briefing as the owner reads it. escape is applied to everything that somebody else has written.
 func Claimed(b Briefing, escape func(string) string) string {
 	t := b.Task
 	var s strings.Builder
@@ -130,7 +140,8 @@ func Claimed(b Briefing, escape func(string) string) string {
 	if len(b.Blockers) > 0 {
 		s.WriteByte('\n')
 	}
-	fmt.Fprintf(&s, "\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n", b.Lane.Path, b.Lane.Branch, t.Base)
+	fmt.Fprintf(&s, "\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n",
+		b.Lane.Path, b.Lane.Branch, t.Base)
 	if b.Had != "" {
 		fmt.Fprintf(&s, "Somebody worked in it before; it holds:\n%s\n", escape(b.Had))
 	}
@@ -143,6 +154,7 @@ func Claimed(b Briefing, escape func(string) string) string {
 	if t.RequirePlan {
 		s.WriteString("It needs an approved plan before you change anything: read, then call submit_plan.\n")
 	}
-	fmt.Fprintf(&s, "When it is done: complete_task{task_id: %d, summary}. The runtime commits, merges, checks and lands.", t.ID)
+	fmt.Fprintf(&s, "When it is done: complete_task{task_id: %d, summary}. "+
+		"The runtime commits, merges, checks and lands.", t.ID)
 	return s.String()
 }

@@ -58,7 +58,7 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	defer cancel()
 	out := code.NewOutput(b.outputs(), "worktree_run")
 	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
-		Env: code.Environ(os.Environ(), dir), Out: out})
+		Env: code.Environ(ctx, os.Environ(), dir), Out: out})
 	if err != nil {
 		return "", 0, err
 	}

@@ -19,11 +19,11 @@ type workdir struct {
 	commit  string // the commit of the scratch checkout
 }
 
-// Stand returns the directory in which a tool runs: the lane of the current task, checked at
+// Workdir returns the directory in which a tool runs: the lane of the current task, checked at
 // every call, otherwise a scratch checkout of the target's tip, in which the file tools write
 // nothing and from which nothing lands.
-func (w *workdir) Stand(ctx context.Context) (code.Standing, error) {
-	s := code.Standing{ReadOnly: map[string]string{"outputs": w.Home.Outputs()}}
+func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
+	s := code.Workdir{ReadOnly: map[string]string{"outputs": w.Home.Outputs()}}
 	if err := w.claims.verify(ctx); err != nil {
 		return s, err
 	}

@@ -93,16 +93,20 @@ func (c cluster) isFolded() bool {
 	return len(c.text) > len(c.shown) && strings.HasPrefix(c.shown, "[")
 }
 
+// left and right move the cursor by one cluster, and stop at the ends.
 func (b *buffer) left()  { b.cursor = max(0, b.cursor-1) }
 func (b *buffer) right() { b.cursor = min(len(b.text), b.cursor+1) }
 
+// startOfLine and endOfLine return the ends of the cursor's line.
 func (b *buffer) startOfLine() int { return b.skipLeft(b.cursor, cluster.isNotNewline) }
 func (b *buffer) endOfLine() int   { return b.skipRight(b.cursor, cluster.isNotNewline) }
 
+// wordStartBefore returns where the word before the cursor begins, over the blanks in between.
 func (b *buffer) wordStartBefore() int {
 	return b.skipLeft(b.skipLeft(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
 }
 
+// wordEndAfter returns where the word after the cursor ends.
 func (b *buffer) wordEndAfter() int {
 	return b.skipRight(b.skipRight(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
 }
@@ -129,6 +133,7 @@ func (b *buffer) skipRight(i int, matches func(cluster) bool) int {
 	return i
 }
 
+// The following say of a cluster what movement and deletion stop at.
 func (c cluster) isNotNewline() bool   { return c.text != "\n" }
 func (c cluster) isBetweenWords() bool { return !c.isWordPart() }
 func (c cluster) isNotSpace() bool     { return !c.isSpace() }
@@ -139,8 +144,10 @@ func (c cluster) isWordPart() bool {
 	return c.isFolded() || unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
 }
 
+// isSpace reports whether only blank is seen of a cluster. A folded paste is none, whatever is in it.
 func (c cluster) isSpace() bool { return !c.isFolded() && strings.TrimSpace(c.text) == "" }
 
+// insertNewline, deleteLeft and deleteRight are what the keys of that name do.
 func (b *buffer) insertNewline() { b.insert("\n") }
 func (b *buffer) deleteLeft()    { b.replace(max(0, b.cursor-1), b.cursor, nil) }
 func (b *buffer) deleteRight()   { b.replace(b.cursor, min(b.cursor+1, len(b.text)), nil) }

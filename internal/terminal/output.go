@@ -54,6 +54,7 @@ type output struct {
 // newOutput returns the output to a terminal.
 func newOutput(f *os.File, started func()) *output { return &output{file: f, onFirstFrame: started} }
 
+// The following methods make the output a terminal's file for the library, which asks for its descriptor.
 func (o *output) Read(p []byte) (int, error)        { return o.file.Read(p) }
 func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 func (o *output) Close() error                      { return o.file.Close() }
@@ -118,6 +119,7 @@ type input struct {
 	onError func()
 }
 
+// Read reads from the terminal. A terminal that is gone gives an error for ever, so the first one is reported.
 func (i *input) Read(p []byte) (int, error) {
 	n, err := i.File.Read(p)
 	if err != nil {

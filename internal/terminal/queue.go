@@ -28,6 +28,7 @@ type queue[T any] struct {
 	closed bool
 }
 
+// newQueue returns an empty queue.
 func newQueue[T any]() *queue[T] { return &queue[T]{ready: make(chan struct{}, 1)} }
 
 // put appends an item. After close it does nothing.
@@ -56,6 +57,7 @@ func (q *queue[T]) close() {
 	q.nudge()
 }
 
+// isClosed reports whether the queue takes no more.
 func (q *queue[T]) isClosed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

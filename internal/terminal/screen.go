@@ -270,6 +270,7 @@ func (s *screen) statusRowsIn(room int) []string {
 	return rows
 }
 
+// setLatestView notes how the view stands, for those who print between two frames.
 func (s *screen) setLatestView(g geometry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,6 +64,7 @@ type Interrupt struct{}
 // Closed is Ctrl-D on an empty line, or the end of the terminal. It is sent at most once.
 type Closed struct{}
 
+// The types of events. No other package can add one, so a switch over them is complete.
 func (Line) event()      {}
 func (Interrupt) event() {}
 func (Closed) event()    {}

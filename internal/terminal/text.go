@@ -3,10 +3,11 @@ package terminal
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/safetext"
 )
 
 // tabWidth is how many blanks a tab is shown as.
@@ -22,6 +23,7 @@ type cluster struct {
 	width int // columns
 }
 
+// newline is the cluster that ends a line. It takes no column.
 var newline = cluster{text: "\n"}
 
 // clusters splits text that clean has returned.
@@ -46,18 +48,10 @@ func clusters(s string) []cluster {
 	return out
 }
 
-// isUnsafe reports whether a rune could move the cursor, change a mode of the terminal, or reverse the order of text.
-func isUnsafe(r rune) bool {
-	if r == '\n' || r == '\t' {
-		return false
-	}
-	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069
-}
-
 // clean removes everything that could steer the terminal, colour sequences included.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if isUnsafe(r) {
+		if r != '\n' && r != '\t' && safetext.IsUnsafe(r) {
 			return -1
 		}
 		return r

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster/internal/testing/tmuxtest"
+	"muster/internal/testing/wait"
 )
 
 // tmux is a terminal in which the command talk starts the program.
@@ -226,11 +227,7 @@ func TestHangup(t *testing.T) {
 	m := start(t)
 	pid := m.pid()
 	m.Tmux("kill-server")
-	for deadline := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d lives on without its terminal", pid)
-		}
-	}
+	wait.Within(t, patience, "the process ends without its terminal", func() bool { return syscall.Kill(pid, 0) != nil })
 	if got, err := os.ReadFile(m.end); err != nil || string(got) != "terminal.Closed" {
 		t.Errorf("it ended with %q, %v", got, err)
 	}

@@ -14,6 +14,7 @@ import (
 // Kind says what an entry is.
 type Kind string
 
+// The kinds of entries.
 const (
 	KindUser   Kind = "user"   // what entered from outside: Message, and the Mail that it brought
 	KindReply  Kind = "reply"  // the model's: Message, Stop, Usage, Model

@@ -36,7 +36,8 @@ func longDuration(d time.Duration) string {
 	return inTwoUnits(d, "%.1f s", "%d min %d s", "%d h %d min")
 }
 
-// inTwoUnits formats d as tenths of a second, minutes and seconds, or hours and minutes.
+// inTwoUnits formats d as tenths of a second, minutes and seconds, or hours and minutes. What would be rounded to 60.0
+// seconds is shown as a minute.
 func inTwoUnits(d time.Duration, seconds, minutes, hours string) string {
 	switch {
 	case d < time.Minute-50*time.Millisecond:

@@ -22,6 +22,7 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 		indent := columns(before) + names + len(" verb12 ")
 		text = strings.Join(l.fit(max(width-indent, 20)), "\n"+strings.Repeat(" ", indent))
 	}
+	// The colour of a name costs a hash, and a log without colours has many lines.
 	start, who := len(to), ""
 	if p {
 		who = nameColour(l.Who)
@@ -61,7 +62,8 @@ func (l Line) fit(room int) []string {
 	return []string{Cut(text, room)}
 }
 
-// wrap breaks s into lines of at most width columns, between words where there is a blank.
+// wrap breaks s into lines of at most width columns, between words where there is a blank. Each line has at least one
+// rune, also where a wide one does not fit, so that it comes to an end.
 func wrap(s string, width int) (all []string) {
 	for columns(s) > width {
 		n, end, blank := 0, 0, 0

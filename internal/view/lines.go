@@ -55,7 +55,8 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	return t.laneLines()
 }
 
-// lineWriter puts one event into words.
+// lineWriter puts one event into words. There is a method for each group of kinds. An event of a kind that is not known
+// here comes from a newer program and is shown as it stands.
 type lineWriter struct {
 	muster.Event
 	Facts
@@ -160,7 +161,7 @@ func runningCheck(what, command string) Line {
 // seconds formats how long a check took.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
-// idleReasons says in words why a member is idle.
+// idleReasons says in words why a member is idle. A reason that is not in it is text already.
 var idleReasons = map[muster.IdleReason]string{
 	muster.IdleNoToolUse: "has ended its turn",
 	muster.IdleMessages:  "waits for mail",
@@ -286,7 +287,8 @@ func (t lineWriter) returnedLines() []Line {
 	return append(t.lines, check, back)
 }
 
-// failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ...
+// failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ... It is
+// compiled at the first failed check, because most commands never need it.
 var failurePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
 })

@@ -12,7 +12,7 @@ import (
 // What lasts is told when it is under way, once, off a terminal too.
 func TestLongWorkIsToldWhileItRuns(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
+	p := progressTo(&out, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
 	play(p,
 		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
 		at(journal.MemberSpawned, "alice", 0, "role", "coder"),
@@ -39,7 +39,7 @@ func TestLongWorkIsToldWhileItRuns(t *testing.T) {
 
 func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
+	p := progressTo(&out, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
 	play(p,
 		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
 		at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.1, "command", "go test ./..."),

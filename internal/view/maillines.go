@@ -58,7 +58,7 @@ func (t lineWriter) mailLines() []Line {
 	return append(t.lines, l)
 }
 
-// question is what a request asks, in two or three words.
+// question is what the event's request asks, in two or three words. Question says the same of a request's record.
 func (t lineWriter) question() string {
 	switch muster.RequestKind(t.Text("kind")) {
 	case muster.AskPlan:

@@ -125,6 +125,8 @@ func (o Overview) writeHeadline(w *strings.Builder, p Paint, width int) {
 	fmt.Fprintln(w, team+goal+end+stopped)
 }
 
+// hasLiveMember reports whether a process hosts any member. A run without one has stopped, however it looks in the
+// records.
 func (o Overview) hasLiveMember() bool {
 	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Alive })
 }
@@ -138,6 +140,8 @@ func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
 	subject := func(id muster.TaskID) string { return subjects[id] }
 	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}
 	for _, m := range o.Members {
+		// The record says what the member last wrote down. For a living member, the events know more: which tool it
+		// runs.
 		does, since := m.Describe(subject, ""), m.Since
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
 			does, since = m.Describe(subject, now.Doing), muster.Stamp(now.Since)
@@ -178,7 +182,8 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeNeeds lists what waits for the user, each with the command to type.
+// writeNeeds lists what waits for the user, each with the command to type. Requests to the lead are in it too, because
+// the user may answer for the lead.
 func (o Overview) writeNeeds(w *strings.Builder, p Paint, width int) error {
 	t := Table{Titles: []string{"", "", ""}, Wide: 1}
 	for _, r := range o.Requests {

@@ -8,11 +8,14 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"muster/internal/safetext"
 )
 
 // Tone is what a colour means.
 type Tone int
 
+// The tones. A colour is never the only sign of anything: the words say the same.
 const (
 	Plain Tone = iota
 	Good       // landed, passed
@@ -36,7 +39,8 @@ func (t Tone) code() string {
 	return ""
 }
 
-// nameColour returns the colour of a name. A name always has the same one, and never the colour of a tone.
+// nameColour returns the colour of a name. A name always has the same one, in every command and process, so it is made
+// from the name alone. It is never the colour of a tone, because a member's name is neither good nor bad news.
 func nameColour(name string) string {
 	switch name {
 	case "", "landing", "board", "muster", "state":
@@ -56,6 +60,7 @@ func (p Paint) In(t Tone, s string) string { return p.code(t.code(), s) }
 // Who colours s in the colour of a name.
 func (p Paint) Who(name, s string) string { return p.code(nameColour(name), s) }
 
+// code colours s by an SGR number. It returns s unchanged where there is nothing to colour.
 func (p Paint) code(code, s string) string {
 	if !p || code == "" || s == "" {
 		return s
@@ -89,7 +94,7 @@ func OneLine(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case isUnsafe(r), r == 0xfeff:
+		case safetext.IsUnsafe(r), r == 0xfeff: // a byte order mark has no width, and hides in names
 			return -1
 		}
 		return r
@@ -110,22 +115,18 @@ func isOneLine(s string) bool {
 	return s == "" || !blank
 }
 
-// isUnsafe reports whether a rune could steer a terminal or reverse the order of text.
-func isUnsafe(r rune) bool {
-	return unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
-
 // ManyLines returns text of several lines without what could steer a terminal.
 func ManyLines(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && isUnsafe(r) {
+		if r != '\n' && r != '\t' && safetext.IsUnsafe(r) {
 			return -1
 		}
 		return r
 	}, s)
 }
 
-// TerminalWidth returns the number of columns of w; ok is false if w is no terminal.
+// TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
+// size, as over some serial lines, counts as 80 columns wide.
 func TerminalWidth(w io.Writer) (width int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -85,7 +85,7 @@ func bySubagent(e muster.Event) bool {
 // applyTask applies an event of a task to the member that it names. Somebody outside the team is no member.
 func (l *Presence) applyTask(e muster.Event, at time.Time) {
 	m := l.Find(e.Member)
-	if m == nil { // somebody outside the team
+	if m == nil {
 		return
 	}
 	switch e.Kind {
@@ -107,6 +107,7 @@ func (l *Presence) applyTask(e muster.Event, at time.Time) {
 	}
 }
 
+// update sets what the member does, and since when.
 func (m *Activity) update(does, doing string, at time.Time) {
 	m.state, m.Doing, m.Since = does, doing, at
 }
@@ -162,6 +163,7 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 			l.turns = max(l.turns, 7, len(fmt.Sprintf("turn %d", m.turn)))
 		}
 	}
+	// The columns are as wide as the widest of all rows, so the rows are laid out only when all are known.
 	var rows []string
 	for i, m := range shown {
 		rows = append(rows, l.row(p, m, what[i], Duration(now.Sub(m.Since)), width-1))

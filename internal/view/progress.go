@@ -120,6 +120,8 @@ func (p *Progress) Event(e muster.Event) {
 	p.presence.Apply(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
+	// The lead adds its tasks one by one. They are collected and shown as one plan, when another line comes or none was
+	// added for a moment.
 	if e.Kind == journal.TaskCreated && e.Member == muster.Lead {
 		p.plan, p.planAt = append(p.plan, e.Task), muster.Time(e.At)
 		return
@@ -184,7 +186,8 @@ func withLane(e muster.Event, lane string) muster.Event {
 		Fields: map[string]any{"lane": lane}}
 }
 
-// resolveClaims ends the wait of claims: either their lane is known now, or the event shows that they have none.
+// resolveClaims ends the wait of claims: either their lane is known now, or the event shows that they have none. A turn
+// of the owner begins only when its lane is made, so after one nothing is waited for.
 func (p *Progress) resolveClaims(e muster.Event) {
 	for i := range p.queue {
 		s := &p.queue[i]
@@ -223,7 +226,8 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.print(l.Format(p.paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.start))), p.names, p.width) + "\n")
 }
 
-// flushPlan writes the tasks that the lead has added since the last plan, as one line.
+// flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other
+// line, so that the order of lines is that of the events.
 func (p *Progress) flushPlan() {
 	if len(p.plan) == 0 {
 		return
@@ -291,7 +295,8 @@ func (p *Progress) Tick(now time.Time) {
 	}
 }
 
-// expireClaims writes the claims whose lane did not come in time.
+// expireClaims writes the claims whose lane did not come in time. Otherwise a slow checkout would hold back all later
+// lines.
 func (p *Progress) expireClaims(now time.Time) {
 	for i := range p.queue {
 		s := &p.queue[i]
@@ -316,6 +321,7 @@ func (p *Progress) redraw(now time.Time) {
 	if slices.Equal(rows, p.drawn) {
 		return
 	}
+	// The old rows are erased by their number, so drawn must always be what stands on the terminal.
 	p.erase()
 	p.drawn, p.drawnAt = rows, now
 	if p.members != nil {

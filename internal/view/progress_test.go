@@ -19,9 +19,10 @@ func play(p *Progress, events ...muster.Event) {
 	}
 }
 
-func progressTo(out io.Writer, p Paint, width int, start time.Time,
+// progressTo is a progress without colours.
+func progressTo(out io.Writer, width int, start time.Time,
 	look func(muster.TaskID) (muster.Task, error)) *Progress {
-	return NewProgress(Options{Out: out, Paint: p, Width: width, Start: start, Task: look})
+	return NewProgress(Options{Out: out, Width: width, Start: start, Task: look})
 }
 
 func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
@@ -37,7 +38,7 @@ func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {
 
 func TestProgressIsALineAnEvent(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000),
+	p := progressTo(&out, 0, muster.Time(1000),
 		lookup(muster.Task{ID: 1, Subject: "tokenizer"},
 			muster.Task{ID: 2, Subject: "counter", DependsOn: []muster.TaskID{1}}))
 	play(p,
@@ -70,7 +71,7 @@ func TestProgressIsALineAnEvent(t *testing.T) {
 
 func TestALongPlanIsCut(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup())
+	p := progressTo(&out, 0, muster.Time(1000), lookup())
 	for i := range 30 {
 		p.Event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
 	}
@@ -112,7 +113,7 @@ func emulate(t *testing.T, s string) []string {
 func TestLivingMembersStayBelow(t *testing.T) {
 	var out strings.Builder
 	start := muster.Time(1000)
-	p := progressTo(&out, false, 80, start, lookup(muster.Task{ID: 2, Subject: "counter"}))
+	p := progressTo(&out, 80, start, lookup(muster.Task{ID: 2, Subject: "counter"}))
 	play(p,
 		at(journal.RunStarted, "lead", 0, "goal", "make it pass"),
 		at(journal.ToolStarted, "lead", 0, "tool", "wait"),
@@ -205,7 +206,7 @@ func TestPaint(t *testing.T) {
 
 func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000),
+	p := progressTo(&out, 0, muster.Time(1000),
 		lookup(muster.Task{ID: 4, Subject: "known", Owner: "carol", Worktree: "task-4-known"}))
 	play(p,
 		at(journal.TaskClaimed, "alice", 1, "subject", "tokenizer"),
@@ -234,7 +235,7 @@ func TestATakenTaskIsToldWithItsLane(t *testing.T) {
 func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 	for _, width := range []int{60, 70, 80, 100} {
 		var out strings.Builder
-		p := progressTo(&out, false, width, muster.Time(1000),
+		p := progressTo(&out, width, muster.Time(1000),
 			lookup(muster.Task{ID: 2, Subject: "a counter with a long name"}))
 		play(p,
 			at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.5, "command",
@@ -282,7 +283,7 @@ func TestWrap(t *testing.T) {
 
 func TestTroubleMailedToTheLeadIsTold(t *testing.T) {
 	var out strings.Builder
-	p := progressTo(&out, false, 0, muster.Time(1000), lookup())
+	p := progressTo(&out, 0, muster.Time(1000), lookup())
 	play(p,
 		at(journal.MailSent, "system", 0, "to", "lead", "type", "error", "text", "alice is lost: its process died"),
 		// board says it

@@ -19,9 +19,9 @@ type Ending struct {
 	Text       string // the lead's last words, or why the run stopped
 	CheckIsRed bool   // the target's check was red at the end
 	Tasks      []muster.Task
-	// Unread are the tasks whose records cannot be read, and why.
+	// Unreadable are the tasks whose records cannot be read, and why.
 	Unreadable map[muster.TaskID]string
-	// Off are the tasks that landed and are no longer on the target.
+	// OffTarget are the tasks that landed and are no longer on the target, because somebody moved the branch back.
 	OffTarget []muster.TaskID
 	Tally     *Tally
 	Now       time.Time
@@ -113,7 +113,8 @@ func (s Summary) write(w *strings.Builder, p Paint, width int) error {
 	return nil
 }
 
-// headline says how many tasks landed, how they were verified, and what is left.
+// headline says how many tasks landed, how they were verified, and what is left. It never claims more than is known:
+// work that landed without a check, or under a check that was red before, is called not verified.
 func (s Summary) headline() string {
 	h := fmt.Sprintf("%d of %s landed on %s", len(s.landed), Count(s.count(), "task"), OneLine(s.Run.Target))
 	if s.count() == len(s.unchanged) {
@@ -167,7 +168,8 @@ func (s Summary) splitReason() (off, why string) {
 	return "", s.Text
 }
 
-// duration is how long processes of the team worked on the run.
+// duration is how long processes of the team worked on the run. A night between an interrupted run and its resumption
+// does not count.
 func (s Summary) duration() time.Duration {
 	end := s.Now
 	if s.Run.EndedAt > 0 {
@@ -211,6 +213,7 @@ func (s Summary) writeTable(w *strings.Builder, p Paint, width int) error {
 			continue
 		}
 		work := s.Tally.effortOf(x.ID)
+		// The record may name no owner any more; then the events tell who had the task last.
 		owner := x.Owner
 		if owner == "" {
 			owner = work.owner
@@ -256,7 +259,8 @@ func checkCell(l muster.Landed) Cell {
 	return c
 }
 
-// nextSteps prints what was returned and fixed on the way, and what to type next.
+// nextSteps prints what was returned and fixed on the way, and what to type next. Each command can be copied as it
+// stands.
 func (s Summary) nextSteps(w *strings.Builder) {
 	checks, conflicts := 0, 0
 	for _, t := range s.landed {

@@ -56,6 +56,7 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	if gap == 0 {
 		gap = 2
 	}
+	// The table is built whole and written once, so that a reader of a pipe never sees a part of it.
 	widths := t.columnWidths(all, width, gap)
 	var b strings.Builder
 	for _, row := range all {
@@ -86,7 +87,8 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	return err
 }
 
-// columnWidths returns the width of each column.
+// columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
+// gives up what is missing, but keeps 12 columns, because less of a text says nothing.
 func (t *Table) columnWidths(all [][]Cell, width, gap int) []int {
 	widths := make([]int, len(t.Titles))
 	for _, row := range all {
@@ -121,7 +123,7 @@ func Cut(s string, n int) string {
 	return strings.TrimRight(runewidth.Truncate(s, n-3, ""), " .") + "..."
 }
 
-// columns returns the width of s on a terminal.
+// columns returns the width of s on a terminal. East Asian characters take two columns, combining ones none.
 func columns(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

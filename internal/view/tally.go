@@ -58,6 +58,7 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.TurnEnded:
 		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write")
 		t.tokens += n
+		// A turn that names no task belongs to the one that the member has claimed.
 		id := e.Task
 		if id == 0 {
 			id = t.current[e.Member]
@@ -103,7 +104,7 @@ func (t *Tally) skipDowntime(e muster.Event) {
 	}
 }
 
-// endClaim adds the time of the open claim to the task.
+// endClaim adds the time of the open claim to the task. Turns that its owner takes afterwards count for no task.
 func (t *Tally) endClaim(e muster.Event) {
 	w := t.effortOf(e.Task)
 	if w.claimedAt > 0 {

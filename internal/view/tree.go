@@ -24,6 +24,8 @@ type treeNode struct {
 // stands under the last one that it depended on. Siblings keep the given order. Every task appears once, even if the
 // dependencies form a cycle, which only a foreign program can write.
 func buildTree(all []muster.Task) []treeNode {
+	// A recursion over the tasks would be shorter, but a foreign program can write a chain of any length. The stack
+	// holds the tasks that were found and not yet placed.
 	at := make(map[muster.TaskID]int, len(all))
 	for i := range all {
 		at[all[i].ID] = i
@@ -45,6 +47,8 @@ func buildTree(all []muster.Task) []treeNode {
 			below[above] = append(below[above], i)
 		}
 	}
+	// Tasks of a cycle are below each other and not reachable from the top. When the stack is empty, the first task
+	// that was not placed begins the next round, so that no task is left out.
 	tree := make([]treeNode, 0, len(all))
 	seen := make([]bool, len(all))
 	for next := 0; ; next++ {

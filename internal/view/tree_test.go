@@ -38,13 +38,22 @@ func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
 
 // Where nothing is left to say, there is no column for it; what is not shown is named.
 func TestTreeWithoutItsBlockers(t *testing.T) {
+	tree := func(all ...muster.Task) string { return treeOf(t, 80, all) }
+	same(t, tree(muster.Task{ID: 1, Subject: "a", Status: muster.Pending},
+		muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}),
+		"ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
+	same(t, tree(muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}),
+		"ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        pending         1, 3\n")
+}
+
+// treeOf returns what WriteTree prints.
+func treeOf(t *testing.T, width int, all []muster.Task) string {
+	t.Helper()
 	var out strings.Builder
-	WriteTree(&out, false, 80, []muster.Task{{ID: 1, Subject: "a", Status: muster.Pending},
-		{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}})
-	same(t, out.String(), "ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
-	out.Reset()
-	WriteTree(&out, false, 80, []muster.Task{{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}})
-	same(t, out.String(), "ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        pending         1, 3\n")
+	if err := WriteTree(&out, false, width, all); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // chain is n tasks, each behind the one before and half of them behind the first too.
@@ -64,9 +73,7 @@ func chain(n int) (all []muster.Task) {
 }
 
 func TestTreeFitsANarrowTerminal(t *testing.T) {
-	var out strings.Builder
-	WriteTree(&out, false, 60, chain(1000))
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(treeOf(t, 60, chain(1000)), "\n"), "\n")
 	if len(lines) != 1001 {
 		t.Fatalf("%d lines", len(lines))
 	}
@@ -115,7 +122,9 @@ func BenchmarkTree(b *testing.B) {
 		all := chain(n)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				WriteTree(io.Discard, false, 60, all)
+				if err := WriteTree(io.Discard, false, 60, all); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -112,8 +112,9 @@ func Open(ctx context.Context, dir string, o Options) (*Workspace, error) {
 
 // OpenRoot opens the workspace at a root that was found before. It asks git nothing.
 func OpenRoot(root string, o Options) (*Workspace, error) {
-	root, err := filepath.EvalSymlinks(root) // as git names it
-	if err != nil {
+	if path, err := filepath.EvalSymlinks(root); err == nil {
+		root = path // as git names it
+	} else if o.Store == nil { // a store in memory needs no directory
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
 	}
 	if o.Now == nil {
@@ -121,6 +122,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	}
 	w := &Workspace{options: o, root: root, store: o.Store}
 	if w.store == nil {
+		var err error
 		if w.store, err = o.OpenStore(root); err != nil {
 			return nil, err
 		}

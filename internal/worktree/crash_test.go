@@ -19,6 +19,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/wait"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -91,11 +92,11 @@ func TestKilledInTheMiddle(t *testing.T) {
 		if _, err := fmt.Fscanln(out, new(string)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(rand.N(120 * time.Millisecond)) // the moment of the kill, not a synchronisation
+		wait.Elapse(rand.N(120 * time.Millisecond)) // the moment of the kill
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		cmd.Wait()
+		_ = cmd.Wait() // it was killed
 		if err := w.Recover(w.ctx()); err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,8 @@ func (c *creator) announce(ctx context.Context, lane *muster.Lane, maker string)
 	})
 }
 
-// checkFree refuses a lane whose branch or directory exists already.
+// checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
+// fails when one of them appears later.
 func (c *creator) checkFree(ctx context.Context, lane muster.Lane) error {
 	tip, err := c.repo.Ref(ctx, branchRef(lane))
 	if err != nil {
@@ -150,6 +151,7 @@ func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, e
 		return false, err
 	}
 	failpoint.Hit("lane.branch")
+	// From here on the row leads an undo to the branch, so hasBranch is true whatever fails.
 	if err := os.MkdirAll(c.home, 0o700); err != nil {
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}

@@ -114,7 +114,7 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	return nil
 }
 
-// unmerged returns the files that git holds as unmerged.
+// unmerged returns the files that git holds as unmerged. Each has up to three entries in the index and is named once.
 func (c checkout) unmerged(ctx context.Context) ([]string, error) {
 	out, err := c.run(ctx, "ls-files", "-z", "--unmerged")
 	if err != nil {
@@ -170,7 +170,8 @@ func (c checkout) fileOf(name string) string {
 	return filepath.Join(c.lane.Path, filepath.FromSlash(name))
 }
 
-// hashOf returns the hash of a file, "" when there is none.
+// hashOf returns the hash of a file, "" when there is none. A deleted file is a decision too: it differs from what the
+// merge left.
 func hashOf(file string) string {
 	data, ok := contentOfFile(file)
 	if !ok {
@@ -195,7 +196,9 @@ func contentOfFile(file string) (data []byte, ok bool) {
 	return data, err == nil
 }
 
-// markerLine returns the number of the first line that is a conflict marker with its label, 0 when there is none.
+// markerLine returns the number of the first line that is a conflict marker with its label, 0 when there is none. The
+// label tells it from a line of signs in a document, and the line of equal signs between the two sides is not looked
+// for, because headings look like it.
 func markerLine(data []byte) int {
 	n := 0
 	for line := range bytes.Lines(data) {

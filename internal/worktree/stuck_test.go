@@ -129,10 +129,13 @@ func TestALostLaneIsFound(t *testing.T) {
 	}
 	found := func(fix string) {
 		t.Helper()
-		if got := w.findings(); len(got) != 1 || !strings.Contains(got[0].Fix, fix) || !strings.Contains(got[0].Text, "not the lane one any more") {
+		got, err := w.Check(ctx)
+		must(err)
+		if len(got) != 1 || !strings.Contains(got[0].Fix, fix) ||
+			!strings.Contains(got[0].Text, "not the lane one any more") {
 			t.Errorf("found %+v", got)
 		}
-		_, err := w.Archive(ctx, "one")
+		_, err = w.Archive(ctx, "one")
 		wants(t, err, muster.ErrInvalid, "cannot verify")
 	}
 	lane := w.create("one")

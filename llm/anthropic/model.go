@@ -107,6 +107,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 			return b.reply() // what could follow is not waited for
 		}
 	}
+	// An error event inside the stream has the body of an error answer, but no status and no headers.
 	err = stream.Err()
 	if e, ok := errors.AsType[*sdk.Error](err); ok {
 		err = m.peer.ErrorInStream([]byte(e.RawJSON()))

@@ -199,7 +199,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := int(cut.Load())
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, body[:n])
+		_, _ = io.WriteString(w, body[:n])
 		w.(http.Flusher).Flush()
 		if n%2 == 0 {
 			panic(http.ErrAbortHandler)
@@ -237,11 +237,11 @@ func TestCancelled(t *testing.T) {
 				cancel(cause)
 			}
 		})
-	if err != cause {
+	if !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause itself", err)
 	}
 	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
-		nil); err != cause {
+		nil); !errors.Is(err, cause) {
 		t.Errorf("asked after the end: %v", err)
 	}
 }
@@ -252,7 +252,7 @@ func TestPingsAreHeard(t *testing.T) {
 	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for range 3 {
-			io.WriteString(w, sse(ping))
+			_, _ = io.WriteString(w, sse(ping))
 			w.(http.Flusher).Flush()
 			select {
 			case <-heard: // goes on only when it was
@@ -260,7 +260,7 @@ func TestPingsAreHeard(t *testing.T) {
 				return
 			}
 		}
-		io.WriteString(w, turn("end_turn"))
+		_, _ = io.WriteString(w, turn("end_turn"))
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -30,6 +30,8 @@ func (m *model) params(r llm.Request) (sdk.MessageNewParams, error) {
 	if len(p.Messages) == 0 {
 		return p, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
 	}
+	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the vendor tell
+	// conversations apart.
 	if r.CacheKey != "" {
 		p.Metadata.UserID = sdk.String(r.CacheKey)
 	}
@@ -50,7 +52,8 @@ func (m *model) params(r llm.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// inputSchema passes on a tool's schema byte for byte.
+// inputSchema passes on a tool's schema byte for byte. The SDK's type would sort its properties, and the vendor's cache
+// compares bytes.
 func inputSchema(s json.RawMessage) sdk.ToolInputSchemaParam {
 	if len(s) == 0 {
 		s = json.RawMessage(`{"type":"object"}`)
@@ -113,7 +116,8 @@ func (m *model) messagesOf(ms []llm.Message) []sdk.MessageParam {
 	return out
 }
 
-// block converts one part; ok is false if the API has no block for it.
+// block converts one part; ok is false if the API has no block for it. Names and ids that came from another vendor are
+// brought into the form that this one accepts; a call and its result are changed alike, so they still belong together.
 func (m *model) block(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
 	switch p := p.(type) {
 	case llm.Text:

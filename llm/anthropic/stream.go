@@ -40,6 +40,8 @@ type blockBuilder struct {
 // event applies the next event of the stream.
 func (b *replyBuilder) event(e sdk.MessageStreamEventUnion) error {
 	switch e.Type {
+	// A stream whose blocks do not follow the protocol is an error and not repaired: a call that was put together
+	// wrongly would run.
 	case "message_start":
 		b.modelName = string(e.Message.Model)
 		b.addUsage(e.Message.Usage.RawJSON())
@@ -96,7 +98,8 @@ func (b *replyBuilder) openBlock(i int64) *blockBuilder {
 	return b.blocks[i]
 }
 
-// emitText passes a piece of text or thinking on.
+// emitText passes a piece of text or thinking on. Part is the index of the block, so that what people see is grouped as
+// in the finished reply.
 func (b *replyBuilder) emitText(part int, kind, s string) {
 	switch {
 	case s == "":
@@ -119,6 +122,7 @@ func (b *replyBuilder) addUsage(raw string) {
 	if json.Unmarshal([]byte(raw), &u) != nil {
 		return
 	}
+	// A field that is missing says nothing; one that is 0 says 0.
 	set := func(to, from *int) {
 		if from != nil {
 			*to = *from
@@ -135,7 +139,8 @@ func (b *replyBuilder) errBroken(why string) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of %s is broken: %s", b.model.peer.Host(), why)
 }
 
-// reply returns the finished reply. It drops calls whose input may be cut.
+// reply returns the finished reply. It drops calls whose input may be cut: only a reply that ended by itself or for its
+// calls has all of them.
 func (b *replyBuilder) reply() (llm.Reply, error) {
 	if b.modelName == "" {
 		b.modelName = b.model.o.Model
@@ -197,7 +202,8 @@ func (b *replyBuilder) finishThinking(n *blockBuilder) (llm.Thinking, bool) {
 	return p, true
 }
 
-// finishCall returns a finished call.
+// finishCall returns a finished call. Its input comes in pieces of JSON that mean nothing before the last one. A call
+// without arguments may have no pieces at all, only the empty input that its block began with.
 func (b *replyBuilder) finishCall(n *blockBuilder) (llm.Call, error) {
 	raw := n.input.String()
 	if strings.TrimSpace(raw) == "" {

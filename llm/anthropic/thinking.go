@@ -18,6 +18,7 @@ type opaqueThinking struct {
 	Data      string `json:"data,omitempty"`
 }
 
+// The kinds of blocks of thinking. The text of a redacted one is encrypted, and only the vendor can read it.
 const (
 	thinking = "thinking"
 	redacted = "redacted_thinking"
@@ -50,6 +51,7 @@ func (m *model) setThinking(p *sdk.MessageNewParams) {
 		p.OutputConfig.Effort = sdk.OutputConfigEffort(m.o.Effort)
 		return
 	}
+	// The older API counts the budget as part of max_tokens, so the reply would be shorter by it.
 	budget := int64(4096)
 	switch m.o.Effort {
 	case "low":

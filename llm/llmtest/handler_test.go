@@ -115,7 +115,7 @@ func TestAskerGoesAway(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-asked; cancel(cause) }()
-	if _, err := adapters(s.URL)["anthropic"].Reply(ctx, hello, nil); err != cause {
+	if _, err := adapters(s.URL)["anthropic"].Reply(ctx, hello, nil); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 	<-gone
@@ -138,9 +138,9 @@ func TestStalledServer(t *testing.T) {
 		}
 		stalled[r.URL.Path] = true
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, begun[r.URL.Path])
+		_, _ = io.WriteString(w, begun[r.URL.Path])
 		w.(http.Flusher).Flush()
-		io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
 		<-r.Context().Done()
 	}))
 	defer s.Close()

@@ -25,7 +25,8 @@ func (m *model) replyByChat(ctx context.Context, r llm.Request, emit func(llm.De
 }
 
 // chatParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one.
+// shorter one. The vendor caches the longest beginning that it has seen before, so any change in the order of messages,
+// tools or keys would make every request pay for the whole conversation again.
 func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         m.o.Model,
@@ -35,7 +36,7 @@ func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 		p.Messages = append(p.Messages, param.Override[sdk.ChatCompletionMessageParamUnion](msg))
 	}
 	if len(r.Messages) == 0 || len(p.Messages) == 0 {
-		return p, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+		return p, errNothingToSend()
 	}
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, param.Override[sdk.ChatCompletionToolUnionParam](chatTool{
@@ -50,6 +51,8 @@ func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 		p.MaxTokens = sdk.Int(m.maxTokens(r)) // the older name is the one that every other server knows
 	}
 	if r.CacheKey != "" {
+		// Requests with the same key go to the same machine, whose cache then hits. Servers that do not know the newer
+		// field refuse it; user is the older name for the same thing.
 		if m.isVendor {
 			p.PromptCacheKey = sdk.String(r.CacheKey)
 		} else {
@@ -62,9 +65,11 @@ func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
 	return p, nil
 }
 
-// The shapes of the wire. The SDK's own would sort a schema's properties and know
-// nothing of reasoning that is sent back.
+// What a request holds, as the API wants it. The SDK has such types too, but they would sort a schema's properties,
+// which changes the bytes that the cache compares, and they know nothing of reasoning that is sent back.
 type (
+	// chatMessage is one message of any role. The reasoning of an assistant stands under one of two names, depending on
+	// the server that it came from.
 	chatMessage struct {
 		Role       string     `json:"role"`
 		Content    any        `json:"content,omitempty"` // a string or []chatPart
@@ -73,6 +78,7 @@ type (
 		ToolCalls  []chatCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
 	}
+	// chatPart is a text or an image in a message that has images.
 	chatPart struct {
 		Type     string     `json:"type"`
 		Text     string     `json:"text,omitempty"`
@@ -81,6 +87,7 @@ type (
 	chatImage struct {
 		URL string `json:"url"`
 	}
+	// chatCall is a call of a tool in an assistant's message.
 	chatCall struct {
 		ID       string   `json:"id"`
 		Type     string   `json:"type"`
@@ -88,8 +95,9 @@ type (
 	}
 	chatArgs struct {
 		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
+		Arguments string `json:"arguments"` // JSON as text
 	}
+	// chatTool declares a tool. The schema is passed on byte for byte.
 	chatTool struct {
 		Type     string       `json:"type"`
 		Function chatFunction `json:"function"`
@@ -101,7 +109,8 @@ type (
 	}
 )
 
-// chatMessages converts the system prompt and the conversation.
+// chatMessages converts the system prompt and the conversation. A message of the assistant of which nothing can be sent
+// is left out, because servers refuse a message without content and without calls.
 func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	if s := joinSystem(r.System); s != "" {
 		out = append(out, chatMessage{Role: "system", Content: s})
@@ -118,7 +127,8 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	return out
 }
 
-// chatAssistant converts a reply; ok is false if nothing of it can be sent.
+// chatAssistant converts a reply; ok is false if nothing of it can be sent. Reasoning goes back only to the endpoint
+// that made it, and under the name under which it came.
 func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 	a := chatMessage{Role: "assistant"}
 	if s := joinTexts(msg.Parts); s != "" {
@@ -149,10 +159,11 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 // chatUser converts a user message: one message for each result, then one for the rest. A result can hold only text,
 // so its images go into the message that follows.
 func chatUser(msg llm.Message) (out []chatMessage) {
-	var rest []llm.Part
+	var ofResults, rest []llm.Part
 	for _, p := range msg.Parts {
 		r, ok := p.(llm.Result)
 		if !ok {
+			rest = append(rest, p)
 			continue
 		}
 		s := joinTexts(r.Parts)
@@ -162,38 +173,24 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 				note = "(1 image of this result follows)"
 			}
 			s = strings.TrimPrefix(s+"\n\n"+note, "\n\n")
-			rest = append(rest, llm.Text{Text: "Images of the result of call " + r.ID + ":"})
+			ofResults = append(ofResults, llm.Text{Text: "Images of the result of call " + r.ID + ":"})
 			for _, i := range shown {
-				rest = append(rest, i)
+				ofResults = append(ofResults, i)
 			}
 		}
 		out = append(out, chatMessage{Role: "tool", Content: s, ToolCallID: r.ID})
 	}
-	for _, p := range msg.Parts {
-		if _, ok := p.(llm.Result); !ok {
-			rest = append(rest, p)
-		}
+	rest = append(ofResults, rest...)
+	if len(images(rest)) > 0 {
+		content := convertContent(rest, func(text string) chatPart { return chatPart{Type: "text", Text: text} },
+			func(url string) chatPart { return chatPart{Type: "image_url", ImageURL: &chatImage{url}} })
+		return append(out, chatMessage{Role: "user", Content: content})
 	}
-	if len(images(rest)) == 0 {
-		if s := joinTexts(rest); s != "" {
-			out = append(out, chatMessage{Role: "user", Content: s})
-		}
-		return out
+	// Many servers that imitate the API take a single string only, so a list is sent only where there are images.
+	if s := joinTexts(rest); s != "" {
+		out = append(out, chatMessage{Role: "user", Content: s})
 	}
-	var content []chatPart
-	for _, p := range rest {
-		switch p := p.(type) {
-		case llm.Text:
-			if p.Text != "" {
-				content = append(content, chatPart{Type: "text", Text: p.Text})
-			}
-		case llm.Image:
-			if len(p.Data) > 0 {
-				content = append(content, chatPart{Type: "image_url", ImageURL: &chatImage{dataURL(p)}})
-			}
-		}
-	}
-	return append(out, chatMessage{Role: "user", Content: content})
+	return out
 }
 
 // opaqueReasoning is the Opaque of an llm.Thinking: the name of the field in which the server sent it and wants it

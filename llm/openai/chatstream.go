@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -9,7 +10,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// chatReplyBuilder collects a reply of Chat Completions.
+// chatReplyBuilder collects a reply of Chat Completions. The API sends text, reasoning and calls in pieces and without
+// an order among them; the finished reply has the reasoning first, then the text, then the calls.
 type chatReplyBuilder struct {
 	model *model
 	ids   wire.IDs
@@ -25,14 +27,14 @@ type chatReplyBuilder struct {
 	finish  string
 }
 
-// callBuilder collects one call.
+// callBuilder collects one call. Its first piece names the tool; the arguments come in further pieces.
 type callBuilder struct {
-	index    *int
+	index    *int // the server's number of the call, nil if it sends none
 	id, name string
 	args     strings.Builder
 }
 
-// chatChunk is what is read of one event.
+// chatChunk is what is read of one event. All other fields are ignored, because servers add their own.
 type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
@@ -56,7 +58,7 @@ type chatChunk struct {
 	} `json:"usage"`
 }
 
-// callDelta is a piece of a call.
+// callDelta is a piece of a call. Only the first piece must name the tool; some servers repeat the id in each.
 type callDelta struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -77,14 +79,9 @@ func (c *chatReplyBuilder) event(data []byte) (bool, error) {
 	}
 	if u := k.Usage; u != nil {
 		cached := max(u.Details.Cached, u.Hit)
-		c.usage = llm.Usage{
-			Input:      max(u.Prompt-cached-u.Details.Written, 0),
-			Output:     u.Completion,
-			CacheRead:  cached,
-			CacheWrite: u.Details.Written,
-		}
+		c.usage = newUsage(u.Prompt, u.Completion, cached, u.Details.Written)
 	}
-	if len(k.Choices) == 0 {
+	if len(k.Choices) == 0 { // the chunk with the usage has none
 		return false, nil
 	}
 	d := k.Choices[0].Delta
@@ -106,10 +103,10 @@ func (c *chatReplyBuilder) event(data []byte) (bool, error) {
 	if f := k.Choices[0].FinishReason; f != "" {
 		c.finish = f
 	}
-	return false, nil // the usage comes after the finish reason
+	return false, nil
 }
 
-// addThinking appends reasoning and remembers in which field it came.
+// addThinking appends reasoning and remembers in which field it came. Servers choose one name and keep to it.
 func (c *chatReplyBuilder) addThinking(field, s string) {
 	c.field = field
 	c.thought.WriteString(s)
@@ -144,6 +141,7 @@ func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 			return at
 		}
 	}
+	// Without a known id, the piece most probably continues the newest call.
 	for i := len(c.calls) - 1; i >= 0; i-- {
 		at := c.calls[i]
 		if t.Index != nil && at.index != nil && *t.Index != *at.index {
@@ -160,7 +158,7 @@ func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 	return nil
 }
 
-// parseArguments returns the text of the arguments in a piece.
+// parseArguments returns the text of the arguments in a piece: the string's content, or an object as it stands.
 func parseArguments(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -173,15 +171,13 @@ func parseArguments(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// reply returns the finished reply. Calls count only if the reply ended normally.
+// reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut or refused, a
+// call may be incomplete, and an incomplete call must never run.
 func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 	if c.finish == "" {
 		return r, false, nil
 	}
-	if c.name == "" {
-		c.name = c.model.o.Model
-	}
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: c.name}
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: cmp.Or(c.name, c.model.o.Model)}
 	var runs bool
 	switch c.finish {
 	case "length":
@@ -200,6 +196,7 @@ func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 		r.Stop, runs = llm.StopRefused, false
 	}
 	if c.thought.Len() > 0 {
+		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept with it.
 		opaque, err := json.Marshal(opaqueReasoning{c.field})
 		if err != nil {
 			return llm.Reply{}, false, err

@@ -9,6 +9,40 @@ import (
 	"muster/llm"
 )
 
+// convertContent converts the texts and the images of ps by one function each, in their order. It leaves out empty
+// ones, which servers refuse, and all other parts. An image is given as a data URL.
+func convertContent[T any](ps []llm.Part, text, image func(string) T) (out []T) {
+	for _, p := range ps {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				out = append(out, text(p.Text))
+			}
+		case llm.Image:
+			if len(p.Data) > 0 {
+				out = append(out, image("data:"+p.Media+";base64,"+base64.StdEncoding.EncodeToString(p.Data)))
+			}
+		}
+	}
+	return out
+}
+
+// newUsage returns the usage of a reply. The API counts the tokens of the cache among those of the prompt, and
+// llm.Usage counts them apart.
+func newUsage(prompt, output, cacheRead, cacheWrite int) llm.Usage {
+	return llm.Usage{
+		Input:      max(prompt-cacheRead-cacheWrite, 0), // servers that imitate the API may count otherwise
+		Output:     output,
+		CacheRead:  cacheRead,
+		CacheWrite: cacheWrite,
+	}
+}
+
+// errNothingToSend is the error for a conversation that has no content, which every server would refuse.
+func errNothingToSend() *llm.Error {
+	return llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+}
+
 // joinTexts joins the texts of ps. Most servers that imitate the API take a single string.
 func joinTexts(ps []llm.Part) string {
 	var out []string
@@ -26,7 +60,7 @@ func joinSystem(parts []string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// images returns the images of ps.
+// images returns the images of ps that have data.
 func images(ps []llm.Part) (out []llm.Image) {
 	for _, p := range ps {
 		if i, ok := p.(llm.Image); ok && len(i.Data) > 0 {
@@ -34,11 +68,6 @@ func images(ps []llm.Part) (out []llm.Image) {
 		}
 	}
 	return out
-}
-
-// dataURL encodes an image as a data URL.
-func dataURL(i llm.Image) string {
-	return "data:" + i.Media + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
 // orDefault returns s, or none if s is empty.
@@ -49,6 +78,7 @@ func orDefault(s json.RawMessage, none string) json.RawMessage {
 	return s
 }
 
+// What is sent for a call without arguments and for a tool without a schema. The API wants an object in both places.
 const (
 	emptyInput  = `{}`
 	emptySchema = `{"type":"object","properties":{}}`

@@ -74,7 +74,7 @@ func TestHTTPErrors(t *testing.T) {
 						w.Header().Set(k, s)
 					}
 					w.WriteHeader(c.status)
-					io.WriteString(w, c.body)
+					_, _ = io.WriteString(w, c.body)
 				})
 				_, _, err := ask(t, v.model(openai.Options{Model: "qwen9", API: api}))
 				e, ok := errors.AsType[*llm.Error](err)

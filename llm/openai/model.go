@@ -36,6 +36,7 @@ const DefaultMaxTokens = 8000
 // API is one of the two protocols.
 type API string
 
+// The protocols. Most servers other than the vendor's speak Chat only.
 const (
 	// Auto is Responses at the vendor's endpoint and Chat at any other.
 	Auto API = ""
@@ -69,6 +70,7 @@ func New(o Options) llm.Model {
 		o.MaxTokens = DefaultMaxTokens
 	}
 	m := &model{o: o, peer: wire.Peer{URL: o.BaseURL, Model: o.Model}}
+	// The newer names of some fields are understood by the vendor alone, so they depend on the host and not on the API.
 	m.isVendor = m.peer.Host() == "api.openai.com"
 	if o.API == Auto {
 		m.o.API = Chat
@@ -78,7 +80,8 @@ func New(o Options) llm.Model {
 	}
 	m.provider = "openai-" + string(m.o.API)
 	if !m.isVendor {
-		// What one server sealed means nothing to another.
+		// What one server encrypted means nothing to another, and a conversation may change its server between two
+		// runs.
 		m.provider += "@" + m.peer.Host()
 	}
 	opts := []option.RequestOption{
@@ -115,7 +118,8 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	return m.replyByChat(ctx, r, emit)
 }
 
-// maxTokens returns the limit for the reply to r.
+// maxTokens returns the limit for the reply to r. There always is one, because a model that repeats itself does not
+// stop.
 func (m *model) maxTokens(r llm.Request) int64 {
 	if r.MaxTokens > 0 {
 		return int64(r.MaxTokens)
@@ -123,7 +127,7 @@ func (m *model) maxTokens(r llm.Request) int64 {
 	return int64(m.o.MaxTokens)
 }
 
-// replyReader collects a reply while it streams in.
+// replyReader collects a reply while it streams in. There is one for each API.
 type replyReader interface {
 	// event applies the JSON of the next event. It returns true if no later event matters.
 	event(data []byte) (done bool, err error)
@@ -132,7 +136,8 @@ type replyReader interface {
 }
 
 // stream sends params and reads the stream of the answer. It uses the SDK's decoder, but not its stream type, which
-// takes an event with "error": null for an error.
+// takes an event with "error": null for an error. It returns a complete reply or an error, never a part of a reply,
+// because a part could lack a call that the rest of the text speaks of.
 func (m *model) stream(ctx context.Context, path string, params any, emit func(llm.Delta), to replyReader) (llm.Reply,
 	error) {
 	x := wire.Exchange{Peer: m.peer, Emit: emit}
@@ -159,7 +164,7 @@ func (m *model) stream(ctx context.Context, path string, params any, emit func(l
 			break
 		}
 	}
-	// A connection that breaks after the end has been said takes nothing away.
+	// A connection that breaks after the last event takes nothing away, so its error is looked at only without a reply.
 	r, ok, err := to.reply()
 	if err != nil || ok {
 		return r, err
@@ -167,7 +172,8 @@ func (m *model) stream(ctx context.Context, path string, params any, emit func(l
 	return llm.Reply{}, x.Error(ctx, events.Err())
 }
 
-// isErrorEvent reports whether an event is an error in the middle of the stream.
+// isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error": null with
+// every event.
 func isErrorEvent(data []byte) bool {
 	var e struct {
 		Type  string          `json:"type"`
@@ -179,7 +185,7 @@ func isErrorEvent(data []byte) bool {
 	return e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// errBroken says that the stream makes no sense.
+// errBroken is the error for a stream that makes no sense. Its kind lets the request be repeated.
 func (m *model) errBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+m.peer.Host()+" is broken: "+f, a...)
 }

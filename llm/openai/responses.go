@@ -25,7 +25,8 @@ func (m *model) replyByResponses(ctx context.Context, r llm.Request, emit func(l
 }
 
 // responseParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one. Nothing is stored at the vendor's; the items carry what must come back.
+// shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole conversation is sent each
+// time, and the reasoning goes back in encrypted form as part of it.
 func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, error) {
 	p := responses.ResponseNewParams{
 		Model:           m.o.Model,
@@ -45,7 +46,7 @@ func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, erro
 		}
 	}
 	if len(items) == 0 {
-		return p, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+		return p, errNothingToSend()
 	}
 	p.Input.OfInputItemList = items
 	for _, t := range r.Tools {
@@ -72,7 +73,8 @@ func canReason(model string) bool {
 	return !strings.Contains(model, "-chat")
 }
 
-// The shapes of the wire.
+// What a request holds, as the API wants it. Types of our own keep a tool's schema and an item that came from the
+// vendor byte for byte.
 type (
 	responseTool struct {
 		Type        string          `json:"type"`
@@ -106,14 +108,16 @@ type (
 )
 
 // opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the message that
-// follows. Its JSON is stored in transcripts.
+// follows. The vendor takes reasoning back only unchanged and together with the item that it led to, so both are kept.
+// Its JSON is stored in transcripts, so its field names must stay.
 type opaqueItem struct {
 	Provider string          `json:"provider,omitempty"` // a Call has no field for it
 	Item     json.RawMessage `json:"item,omitempty"`
 	Phase    string          `json:"phase,omitempty"`
 }
 
-// items converts one message.
+// items converts one message. Reasoning of another endpoint is left out, because it is encrypted for that endpoint
+// alone.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
 		return userItems(msg)
@@ -143,7 +147,8 @@ func (m *model) items(msg llm.Message) (out []any) {
 	return out
 }
 
-// callItem returns the item that the call came as or, if that came from another endpoint, one that says the same.
+// callItem returns the item that the call came as or, if that came from another endpoint, one that says the same. It
+// compares id and name first, because a transcript may have been edited, and the results refer to the call by its id.
 func (m *model) callItem(c llm.Call) any {
 	var k opaqueItem
 	var item functionCall
@@ -178,19 +183,8 @@ func userItems(msg llm.Message) (out []any) {
 	return out
 }
 
-// contentParts converts text and images.
-func contentParts(ps []llm.Part) (out []contentPart) {
-	for _, p := range ps {
-		switch p := p.(type) {
-		case llm.Text:
-			if p.Text != "" {
-				out = append(out, contentPart{Type: "input_text", Text: p.Text})
-			}
-		case llm.Image:
-			if len(p.Data) > 0 {
-				out = append(out, contentPart{Type: "input_image", ImageURL: dataURL(p)})
-			}
-		}
-	}
-	return out
+// contentParts converts the texts and images that a user or a tool gives.
+func contentParts(ps []llm.Part) []contentPart {
+	return convertContent(ps, func(text string) contentPart { return contentPart{Type: "input_text", Text: text} },
+		func(url string) contentPart { return contentPart{Type: "input_image", ImageURL: url} })
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -8,7 +9,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// responseBuilder collects a reply of the Responses API.
+// responseBuilder collects a reply of the Responses API. The deltas are only shown; the reply is made from the finished
+// items, which the final event repeats.
 type responseBuilder struct {
 	model *model
 	ids   wire.IDs
@@ -18,7 +20,8 @@ type responseBuilder struct {
 	end   *responseBody
 }
 
-// indexedItem is an output item with its position.
+// indexedItem is an output item with its position. Items may be done in another order than the one that they have in
+// the reply.
 type indexedItem struct {
 	index int
 	raw   json.RawMessage
@@ -43,7 +46,8 @@ type responseBody struct {
 	} `json:"usage"`
 }
 
-// event applies an event. The event that ends the response returns true.
+// event applies an event. The event that ends the response returns true. Events of types that are not known here are
+// ignored, because the vendor adds new ones at any time.
 func (c *responseBuilder) event(data []byte) (bool, error) {
 	var e struct {
 		Type     string          `json:"type"`
@@ -69,6 +73,7 @@ func (c *responseBuilder) event(data []byte) (bool, error) {
 		}
 		switch e.Type {
 		case "response.failed":
+			// In the form of an error event, so that one function judges both.
 			body, err := json.Marshal(map[string]json.RawMessage{"error": orDefault(r.Error, "null")})
 			if err != nil {
 				return false, err
@@ -93,7 +98,8 @@ func deltaText(raw json.RawMessage) (s string) {
 	return s
 }
 
-// outputItem is what is read of an item. The item itself is kept whole.
+// outputItem is what is read of an item, whatever its type. The item itself is kept whole, because the vendor wants it
+// back as it was.
 type outputItem struct {
 	Type      string `json:"type"`
 	Phase     string `json:"phase"`
@@ -111,22 +117,15 @@ type outputItem struct {
 	} `json:"content"`
 }
 
-// reply returns the finished reply.
+// reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a word for.
 func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	if c.end == nil {
 		return r, false, nil
 	}
-	name := c.end.Model
-	if name == "" {
-		name = c.model.o.Model
-	}
 	u := c.end.Usage
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: name, Usage: llm.Usage{
-		Input:      max(u.Input-u.Details.Cached-u.Details.Written, 0),
-		Output:     u.Output,
-		CacheRead:  u.Details.Cached,
-		CacheWrite: u.Details.Written,
-	}}
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd,
+		Model: cmp.Or(c.end.Model, c.model.o.Model),
+		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
 	if c.end.Status == "incomplete" {
 		switch c.end.Incomplete.Reason {
 		case "max_output_tokens":
@@ -153,7 +152,8 @@ func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
 	return r, true, nil
 }
 
-// addItem appends one output item to the reply.
+// addItem appends one output item to the reply. Items of other types, such as those of the vendor's own tools, are left
+// out.
 func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 	var it outputItem
 	if err := json.Unmarshal(raw, &it); err != nil {
@@ -189,6 +189,7 @@ func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 			return nil
 		}
 		if it.Phase != "" {
+			// llm.Text has no place for the phase, so a part before the text carries it.
 			r.Message.Parts = append(r.Message.Parts,
 				llm.Thinking{Provider: c.model.provider, Opaque: c.marshalOpaque(opaqueItem{Phase: it.Phase})})
 		}
@@ -202,6 +203,7 @@ func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
 			return c.model.errBroken("call %q: %w", it.Name, err)
 		}
 		call := llm.Call{ID: c.ids.Next(it.CallID), Name: it.Name, Input: in}
+		// The item can go back as it came only if its call kept the server's id.
 		if call.ID == it.CallID {
 			call.Opaque = c.marshalOpaque(opaqueItem{Provider: c.model.provider, Item: raw})
 		}

@@ -33,7 +33,7 @@ func TestCutAtEveryByte(t *testing.T) {
 			v := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				n := int(cut.Load())
 				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, c.body[:n])
+				_, _ = io.WriteString(w, c.body[:n])
 				w.(http.Flusher).Flush()
 				if n%2 == 0 {
 					panic(http.ErrAbortHandler)
@@ -73,7 +73,7 @@ func TestCancelled(t *testing.T) {
 					cancel(cause)
 				}
 			})
-		if err != cause {
+		if !errors.Is(err, cause) {
 			t.Errorf("%s: got %v, want the cause itself", api, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestCommentsAreHeard(t *testing.T) {
 	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for range 3 {
-			io.WriteString(w, ": keep-alive\n\n")
+			_, _ = io.WriteString(w, ": keep-alive\n\n")
 			w.(http.Flusher).Flush()
 			select {
 			case <-heard: // goes on only when it was
@@ -93,7 +93,7 @@ func TestCommentsAreHeard(t *testing.T) {
 				return
 			}
 		}
-		io.WriteString(w, completion("stop"))
+		_, _ = io.WriteString(w, completion("stop"))
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -94,7 +94,7 @@ func sse(events ...string) string {
 func streaming(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		io.WriteString(w, body)
+		_, _ = io.WriteString(w, body)
 	}
 }
 

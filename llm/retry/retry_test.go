@@ -75,7 +75,7 @@ func TestTriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := of(llm.Overloaded, 0)
 		m := failing(100, want)
-		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); err != want || m.n != 3 {
+		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); !errors.Is(err, want) || m.n != 3 {
 			t.Errorf("%d tries, %v", m.n, err)
 		}
 		m = failing(1000, of(llm.Limited, time.Second))
@@ -150,7 +150,7 @@ func TestReturnedAtOnce(t *testing.T) {
 			if _, err := ask(retry.Wrap(m, retry.Options{OnWait: func(time.Time,
 				error) {
 				t.Error("it waits")
-			}})); err != want || m.n != 1 || !time.Now().Equal(begin) {
+			}})); !errors.Is(err, want) || m.n != 1 || !time.Now().Equal(begin) {
 				t.Errorf("%v after %d tries: %v", want, m.n, err)
 			}
 		})
@@ -224,14 +224,14 @@ func TestLimitMoves(t *testing.T) {
 			time.Sleep(50 * time.Second)
 			return of(llm.Limited, time.Second) // takes nothing away from the hour
 		}}
-		g.Go(func() { ask(retry.Wrap(inFlight, o)) })
-		g.Go(func() { ask(retry.Wrap(earlier, o)) })
+		g.Go(func() { _, _ = ask(retry.Wrap(inFlight, o)) })
+		g.Go(func() { _, _ = ask(retry.Wrap(earlier, o)) })
 		synctest.Wait()
-		g.Go(func() { ask(retry.Wrap(failing(1, of(llm.Limited, time.Minute)), o)) })
+		g.Go(func() { _, _ = ask(retry.Wrap(failing(1, of(llm.Limited, time.Minute)), o)) })
 		late := failing(0, nil)
 		g.Go(func() {
 			time.Sleep(30 * time.Second)
-			ask(retry.Wrap(late, o))
+			_, _ = ask(retry.Wrap(late, o))
 		})
 		g.Wait()
 		if d := late.at[0].Sub(begin); d < time.Hour+40*time.Second {
@@ -294,7 +294,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			time.AfterFunc(time.Minute, func() { cancel(cause) })
 			begin := time.Now()
 			_, got := retry.Wrap(failing(9, err), retry.Options{}).Reply(ctx, llm.Request{}, nil)
-			if got != cause || time.Since(begin) != time.Minute {
+			if !errors.Is(got, cause) || time.Since(begin) != time.Minute {
 				t.Errorf("%s: %v after %v", name, got, time.Since(begin))
 			}
 		})

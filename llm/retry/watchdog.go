@@ -23,7 +23,7 @@ func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm
 		bark.Reset(timerDuration(patience))
 		emit(d)
 	})
-	if err != nil && ctx.Err() == nil && context.Cause(watched) == errSilent {
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(watched), errSilent) {
 		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %v", patience)
 	}
 	return reply, err

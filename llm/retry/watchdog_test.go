@@ -97,7 +97,7 @@ func TestNoWatchdog(t *testing.T) {
 		time.AfterFunc(1000*time.Hour, func() { cancel(cause) })
 		_, err := retry.Wrap(speaking(sound{time.Second, word}),
 			retry.Options{FirstTimeout: -1, IdleTimeout: -1}).Reply(ctx, llm.Request{}, nil)
-		if err != cause {
+		if !errors.Is(err, cause) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"muster/llm"
 )
 
+// provider marks the thinking of scripted replies.
 const provider = "script"
 
 // model plays a script. It keeps no state except how often a turn has failed, which the conversation does not show.
@@ -163,6 +164,7 @@ func usage(r llm.Request, said llm.Message) llm.Usage {
 		Output: estimateTokens(characters(said.Parts))}
 }
 
+// estimateTokens returns about how many tokens a text of so many characters has, for a usage that looks real.
 func estimateTokens(characters int) int { return (characters + 3) / 4 }
 
 // characters returns the number of characters in parts.

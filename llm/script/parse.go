@@ -8,13 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"muster"
+	"muster/internal/yamldoc"
 	"muster/llm"
 )
 
@@ -46,6 +45,7 @@ type (
 	}
 )
 
+// keys is the hint that lists all keys of the format.
 const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
 	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
 
@@ -66,27 +66,18 @@ func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
 // parse reads a script; file is its name in errors.
 func parse(file string, data []byte) (*Script, error) {
-	data = muster.Unmarked(data)
-	r := &reader{file: file, groups: map[string]bool{}}
-	if at := firstInvalidLine(data); at > 0 {
-		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", file, at)
-	}
-	tree, err := parser.ParseBytes(data, 0)
+	root, err := yamldoc.Parse(file, data)
 	if err != nil {
-		return nil, r.yamlError(err)
-	}
-	if len(tree.Docs) > 1 {
-		return nil, muster.Errorf(muster.Invalid,
-			"%s: there are %d documents in it (separated by ---), and a script is one", file, len(tree.Docs))
+		return nil, withKeys(err)
 	}
 	var text fileText
-	if err := yaml.UnmarshalWithOptions(data, &text, yaml.Strict()); err != nil {
-		return nil, r.yamlError(err)
+	if err := yaml.UnmarshalWithOptions(muster.Unmarked(data), &text, yaml.Strict()); err != nil {
+		return nil, withKeys(yamldoc.Error(file, err, expectation(err)))
 	}
 	if len(text.Speakers) == 0 && len(text.Scenes) == 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s: it is empty", file).WithHint(keys)
 	}
-	r.root = tree.Docs[0].Body
+	r := &reader{file: file, root: root, groups: map[string]bool{}}
 	return r.script(text)
 }
 
@@ -218,7 +209,8 @@ func (r *reader) duration(text string, path []any) time.Duration {
 	return d
 }
 
-// checkValues checks that every value in the turns can become known.
+// checkValues checks that every value in the turns can become known. A misspelt one is found when the script is read,
+// and not in the middle of a run. It comes after all cues were read, because a value may be captured anywhere.
 func (r *reader) checkValues(turns []turnText, path ...any) {
 	for i, t := range turns {
 		texts := []string{t.Say, t.Think}
@@ -237,7 +229,7 @@ func (r *reader) checkValues(turns []turnText, path ...any) {
 	}
 }
 
-// reject remembers a mistake with its place, if it is the first one.
+// reject remembers a mistake with its place, if it is the first one. Later mistakes may only follow from it.
 func (r *reader) reject(what string, path ...any) {
 	if r.err == nil {
 		line, column := r.place(path)
@@ -255,7 +247,7 @@ func (r *reader) place(path []any) (line, column int) {
 		}
 		node = next
 	}
-	return nodeStart(node)
+	return yamldoc.Place(node)
 }
 
 // childNode returns the value of a key (a string), or an entry of a list (an int).
@@ -281,41 +273,31 @@ func childNode(n ast.Node, step any) ast.Node {
 	return nil
 }
 
-// nodeStart returns where a node begins. The token of a mapping is a colon inside it, so its first key counts.
-func nodeStart(n ast.Node) (line, column int) {
-	switch n := n.(type) {
-	case nil:
-		return 1, 1
-	case *ast.MappingNode:
-		if len(n.Values) > 0 {
-			return nodeStart(n.Values[0])
-		}
-	case *ast.MappingValueNode:
-		return nodeStart(n.Key)
-	}
-	t := n.GetToken()
-	return t.Position.Line, t.Position.Column
-}
-
-// appendPath returns a longer path without changing the shorter one.
+// appendPath returns a longer path without changing the shorter one, which is used for several keys.
 func appendPath(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
 
-// yamlError returns what the YAML library found as one sentence with its place.
-func (r *reader) yamlError(err error) error {
-	var e yaml.Error
-	if !errors.As(err, &e) || e.GetToken() == nil {
-		return muster.Errorf(muster.Invalid, "%s: it cannot be read: %v", r.file, err)
+// withKeys adds the hint that lists all keys to an error that has a place in the file.
+func withKeys(err error) error {
+	if e, ok := errors.AsType[*muster.Error](err); ok {
+		return e.WithHint(keys)
 	}
-	what := e.GetMessage()
+	return err
+}
+
+// expectation says in words what the YAML library expected in place of a value of the wrong type. It returns "" if the
+// error is of another kind, whose own message is clear.
+func expectation(err error) string {
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok {
-		what = expectedKind(t.DstType) + " is expected here"
-	} else if u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok && u.Expected == ast.SequenceType {
-		what = "a list is expected here"
-	} else if ok {
-		what = "a mapping of keys to values is expected here"
+		return expectedKind(t.DstType) + " is expected here"
 	}
-	p := e.GetToken().Position
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, p.Line, p.Column, what).WithHint(keys)
+	u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err)
+	switch {
+	case ok && u.Expected == ast.SequenceType:
+		return "a list is expected here"
+	case ok:
+		return "a mapping of keys to values is expected here"
+	}
+	return ""
 }
 
 // expectedKind says in words what YAML a Go type is read from.
@@ -329,20 +311,4 @@ func expectedKind(t reflect.Type) string {
 		return "a whole number"
 	}
 	return "a mapping of keys to values"
-}
-
-// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
-func firstInvalidLine(data []byte) int {
-	line := 1
-	for len(data) > 0 {
-		c, n := utf8.DecodeRune(data)
-		if c == utf8.RuneError && n == 1 {
-			return line
-		}
-		if c == '\n' {
-			line++
-		}
-		data = data[n:]
-	}
-	return 0
 }

@@ -11,6 +11,7 @@ import (
 // valuePattern matches a value without another one in its name. A $ before it makes it plain text.
 var valuePattern = lazily(`\$?\$\{[^${}\n]+\}`)
 
+// builtIns names, for people, the values that need no cue to capture them.
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
 // isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values are
@@ -56,11 +57,14 @@ func stringsIn(texts []string, v any) []string {
 // unknownValueError is the name of a value that the conversation does not tell (yet).
 type unknownValueError string
 
+// Error says which value is unknown.
 func (u unknownValueError) Error() string {
 	return fmt.Sprintf("nothing so far tells what ${%s} is", string(u))
 }
 
-// fill puts the values into a text. number says that the text is a single value that tools want as a number.
+// fill puts the values into a text, the innermost first, so that a value can stand in the name of another. What was put
+// in is text and not searched for values again. number says that the text is a single value that tools want as a
+// number.
 func (w *playback) fill(text string) (out string, number bool, err error) {
 	const kept = "\x00{" // a ${ that is to stay, while others are replaced
 	whole := strings.HasPrefix(text, "${")
@@ -86,6 +90,7 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 	}
 }
 
+// digits matches a number that JSON can hold without losing digits.
 var digits = lazily(`^(0|[1-9][0-9]{0,17})$`)
 
 // fillAll puts the values into every text of a call's input.
@@ -148,7 +153,8 @@ func (w *playback) value(name string) (string, bool) {
 	return w.newestMatch(find)
 }
 
-// newestMatch returns what find finds in the newest text that came in.
+// newestMatch returns what find finds in the newest text in which it finds something: the newest word on a task or a
+// request holds.
 func (w *playback) newestMatch(find func(string) string) (string, bool) {
 	for i := len(w.heard) - 1; i >= 0; i-- {
 		if v := find(w.heard[i]); v != "" {
@@ -159,6 +165,8 @@ func (w *playback) newestMatch(find func(string) string) (string, bool) {
 }
 
 var (
+	// Where tasks and requests stand in what the runtime and its tools tell a member. They follow the wording of the
+	// tools' results, so a change of that wording needs a change here.
 	claimedPattern = lazily(`<auto-claimed>\s*Task #(\d+)`)
 	taskPattern    = lazily(`(?i)\btask #?(\d+)`)
 	requestPattern = lazily(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,14 @@ import (
 
 // Each benchmark stands beside the least that the disk asks for.
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func BenchmarkPut(b *testing.B) {
 	b.Run("raw", func(b *testing.B) {
 		dir := b.TempDir()
@@ -22,16 +31,12 @@ func BenchmarkPut(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			f.Write(make([]byte, 600))
-			f.Sync()
-			f.Close()
-			os.Rename(filepath.Join(dir, "t"), filepath.Join(dir, "x"))
+			_, err = f.Write(make([]byte, 600))
+			must(b, errors.Join(err, f.Sync(), f.Close()))
+			must(b, os.Rename(filepath.Join(dir, "t"), filepath.Join(dir, "x")))
 			d, err := os.Open(dir)
-			if err != nil {
-				b.Fatal(err)
-			}
-			d.Sync()
-			d.Close()
+			must(b, err)
+			must(b, errors.Join(d.Sync(), d.Close()))
 		}
 	})
 	b.Run("table", func(b *testing.B) {
@@ -56,8 +61,8 @@ func BenchmarkMail(b *testing.B) {
 		defer f.Close()
 		line := make([]byte, 200)
 		for b.Loop() {
-			f.Write(line)
-			f.Sync()
+			_, err := f.Write(line)
+			must(b, errors.Join(err, f.Sync()))
 		}
 	})
 	b.Run("inbox", func(b *testing.B) {
@@ -139,7 +144,8 @@ func BenchmarkListing5000(b *testing.B) {
 	b.Run("again", func(b *testing.B) {
 		mark := all(b, s)
 		for b.Loop() {
-			for range s.Table(muster.TableTasks).Changes(b.Context(), mark) {
+			for _, err := range s.Table(muster.TableTasks).Changes(b.Context(), mark) {
+				must(b, err)
 			}
 		}
 	})
@@ -147,7 +153,8 @@ func BenchmarkListing5000(b *testing.B) {
 		s.Table(muster.TableTasks).Watch(b.Context())
 		mark := all(b, s)
 		for b.Loop() {
-			for range s.Table(muster.TableTasks).Changes(b.Context(), mark) {
+			for _, err := range s.Table(muster.TableTasks).Changes(b.Context(), mark) {
+				must(b, err)
 			}
 		}
 	})

@@ -33,7 +33,8 @@ type cache struct {
 	all     bool
 }
 
-// docState is one document as it was last seen.
+// docState is one document as it was last seen. A deleted document keeps its entry, because Changes must report the
+// deletion to everybody whose mark is older.
 type docState struct {
 	key  string
 	rev  muster.Rev // None: deleted
@@ -42,7 +43,8 @@ type docState struct {
 	bad  error       // it is corrupt
 }
 
-// stamp is what shows that a file may have changed.
+// stamp is what shows that a file may have changed. The ctime is part of it because no program can set it back, and the
+// inode because a rename may bring a file with the same times.
 type stamp struct {
 	size         int64
 	inode        uint64
@@ -97,6 +99,8 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 		}
 		listing := since == 0
 		for again := true; again; {
+			// The lock of the cache is not held while documents are yielded: a consumer may take any time, and may
+			// write to the same table.
 			fresh, old, list, err := t.cache.look(ctx, since)
 			defer old.close()
 			if err != nil {
@@ -155,6 +159,8 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (fresh map[string][
 	list []lookResult, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Whether the watcher covers the table is asked before the named files are taken. If the watch begins in between,
+	// it names every file itself, so no change falls between the two.
 	watched := c.t.s.watch.covers(c.t.dir)
 	c.namedMu.Lock()
 	keys, all, first := c.keys, c.all || !watched || c.docs == nil, c.docs == nil
@@ -198,6 +204,8 @@ func (c *cache) changesAfter(since muster.Mark) []lookResult {
 	}
 	list := make([]lookResult, 0, len(c.order)-at)
 	for _, x := range c.order[at:] {
+		// A later change of the same document has a later entry, which is enough: a consumer needs the newest
+		// content, not each step.
 		if d := x.d; d.mark == x.mark {
 			list = append(list, lookResult{d, d.rev, d.mark, d.bad})
 		}
@@ -210,6 +218,8 @@ func (c *cache) bumpMark(d *docState) {
 	c.mark++
 	d.mark = c.mark
 	c.order = append(c.order, docChange{d, c.mark})
+	// The overtaken entries are dropped when they are the majority, so the list stays proportional to the number
+	// of documents and each change costs constant time on average.
 	if len(c.order) > 2*len(c.docs)+parallelFrom {
 		c.order = slices.DeleteFunc(c.order, func(x docChange) bool { return x.d.mark != x.mark })
 	}
@@ -224,6 +234,7 @@ func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
 	if named == nil {
 		named = map[string]bool{}
 	}
+	// A document needs no stat if it must be read anyway: it is new, was deleted, or was too young to be trusted.
 	there := make(map[string]bool, len(list))
 	keys := make([]string, 0, len(list))
 	for _, key := range list {
@@ -239,6 +250,7 @@ func (c *cache) scan(named map[string]bool) (map[string]bool, error) {
 			named[keys[i]] = true
 		}
 	}
+	// What is not in the directory any more was deleted. Reading it finds that out and gives the deletion its mark.
 	for key, d := range c.docs {
 		if !there[key] && d.rev != muster.None {
 			named[key] = true
@@ -256,6 +268,7 @@ func (c *cache) firstScan() (others map[string]bool, old *snapshot, err error) {
 	if old = c.openSnapshot(); old == nil {
 		keys, err = c.list()
 	} else {
+		// Both take long in a large directory, and neither needs the other.
 		listing.Go(func() { keys, err = c.list() })
 		c.restore(old)
 		listing.Wait()
@@ -273,7 +286,7 @@ func (c *cache) firstScan() (others map[string]bool, old *snapshot, err error) {
 	return others, old, err
 }
 
-// list returns the keys of the documents. It removes temporary files of dead processes.
+// list returns the keys of the documents. It removes temporary files of dead processes, which nothing else would find.
 func (c *cache) list() ([]string, error) {
 	names, err := fileNames(c.t.s.fs, c.t.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -297,6 +310,8 @@ func (c *cache) readNamed(ctx context.Context, keys map[string]bool, fresh map[s
 		order = append(order, key)
 	}
 	slices.SortFunc(order, byKey)
+	// A program that writes in place leaves a file half written for a moment. Such files are read again until they are
+	// JSON or maxHalfWritten has passed. A content that was reported as corrupt before is not waited for again.
 	for waited := time.Duration(0); len(order) > 0; waited += briefWait {
 		var later []string
 		for i, now := range c.load(order) {
@@ -328,7 +343,8 @@ func (c *cache) load(keys []string) []docContent {
 	return all
 }
 
-// store remembers a document. A new content gets a new mark.
+// store remembers a document. A new content gets a new mark. The same content with another stamp, as after a checkout,
+// is no change.
 func (c *cache) store(key string, now docContent) {
 	d := c.docs[key]
 	if d == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -63,14 +64,18 @@ func diskOf(t *testing.T, all map[string][]byte) *simfs.FS {
 	for name, data := range all {
 		parts := strings.Split(path.Dir(name)[1:], "/")
 		for i := range parts {
-			sim.Mkdir("/"+path.Join(parts[:i+1]...), 0o700)
+			if err := sim.Mkdir("/"+path.Join(parts[:i+1]...), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				t.Fatal(err)
+			}
 		}
 		f, err := sim.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Write(data)
-		f.Close()
+		_, err = f.Write(data)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sim.Settle()
 	return sim
@@ -94,7 +99,7 @@ func sim(t *testing.T, all map[string][]byte) *crew {
 		t.Fatal(err)
 	}
 	c.store.OnReject = func(box muster.Name, _ []byte, why string) { // as the program does
-		c.journal.Emit(context.Background(), muster.Event{Kind: journal.MailRejected, Member: box,
+		_ = c.journal.Emit(context.Background(), muster.Event{Kind: journal.MailRejected, Member: box,
 			Fields: map[string]any{"text": why}})
 	}
 	return c

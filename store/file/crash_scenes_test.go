@@ -312,7 +312,7 @@ func inboxRun(c *crew) error {
 	)
 }
 
-// segmentsRun goes on after the grace, so that delivered segments are removed.
+// segmentsRun goes on after the grace, so that delivered segments are removed. It runs in a bubble of synctest.
 func segmentsRun(c *crew) error {
 	wait := func() error { time.Sleep(5 * time.Second); return nil }
 	return steps(
@@ -328,7 +328,7 @@ func segmentsRun(c *crew) error {
 // letters are the ids of all mails that were ever sent in these scenes, in the order of their senders.
 var letters = []string{"a1", "a2", "a3", "a4", "a5", "a6", "b1", "b2", "b3", "b4"}
 
-// deliverAll sends again what was not acknowledged, delivers all, and counts.
+// deliverAll sends again what was not acknowledged, delivers all, and counts. It runs in a bubble of synctest.
 func deliverAll(c, was *crew) error {
 	for _, id := range letters {
 		_, sent := was.acked["mail "+id]
@@ -459,7 +459,8 @@ func graphRun(c *crew) error {
 	)
 }
 
-// boardAfter settles, gives everything to one worker, and looks whether an id came again.
+// boardAfter settles, gives everything to one worker, and looks whether an id came again. It runs in a bubble of
+// synctest.
 func boardAfter(c, was *crew) error {
 	had, err := c.List(c.ctx)
 	if err != nil {

@@ -18,6 +18,7 @@ func (x *boxes) Drop(ctx context.Context, name muster.Name, before muster.Pos) e
 	if err != nil || before == 0 {
 		return err
 	}
+	// Without mail nothing is made, not even the lock's directory: looking at a foreign repository leaves no trace.
 	if _, err := x.store.fs.Stat(x.store.dir.Inbox()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -46,6 +47,7 @@ func (b *box) drop(before place) (pending bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// A view is used once. A second Drop of the same position has nothing more to say about what was read.
 	b.mu.Lock()
 	had := b.views[before.pos()]
 	delete(b.views, before.pos())
@@ -56,7 +58,9 @@ func (b *box) drop(before place) (pending bool, err error) {
 		case s.gen == before.gen:
 			upto = max(upto, min(before.at, s.size))
 		case s.gen < before.gen:
-			if had == nil { // another process peeked
+			// Another process peeked, or the view was thrown away, so what was read is not known. The position lies
+			// beyond the older files, so they count as delivered as far as they go now.
+			if had == nil {
 				upto = s.size
 			}
 			upto = max(upto, min(had[s.gen], s.size))
@@ -80,6 +84,8 @@ func (b *box) drop(before place) (pending bool, err error) {
 	if !ok { // another reader emptied it: what is there now was not peeked
 		return pending, nil
 	}
+	// The rename is the delivery: before it all mail of the live file is pending, and after it the name says how much
+	// is not. There is no state in between.
 	moved := b.segment(before.gen, before.at)
 	if err := b.s.files.Rename(b.livePath(), moved); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return pending, err
@@ -91,7 +97,8 @@ func (b *box) drop(before place) (pending bool, err error) {
 	return pending, nil
 }
 
-// endsUnit reports whether a mail can end at an offset of a live file.
+// endsUnit reports whether a mail can end at an offset of a live file. If none can, the position is not one that a Peek
+// of this very file returned.
 func endsUnit(f durable.File, at, size int64) bool {
 	if at > size {
 		return false
@@ -125,6 +132,8 @@ func (x *boxes) cleanDue() {
 		}
 	}
 	x.mu.Unlock()
+	// Cleaning can wait. If somebody holds the lock of an inbox for long, the next round tries again, and Close is not
+	// held up.
 	ctx, cancel := context.WithTimeout(context.Background(), x.grace)
 	defer cancel()
 	for _, b := range due {

@@ -61,6 +61,14 @@ func pending(t *testing.T, s *file.Store) ([]muster.Message, muster.Pos) {
 	return ms, end
 }
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func said(ms []muster.Message) string {
 	var all []string
 	for _, m := range ms {
@@ -72,17 +80,17 @@ func said(ms []muster.Message) string {
 func TestOpenAndReadingMakeNothing(t *testing.T) {
 	s, root := one(t)
 	ctx := t.Context()
-	for range s.Table(muster.TableTasks).Changes(ctx, 0) {
-		t.Error("a task in an empty repository")
+	for d, err := range s.Table(muster.TableTasks).Changes(ctx, 0) {
+		t.Errorf("an empty repository has the task %v, %v", d, err)
 	}
-	s.Table(muster.TableTeam).Get(ctx, "run")
-	for range s.Log().Read(ctx, muster.StreamEvents, 0) {
-		t.Error("an event in an empty repository")
+	_, _ = s.Table(muster.TableTeam).Get(ctx, "run") // what each of them answers is tested elsewhere
+	for r, err := range s.Log().Read(ctx, muster.StreamEvents, 0) {
+		t.Errorf("an empty repository has the event %v, %v", r, err)
 	}
-	s.Log().Tail(ctx, muster.StreamEvents, 5)
-	s.Inbox().Peek(ctx, "alice", 0, 5)
-	s.Inbox().Drop(ctx, "alice", 7)
-	s.Leases().Held(ctx, "host-1")
+	_, _ = s.Log().Tail(ctx, muster.StreamEvents, 5)
+	_, _, _ = s.Inbox().Peek(ctx, "alice", 0, 5)
+	_ = s.Inbox().Drop(ctx, "alice", 7)
+	_, _ = s.Leases().Held(ctx, "host-1")
 	s.Table(muster.TableTasks).Watch(ctx)
 	if left, _ := os.ReadDir(root); len(left) > 0 {
 		t.Errorf("there is %v", left)
@@ -217,7 +225,7 @@ func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
 		},
 	} {
 		write(t, path, `{"id":`)
-		timer := time.AfterFunc(15*time.Millisecond, func() { os.WriteFile(path, []byte(`{"id":1}`), 0o600) })
+		timer := time.AfterFunc(15*time.Millisecond, func() { _ = os.WriteFile(path, []byte(`{"id":1}`), 0o600) })
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -337,7 +345,7 @@ func TestForeignLogLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := 0
-		for range s.Log().Read(t.Context(), muster.StreamEvents, p) {
+		for range s.Log().Read(t.Context(), muster.StreamEvents, p) { // damaged lines count too
 			m++
 		}
 		if m != want {
@@ -528,7 +536,8 @@ func TestLateAppender(t *testing.T) {
 	if said(ms) != "three" {
 		t.Fatalf("there is %q", said(ms))
 	}
-	late.WriteString(`{"sender":"bob","content":"two"}` + "\n")
+	_, err = late.WriteString(`{"sender":"bob","content":"two"}` + "\n")
+	must(t, err)
 	// Not peeked, although it lies before the place: the drop keeps it.
 	if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
 		t.Fatal(err)
@@ -592,7 +601,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	if err := os.Chmod(root, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(root, 0o700)
+	defer func() { must(t, os.Chmod(root, 0o700)) }()
 	_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte("{}"), muster.None)
 	var e *muster.Error
 	if !errors.As(err, &e) || e.Code != muster.Unavailable || e.Hint == "" || !strings.Contains(e.Message, root) {
@@ -616,7 +625,7 @@ func TestInboxIsRewrittenUnderUs(t *testing.T) {
 	} {
 		for how, rewrite := range map[string]func(path, text string){
 			"in place":    func(path, text string) { write(t, path, text[:len(text)/2]); write(t, path, text) },
-			"by a rename": func(path, text string) { write(t, path+"~", text); os.Rename(path+"~", path) },
+			"by a rename": func(path, text string) { write(t, path+"~", text); must(t, os.Rename(path+"~", path)) },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				s, root := one(t)

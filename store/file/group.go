@@ -57,7 +57,7 @@ func (g *groups) append(ctx context.Context, name string, lines []byte, lock fun
 			}
 			<-grp.done // it is being written
 		}
-		if p.err != errGroupAbandoned {
+		if !errors.Is(p.err, errGroupAbandoned) {
 			return p.end, p.err
 		}
 	}
@@ -80,7 +80,8 @@ func (g *groups) join(name string, p *groupPart) (grp *group, first bool) {
 	return grp, first
 }
 
-// leave removes a part again. It returns false if the part is being written.
+// leave removes a part again. It returns false if the part is being written: then its caller waits for the result,
+// because it must not report that nothing was written.
 func (g *groups) leave(name string, grp *group, p *groupPart) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,6 +97,8 @@ func (g *groups) writeGroup(ctx context.Context, name string, grp *group, lock f
 	write func([]byte) (muster.Pos, error)) {
 	defer close(grp.done)
 	unlock, err := lock()
+	// The group is closed before its parts are read. A part that joined later would be told that it is written although
+	// it is not.
 	g.mu.Lock()
 	if g.open[name] == grp {
 		delete(g.open, name)
@@ -112,6 +115,7 @@ func (g *groups) writeGroup(ctx context.Context, name string, grp *group, lock f
 		}
 		end, err = write(all)
 	}
+	// The others must not fail because the first one was cancelled: their own contexts go on.
 	others := err
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		others = errGroupAbandoned

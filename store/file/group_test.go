@@ -97,15 +97,13 @@ func TestOneLeavesAGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			errs := make([]error, 3)
+			ctxs := []context.Context{t.Context(), t.Context(), t.Context()}
 			ctx, cancel := context.WithCancel(t.Context())
+			ctxs[left] = ctx
 			var all sync.WaitGroup
 			for n := range errs {
 				all.Go(func() {
-					its := t.Context()
-					if n == left {
-						its = ctx
-					}
-					errs[n] = s.Inbox().Put(its, "alice",
+					errs[n] = s.Inbox().Put(ctxs[n], "alice",
 						muster.Message{ID: muster.MessageID(fmt.Sprint("m", n)), From: "bob",
 							Content: strings.Repeat("x", n)})
 				})

@@ -72,8 +72,10 @@ func (x *boxes) box(ctx context.Context, name muster.Name) (*box, error) {
 	return b, nil
 }
 
+// livePath returns the path of the live file.
 func (b *box) livePath() string { return filepath.Join(b.s.dir.Inbox(), string(b.name)+".jsonl") }
 
+// lock takes the lock of the inbox. Writers, Drop and the cleaning take it; Peek does not.
 func (b *box) lock(ctx context.Context) (func(), error) {
 	return b.s.lock(ctx, "inbox", string(b.name))
 }
@@ -88,7 +90,7 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 		m.To = name
 	}
 	line, err := muster.Line(m)
-	if err == nil {
+	if err == nil { // what could not be read again must not be written, because it would be set aside at delivery
 		err = new(muster.Message).UnmarshalJSON(line)
 	}
 	if err != nil {
@@ -159,6 +161,8 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 		return nil, after, err
 	}
 
+	// The files stay open until they are read. A Drop or the cleaning may rename or remove them meanwhile; what is open
+	// keeps its content, so a Peek sees the inbox as it was at one moment.
 	parts, err := b.openFiles()
 	if err != nil {
 		return nil, after, err
@@ -182,6 +186,8 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 				unit{raw: []byte(p.path), why: p.closed.Error() + "; mail waits in it"}})
 			continue
 		}
+		// What is behind the delivered offset is pending. In the file of the position, what was peeked before is not
+		// returned again.
 		start := p.delivered
 		if p.gen == from.gen && from.at <= p.size { // else the file was emptied by another reader
 			start = max(start, from.at)
@@ -210,7 +216,8 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 	return mails, end, nil
 }
 
-// remember keeps a view. If two Peeks end at the same position, only what both have read counts.
+// remember keeps a view. If two Peeks end at the same position, only what both have read counts: a Drop of that
+// position must not remove a mail that one of them has not returned.
 func (b *box) remember(end muster.Pos, had view) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,6 +254,7 @@ func (x *boxes) Watch(ctx context.Context, name muster.Name) <-chan struct{} {
 	return x.store.watch.subscribe(ctx, x.store.dir.Inbox(), string(name)+".jsonl", nil)
 }
 
+// close ends the cleaning and waits for one that runs, so that nothing is written after Close has returned.
 func (x *boxes) close() {
 	x.mu.Lock()
 	x.ended = true
@@ -258,6 +266,8 @@ func (x *boxes) close() {
 	defer x.cleaning.Unlock()
 }
 
+// checkBox refuses a name that cannot be an inbox's. A name with an extension could be the name of another inbox's
+// file.
 func checkBox(name muster.Name) error {
 	if err := checkName("the name of an inbox", string(name)); err != nil {
 		return err

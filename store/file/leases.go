@@ -31,6 +31,8 @@ func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) 
 	if l.s.closed {
 		return nil, muster.Errorf(muster.Unavailable, "this store was closed")
 	}
+	// The store's lock is held meanwhile, so a Close either comes before, and is seen above, or finds the lease in
+	// held.
 	unlock, err := l.s.files.TryLock(l.s.lockPath(name))
 	if errors.Is(err, muster.ErrHeld) {
 		return nil, muster.Errorf(muster.Held, "the lease %s is held by another process", name)
@@ -67,12 +69,14 @@ func (h *lease) Release() error {
 	return h.end()
 }
 
+// end frees the lock and tells those who watch the lease. The caller has taken it out of held, so it comes here once.
 func (h *lease) end() error {
 	err := h.unlock()
 	close(h.lost)
 	return err
 }
 
+// checkLease fails if the context has ended or the name cannot be a lease's.
 func checkLease(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err

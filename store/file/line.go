@@ -66,6 +66,9 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 		return nil, false, false
 	}
 	end := line[at:]
+	// A line of another program that has no checksum must be accepted, and a line of ours whose checksum is damaged
+	// must not pass for one. So the text around the digits decides, and up to two wrong bytes in it still count as
+	// ours.
 	wrong := 0 // bytes around the digits that are not as we write them
 	for i := range len(sumHead) {
 		if end[i] != sumHead[i] {
@@ -82,7 +85,7 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(hexChecksum(sum))
 	switch {
 	case wrong == 0:
-		// As seal writes it, to the byte.
+		// As addChecksum writes it, to the byte.
 		return rec, true, fits && comma == (len(bytes.TrimSpace(rec)) > 1)
 	case wrong <= 2 && fits: // ours, damaged at the checksum's own name
 		return nil, true, false
@@ -103,7 +106,7 @@ func hexChecksum(sum uint32) []byte {
 // isObject reports whether b is one JSON object.
 func isObject(b []byte) bool { return len(b) > 0 && b[0] == '{' && json.Valid(b) }
 
-// checkRecord reports why rec cannot be a record.
+// checkRecord reports why rec cannot be a record. A newline in it would make two lines of it, and neither would be one.
 func checkRecord(stream string, rec []byte) error {
 	if !isObject(rec) || rec[len(rec)-1] != '}' || bytes.ContainsAny(rec, "\r\n") || !utf8.Valid(rec) {
 		return muster.Errorf(muster.Invalid, "a record for %s is not a JSON object on one line", stream)

@@ -75,6 +75,7 @@ func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int
 	return l.appendLocked(write, stream, path, at, lines)
 }
 
+// lock takes the lock of a stream. Everybody who appends, rotates or trims holds it; readers do not.
 func (l logs) lock(ctx context.Context, stream string) (unlock func(), err error) {
 	return l.s.lock(ctx, "log", strings.ReplaceAll(stream, "/", "-"))
 }
@@ -95,6 +96,7 @@ func (l logs) appendLocked(write func(*durable.Tail, []byte) (int64, error), str
 			return end, nil
 		}
 	}
+	// A stream that the caller expects to have records was found above. From here on, files may be made.
 	old, err := l.segments(path)
 	if err != nil {
 		return 0, err
@@ -108,6 +110,8 @@ func (l logs) appendLocked(write func(*durable.Tail, []byte) (int64, error), str
 	if end := muster.Pos(from + t.End()); at != muster.Anywhere && at != end {
 		return end, errMovedOn(stream, at, end)
 	}
+	// What a killed writer left of a line is moved away first: appended to it, the new record would be part of a line
+	// that is no JSON, and be lost with it.
 	if err := t.SetAside(); err != nil {
 		return 0, err
 	}

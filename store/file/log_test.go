@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func TestLinesAcrossBlocks(t *testing.T) {
 		var got [][]byte
 		for {
 			line, err := r.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -48,7 +49,7 @@ func TestLinesBeforeTheEnd(t *testing.T) {
 	text := strings.Repeat("line\n", lineBlock) // five blocks
 	r := lineReader{f: strings.NewReader(text), end: int64(len(text)) + 100}
 	n := 0
-	for _, err := r.next(); err != io.EOF; _, err = r.next() {
+	for _, err := r.next(); !errors.Is(err, io.EOF); _, err = r.next() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestLinesBeforeTheEnd(t *testing.T) {
 	}
 	r = lineReader{f: broken{strings.NewReader(text)}, end: int64(len(text))}
 	for n = 0; ; n++ {
-		if _, err := r.next(); err == io.ErrClosedPipe {
+		if _, err := r.next(); errors.Is(err, io.ErrClosedPipe) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -30,6 +31,8 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after,
 				path))
 		}
+		// A position that was trimmed is an error, not a jump: who reads from a stored position relies on seeing all
+		// records after it.
 		oldest := after == 0 // the beginning is where what is left of the stream begins
 		for _, s := range w.old {
 			if uint64(after) >= uint64(s.to) {
@@ -79,7 +82,7 @@ func (l logs) readFile(ctx context.Context, f durable.File, path string, from, a
 	r := lineReader{f: f, at: after - from, end: to - from}
 	for pos := after; ; {
 		line, err := r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return true // with what has no newline yet
 		}
 		if err == nil {
@@ -193,7 +196,7 @@ func tailPosition(f durable.File, from, end int64, n int) (place int64, more int
 	for at := end; at > 0 && n > 0; {
 		b := block[:min(int64(len(block)), at)]
 		at -= int64(len(b))
-		if _, err := f.ReadAt(b, at); err != nil && err != io.EOF {
+		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
 			return 0, 0, err
 		}
 		for i := len(b) - 1; i >= 0; i-- {
@@ -219,7 +222,8 @@ func tailPosition(f durable.File, from, end int64, n int) (place int64, more int
 	return place, n, nil
 }
 
-// startsLine reports whether a line may start at an offset.
+// startsLine reports whether a line may start at an offset: at the beginning of a file or after a newline. A position
+// that is in the middle of a line is one of another stream, or the file was replaced.
 func startsLine(f durable.File, at, size int64) bool {
 	if at == 0 {
 		return true

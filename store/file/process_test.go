@@ -62,7 +62,7 @@ func work(job []string) error {
 			return err
 		}
 		fmt.Println("held")
-		os.Stdin.Read(make([]byte, 1)) // until our parent kills us
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until our parent kills us
 	}
 	return nil
 }
@@ -216,8 +216,8 @@ func TestKilledProcessFreesItsLease(t *testing.T) {
 	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || !held {
 		t.Errorf("held: %v %v", held, err)
 	}
-	c.Process.Kill()
-	c.Wait()
+	must(t, c.Process.Kill())
+	_ = c.Wait() // it was killed
 	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
 		t.Errorf("held after the kill: %v %v", held, err)
 	}

@@ -40,6 +40,8 @@ func (b *box) quarantine(ctx context.Context, bad []rejectedUnit) {
 	if len(unknown) == 0 {
 		return
 	}
+	// Without the lock of the box, because writing takes that of the inbox's file. Two Peeks may come here with the
+	// same unit; the file then shows the second one that it is there.
 	written, err := b.writeQuarantine(ctx, unknown)
 	if err != nil {
 		return
@@ -56,7 +58,8 @@ func (b *box) quarantine(ctx context.Context, bad []rejectedUnit) {
 	}
 }
 
-// writeQuarantine appends the units that no process has appended yet, and returns them.
+// writeQuarantine appends the units that no process has appended yet, and returns them. It reads the whole file each
+// time, which is small: units that are no mail are rare.
 func (b *box) writeQuarantine(ctx context.Context, bad []rejectedUnit) ([]rejectedUnit, error) {
 	unlock, err := b.lock(ctx)
 	if err != nil {

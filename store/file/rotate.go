@@ -32,6 +32,7 @@ func (l logs) isRotated(path string) bool {
 	return path == filepath.Join(l.s.dir.Team(), muster.StreamEvents+".jsonl")
 }
 
+// rotatedPath returns the name of a rotated file that ends at a position.
 func rotatedPath(path string, to int64) string {
 	return strings.TrimSuffix(path, "jsonl") + strconv.FormatInt(to, 10) + ".jsonl"
 }
@@ -93,8 +94,10 @@ type segmentedLog struct {
 	size int64 // of the live file
 }
 
+// base returns the position at which the live file begins.
 func (w segmentedLog) base() int64 { return baseOffset(w.old) }
 
+// close closes the live file, if there is one.
 func (w segmentedLog) close() {
 	if w.live != nil {
 		_ = w.live.Close()
@@ -111,6 +114,8 @@ func (l logs) openLog(path string) (w segmentedLog, err error) {
 		if w.live, w.size, err = l.open(path); err != nil || !l.isRotated(path) {
 			return w, err
 		}
+		// If the live file was rotated between the list and the open, the opened file begins at another position than
+		// the list says, and each position in it would be wrong.
 		again, err := l.segments(path)
 		if err == nil && baseOffset(again) == w.base() {
 			return w, nil

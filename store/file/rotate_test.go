@@ -135,8 +135,8 @@ func TestLateLinesMoveNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file.WriteString(`{"event":"late"}` + "\n")
-		file.Close()
+		_, err = file.WriteString(`{"event":"late"}` + "\n")
+		must(t, errors.Join(err, file.Close()))
 	}
 	if got, at := after(t, s, 0); !slices.Equal(got, all) || !slices.Equal(at, places) {
 		t.Fatalf("%q at %v", got, at)
@@ -197,11 +197,11 @@ func TestForeignNumbersAreNoFiles(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		root := t.TempDir()
 		s := rotating(t, root, 100)
-		os.MkdirAll(s.dir.Team(), 0o700)
+		must(t, os.MkdirAll(s.dir.Team(), 0o700))
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "01", "-5", "7", "20", "40",
 			"99999999999999999999", "x", ""}), 0, 4).Draw(rt, "names") {
-			os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"),
-				[]byte(strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))), 0o600)
+			text := strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))
+			must(t, os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"), []byte(text), 0o600))
 		}
 		end, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(3))
 		if err != nil {

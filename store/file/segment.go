@@ -19,10 +19,11 @@ import (
 	"muster/internal/durable"
 )
 
-// The segments of an inbox lie in .team/inbox/NAME.segments. Their names are GENERATION-DELIVERED.jsonl, where DELIVERED
-// is the byte offset up to which mail was delivered. The generation of the live file is one more than the highest among
-// the segments, so it stays the same when the live file becomes a segment. The last segment is never removed, only
-// emptied: no generation may be used twice, because positions, and the ids of mails that came without one, depend on it.
+// The segments of an inbox lie in .team/inbox/NAME.segments. Their names are GENERATION-DELIVERED.jsonl, where
+// DELIVERED is the byte offset up to which mail was delivered. The generation of the live file is one more than the
+// highest among the segments, so it stays the same when the live file becomes a segment. The last segment is never
+// removed, only emptied: no generation may be used twice, because positions, and the ids of mails that came without
+// one, depend on it.
 
 // place is a position in an inbox: a byte offset in the file of a generation.
 type place struct {
@@ -30,10 +31,13 @@ type place struct {
 	at  int64
 }
 
+// placeOf splits a position: the generation is in its upper 32 bits, so positions grow over the life of an inbox.
 func placeOf(p muster.Pos) place { return place{uint32(p >> 32), int64(uint32(p))} }
 
+// pos is the reverse of placeOf.
 func (p place) pos() muster.Pos { return muster.Pos(p.gen)<<32 | muster.Pos(p.at) }
 
+// String returns the place as messages and the names of rejected lines have it.
 func (p place) String() string { return fmt.Sprintf("%d-%d", p.gen, p.at) }
 
 // boxFile is a segment or the live file of an inbox.
@@ -49,10 +53,12 @@ type boxFile struct {
 	closed error
 }
 
+// segmentDir returns the directory of the segments.
 func (b *box) segmentDir() string {
 	return filepath.Join(b.s.dir.Inbox(), string(b.name)+".segments")
 }
 
+// segment returns the path of a segment of which mail was delivered up to an offset.
 func (b *box) segment(gen uint32, delivered int64) string {
 	return filepath.Join(b.segmentDir(), fmt.Sprintf("%08d-%d.jsonl", gen, delivered))
 }
@@ -126,6 +132,8 @@ func (b *box) openFiles() ([]boxFile, error) {
 				ok = false
 			}
 		}
+		// A Drop renames files. If the list of segments is the same afterwards, none came between, and the opened files
+		// together are the inbox of one moment. Otherwise a mail could be in two of them or in none.
 		again, err := b.segments()
 		same := func(x, y boxFile) bool { return x.path == y.path }
 		if err == nil && ok && slices.EqualFunc(segs, again, same) {
@@ -138,6 +146,7 @@ func (b *box) openFiles() ([]boxFile, error) {
 	}
 }
 
+// closeAll closes files that were only read.
 func closeAll(parts []boxFile) {
 	for _, p := range parts {
 		if p.file != nil {
@@ -146,7 +155,8 @@ func closeAll(parts []boxFile) {
 	}
 }
 
-// isOld reports whether p is a segment that nobody writes to any more.
+// isOld reports whether p is a segment that nobody writes to any more. A program that opened the live file before it
+// was renamed may write to the segment for a moment; the grace is counted from when this process saw the segment first.
 func (b *box) isOld(p boxFile) bool {
 	if p.live {
 		return false
@@ -182,6 +192,8 @@ func (b *box) clean() error {
 		if !b.isOld(p) || last && p.size == 0 {
 			continue
 		}
+		// A late writer may have added mail after the Drop that counted the segment as delivered. It must be delivered
+		// before the segment goes.
 		if left, err := b.hasUndelivered(p); durable.ConcernsOneFile(err) {
 			continue // it is kept: its mail comes when it can be read
 		} else if err != nil {
@@ -197,6 +209,9 @@ func (b *box) clean() error {
 			b.forget(p.gen)
 			continue
 		}
+		// First empty, then rename: after a crash in between, the delivered offset is beyond the end of the file, which
+		// segments takes for 0. The other order would leave delivered mail in a segment that says nothing was
+		// delivered, and deliver it twice.
 		if err := b.s.files.Truncate(p.path, 0); err != nil {
 			return err
 		}
@@ -247,7 +262,7 @@ type unit struct {
 	start, end int64
 	raw        []byte
 	mail       muster.Message
-	why        string // it is no mail
+	why        string // why it is no mail; "" if it is one
 }
 
 // id returns the id of a mail whose sender gave it none. It stays the same when the live file becomes a segment.
@@ -265,6 +280,7 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 			return err
 		}
 		units, rest := splitObjects(line, at)
+		// The rest of a line without its newline may be a mail that is just being written.
 		if err == nil || old {
 			if len(rest.raw) > 0 {
 				units = append(units, rest)
@@ -285,6 +301,7 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 	}
 }
 
+// blanks are the white space between objects, as JSON defines it.
 const blanks = " \t\r\n"
 
 // splitObjects splits a line into its objects. There is mostly one, but a program that writes no newlines leaves
@@ -323,6 +340,7 @@ func parseUnit(raw []byte, at int64) unit {
 	return u
 }
 
+// rejectUnit returns bytes that are no mail, with the reason.
 func rejectUnit(raw []byte, at int64, why string) unit {
 	return unit{start: at, end: at + int64(len(raw)), raw: bytes.Clone(raw), why: why}
 }

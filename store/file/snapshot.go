@@ -33,6 +33,7 @@ import (
 // The format: the contents one after another; the list, in the same order; the list's length and checksum; the mark.
 const snapshotMark = "muster snapshot 1\n"
 
+// The sizes and times of snapshots.
 const (
 	trailerSize = 8 + 4 + len(snapshotMark)
 	// snapshotWindow is how many bytes of the contents are read at a time.
@@ -65,6 +66,7 @@ type snapshot struct {
 	next        int    // in the list: which document is probably asked for next
 }
 
+// snapshotPath returns the path of the table's snapshot.
 func (c *cache) snapshotPath() string {
 	return filepath.Join(c.t.s.dir.Team(), "cache", c.t.name+".snapshot")
 }
@@ -90,6 +92,7 @@ func (s *snapshot) read() bool {
 		return false
 	}
 	s.made = fi.ModTime()
+	// The mark is the last thing that is written, so a file that was cut off has none.
 	end := make([]byte, trailerSize)
 	if !s.readFull(end, fi.Size()-int64(trailerSize)) || string(end[12:]) != snapshotMark {
 		return false
@@ -103,6 +106,8 @@ func (s *snapshot) read() bool {
 	if !s.readFull(list, contents) || crc32.Checksum(list, castagnoli()) != binary.LittleEndian.Uint32(end[8:]) {
 		return false
 	}
+	// The checksum makes damage improbable, not impossible, so no number in the list is used before it is checked: a
+	// wrong length must not make the program allocate or slice out of range.
 	at := int64(0)
 	number := func() (n int64) {
 		u, size := binary.Uvarint(list)
@@ -144,7 +149,7 @@ func (s *snapshot) read() bool {
 // readFull fills b from an offset, and reports whether that worked.
 func (s *snapshot) readFull(b []byte, at int64) bool {
 	n, err := s.file.ReadAt(b, at)
-	return n == len(b) && (err == nil || err == io.EOF)
+	return n == len(b) && (err == nil || errors.Is(err, io.EOF))
 }
 
 // content returns the content of a document. It returns false if its checksum is wrong.
@@ -170,7 +175,7 @@ func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
 	if s == nil {
 		return nil, false
 	}
-	i := s.next
+	i := s.next // documents are mostly asked for in their order
 	if i >= len(s.docs) || s.docs[i].key != key {
 		var there bool
 		if i, there = sort.Find(len(s.docs), func(i int) int { return byKey(key, s.docs[i].key) }); !there {
@@ -184,8 +189,10 @@ func (s *snapshot) contentOf(key string, rev muster.Rev) ([]byte, bool) {
 	return s.content(i)
 }
 
+// revision returns the revision of the content as documents have it.
 func (k *snapshotEntry) revision() muster.Rev { return muster.Rev(hex.EncodeToString(k.rev[:])) }
 
+// close closes the snapshot; nil has nothing to close.
 func (s *snapshot) close() {
 	if s != nil {
 		_ = s.file.Close()
@@ -208,7 +215,8 @@ func (c *cache) restore(s *snapshot) {
 	}
 }
 
-// save writes a snapshot after a first look that had to read many files. Errors are ignored, because it is a cache.
+// save writes a snapshot after a first look that had to read many files. Errors are ignored, because it is a cache. The
+// snapshot gets its name by a rename, so a reader sees a whole one, also while several processes write.
 func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 	if len(fresh) < c.t.s.snapshotFrom || 4*len(fresh) < len(c.docs) || old != nil &&
 		time.Since(old.made) < minSnapshotAge && 4*old.used > len(c.docs) {
@@ -252,7 +260,8 @@ func (c *cache) save(old *snapshot, fresh map[string][]byte) {
 	failpoint.Hit("snapshot.named")
 }
 
-// beingWritten reports whether another process is writing the snapshot. It removes what dead processes left.
+// beingWritten reports whether another process is writing the snapshot. It removes what dead processes left. Without
+// it, all processes of a team that start at once would each write the same large file.
 func (c *cache) beingWritten(dir string) bool {
 	names, _ := fileNames(c.t.s.fs, dir)
 	for _, name := range names {
@@ -279,6 +288,7 @@ func (c *cache) writeSnapshot(to io.Writer, keys []string, old *snapshot, fresh 
 		if !ok {
 			data, ok = old.contentOf(key, d.rev)
 		}
+		// A content of another size than its file had was stripped of a byte order mark, and would not match the stamp.
 		rev, err := hex.DecodeString(string(d.rev))
 		if !ok || err != nil || int64(len(data)) != d.file.size {
 			continue

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/wait"
 )
 
 // snapped is a repository with so many tasks, old enough to be in a snapshot, and what a listing of them must be.
@@ -29,8 +30,16 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 		want[strconv.Itoa(i)] = fmt.Sprintf(`{"n":%d}`, i)
 		write(t, root, i, want[strconv.Itoa(i)])
 	}
-	time.Sleep(minStampAge + 20*time.Millisecond) // the file system's clock is no test's
+	letStampsAge(t)
 	return root, want
+}
+
+// letStampsAge waits until the change times of all files are old enough to be trusted. Nothing can set them, and the
+// file system's clock is not that of a synctest bubble.
+func letStampsAge(t testing.TB) {
+	t.Helper()
+	begin := time.Now()
+	wait.For(t, "the stamps of all files are old", func() bool { return time.Since(begin) > minStampAge+20*time.Millisecond })
 }
 
 func write(t testing.TB, root string, n int, data string) {
@@ -108,7 +117,7 @@ func TestSnapshotSparesFiles(t *testing.T) {
 	delete(want, "5")
 	write(t, root, 21, `{"n":21}`)
 	want["21"] = `{"n":21}`
-	time.Sleep(minStampAge + 20*time.Millisecond) // or they would be read because they are young
+	letStampsAge(t)
 	wants(t, root, want, 17)
 	if err := os.RemoveAll(filepath.Dir(snapshotFile(root))); err != nil { // safe to delete
 		t.Fatal(err)

@@ -118,6 +118,7 @@ func (s *Store) Leases() muster.Leases { return leases{s} }
 
 // Close ends the watches and releases the leases. What was written stays.
 func (s *Store) Close() error {
+	// The leases are taken out under the lock and freed after it, so that a Release at the same time frees none twice.
 	s.mu.Lock()
 	held := s.held
 	s.held, s.closed = map[*lease]bool{}, true
@@ -139,6 +140,7 @@ func (s *Store) lock(ctx context.Context, name ...string) (unlock func(), err er
 	return s.files.Lock(ctx, s.lockPath(name...))
 }
 
+// lockPath returns the file of a lock.
 func (s *Store) lockPath(name ...string) string {
 	return filepath.Join(append([]string{s.dir.Locks()}, name...)...) + ".lock"
 }

@@ -54,6 +54,8 @@ func isNumber(key string) bool {
 	return key != "" && len(key) <= 18 && key[0] != '0' && strings.Trim(key, "0123456789") == ""
 }
 
+// newTable returns a table with the directory and the file names that the formats give it. Any name is accepted; that
+// of no table makes every later call fail.
 func newTable(s *Store, name string) *table {
 	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name)}
 	t.file = func(key string) string { return key + ".json" }
@@ -104,6 +106,7 @@ func (t *table) check(key string) error {
 	return checkName("the key of a document", key)
 }
 
+// path returns the file of a document.
 func (t *table) path(key string) string { return filepath.Join(t.dir, t.file(key)) }
 
 // Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it.
@@ -144,6 +147,8 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if err := t.compare(key, at); err != nil {
 		return muster.None, err
 	}
+	// The slow part, writing and syncing, comes before the second comparison. What remains between that and the rename
+	// is the shortest possible time in which a program without our lock can be overwritten.
 	staged, err := t.s.files.Stage(t.path(key), data)
 	if err != nil {
 		return muster.None, err
@@ -162,6 +167,8 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if errors.Is(err, muster.ErrStale) {
 		err = t.errStale(key)
 	}
+	// Also after an error the document may have changed: the rename may be done and its sync have failed. So the
+	// watchers look in any case.
 	rev := revOf(data)
 	t.rememberValid(key, rev, len(data))
 	t.notifyChange(key)
@@ -206,6 +213,8 @@ func (t *table) notifyChange(key string) {
 	t.s.watch.notify(t.dir, "")
 }
 
+// lock takes one of the table's locks, chosen by the key. Writers of different documents mostly do not wait for each
+// other, and the number of lock files does not grow with that of the documents.
 func (t *table) lock(ctx context.Context, key string) (func(), error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // a hash never fails
@@ -231,6 +240,7 @@ func (t *table) compare(key string, at muster.Rev) error {
 	return nil
 }
 
+// checkArguments fails if the context has ended or the key cannot be one of this table.
 func (t *table) checkArguments(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -238,6 +248,7 @@ func (t *table) checkArguments(ctx context.Context, key string) error {
 	return t.check(key)
 }
 
+// errStale is the error for a document that is no longer at the expected revision.
 func (t *table) errStale(key string) error {
 	return muster.Errorf(muster.Stale, "%q in %s has changed meanwhile", key, t.name)
 }
@@ -310,7 +321,8 @@ func lineOf(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
 }
 
-// revOf returns the revision of a content.
+// revOf returns the revision of a content. It depends on the content alone, so all processes agree on it without a
+// counter on the disk, and an edit by hand changes it.
 func revOf(data []byte) muster.Rev {
 	sum := sha256.Sum256(data)
 	return muster.Rev(hex.EncodeToString(sum[:16]))

@@ -55,6 +55,7 @@ type topic struct {
 	last stamp
 }
 
+// newWatcher returns a watcher of the state below root. It does nothing before the first subscription.
 func newWatcher(fs durable.FS, root string) *watcher {
 	w := &watcher{fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
 		dirs: map[string]*watchedDir{}}
@@ -93,6 +94,8 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 			note("") // whatever happened before this watch was not named
 		}
 	}
+	// The channel is registered under the lock under which hints are given, so a change after this call is never
+	// missed.
 	t.subs[ch] = struct{}{}
 	w.n++
 	context.AfterFunc(ctx, func() { w.unsubscribe(dir, file, ch) })

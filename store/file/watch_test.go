@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/wait"
 )
 
 func opened(t testing.TB, root string) *Store {
@@ -66,7 +67,8 @@ func TestWatchBeforeItsDirectory(t *testing.T) {
 		}
 		hinted(t, log, "a record in a new directory")
 		n := 0
-		for range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+		for _, err := range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+			must(t, err)
 			n++
 		}
 		if n != 1 {
@@ -80,7 +82,8 @@ func TestWatchBeforeItsDirectory(t *testing.T) {
 		hinted(t, watch, "the removal")
 		for gone := false; !gone; { // the events of the removal come one by one
 			gone = true
-			for range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+			for _, err := range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
+				must(t, err)
 				gone = false
 				hinted(t, watch, "the removal")
 			}
@@ -221,13 +224,14 @@ func TestSweepBesideAHealthyWatcher(t *testing.T) {
 	watch := tasks.Watch(t.Context())
 	mark := all(t, s)
 	s.watch.mu.Lock()
-	s.watch.sys.Remove(s.dir.Tasks()) // a watch that has gone deaf
+	must(t, s.watch.sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
 	s.watch.mu.Unlock()
 	if err := os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; n == 0; {
-		for range tasks.Changes(t.Context(), mark) {
+		for _, err := range tasks.Changes(t.Context(), mark) {
+			must(t, err)
 			n++
 		}
 		if n == 0 {
@@ -290,9 +294,9 @@ func TestChangesLookAtLittle(t *testing.T) {
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		os.Chtimes(path, old, old)
+		must(t, os.Chtimes(path, old, old))
 	}
-	time.Sleep(minStampAge + 20*time.Millisecond) // ctime cannot be set: the files must be old enough to be trusted
+	letStampsAge(t)
 
 	tab := s.Table(muster.TableTasks)
 	d, err := tab.Get(t.Context(), "7")
@@ -304,12 +308,12 @@ func TestChangesLookAtLittle(t *testing.T) {
 		t.Errorf("a Get and a Put listed %d directories", n)
 	}
 	all(t, s)
-	time.Sleep(minStampAge + 20*time.Millisecond)
+	letStampsAge(t)
 	mark := all(t, s)
 
 	disk.reset()
-	for range tab.Changes(t.Context(), mark) {
-		t.Error("something changed")
+	for c, err := range tab.Changes(t.Context(), mark) {
+		t.Errorf("%s changed, %v", c.Key, err)
 	}
 	if disk.lists.Load() != 1 || disk.stats.Load() > tasks+5 || disk.opens.Load() > 2 {
 		t.Errorf("unwatched: %d lists, %d stats, %d opens", disk.lists.Load(), disk.stats.Load(), disk.opens.Load())
@@ -325,7 +329,8 @@ func TestChangesLookAtLittle(t *testing.T) {
 	put(t, tab, "7", d.Rev)
 	hinted(t, watch, "a put")
 	n := 0
-	for c := range tab.Changes(t.Context(), mark) {
+	for c, err := range tab.Changes(t.Context(), mark) {
+		must(t, err)
 		n, mark = n+1, c.Mark
 	}
 	if n != 1 {
@@ -426,15 +431,10 @@ func TestSegmentsAreRemoved(t *testing.T) {
 	if n, bytes := sizes(); n == 0 || bytes == 0 {
 		t.Fatalf("at once there are %d segments with %d bytes", n, bytes)
 	}
-	for late := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	wait.For(t, "one empty segment is left", func() bool {
 		n, bytes := sizes()
-		if n == 1 && bytes == 0 {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatalf("there are still %d segments with %d bytes", n, bytes)
-		}
-	}
+		return n == 1 && bytes == 0
+	})
 	deliver(s)
 	s.Close()
 	later := opened(t, root)

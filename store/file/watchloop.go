@@ -264,11 +264,14 @@ func (w *watcher) stampOf(dir, file string) stamp {
 	return stampOf(fi)
 }
 
+// exists reports whether a file exists. A file that exists but has no stamp is too young to be trusted.
 func (w *watcher) exists(dir, file string) bool {
 	_, err := w.fs.Stat(filepath.Join(dir, file))
 	return err == nil
 }
 
+// sameFile reports whether two descriptions are of the same inode. os.SameFile knows only what os.Stat returned, and a
+// simulated file system has descriptions of its own.
 func sameFile(a, b fs.FileInfo) bool {
 	x, _ := inode(a)
 	y, _ := inode(b)

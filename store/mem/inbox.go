@@ -50,7 +50,9 @@ func (i inbox) Put(ctx context.Context, name muster.Name, m muster.Message) erro
 }
 
 // Peek returns at most max pending mails after the place.
-func (i inbox) Peek(ctx context.Context, name muster.Name, after muster.Pos, max int) ([]muster.Message, muster.Pos, error) {
+func (i inbox) Peek(
+	ctx context.Context, name muster.Name, after muster.Pos, max int,
+) ([]muster.Message, muster.Pos, error) {
 	if err := checkBox(ctx, name); err != nil {
 		return nil, after, err
 	}
@@ -111,6 +113,7 @@ func asRead(name muster.Name, m muster.Message) (muster.Message, error) {
 	return m, nil
 }
 
+// checkBox refuses the same names as the file engine, so that what works in a test works on the disk.
 func checkBox(ctx context.Context, name muster.Name) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -121,6 +124,7 @@ func checkBox(ctx context.Context, name muster.Name) error {
 	return checkName("the name of an inbox", string(name))
 }
 
+// clone copies a message with what it points to. No caller can change what is stored.
 func clone(m muster.Message) muster.Message {
 	if m.Approve != nil {
 		yes := *m.Approve

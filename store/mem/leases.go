@@ -60,6 +60,7 @@ func (h *lease) Release() error {
 	return nil
 }
 
+// end gives the lease up if it is still held. Release and Close may both come here.
 func (h *lease) end() {
 	st := h.s.s
 	st.mu.Lock()
@@ -70,6 +71,7 @@ func (h *lease) end() {
 	}
 }
 
+// checkLease fails if the context has ended or the name cannot be a lease's.
 func checkLease(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err

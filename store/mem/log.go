@@ -20,6 +20,7 @@ type stream struct {
 	hints hints
 }
 
+// end returns the position after the last record.
 func (s *stream) end() muster.Pos { return s.first + muster.Pos(len(s.recs)) }
 
 // get returns the stream; the state's lock is held.
@@ -71,7 +72,8 @@ func (l logs) Read(ctx context.Context, name string, after muster.Pos) iter.Seq2
 		}
 		if after < s.first || after > s.end() {
 			l.st.mu.Unlock()
-			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of the stream %s is not there any more", after, name))
+			yield(muster.Record{}, muster.Errorf(muster.Trimmed,
+				"the place %d of the stream %s is not there any more", after, name))
 			return
 		}
 		recs := s.recs[after-s.first:] // never written to again
@@ -123,6 +125,7 @@ func (l logs) Watch(ctx context.Context, name string) <-chan struct{} {
 	return s.hints.watch(ctx, &l.st.mu)
 }
 
+// checkStream fails if the context has ended or the name cannot be a stream's.
 func checkStream(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err

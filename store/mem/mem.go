@@ -41,6 +41,7 @@ func New() *Store {
 // Handle makes one more handle on the same state, as another process would have it.
 func (s *Store) Handle() *Store { return s.s.handle() }
 
+// handle makes a handle on the state.
 func (st *state) handle() *Store { return &Store{s: st, held: map[*lease]bool{}} }
 
 // Table returns the table of that name.
@@ -107,9 +108,11 @@ func (h hints) tell() {
 // The keys of documents and the names of streams, boxes and leases are those that store/file can have as file names.
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 
+// checkName refuses the same names as the file engine does.
 func checkName(what, name string) error {
 	if !nameRule.MatchString(name) {
-		return muster.Errorf(muster.Invalid, "%q cannot be %s: use letters, digits, dots, hyphens and underscores", name, what)
+		return muster.Errorf(muster.Invalid, "%q cannot be %s: use letters, digits, dots, hyphens and underscores",
+			name, what)
 	}
 	return nil
 }

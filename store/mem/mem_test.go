@@ -33,7 +33,9 @@ func TestInABubble(t *testing.T) {
 		started := time.Now()
 		go func() {
 			time.Sleep(time.Minute)
-			s.Handle().Table(muster.TableTasks).Put(ctx, "1", []byte("{}"), muster.None)
+			if _, err := s.Handle().Table(muster.TableTasks).Put(ctx, "1", []byte("{}"), muster.None); err != nil {
+				t.Error(err)
+			}
 		}()
 		<-watch
 		if waited := time.Since(started); waited != time.Minute {

@@ -34,6 +34,7 @@ type marked struct {
 	at  muster.Mark
 }
 
+// rev returns the revision: the mark of the last change, or None for a deleted document.
 func (e entry) rev() muster.Rev {
 	if e.data == nil {
 		return muster.None
@@ -75,6 +76,8 @@ func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
 	return err
 }
 
+// change stores data, or deletes the document if data is nil, if it is still at revision at. The comparison and the
+// change happen under one lock, which is what makes it atomic.
 func (t *table) change(key string, data []byte, at muster.Rev) (muster.Rev, error) {
 	t.st.mu.Lock()
 	defer t.st.mu.Unlock()
@@ -111,17 +114,20 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 	}
 }
 
+// changed returns what changed after a mark, in the order of the marks.
 func (t *table) changed(since muster.Mark) []muster.Change {
 	t.st.mu.Lock()
 	defer t.st.mu.Unlock()
 	var out []muster.Change
-	from, found := slices.BinarySearchFunc(t.order, since, func(x marked, m muster.Mark) int { return cmp.Compare(x.at, m) })
+	from, found := slices.BinarySearchFunc(t.order, since,
+		func(x marked, m muster.Mark) int { return cmp.Compare(x.at, m) })
 	if found {
 		from++
 	}
 	for _, x := range t.order[from:] {
 		if e := t.docs[x.key]; !t.overtaken(x) && (e.data != nil || since > 0) {
-			out = append(out, muster.Change{Doc: muster.Doc{Key: x.key, Rev: e.rev(), Data: bytes.Clone(e.data)}, Mark: e.at})
+			doc := muster.Doc{Key: x.key, Rev: e.rev(), Data: bytes.Clone(e.data)}
+			out = append(out, muster.Change{Doc: doc, Mark: e.at})
 		}
 	}
 	return out
@@ -141,6 +147,7 @@ func (t *table) Watch(ctx context.Context) <-chan struct{} {
 	return h.watch(ctx, &t.st.mu)
 }
 
+// check fails if the context has ended or the key cannot be a document's.
 func (t *table) check(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -11,10 +11,13 @@ import (
 	"muster"
 )
 
+// mail returns a mail with an id, whose text names it.
 func mail(id string) muster.Message {
-	return muster.Message{ID: muster.MessageID(id), Type: muster.MailMessage, From: "bob", To: "alice", Content: "about " + id, At: 12.5}
+	return muster.Message{ID: muster.MessageID(id), Type: muster.MailMessage, From: "bob", To: "alice",
+		Content: "about " + id, At: 12.5}
 }
 
+// send puts a mail with each of the ids into a box.
 func send(t *testing.T, in muster.Inbox, box muster.Name, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -45,7 +48,8 @@ var inboxTests = []test{
 		a, b := open().Inbox(), open().Inbox()
 		yes := true
 		m := muster.Message{
-			ID: "m1", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "line\nline <inbox> \u2028 é \x00", At: 1700000000.25,
+			ID: "m1", Type: muster.MailPlanAnswer, From: "lead", To: "alice",
+			Content: "line\nline <inbox> \u2028 é \x00", At: 1700000000.25,
 			RequestID: "7f2c91aa", Approve: &yes, Feedback: "go", Plan: "1.", TaskID: 3,
 		}
 		ok(t, a.Put(t.Context(), "alice", m))
@@ -62,7 +66,7 @@ var inboxTests = []test{
 		equal(t, "mails", got, "")
 		ok(t, a.Drop(t.Context(), "alice", 0))
 	}},
-	{"peek returns the oldest, at most as many as asked, and goes on after the place", func(t *testing.T, open func() muster.Store) {
+	{"peek returns the oldest, as many as asked at most, then the next", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Inbox(), open().Inbox()
 		send(t, a, "alice", "m1", "m2")
 		send(t, b, "alice", "m3", "m4", "m5")
@@ -213,7 +217,9 @@ var inboxTests = []test{
 				}
 				got[id] = true
 				var s, i int
-				fmt.Sscanf(id, "%d-%d", &s, &i)
+				if _, err := fmt.Sscanf(id, "%d-%d", &s, &i); err != nil {
+					t.Fatal(err)
+				}
 				equal(t, "one sender's order", i, last[s])
 				last[s]++
 			}

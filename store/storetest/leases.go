@@ -9,6 +9,7 @@ import (
 	"muster"
 )
 
+// held reports whether anyone has the lease.
 func held(t *testing.T, l muster.Leases, name string) bool {
 	t.Helper()
 	yes, err := l.Held(t.Context(), name)
@@ -16,6 +17,7 @@ func held(t *testing.T, l muster.Leases, name string) bool {
 	return yes
 }
 
+// acquire takes a lease, which must be free.
 func acquire(t *testing.T, l muster.Leases, name string) muster.Lease {
 	t.Helper()
 	lease, err := l.Acquire(t.Context(), name)

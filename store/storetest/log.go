@@ -11,6 +11,7 @@ import (
 	"muster"
 )
 
+// rec returns a record with a number and with text that needs escapes.
 func rec(n int) []byte { return fmt.Appendf(nil, `{"n":%d,"text":"zwölf \"x\" }"}`, n) }
 
 // records reads what comes after a place: the data, and each one's place.
@@ -27,6 +28,7 @@ func records(t *testing.T, l muster.Log, stream string, after muster.Pos) (data 
 	return data, places
 }
 
+// add appends records at a position, which must be the stream's end.
 func add(t *testing.T, l muster.Log, stream string, at muster.Pos, recs ...[]byte) muster.Pos {
 	t.Helper()
 	end, err := l.Append(t.Context(), stream, at, recs...)
@@ -72,7 +74,7 @@ var logTests = []test{
 		_, err = a.Append(t.Context(), one, 5, rec(1))
 		wants(t, err, muster.ErrStale)
 	}},
-	{"an append at a place that is not the end is stale and adds nothing", func(t *testing.T, open func() muster.Store) {
+	{"an append at another place than the end is stale and adds nothing", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Log(), open().Log()
 		early := add(t, a, one, 0, rec(1))
 		add(t, b, one, early, rec(2))
@@ -87,7 +89,8 @@ var logTests = []test{
 	}},
 	{"streams are apart", func(t *testing.T, open func() muster.Store) {
 		a := open().Log()
-		for i, s := range []string{one, muster.StreamTranscripts + "bob", two, muster.StreamClaims, muster.StreamLanes} {
+		streams := []string{one, muster.StreamTranscripts + "bob", two, muster.StreamClaims, muster.StreamLanes}
+		for i, s := range streams {
 			add(t, a, s, 0, rec(i))
 			got, _ := records(t, a, s, 0)
 			same(t, s, got, []string{string(rec(i))})
@@ -169,7 +172,8 @@ var logTests = []test{
 	}},
 	{"a stream whose name is a path is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Log()
-		for _, s := range []string{"", "..", "../x", muster.StreamTranscripts, muster.StreamTranscripts + "../x", "a/b"} {
+		transcripts := muster.StreamTranscripts
+		for _, s := range []string{"", "..", "../x", transcripts, transcripts + "../x", "a/b"} {
 			_, err := a.Append(t.Context(), s, muster.Anywhere, rec(1))
 			wants(t, err, muster.ErrInvalid)
 			for _, err := range a.Read(t.Context(), s, 0) {

@@ -50,11 +50,13 @@ type model struct {
 	box []string
 }
 
+// step makes one random call on one of the handles, and compares what it returns with the model.
 func (m *model) step() {
 	which := rapid.IntRange(0, 1).Draw(m.t, "handle")
 	s := m.stores[which]
 	m.n++
-	switch op := rapid.SampledFrom([]string{"put", "put", "delete", "changes", "append", "fenced", "mail", "mail", "deliver"}).Draw(m.t, "op"); op {
+	ops := []string{"put", "put", "delete", "changes", "append", "fenced", "mail", "mail", "deliver"}
+	switch op := rapid.SampledFrom(ops).Draw(m.t, "op"); op {
 	case "put", "delete":
 		m.table(op, s.Table(muster.TableTasks))
 	case "changes":
@@ -70,6 +72,7 @@ func (m *model) step() {
 	}
 }
 
+// table puts or deletes a document, at its revision or at a wrong one.
 func (m *model) table(op string, tab muster.Table) {
 	key := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(m.t, "key")
 	was, there := m.docs[key]
@@ -101,6 +104,7 @@ func (m *model) table(op string, tab muster.Table) {
 	m.ok(err)
 }
 
+// changes reads what a handle has not seen yet, and keeps its view up to date.
 func (m *model) changes(which int) {
 	for c, err := range m.stores[which].Table(muster.TableTasks).Changes(m.ctx.Context(), m.marks[which]) {
 		m.ok(err)
@@ -116,6 +120,7 @@ func (m *model) changes(which int) {
 	}
 }
 
+// append appends a record, or checks that one at a wrong position is refused.
 func (m *model) append(op string, l muster.Log) {
 	at := m.end
 	if op == "fenced" {
@@ -133,6 +138,7 @@ func (m *model) append(op string, l muster.Log) {
 	m.recs = append(m.recs, string(rec(m.n)))
 }
 
+// deliver peeks some mails and drops them.
 func (m *model) deliver(in muster.Inbox) {
 	most := rapid.IntRange(1, 3).Draw(m.t, "most")
 	got, end := m.peek(in, most)
@@ -144,6 +150,7 @@ func (m *model) deliver(in muster.Inbox) {
 	m.box = m.box[len(want):]
 }
 
+// peek returns the ids of the next mails and the position after them.
 func (m *model) peek(in muster.Inbox, most int) (ids []string, end muster.Pos) {
 	ms, end, err := in.Peek(m.ctx.Context(), "alice", 0, most)
 	m.ok(err)
@@ -153,6 +160,7 @@ func (m *model) peek(in muster.Inbox, most int) (ids []string, end muster.Pos) {
 	return ids, end
 }
 
+// check compares everything that the handles show with the model.
 func (m *model) check() {
 	for which, s := range m.stores {
 		m.changes(which)
@@ -170,6 +178,7 @@ func (m *model) check() {
 	}
 }
 
+// ok ends the test if a call that must succeed has failed.
 func (m *model) ok(err error) {
 	if err != nil {
 		m.t.Fatal(err)

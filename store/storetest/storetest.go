@@ -24,7 +24,8 @@ func Run(t *testing.T, open func(t *testing.T) func() muster.Store) {
 		name  string
 		tests []test
 	}{
-		{"table", tableTests}, {"changes", changesTests}, {"log", logTests}, {"inbox", inboxTests}, {"leases", leaseTests},
+		{"table", tableTests}, {"changes", changesTests}, {"log", logTests},
+		{"inbox", inboxTests}, {"leases", leaseTests},
 	}
 	for _, s := range suites {
 		t.Run(s.name, func(t *testing.T) {
@@ -87,6 +88,7 @@ func ended(t *testing.T, w <-chan struct{}) {
 	}
 }
 
+// ok ends the test if a call that must succeed has failed.
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -106,6 +108,7 @@ func wants(t *testing.T, err error, want *muster.Error) {
 	}
 }
 
+// equal ends the test if two values differ.
 func equal[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
@@ -113,6 +116,7 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
+// same ends the test if two values differ when they are printed.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {

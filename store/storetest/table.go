@@ -11,8 +11,10 @@ import (
 	"muster"
 )
 
+// doc returns a document with a number.
 func doc(n int) []byte { return fmt.Appendf(nil, "{\"n\":%d}\n", n) }
 
+// put writes a document at a revision, which must be its own.
 func put(t *testing.T, tab muster.Table, key string, data []byte, at muster.Rev) muster.Rev {
 	t.Helper()
 	rev, err := tab.Put(t.Context(), key, data, at)
@@ -20,6 +22,7 @@ func put(t *testing.T, tab muster.Table, key string, data []byte, at muster.Rev)
 	return rev
 }
 
+// get reads a document, which must be there.
 func get(t *testing.T, tab muster.Table, key string) muster.Doc {
 	t.Helper()
 	d, err := tab.Get(t.Context(), key)
@@ -182,7 +185,10 @@ var tableTests = []test{
 						return
 					}
 					var n int
-					fmt.Sscanf(string(d.Data), `{"n":%d}`, &n)
+					if _, err := fmt.Sscanf(string(d.Data), `{"n":%d}`, &n); err != nil {
+						t.Error(err)
+						return
+					}
 					_, err = tab.Put(t.Context(), "run", doc(n+1), d.Rev)
 					if err == nil {
 						done++

@@ -13,6 +13,7 @@ import (
 // Kind is a kind of call that changes something.
 type Kind string
 
+// The kinds of calls.
 const (
 	Open     Kind = "open" // for writing, of a file that is there
 	Create   Kind = "create"
@@ -42,8 +43,9 @@ type Tap struct {
 	Ask func(k Kind, name string) error
 }
 
+// do asks for a call and makes it unless the answer is an error. Skip reports success without the call.
 func (t Tap) do(k Kind, name string, f func() error) error {
-	if err := t.Ask(k, name); err == Skip {
+	if err := t.Ask(k, name); errors.Is(err, Skip) {
 		return nil
 	} else if err != nil {
 		return err
@@ -59,7 +61,7 @@ func (t Tap) OpenFile(name string, flag int, perm fs.FileMode) (durable.File, er
 			kind = Create
 		}
 		if kind == Open || flag&os.O_CREATE != 0 {
-			if err := t.Ask(kind, name); err != nil && err != Skip {
+			if err := t.Ask(kind, name); err != nil && !errors.Is(err, Skip) {
 				return nil, err
 			}
 		}
@@ -71,33 +73,40 @@ func (t Tap) OpenFile(name string, flag int, perm fs.FileMode) (durable.File, er
 	return tapped{f, t, name}, nil
 }
 
+// Mkdir asks for Mkdir.
 func (t Tap) Mkdir(name string, perm fs.FileMode) error {
 	return t.do(Mkdir, name, func() error { return t.FS.Mkdir(name, perm) })
 }
 
+// Rename asks for Rename with the new name.
 func (t Tap) Rename(from, to string) error {
 	return t.do(Rename, to, func() error { return t.FS.Rename(from, to) })
 }
 
+// Link asks for Link with the new name.
 func (t Tap) Link(from, to string) error {
 	return t.do(Link, to, func() error { return t.FS.Link(from, to) })
 }
 
+// Remove asks for Remove.
 func (t Tap) Remove(name string) error {
 	return t.do(Remove, name, func() error { return t.FS.Remove(name) })
 }
 
+// Truncate asks for Truncate.
 func (t Tap) Truncate(name string, size int64) error {
 	return t.do(Truncate, name, func() error { return t.FS.Truncate(name, size) })
 }
 
+// SyncDir asks for SyncDir.
 func (t Tap) SyncDir(name string) error {
 	return t.do(SyncDir, name, func() error { return t.FS.SyncDir(name) })
 }
 
+// TryLock asks for Lock if the lock is exclusive. A shared lock writes nothing.
 func (t Tap) TryLock(name string, how durable.LockMode) (durable.Locked, error) {
 	if how == durable.Exclusive {
-		if err := t.Ask(Lock, name); err != nil && err != Skip {
+		if err := t.Ask(Lock, name); err != nil && !errors.Is(err, Skip) {
 			return nil, err
 		}
 	}
@@ -111,6 +120,7 @@ type tapped struct {
 	name string
 }
 
+// Write asks for Write. The answer Short tears the write in two, as a full disk or a crash would.
 func (f tapped) Write(b []byte) (int, error) {
 	err := f.t.Ask(Write, f.name)
 	var short Short
@@ -118,7 +128,7 @@ func (f tapped) Write(b []byte) (int, error) {
 	case errors.As(err, &short):
 		n, _ := f.File.Write(b[:len(b)/2])
 		return n, short.Err
-	case err == Skip:
+	case errors.Is(err, Skip):
 		return len(b), nil
 	case err != nil:
 		return 0, err
@@ -139,6 +149,7 @@ func NoSyncDir(under durable.FS) durable.FS { return without(under, SyncDir) }
 // NoSyncAtAll syncs nothing.
 func NoSyncAtAll(under durable.FS) durable.FS { return without(under, Sync, SyncDir) }
 
+// without leaves out the calls of some kinds and reports success for them.
 func without(under durable.FS, kinds ...Kind) durable.FS {
 	return Tap{under, func(k Kind, _ string) error {
 		for _, w := range kinds {

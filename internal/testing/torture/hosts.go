@@ -89,7 +89,7 @@ func hoster(ctx context.Context, r *services) error {
 	if err != nil {
 		return err
 	}
-	defer host.Release()
+	defer func() { _ = host.Release() }() // the end of the process releases it too
 	here := map[muster.Name]*hosted{}
 	for first := true; ; first = false {
 		members, err := all.List(ctx)

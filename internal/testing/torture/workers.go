@@ -131,9 +131,9 @@ func (c *workers) supervise(ctx context.Context) error {
 				c.stops++
 			}
 		case h := <-c.ended:
-			again, err := c.over(h)
-			if err != nil || len(c.a.row.Violations) > 0 {
-				return err
+			again := c.over(h)
+			if len(c.a.row.Violations) > 0 {
+				return nil
 			}
 			if again {
 				if err := c.start(h); err != nil {
@@ -219,8 +219,8 @@ func (c *workers) noteOf(h *worker) string {
 	return c.a.at(fmt.Sprintf("tmp/%s-%d.point", h.job.Name, h.lives))
 }
 
-// over looks how a life ended: again is whether there is to be another.
-func (c *workers) over(h *worker) (again bool, err error) {
+// over records how a life ended, and reports whether there is to be another.
+func (c *workers) over(h *worker) (again bool) {
 	h.alive = false
 	if h.struck {
 		c.killsUnderWay-- // from now on it is counted by how it ended
@@ -228,7 +228,7 @@ func (c *workers) over(h *worker) (again bool, err error) {
 	switch state := h.cmd.ProcessState; {
 	case state.Success():
 		h.done = true
-		return false, nil
+		return false
 	case killed(state):
 		if note, err := os.ReadFile(c.noteOf(h)); err == nil && len(note) > 0 {
 			names := strings.Fields(string(note)) // it may have stopped at one before
@@ -237,11 +237,11 @@ func (c *workers) over(h *worker) (again bool, err error) {
 		} else {
 			c.outside++
 		}
-		return true, nil
+		return true
 	default:
 		said, _ := os.ReadFile(c.a.at(filepath.Join("out", h.job.Name)))
 		c.a.fail(nil, "the worker %s ended with %s: %s", h.job.Name, state, strings.TrimSpace(string(said[max(0, len(said)-2000):])))
-		return false, nil
+		return false
 	}
 }
 

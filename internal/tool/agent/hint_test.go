@@ -14,7 +14,7 @@ func TestTheSubagentsModelReadsTheHint(t *testing.T) {
 	var read string
 	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
 		if n == 0 {
-			return calls("", "grep"), nil
+			return callsGrep(""), nil
 		}
 		read = r.Messages[len(r.Messages)-1].Parts[0].(llm.Result).Text()
 		return says("ok"), nil

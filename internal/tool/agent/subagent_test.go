@@ -34,10 +34,10 @@ func says(text string) llm.Reply {
 	return r
 }
 
-func calls(text, tool string) llm.Reply {
+func callsGrep(text string) llm.Reply {
 	r := says(text)
 	r.Stop = llm.StopTools
-	r.Message.Parts = append(r.Message.Parts, llm.Call{ID: "c", Name: tool, Input: json.RawMessage("{}")})
+	r.Message.Parts = append(r.Message.Parts, llm.Call{ID: "c", Name: "grep", Input: json.RawMessage("{}")})
 	return r
 }
 
@@ -68,18 +68,20 @@ func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
 	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
 		if n == 0 {
 			first = r
-			return calls("let me see", "grep"), nil
+			return callsGrep("let me see"), nil
 		}
 		return says("It is in a.go:3."), nil
 	}, &runs)
 	o.MaxTokens = 77
 	o.OnUsage = func(_ context.Context, r llm.Reply) { usage += r.Usage.Input }
 	var shown []string
-	r, err := NewSubagent(o).Run(t.Context(), llm.Call{ID: "c1", Input: json.RawMessage(ask)}, func(s string) { shown = append(shown, s) })
+	r, err := NewSubagent(o).Run(t.Context(), llm.Call{ID: "c1", Input: json.RawMessage(ask)},
+		func(s string) { shown = append(shown, s) })
 	if err != nil || r.IsError || r.Text() != "It is in a.go:3." || r.ID != "c1" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	want := llm.Request{System: []string{"you are one"}, Tools: []llm.Spec{{Name: "grep"}}, MaxTokens: 77, CacheKey: "alice@demo/sub",
+	want := llm.Request{System: []string{"you are one"}, Tools: []llm.Spec{{Name: "grep"}}, MaxTokens: 77,
+		CacheKey: "alice@demo/sub",
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "where is it?"}}}}}
 	if d := cmp.Diff(want, first); d != "" {
 		t.Error(d)
@@ -112,11 +114,11 @@ func TestKindsHaveTheirTools(t *testing.T) {
 }
 
 func TestTurnsUsedUpIsAskedOnceForASummary(t *testing.T) {
-	for _, last := range []llm.Reply{says("half of it"), calls("half of it", "grep")} {
+	for _, last := range []llm.Reply{says("half of it"), callsGrep("half of it")} {
 		runs, asked := 0, 0
 		o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
 			if asked++; n < 3 {
-				return calls("on", "grep"), nil
+				return callsGrep("on"), nil
 			}
 			if text := r.Messages[len(r.Messages)-1].Text(); !strings.Contains(text, "used your 3 turns") {
 				t.Errorf("asked for its summary with %q", text)
@@ -134,7 +136,7 @@ func TestThirtyTurnsByDefault(t *testing.T) {
 	asked := 0
 	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
 		asked++
-		return calls("on", "grep"), nil
+		return callsGrep("on"), nil
 	}, new(int))
 	if r := run(t, NewSubagent(o), ask); r.Text() != "on" || asked != 31 {
 		t.Errorf("%q after %d", r.Text(), asked)
@@ -173,7 +175,7 @@ func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
 	}
 
 	broken := errors.New("store broken")
-	o = options(func(context.Context, llm.Request, int) (llm.Reply, error) { return calls("", "grep"), nil }, new(int))
+	o = options(func(context.Context, llm.Request, int) (llm.Reply, error) { return callsGrep(""), nil }, new(int))
 	o.Explore = []llm.Tool{counted{"grep", new(int), broken}}
 	if _, err := NewSubagent(o).Run(t.Context(), call, func(string) {}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
@@ -186,7 +188,7 @@ func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
 			cancel(why)
 			return llm.Reply{}, context.Cause(ctx)
 		}
-		return calls("", "grep"), nil
+		return callsGrep(""), nil
 	}, new(int))
 	if _, err := NewSubagent(o).Run(ctx, call, func(string) {}); !errors.Is(err, why) {
 		t.Errorf("got %v", err)

@@ -1,5 +1,9 @@
-// Package agent has the tools that concern an agent alone: todo, its own list of steps, and subagent, which does one
-// thing in a conversation of its own so that the agent's stays short.
+// Package agent has the tools that concern one agent alone: todo, the list of its own steps, and subagent, which does
+// one thing in a conversation of its own so that the agent's stays short.
+//
+// A Todo is the list of one agent. NewSubagent makes the tool that starts a subagent with the Options of its agent.
+// Neither keeps anything on disk: the list is restored from the conversation, and a subagent that a crash cuts off is
+// lost with its conversation. Tools for files are in package code, those for the team in package teamtools.
 package agent
 
 import (
@@ -7,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -18,59 +21,69 @@ import (
 const (
 	todoName = "todo"
 	maxItems = 20
-	// silentRounds is how many rounds of tools may pass without a look at an open list before a reminder.
+	// silentRounds is how many rounds of tools may pass without a call of todo, while the list has open items, before
+	// the agent is reminded of it.
 	silentRounds = 3
 )
 
-// Where an item stands.
+// The status of an item.
 const (
 	pending    = "pending"
 	inProgress = "in_progress"
 	completed  = "completed"
 )
 
-// Todo is one agent's list. The conversation is its record: Restore makes it again. Safe for concurrent use.
+// Todo is one agent's list. It is not stored: the conversation has every call that changed it, so Restore can make it
+// again. It is safe for concurrent use.
 type Todo struct {
 	mu     sync.Mutex
 	items  []item
-	silent int
+	silent int // rounds since the last call of todo or the last reminder
 }
 
+// item is one step of the work. The agent chooses the ID.
 type item struct {
 	ID     string `json:"id"`
 	Text   string `json:"text"`
 	Status string `json:"status"`
 }
 
+// todoInput is the input of todo. The whole list is given each time, so one call tells all of it: Restore needs only
+// the last call that succeeded.
 type todoInput struct {
 	Items []item `json:"items" jsonschema:"the whole list, which replaces the one before"`
 }
 
-// NewTodo makes an empty list.
+// NewTodo returns an empty list.
 func NewTodo() *Todo { return &Todo{} }
 
-// Tool is the tool that replaces the list.
+// Tool returns the tool that replaces the list.
 func (t *Todo) Tool() llm.Tool {
-	return tool.New(todoName, "Keep a list of your own steps when the work has three or more: give the whole list each time, one item in_progress. "+
+	return tool.New(todoName, "Keep a list of your own steps when the work has three or more: "+
+		"give the whole list each time, one item in_progress. "+
 		"The team does not see it; work for others goes on the board.",
-		func(_ context.Context, in todoInput) (llm.Result, error) {
-			if wrong := check(in.Items); wrong != "" {
-				return llm.ErrorResult("%s", wrong), nil
-			}
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.items, t.silent = slices.Clone(in.Items), 0
-			return tool.Text(t.text()), nil
-		}, tool.Enum("items.status", pending, inProgress, completed))
+		t.replace, tool.Enum("items.status", pending, inProgress, completed))
 }
 
-// Owns reports whether c is a call of the list's tool.
+// replace takes over the list of a call, unless it breaks a rule.
+func (t *Todo) replace(_ context.Context, in todoInput) (llm.Result, error) {
+	if problem := check(in.Items); problem != "" {
+		return llm.ErrorResult("%s", problem), nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.items, t.silent = in.Items, 0
+	return tool.Text(t.text()), nil
+}
+
+// Owns reports whether c is a call of the list's tool. Who runs the rounds uses it to tell Round.
 func (t *Todo) Owns(c llm.Call) bool { return c.Name == todoName }
 
-// check says what is wrong with a list, and what to do.
+// check says what is wrong with a list and what to do about it, or "" if nothing is wrong.
 func check(items []item) string {
 	if len(items) > maxItems {
-		return fmt.Sprintf("the list has %d items and may have %d: leave out what is done, or join steps", len(items), maxItems)
+		return fmt.Sprintf("the list has %d items and may have %d: leave out what is done, or join steps",
+			len(items), maxItems)
 	}
 	var busy []string
 	seen := map[string]bool{}
@@ -79,9 +92,10 @@ func check(items []item) string {
 		case strings.TrimSpace(it.Text) == "":
 			return fmt.Sprintf("item %d has no text: say what is to be done", i+1)
 		case seen[it.ID]:
-			return fmt.Sprintf("two items have the id %s: number them", strconv.Quote(it.ID))
+			return fmt.Sprintf("two items have the id %q: number them", it.ID)
 		case it.Status != pending && it.Status != inProgress && it.Status != completed:
-			return fmt.Sprintf("item %d has the status %s: it is %s, %s or %s", i+1, strconv.Quote(it.Status), pending, inProgress, completed)
+			return fmt.Sprintf("item %d has the status %q: it is %s, %s or %s",
+				i+1, it.Status, pending, inProgress, completed)
 		case it.Status == inProgress:
 			busy = append(busy, it.ID)
 		}
@@ -93,7 +107,7 @@ func check(items []item) string {
 	return ""
 }
 
-// text is the list as its agent reads it.
+// text returns the list as its agent reads it. The caller holds mu.
 func (t *Todo) text() string {
 	if len(t.items) == 0 {
 		return "The list is empty."
@@ -107,6 +121,7 @@ func (t *Todo) text() string {
 	return b.String()
 }
 
+// open returns how many items are not completed. The caller holds mu.
 func (t *Todo) open() (n int) {
 	for _, it := range t.items {
 		if it.Status != completed {
@@ -116,8 +131,8 @@ func (t *Todo) open() (n int) {
 	return n
 }
 
-// Round is told after each round of tools whether todo was one of them. due: the agent has left an open list alone for
-// too long and is to read the reminder.
+// Round counts a round of tools, of which used says whether todo was one. If the agent has left an open list alone for
+// too long, due is true and the agent is to read the reminder.
 func (t *Todo) Round(used bool) (reminder string, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,14 +141,17 @@ func (t *Todo) Round(used bool) (reminder string, due bool) {
 		t.silent = 0
 		return "", false
 	}
-	if t.silent++; t.silent < silentRounds {
+	t.silent++
+	if t.silent < silentRounds {
 		return "", false
 	}
-	t.silent = 0
-	return fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: bring it up to date.", open, silentRounds), true
+	t.silent = 0 // the next reminder is due after as many rounds again
+	return fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: "+
+		"bring it up to date.", open, silentRounds), true
 }
 
-// Restore makes the list what the conversation says it is.
+// Restore makes the list, and the count of silent rounds, from a conversation: after a restart, or when the
+// conversation was replaced by a shorter one.
 func (t *Todo) Restore(messages []llm.Message) {
 	t.mu.Lock()
 	t.items, t.silent = nil, 0
@@ -150,6 +168,7 @@ func (t *Todo) Restore(messages []llm.Message) {
 				used = t.replay(calls, r) || used
 			}
 		}
+		// A user message without calls before it is no round of tools.
 		if len(calls) > 0 {
 			t.Round(used)
 		}
@@ -157,7 +176,8 @@ func (t *Todo) Restore(messages []llm.Message) {
 	}
 }
 
-// replay takes over the list of a call that was answered well. It reports whether the result is of a todo call.
+// replay takes over the list of the call that r answers, if the call succeeded. It reports whether the call was one of
+// todo.
 func (t *Todo) replay(calls []llm.Call, r llm.Result) bool {
 	i := slices.IndexFunc(calls, func(c llm.Call) bool { return c.ID == r.ID && t.Owns(c) })
 	if i < 0 {

@@ -26,7 +26,8 @@ func items(t testing.TB, is ...item) json.RawMessage {
 
 func run(t testing.TB, tool llm.Tool, input string) llm.Result {
 	t.Helper()
-	r, err := tool.Run(t.Context(), llm.Call{ID: "c1", Name: tool.Spec().Name, Input: json.RawMessage(input)}, func(string) {})
+	r, err := tool.Run(t.Context(), llm.Call{ID: "c1", Name: tool.Spec().Name, Input: json.RawMessage(input)},
+		func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func run(t testing.TB, tool llm.Tool, input string) llm.Result {
 func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
 	todo := NewTodo()
 	for _, c := range []struct{ input, want string }{
-		{`{"items":[{"id":"1","text":"read","status":"completed"},{"id":"2","text":"write","status":"in_progress"},{"id":"3","text":"test","status":"pending"}]}`,
+		{`{"items":[{"id":"1","text":"read","status":"completed"},{"id":"2","text":"write","status":"in_progress"},` +
+			`{"id":"3","text":"test","status":"pending"}]}`,
 			"[x] 1 read\n[>] 2 write\n[ ] 3 test\n1 of 3 completed"},
 		{`{"items":[{"id":"a","text":"only this","status":"pending"}]}`, "[ ] a only this\n0 of 1 completed"},
 		{`{"items":[]}`, "The list is empty."},
@@ -56,10 +58,14 @@ func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
 	}
 	for input, want := range map[string]string{
 		string(items(t, many...)): "has 21 items and may have 20",
-		`{"items":[{"id":"1","text":"a","status":"in_progress"},{"id":"2","text":"b","status":"in_progress"}]}`: "2 items are in_progress (1, 2): do one at a time",
-		`{"items":[{"id":"1","text":" ","status":"pending"}]}`:                                                  "item 1 has no text",
-		`{"items":[{"id":"1","text":"a","status":"pending"},{"id":"1","text":"b","status":"pending"}]}`:         `two items have the id "1"`,
-		`{"items":[{"id":"1","text":"a","status":"later"}]}`:                                                    "in_progress",
+		`{"items":[{"id":"1","text":"a","status":"in_progress"},{"id":"2","text":"b",` +
+			`"status":"in_progress"}]}`: "2 items are in_progress (1, 2): do one at a time",
+		`{"items":[{"id":"1","text":" ",` +
+			`"status":"pending"}]}`: "item 1 has no text",
+		`{"items":[{"id":"1","text":"a","status":"pending"},{"id":"1","text":"b",` +
+			`"status":"pending"}]}`: `two items have the id "1"`,
+		`{"items":[{"id":"1","text":"a",` +
+			`"status":"later"}]}`: "in_progress",
 		`{}`: "items",
 	} {
 		if r := run(t, todo.Tool(), input); !r.IsError || !strings.Contains(r.Text(), want) {
@@ -93,8 +99,10 @@ func TestReminderOnlyAfterThreeSilentRoundsOfAnOpenList(t *testing.T) {
 		used, want []bool
 	}{
 		{"", []bool{false, false, false, false}, []bool{false, false, false, false}},
-		{open, []bool{true, false, false, false, false, false, false}, []bool{false, false, false, true, false, false, true}},
-		{open, []bool{true, false, false, true, false, false, false}, []bool{false, false, false, false, false, false, true}},
+		{open, []bool{true, false, false, false, false, false, false},
+			[]bool{false, false, false, true, false, false, true}},
+		{open, []bool{true, false, false, true, false, false, false},
+			[]bool{false, false, false, false, false, false, true}},
 		{done, []bool{true, false, false, false, false}, []bool{false, false, false, false, false}},
 	} {
 		if d := cmp.Diff(c.want, rounds(c.input, c.used...)); d != "" {
@@ -107,7 +115,8 @@ func TestReminderOnlyAfterThreeSilentRoundsOfAnOpenList(t *testing.T) {
 func round(name string, input json.RawMessage, failed bool) []llm.Message {
 	return []llm.Message{
 		{Role: llm.Assistant, Parts: []llm.Part{llm.Call{ID: "x", Name: name, Input: input}}},
-		{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "x", IsError: failed, Parts: []llm.Part{llm.Text{Text: "r"}}}}},
+		{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "x", IsError: failed,
+			Parts: []llm.Part{llm.Text{Text: "r"}}}}},
 	}
 }
 
@@ -119,12 +128,17 @@ func TestRestore(t *testing.T) {
 		want   string
 		silent int
 	}{
-		"nothing":           {nil, "The list is empty.", 0},
-		"the last":          {[][]llm.Message{round("todo", one, false), round("todo", two, false)}, "[ ] 1 b\n0 of 1 completed", 0},
-		"refused":           {[][]llm.Message{round("todo", one, false), round("todo", two, true)}, "[ ] 1 a\n0 of 1 completed", 0},
-		"unanswered":        {[][]llm.Message{round("todo", one, false), round("todo", two, false)[:1]}, "[ ] 1 a\n0 of 1 completed", 0},
-		"two silent rounds": {[][]llm.Message{round("todo", one, false), round("bash", two, false), round("bash", one, false)}, "[ ] 1 a\n0 of 1 completed", 2},
-		"reminded":          {[][]llm.Message{round("todo", one, false), round("b", one, false), round("b", one, false), round("b", one, false), round("b", one, false)}, "[ ] 1 a\n0 of 1 completed", 1},
+		"nothing": {nil, "The list is empty.", 0},
+		"the last": {[][]llm.Message{round("todo", one, false), round("todo", two, false)},
+			"[ ] 1 b\n0 of 1 completed", 0},
+		"refused": {[][]llm.Message{round("todo", one, false), round("todo", two, true)},
+			"[ ] 1 a\n0 of 1 completed", 0},
+		"unanswered": {[][]llm.Message{round("todo", one, false), round("todo", two, false)[:1]},
+			"[ ] 1 a\n0 of 1 completed", 0},
+		"two silent rounds": {[][]llm.Message{round("todo", one, false), round("bash", two, false),
+			round("bash", one, false)}, "[ ] 1 a\n0 of 1 completed", 2},
+		"reminded": {[][]llm.Message{round("todo", one, false), round("b", one, false), round("b", one, false),
+			round("b", one, false), round("b", one, false)}, "[ ] 1 a\n0 of 1 completed", 1},
 	} {
 		todo := NewTodo()
 		run(t, todo.Tool(), `{"items":[{"id":"9","text":"of before","status":"pending"}]}`)
@@ -134,7 +148,8 @@ func TestRestore(t *testing.T) {
 		}
 		todo.Restore(messages)
 		if todo.text() != c.want || todo.silent != c.silent {
-			t.Errorf("%s: %q after %d silent rounds, want %q after %d", name, todo.text(), todo.silent, c.want, c.silent)
+			t.Errorf("%s: %q after %d silent rounds, want %q after %d", name, todo.text(), todo.silent, c.want,
+				c.silent)
 		}
 	}
 }
@@ -147,7 +162,8 @@ func TestRestoredIsAsLived(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(rt, "rounds") {
 			var is []item
 			for i := range rapid.IntRange(0, 3).Draw(rt, "items") {
-				is = append(is, item{fmt.Sprint(i), "x", rapid.SampledFrom([]string{pending, inProgress, completed}).Draw(rt, "status")})
+				is = append(is, item{fmt.Sprint(i), "x",
+					rapid.SampledFrom([]string{pending, inProgress, completed}).Draw(rt, "status")})
 			}
 			name, failed := "bash", false
 			if rapid.Bool().Draw(rt, "todo") {

@@ -14,115 +14,139 @@ import (
 	"muster/tool"
 )
 
+// bashInput is the input of bash. Zero means the default for each optional field.
 type bashInput struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"seconds, 120 by default, 600 at most"`
 	Background bool   `json:"background,omitempty" jsonschema:"go on at once; its end is announced"`
 }
 
-// errTimeout is the cause when a command's time is up.
+// errTimeout is the cause when a command was killed at its time limit.
 var errTimeout = errors.New("its time was up")
 
-func (t toolset) bash() llm.Tool {
-	return tool.New("bash", "Run a command where you stand. What it leaves running is killed: use background for servers and long work.",
-		func(ctx context.Context, in bashInput) (llm.Result, error) {
-			s, err := t.stand(ctx)
-			if err != nil {
-				return tool.FromError(err)
-			}
-			switch {
-			case strings.TrimSpace(in.Command) == "":
-				return llm.ErrorResult("command is empty."), nil
-			case strings.ContainsRune(in.Command, 0):
-				return llm.ErrorResult("command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
-			case in.Timeout < 0:
-				return llm.ErrorResult("timeout is negative: give seconds."), nil
-			}
-			spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: With(Environ(os.Environ(), s.Dir), s.Env...)}
-			if in.Background {
-				return t.inBackground(ctx, in, spec, s)
-			}
-			tool.Progress(ctx)(firstLine(in.Command))
-			return t.inForeground(ctx, spec, limit(in.Timeout, t.options.BashTimeout, bashTimeoutMost), s)
-		}, tool.NeedsPlan())
+// bashTool returns the tool bash. It needs a plan, because a command can change anything.
+func (t toolset) bashTool() llm.Tool {
+	return tool.New("bash", "Run a command in your working directory. What it leaves running is killed: "+
+		"use background for servers and long work.", t.bash, tool.NeedsPlan())
 }
 
-func (t toolset) inForeground(ctx context.Context, spec proc.Spec, limit time.Duration, s Standing) (llm.Result, error) {
-	out := NewOutput(t.outputs(s), "bash")
+// bash checks the input and runs the command, in the foreground or as a background job. It is not confined: a command
+// may do whatever the process may do.
+func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
+	s, err := t.workdir(ctx)
+	if err != nil {
+		return tool.FromError(err)
+	}
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return llm.ErrorResult("command is empty."), nil
+	case strings.ContainsRune(in.Command, 0):
+		return llm.ErrorResult(
+			"command contains a NUL byte, which no shell can take: write it as \\0 in printf."), nil
+	case in.Timeout < 0:
+		return llm.ErrorResult("timeout is negative: give seconds."), nil
+	}
+	env := setEnv(Environ(ctx, os.Environ(), s.Dir), s.Env...)
+	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: env}
+	if in.Background {
+		return t.startBackground(ctx, in, spec, t.outputs(s))
+	}
+	tool.Progress(ctx)(firstLine(in.Command))
+	return t.runForeground(ctx, spec, timeLimit(in.Timeout, t.options.BashTimeout, maxBashTimeout), t.outputs(s))
+}
+
+// runForeground runs a command to its end. The launcher kills everything that the command has started before Wait
+// returns, so nothing outlives the call.
+func (t toolset) runForeground(
+	ctx context.Context, spec proc.Spec, limit time.Duration, dir string,
+) (llm.Result, error) {
+	out := NewOutput(dir, "bash")
 	spec.Out = out
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	p, err := t.launcher.Start(timed, spec)
 	if err != nil {
-		return unstarted(ctx, err)
+		return startError(ctx, err)
 	}
+	// Wait returns the cause of the context if the command was killed. A time limit is for the model to know; any other
+	// cause means that the member is to stop.
 	exit, err := p.Wait()
 	out.Done()
-	timeUp := errors.Is(err, errTimeout)
-	if err != nil && !timeUp {
+	timedOut := errors.Is(err, errTimeout)
+	if err != nil && !timedOut {
 		return llm.Result{}, err
 	}
 	text := strings.TrimRight(out.Text(), "\n")
-	r := llm.Result{IsError: exit != 0 || timeUp}
 	switch {
-	case timeUp:
-		text = join(text, fmt.Sprintf("[killed with all it had started after %v: its time was up. Give a longer timeout (at most %d), or run it in the background]",
-			limit, int(bashTimeoutMost.Seconds())))
+	case timedOut:
+		text = joinLines(text, fmt.Sprintf("[killed with all it had started after %v: its time was up. "+
+			"Give a longer timeout (at most %.0f), or run it in the background]", limit, maxBashTimeout.Seconds()))
 	case exit != 0:
-		text = join(text, fmt.Sprintf("[exit %d%s]", exit, meaning(exit)))
+		text = joinLines(text, fmt.Sprintf("[exit %d%s]", exit, exitMeaning(exit)))
 	case text == "":
 		text = "[exit 0, no output]"
 	}
-	r.Parts = []llm.Part{llm.Text{Text: text}}
+	r := llm.Result{IsError: exit != 0 || timedOut, Parts: []llm.Part{llm.Text{Text: text}}}
 	if path := out.Path(); path != "" {
 		r.Files = []string{path}
 	}
 	return r, nil
 }
 
-func (t toolset) inBackground(ctx context.Context, in bashInput, spec proc.Spec, s Standing) (llm.Result, error) {
-	id, err := t.jobs.Start(ctx, in.Command, spec, limit(in.Timeout, t.options.BackgroundTimeout, backgroundMost), NewOutput(t.outputs(s), "background"))
+// startBackground starts a command as one of the member's jobs. The model is told when too many run already.
+func (t toolset) startBackground(
+	ctx context.Context, in bashInput, spec proc.Spec, dir string,
+) (llm.Result, error) {
+	limit := timeLimit(in.Timeout, t.options.BackgroundTimeout, maxBackgroundTimeout)
+	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(dir, "background"))
 	switch {
 	case errors.Is(err, muster.ErrHeld):
 		return tool.FromError(err)
 	case err != nil:
-		return unstarted(ctx, err)
+		return startError(ctx, err)
 	}
-	return tool.Text(fmt.Sprintf("Started %s. Its end will be announced; check_background shows how it does, stop_background ends it.", id)), nil
+	return tool.Text(fmt.Sprintf(
+		"Started %s. Its end will be announced; check_background shows how it does, stop_background ends it.", id)), nil
 }
 
-// unstarted says what became of a command that did not start: a command too long for the system is the model's to mend.
-func unstarted(ctx context.Context, err error) (llm.Result, error) {
+// startError reports a command that did not start. The model can shorten a command that is too long for the system;
+// it can do nothing about any other error.
+func startError(ctx context.Context, err error) (llm.Result, error) {
 	if ctx.Err() == nil && errors.Is(err, muster.ErrInvalid) {
-		return llm.ErrorResult("%s: write what is long to a file with write_file, and pass its path.", tool.ErrorText(err)), nil
+		return llm.ErrorResult("%s: write what is long to a file with write_file, and pass its path.",
+			tool.ErrorText(err)), nil
 	}
 	return llm.Result{}, err
 }
 
-// outputs is the directory for long outputs.
-func (t toolset) outputs(s Standing) string {
+// outputs returns the directory for long outputs, "" for the system's temporary directory.
+func (t toolset) outputs(s Workdir) string {
 	if t.options.Outputs != "" {
 		return t.options.Outputs
 	}
 	return s.ReadOnly["outputs"]
 }
 
-func limit(asked int, usual, most time.Duration) time.Duration {
-	if asked == 0 {
-		return usual
+// timeLimit returns how long a command may run: as many seconds as a call asks for, but at most longest. Where the
+// options set a default above longest, a call may ask for as much as the default.
+func timeLimit(seconds int, byDefault, longest time.Duration) time.Duration {
+	if seconds == 0 {
+		return byDefault
 	}
-	return min(time.Duration(asked)*time.Second, max(most, usual))
+	return min(time.Duration(seconds)*time.Second, max(longest, byDefault))
 }
 
-func join(text, note string) string {
-	if text == "" || note == "" {
-		return text + note
+// joinLines puts b on a line of its own behind a, if neither is empty.
+func joinLines(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	return text + "\n" + note
+	return a + "\n" + b
 }
 
-// meaning says what the exit statuses mean that are not the command's own.
-func meaning(exit int) string {
+// exitMeaning says what an exit status means that the shell or the system has set, not the command itself. Models often
+// take such a status for a failure of the command.
+func exitMeaning(exit int) string {
 	switch exit {
 	case 126:
 		return ": cannot be executed"
@@ -136,6 +160,7 @@ func meaning(exit int) string {
 	return ""
 }
 
+// firstLine shortens a command to its first line, for a display of one line.
 func firstLine(s string) string {
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if more {

@@ -31,13 +31,16 @@ func TestBash(t *testing.T) {
 		same(t, command, k.ok("bash", in{"command": command}), want)
 	}
 	for command, want := range map[string]string{
-		"echo no; exit 3":                        "no\n[exit 3]",
-		"exit 1":                                 "[exit 1]",
-		"nosuchcommand":                          "bash: line 1: nosuchcommand: command not found\n[exit 127: command not found]",
-		"kill -9 $$":                             "[exit 137: killed, perhaps for want of memory]",
-		" ":                                      "command is empty.",
-		"echo \x00":                              "command contains a NUL byte, which no shell can take: write it as \\0 in printf.",
-		"true # " + strings.Repeat("x", 200_000): "cannot start " + proc.Bash("")[0] + ": argument list too long: write what is long to a file with write_file, and pass its path.",
+		"echo no; exit 3": "no\n[exit 3]",
+		"exit 1":          "[exit 1]",
+		"nosuchcommand": "bash: line 1: nosuchcommand: command not found\n[exit 127: command " +
+			"not found]",
+		"kill -9 $$": "[exit 137: killed, perhaps for want of memory]",
+		" ":          "command is empty.",
+		"echo \x00": "command contains a NUL byte, which no shell can take: write it as " +
+			"\\0 in printf.",
+		"true # " + strings.Repeat("x", 200_000): "cannot start " + proc.Bash("")[0] +
+			": argument list too long: write what is long to a file with write_file, and pass its path.",
 	} {
 		same(t, command[:min(len(command), 60)], k.sorry("bash", in{"command": command}), want)
 	}
@@ -48,7 +51,8 @@ func TestBashTimeIsUp(t *testing.T) {
 	k := newKit(t)
 	begin := time.Now()
 	got := k.sorry("bash", in{"command": "(setsid sleep 100 &); echo $$ > pid; echo begun; sleep 100", "timeout": 1})
-	same(t, "timeout", got, "begun\n[killed with all it had started after 1s: its time was up. Give a longer timeout (at most 600), or run it in the background]")
+	same(t, "timeout", got, "begun\n[killed with all it had started after 1s: its time was up. Give a longer timeout "+
+		"(at most 600), or run it in the background]")
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -78,10 +82,12 @@ func TestBashThatPrintsMuch(t *testing.T) {
 	if len(r.Files) != 1 || filepath.Dir(r.Files[0]) != k.place.ReadOnly["outputs"] {
 		t.Fatalf("files %v", r.Files)
 	}
-	if !strings.HasPrefix(got, "1\n2\n") || !strings.HasSuffix(got, "\n199999\n200000") || !strings.Contains(got, "; the whole is in "+r.Files[0]+" ...\n") || len(got) > tool.MaxOutput {
+	if !strings.HasPrefix(got, "1\n2\n") || !strings.HasSuffix(got, "\n199999\n200000") ||
+		!strings.Contains(got, "; the whole is in "+r.Files[0]+" ...\n") || len(got) > tool.MaxOutput {
 		t.Errorf("%d characters: %.100s", len(got), got)
 	}
-	same(t, "the whole", k.ok("read_file", in{"path": r.Files[0], "offset": 100_000, "limit": 1}), "100000\t100000\n[lines 100000-100000 of 200000; go on with offset 100001]\n")
+	same(t, "the whole", k.ok("read_file", in{"path": r.Files[0], "offset": 100_000, "limit": 1}),
+		"100000\t100000\n[lines 100000-100000 of 200000; go on with offset 100001]\n")
 }
 
 func TestEnviron(t *testing.T) {
@@ -97,7 +103,8 @@ func TestEnviron(t *testing.T) {
 	if strings.Contains(got, "secret") || strings.Contains(got, "MUSTER_MODEL") || strings.Contains(got, "GIT_DIR") {
 		t.Errorf("withheld, and there:\n%s", got)
 	}
-	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "PAGER=cat", "TERM=dumb", "NO_COLOR=1", "GOWORK=off", "KEPT=changed", "ADDED=1", "MUSTER_CALL="} {
+	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "PAGER=cat", "TERM=dumb", "NO_COLOR=1",
+		"GOWORK=off", "KEPT=changed", "ADDED=1", "MUSTER_CALL="} {
 		if n := strings.Count("\n"+got, "\n"+want); n != 1 {
 			t.Errorf("%s is there %d times:\n%s", want, n, got)
 		}
@@ -128,7 +135,8 @@ func TestToolsAreSmall(t *testing.T) {
 	if most := 350 * len(k.tools); total > most {
 		t.Errorf("%d bytes, at most %d", total, most)
 	}
-	same(t, "the tools", strings.Join(names, " "), "bash read_file write_file edit_file glob grep check_background stop_background")
+	same(t, "the tools", strings.Join(names, " "),
+		"bash read_file write_file edit_file glob grep check_background stop_background")
 	same(t, "what only reads", strings.Join(reading, " "), "read_file glob grep check_background")
 	names = nil
 	for _, tl := range ReadTools(k.place) {

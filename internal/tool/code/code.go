@@ -1,11 +1,19 @@
 // Package code holds the tools with which a member works on files: bash, read_file, write_file, edit_file, glob, grep,
-// and check_background and stop_background for what bash runs in the background.
+// and check_background and stop_background for the commands that bash runs in the background.
 //
-// All paths are relative to where the member stands, and the file tools are confined to it (os.Root): neither "..", nor
-// an absolute path, nor a link leads out of it, except to read below the roots that the standing names. bash is not
-// confined here; that is the sandbox's part.
+// All paths are relative to the member's working directory. The file tools are confined to it (os.Root): neither "..",
+// nor an absolute path, nor a link leads out of it. The only exceptions are the read-only directories that a Workdir
+// names. This package does not confine bash.
 //
-// Read place.go first, then any tool.
+// A Place tells the tools where the member works. Jobs holds its background commands, Output what one command prints.
+// These invariants hold:
+//   - A tool asks for the working directory at every call and keeps nothing of it.
+//   - A file that is written is replaced as a whole, so a reader never sees half of it.
+//   - Whatever a program prints, the model reads valid UTF-8 without control characters, and a bounded amount of it.
+//
+// The tools by which members work together are in package teamtools.
+//
+// Read in this order: code.go, confined.go (paths), then the file of any tool.
 package code
 
 import (
@@ -18,53 +26,69 @@ import (
 	"muster/tool"
 )
 
-// Place is where a member stands; it is asked at every call.
+// Place says where a member works. It is asked at every call, because a claim or a landing moves the member.
 type Place interface {
-	Stand(ctx context.Context) (Standing, error)
+	// Workdir returns the working directory. A *muster.Error is told to the model; any other error ends the turn.
+	Workdir(ctx context.Context) (Workdir, error)
 }
 
-// Standing is where a member stands now.
-type Standing struct {
-	Dir      string
-	Writable bool              // for write_file and edit_file
-	Why      string            // what they say where it is not, such as "claim a task first"
-	Env      []string          // added to the environment of commands
-	ReadOnly map[string]string // named roots: what lies below them can be read by absolute path. "outputs" also gets long outputs
+// Workdir is the directory in which a member works now, and what it may do there.
+type Workdir struct {
+	// Dir is the working directory.
+	Dir string
+	// Writable says that write_file and edit_file may change files below Dir.
+	Writable bool
+	// Why is what these tools say where nothing is writable, such as "claim a task first".
+	Why string
+	// Env is added to the environment of commands.
+	Env []string
+	// ReadOnly names directories that can be read by absolute path. The one named "outputs" also takes long outputs.
+	ReadOnly map[string]string
 }
 
 // Options are settings of the tools. The zero value has the defaults.
 type Options struct {
-	BashTimeout       time.Duration // 120 s; a call may ask for up to 600 s
-	BackgroundTimeout time.Duration // 300 s
-	Outputs           string        // directory for outputs too long for a result; the standing's "outputs", else the system's temporary one
+	// BashTimeout is how long a command may run by default: 120 s. A call may ask for up to 600 s.
+	BashTimeout time.Duration
+	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
+	BackgroundTimeout time.Duration
+	// Outputs is the directory for outputs that are too long for a result. The default is the Workdir's "outputs", or
+	// else the system's temporary directory.
+	Outputs string
 }
 
+// The time limits of commands. A command that hangs must not hold up its member for long; a background command holds up
+// nobody.
 const (
-	bashTimeout       = 120 * time.Second
-	bashTimeoutMost   = 600 * time.Second
-	backgroundTimeout = 300 * time.Second
-	backgroundMost    = time.Hour
+	defaultBashTimeout       = 120 * time.Second
+	maxBashTimeout           = 600 * time.Second
+	defaultBackgroundTimeout = 300 * time.Second
+	maxBackgroundTimeout     = time.Hour
 )
 
-// Tools are all tools of the package, in an order that never changes. jobs are the member's background jobs.
+// Tools returns all tools of the package, in an order that never changes: it is part of the prefix that providers
+// cache. jobs are the member's background jobs.
 func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	if o.BashTimeout <= 0 {
-		o.BashTimeout = bashTimeout
+		o.BashTimeout = defaultBashTimeout
 	}
 	if o.BackgroundTimeout <= 0 {
-		o.BackgroundTimeout = backgroundTimeout
+		o.BackgroundTimeout = defaultBackgroundTimeout
 	}
 	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
-	return []llm.Tool{t.bash(), t.readFile(), t.writeFile(), t.editFile(), t.glob(), t.grep(), t.checkBackground(), t.stopBackground()}
+	return []llm.Tool{
+		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),
+		t.checkTool(), t.stopTool(),
+	}
 }
 
-// ReadTools only read: read_file, glob and grep.
+// ReadTools returns the tools that only read files: read_file, glob and grep.
 func ReadTools(p Place) []llm.Tool {
 	t := toolset{place: p}
-	return []llm.Tool{t.readFile(), t.glob(), t.grep()}
+	return []llm.Tool{t.readTool(), t.globTool(), t.grepTool()}
 }
 
-// toolset is what the tools work with.
+// toolset is what the tools of one member work with.
 type toolset struct {
 	place    Place
 	launcher proc.Launcher
@@ -72,12 +96,21 @@ type toolset struct {
 	options  Options
 }
 
-// stand asks where the member stands. That a task was taken away, or that a lane is not as expected, is the model's to
-// know; everything else is the runtime's.
-func (t toolset) stand(ctx context.Context) (Standing, error) {
-	s, err := t.place.Stand(ctx)
+// workdir asks for the working directory. The model is told when its task was taken away or its lane is damaged; every
+// other error is fatal, because the model can do nothing about it.
+func (t toolset) workdir(ctx context.Context) (Workdir, error) {
+	s, err := t.place.Workdir(ctx)
 	if err == nil && s.Dir == "" {
-		err = errors.New("a member stands nowhere: its standing names no directory")
+		err = errors.New("the member has no working directory")
 	}
 	return s, tool.Classify(err)
+}
+
+// open finds the path that a call names. The caller closes the result.
+func (t toolset) open(ctx context.Context, path string, write bool) (confinedPath, error) {
+	s, err := t.workdir(ctx)
+	if err != nil {
+		return confinedPath{}, err
+	}
+	return s.open(path, write)
 }

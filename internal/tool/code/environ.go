@@ -11,30 +11,34 @@ import (
 	"muster/internal/proc"
 )
 
-// Environ is the environment of a command that runs in dir: base without what must not reach it and without muster's own
-// settings, and with what keeps programs from waiting for a person, from colours and from pagers. Each name is there once.
-func Environ(base []string, dir string) []string {
-	env := With(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
-	if !hasOwnWorkspace(dir) {
-		// A lane may lie inside the repository, where Go would find the go.work above it and build that instead.
-		env = With(env, "GOWORK=off")
+// Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach a command
+// (keys, muster's own settings), and keeps programs from waiting for a person, from using colours and from paging.
+// Each name occurs once.
+func Environ(ctx context.Context, base []string, dir string) []string {
+	env := setEnv(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true",
+		"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
+	if !hasOwnWorkspace(ctx, dir) {
+		// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
+		env = setEnv(env, "GOWORK=off")
 	}
 	return env
 }
 
-// With sets variables in env, in place of those of the same name.
-func With(env []string, set ...string) []string {
+// setEnv sets variables in env, in place of those of the same name.
+func setEnv(env []string, set ...string) []string {
+	// Which of two variables of one name a program gets is not defined, so the old one is removed.
 	for _, e := range set {
 		name, _, _ := strings.Cut(e, "=")
-		env = append(slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") }), e)
+		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		env = append(env, e)
 	}
 	return env
 }
 
-// hasOwnWorkspace reports whether dir has a go.work of its own that git tracks.
-func hasOwnWorkspace(dir string) bool {
+// hasOwnWorkspace reports whether dir has a go.work that git tracks. An untracked one is a leftover of somebody.
+func hasOwnWorkspace(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil {
 		return false
 	}
-	return git.IsTracked(context.Background(), dir, "go.work")
+	return git.IsTracked(ctx, dir, "go.work")
 }

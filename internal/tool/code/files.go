@@ -11,20 +11,21 @@ import (
 	"muster/internal/git"
 )
 
-// files lists the files at or below s, as slash paths relative to it ("." for s itself), sorted. In a git work tree the
-// ignored ones are left out, unless s itself is ignored; git's own never appear, and links are not followed.
+// files lists the files at or below s, sorted, as slash paths relative to it ("." for s itself). In a git work tree it
+// leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and follows no links.
 func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	fi, err := s.root.Stat(s.rel)
 	if err != nil {
-		return nil, s.why(err)
+		return nil, s.explain(err)
 	}
 	if !fi.IsDir() {
 		return []string{"."}, nil
 	}
+	// Git is asked only about the working directory. A read-only root is no work tree, and git would look above it.
 	if s.home {
 		if list, ok := git.ListFiles(ctx, s.path()); ok {
 			slices.Sort(list)
-			return slices.Compact(list), nil
+			return slices.Compact(list), nil // git lists a file once for each side of a conflict
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -33,6 +34,7 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	return s.walk(ctx)
 }
 
+// walk lists the files below s where git cannot: outside of a work tree, and in a directory that git ignores.
 func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	top := filepath.ToSlash(s.rel)
 	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
@@ -40,15 +42,12 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil && name == top:
-			return s.why(err)
+			return s.explain(err)
 		case err != nil:
-			return nil // one directory that cannot be read hides nothing else
-		case d.Name() == ".git":
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case !d.IsDir():
+			return nil // a directory that cannot be read must not hide the others
+		case d.Name() == ".git" && d.IsDir():
+			return fs.SkipDir
+		case d.Name() != ".git" && !d.IsDir():
 			if top != "." {
 				name = strings.TrimPrefix(name, top+"/")
 			}
@@ -60,8 +59,9 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	return list, err
 }
 
-// is tells what name, from files, is now: git also lists what was deleted, and directories that are repositories.
-func (s confinedPath) is(name string) (mode fs.FileMode, there bool) {
+// fileMode returns the mode of name, which files has listed. ok is false if name is no file now: git also lists
+// deleted files, and directories that are repositories of their own.
+func (s confinedPath) fileMode(name string) (mode fs.FileMode, ok bool) {
 	fi, err := s.root.Lstat(s.join(name))
 	if err != nil {
 		return 0, false
@@ -69,10 +69,11 @@ func (s confinedPath) is(name string) (mode fs.FileMode, there bool) {
 	return fi.Mode(), !fi.IsDir()
 }
 
+// join returns the path in root of name, which files has listed.
 func (s confinedPath) join(name string) string { return filepath.Join(s.rel, filepath.FromSlash(name)) }
 
-// named is name, from files, as the model names it.
-func (s confinedPath) named(name string) string {
+// shown returns name, which files has listed, as the model can use it in another call.
+func (s confinedPath) shown(name string) string {
 	if s.show == "." {
 		return name
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -21,163 +20,163 @@ import (
 )
 
 const (
-	grepMost    = 200      // matches that are shown
-	grepLine    = 300      // bytes of a line that are shown, around the match
-	grepLongest = 64 << 10 // bytes of a line that are searched
-	grepWorkers = 4
+	maxMatches      = 200      // that are shown
+	maxShownLine    = 300      // bytes of a matching line that are shown
+	maxSearchedLine = 64 << 10 // bytes of a line that are searched
+	maxGrepWorkers  = 4
 )
 
+// grepInput is the input of grep. Without a path everything below the working directory is searched.
 type grepInput struct {
 	Pattern string `json:"pattern" jsonschema:"regular expression (RE2)"`
 	Path    string `json:"path,omitempty" jsonschema:"file or directory"`
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go"`
 }
 
-func (t toolset) grep() llm.Tool {
+// grepTool returns the tool grep.
+func (t toolset) grepTool() llm.Tool {
 	return tool.New("grep", "Find lines in files by what they contain; ignored files are left out.",
-		func(ctx context.Context, in grepInput) (llm.Result, error) {
-			s, err := t.stand(ctx)
-			if err != nil {
-				return tool.FromError(err)
-			}
-			re, err := regexp.Compile(in.Pattern)
-			if err != nil {
-				return llm.ErrorResult("%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
-			}
-			if in.Pattern == "" {
-				return llm.ErrorResult("pattern is empty: it would match every line."), nil
-			}
-			if !doublestar.ValidatePattern(in.Glob) {
-				return llm.ErrorResult("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
-			}
-			at, err := s.at(in.Path, false)
-			if err != nil {
-				return tool.FromError(err)
-			}
-			defer at.close()
-			names, err := at.files(ctx)
-			switch {
-			case ctx.Err() != nil:
-				return llm.Result{}, context.Cause(ctx)
-			case err != nil:
-				return tool.FromError(err)
-			}
-			return search(ctx, at, at.choose(names, in.Glob), re)
-		}, tool.ReadOnly())
+		t.grep, tool.ReadOnly())
 }
 
-// choose leaves the names that glob is for: without a slash it is for names in every directory, else for the path from
-// at or from where the member stands.
-func (s confinedPath) choose(names []string, glob string) (chosen []string) {
+// grep checks the input and searches the files that it names.
+func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
+	re, err := regexp.Compile(in.Pattern)
+	switch {
+	case err != nil:
+		return llm.ErrorResult(
+			"%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
+	case in.Pattern == "":
+		return llm.ErrorResult("pattern is empty: it would match every line."), nil
+	case !doublestar.ValidatePattern(in.Glob):
+		return llm.ErrorResult("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
+	}
+	at, err := t.open(ctx, in.Path, false)
+	if err != nil {
+		return tool.FromError(err)
+	}
+	defer at.close()
+	names, err := at.files(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return llm.Result{}, context.Cause(ctx)
+	case err != nil:
+		return tool.FromError(err)
+	}
+	return at.search(ctx, at.filter(names, in.Glob), re)
+}
+
+// filter returns the names that match glob. A glob without a slash is compared with the last element of each name,
+// any other with the path from s and with the path from the working directory.
+func (s confinedPath) filter(names []string, glob string) (matching []string) {
 	if glob == "" {
 		return names
 	}
 	glob = strings.TrimPrefix(filepath.ToSlash(glob), "./")
 	for _, name := range names {
-		tries := []string{name, s.named(name)}
+		shown := s.shown(name)
+		isMatch := doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob, shown)
 		if !strings.Contains(glob, "/") {
-			tries = []string{path.Base(s.named(name))}
+			isMatch = doublestar.MatchUnvalidated(glob, path.Base(shown))
 		}
-		for _, t := range tries {
-			if hit, _ := doublestar.Match(glob, t); hit {
-				chosen = append(chosen, name)
-				break
-			}
+		if isMatch {
+			matching = append(matching, name)
 		}
 	}
-	return chosen
+	return matching
 }
 
-// hits are the matches of one file: the lines to be shown and how many there are.
-type hits struct {
+// fileMatches are the matches of one file: the lines to show, and how many there are. There may be more matches than
+// lines, because only as many lines are collected as can be shown.
+type fileMatches struct {
 	lines []string
 	n     int
 }
 
-// search looks into the files side by side and shows the matches in order.
-func search(ctx context.Context, at confinedPath, names []string, re *regexp.Regexp) (llm.Result, error) {
-	all := make([]hits, len(names))
+// search searches the files, several at once, and shows the matches in the order of names.
+func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Regexp) (llm.Result, error) {
+	all := make([]fileMatches, len(names))
 	var next, collected atomic.Int64
 	var workers sync.WaitGroup
-	for range min(grepWorkers, runtime.GOMAXPROCS(0), len(names)) {
+	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), len(names)) {
 		workers.Go(func() {
 			for ctx.Err() == nil {
+				// This is asked before a file is taken, so that only files before this one can have been counted: the
+				// first matches in order are never lost to a file that another worker has finished earlier.
+				collect := collected.Load() < maxMatches
 				i := int(next.Add(1)) - 1
 				if i >= len(names) {
 					return
 				}
-				// Files are taken in order: what earlier ones have collected is shown before this one's.
-				all[i] = at.matches(names[i], re, collected.Load() < grepMost)
+				all[i] = s.searchFile(names[i], re, collect)
 				collected.Add(int64(len(all[i].lines)))
 			}
 		})
 	}
+	// Each worker writes only its own elements of all, which nobody reads before Wait has returned.
 	workers.Wait()
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)
 	}
-	var out strings.Builder
-	n, shown, files := 0, 0, 0
-	for _, h := range all {
-		n += h.n
-		if h.n > 0 {
-			files++
-		}
-		for _, line := range h.lines[:min(len(h.lines), grepMost-shown)] {
-			out.WriteString(line)
-			out.WriteByte('\n')
-			shown++
+	var lines []string
+	n, files := 0, 0
+	for _, m := range all {
+		if m.n > 0 {
+			n, files = n+m.n, files+1
+			lines = append(lines, m.lines...)
 		}
 	}
-	switch {
-	case n == 0:
-		return tool.Text(fmt.Sprintf("No match in %s.", count(len(names), "file"))), nil
-	case n > shown:
-		fmt.Fprintf(&out, "[the first %d of %d matches in %s: narrow the search]\n", shown, n, count(files, "file"))
+	if n == 0 {
+		return tool.Text(fmt.Sprintf("No match in %s.", plural(len(names), "file"))), nil
 	}
-	return tool.Text(out.String()), nil
+	if n > maxMatches {
+		lines = append(lines[:maxMatches], fmt.Sprintf("[the first %d of %d matches in %s: narrow the search]",
+			maxMatches, n, plural(files, "file")))
+	}
+	return tool.Text(strings.Join(lines, "\n") + "\n"), nil
 }
 
-// matches searches one file. What is no text, or cannot be read, has none.
-func (s confinedPath) matches(name string, re *regexp.Regexp, collect bool) (h hits) {
-	if mode, there := s.is(name); !there || !mode.IsRegular() {
-		return h // links are searched where they point to
+// searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are skipped: what
+// they point to is searched under its own name, if it is in the directory at all.
+func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool) (m fileMatches) {
+	if mode, ok := s.fileMode(name); !ok || !mode.IsRegular() {
+		return m
 	}
 	f, err := s.root.Open(s.join(name))
 	if err != nil {
-		return h
+		return m
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 64<<10)
-	if head, err := r.Peek(sniffed); err != nil && err != io.EOF || binary(head) {
-		return h
+	if head, _ := r.Peek(sniffedBytes); isBinary(head) { // after an error the first nextLine fails too, or ends
+		return m
 	}
-	for n := 1; ; n++ {
-		line, _, err := nextLine(r, grepLongest)
+	for number := 1; ; number++ {
+		line, _, err := nextLine(r, maxSearchedLine)
 		if err != nil {
-			return h
+			return m
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		at := re.FindIndex(line)
 		if at == nil {
 			continue
 		}
-		h.n++
-		if collect && len(h.lines) < grepMost {
-			h.lines = append(h.lines, fmt.Sprintf("%s:%d:%s", s.named(name), n, excerpt(line, at[0], at[1])))
+		m.n++
+		if collect && len(m.lines) < maxMatches {
+			m.lines = append(m.lines, fmt.Sprintf("%s:%d:%s", s.shown(name), number, excerpt(line, at[0])))
 		}
 	}
 }
 
-// excerpt is a line, or of a long one what is around its match.
-func excerpt(line []byte, from, to int) string {
-	if len(line) <= grepLine {
-		text, _ := valid(line)
+// excerpt returns a line, or of a long one the part around its match, which begins at from.
+func excerpt(line []byte, from int) string {
+	if len(line) <= maxShownLine {
+		text, _ := decode(line)
 		return text
 	}
-	start := max(0, min(from-grepLine/3, len(line)-grepLine))
-	end := min(len(line), start+grepLine)
-	text := strings.ToValidUTF8(string(line[start:end]), "") // half a character at either end goes
+	start := max(0, min(from-maxShownLine/3, len(line)-maxShownLine))
+	end := start + maxShownLine
+	text := strings.ToValidUTF8(string(line[start:end]), "") // drops half a character at either end
 	if start > 0 {
 		text = "..." + text
 	}

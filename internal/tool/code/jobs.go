@@ -4,196 +4,214 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/proc"
-	"muster/llm"
-	"muster/tool"
 )
 
+// The limits of a member's background jobs.
 const (
-	jobsMost = 8  // that run at a time
-	jobsKept = 64 // that have ended and can still be asked about
-	jobLines = 20 // of its output in an announcement
-	askLines = 50 // and in check_background
+	maxRunningJobs  = 8  // at a time
+	maxFinishedJobs = 64 // that can still be asked about after they were reported
+	announcedLines  = 20 // of a job's output in an announcement, and in the result of stop_background
+	checkedLines    = 50 // of a job's output in the result of check_background
 )
 
 // errStopped is the cause when a job was stopped on request.
 var errStopped = errors.New("stopped")
 
-// Job is a command that ran in the background, as it is announced.
+// Job is a background command that has ended, as the member is told of it. It is a copy: the job that it was made of
+// may be forgotten.
 type Job struct {
 	ID      string // bg-1, bg-2, ...
 	Command string
 	Exit    int
-	Why     string // what ended it, if it did not end by itself
+	Why     string // why it was ended; "" if it ended by itself
 	Took    time.Duration
 	Last    string // the last lines of its output
-	Path    string // the whole output, if it is long
+	Path    string // the file with the whole output; "" if the output is short
 }
 
-// Jobs are the background commands of one member. They outlive the calls and the turns that started them.
+// outcome says in two lines how a job has ended. The output follows it.
+func (r Job) outcome() string {
+	text := fmt.Sprintf("%s: %s\nexit %d after %.1f s", r.ID, firstLine(r.Command), r.Exit, r.Took.Seconds())
+	if r.Why != "" {
+		text += " (" + r.Why + ")"
+	}
+	if r.Path != "" {
+		text += "; the whole output is in " + r.Path
+	}
+	return text
+}
+
+// Jobs are the background commands of one member. They outlive the calls and the turns that started them, and end with
+// the member. Each end is reported once: by Finished, or by a tool that asks about the job. It is safe for concurrent
+// use.
 type Jobs struct {
 	launcher proc.Launcher
 	wake     chan struct{}
 
 	mu     sync.Mutex
 	list   []*job
-	last   int
+	last   int // the number of the last job
 	closed bool
-	alive  sync.WaitGroup
 }
 
+// job is one background command. The fields below ended are guarded by Jobs.mu.
 type job struct {
 	id, command string
 	began       time.Time
 	out         *Output
 	stop        context.CancelCauseFunc
-	ended       chan struct{} // closed after what follows is set, under Jobs.mu
-	over        bool
-	told        bool // announced, or asked about after its end
-	result      Job
+	ended       chan struct{} // closed when isOver and result are set
+
+	isOver     bool
+	isReported bool // the member knows that it is over
+	result     Job
 }
+
+// isRunning reports whether the command has not ended yet. The caller holds mu.
+func (b *job) isRunning() bool { return !b.isOver }
+
+// isUnreported reports whether the member does not know yet that the job is over.
+func (b *job) isUnreported() bool { return b.isOver && !b.isReported }
 
 // NewJobs returns an empty set of jobs.
 func NewJobs(l proc.Launcher) *Jobs { return &Jobs{launcher: l, wake: make(chan struct{}, 1)} }
 
-// Start starts s in the background for at most limit and returns its id. Of ctx only the values matter, and that it
-// is not over yet. Held when too many run already, Unavailable after Close; else what proc says.
-func (j *Jobs) Start(ctx context.Context, command string, s proc.Spec, limit time.Duration, out *Output) (id string, err error) {
+// Start starts a command in the background for at most limit, and returns its id. The command does not end with ctx,
+// of which only the values are used; but it does not start if ctx is over. The error is Held if too many jobs run
+// already, Unavailable after Close, and else the launcher's.
+func (j *Jobs) Start(
+	ctx context.Context, command string, s proc.Spec, limit time.Duration, out *Output,
+) (id string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
+	// The mutex is held until the job is in the list: otherwise Close could run between the check and the start, and
+	// the job would outlive its member.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return "", muster.Errorf(muster.Unavailable, "the member has ended: nothing can be started in the background")
 	}
-	if n := j.running(); n >= jobsMost {
-		return "", muster.Errorf(muster.Held, "%d of your background jobs run already: wait for one, or stop one (check_background, stop_background)", n)
+	if n := len(j.matching((*job).isRunning)); n >= maxRunningJobs {
+		return "", muster.Errorf(muster.Held, "%d of your background jobs run already: "+
+			"wait for one, or stop one (check_background, stop_background)", n)
 	}
+	// Of the two causes with which the command can be killed, the first one wins: it is what Wait returns.
 	stoppable, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	timed, cancel := context.WithTimeoutCause(stoppable, limit, errTimeout)
+	release := func() {
+		cancel()
+		stop(nil)
+	}
 	s.Out = out
 	p, err := j.launcher.Start(timed, s)
 	if err != nil {
-		cancel()
-		stop(nil)
+		release()
 		return "", err
 	}
 	j.last++
-	b := &job{id: fmt.Sprintf("bg-%d", j.last), command: command, began: time.Now(), out: out, stop: stop, ended: make(chan struct{})}
+	b := &job{id: fmt.Sprintf("bg-%d", j.last), command: command, began: time.Now(), out: out, stop: stop,
+		ended: make(chan struct{})}
 	j.list = append(j.list, b)
-	j.forget()
-	j.alive.Go(func() {
+	j.dropOldest()
+	go func() {
 		exit, err := p.Wait()
-		cancel()
-		stop(nil)
+		release()
 		j.end(b, exit, err, limit)
-	})
+	}()
 	return b.id, nil
 }
 
+// end records how a job has ended and wakes the member.
 func (j *Jobs) end(b *job, exit int, err error, limit time.Duration) {
 	b.out.Done()
-	j.mu.Lock()
-	b.result = Job{ID: b.id, Command: b.command, Exit: exit, Took: time.Since(b.began), Last: b.out.Last(jobLines), Path: b.out.Path()}
+	r := Job{ID: b.id, Command: b.command, Exit: exit, Took: time.Since(b.began),
+		Last: b.out.Last(announcedLines), Path: b.out.Path()}
 	switch {
 	case errors.Is(err, errTimeout):
-		b.result.Why = fmt.Sprintf("killed after %v: its time was up", limit)
+		r.Why = fmt.Sprintf("killed after %v: its time was up", limit)
 	case err != nil:
-		b.result.Why = err.Error()
+		r.Why = err.Error()
 	}
-	b.over = true
-	close(b.ended)
-	j.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b.result, b.isOver = r, true
+	// The wake goes first: who waits for ended may count on nothing being left to do for the job.
 	select {
 	case j.wake <- struct{}{}:
-	default: // somebody is being woken already
+	default: // a wake is pending already
 	}
+	close(b.ended)
 }
 
-// forget drops the oldest jobs that are over and told. The caller holds mu.
-func (j *Jobs) forget() {
-	over := 0
-	for _, b := range j.list {
-		if b.over && b.told {
-			over++
+// dropOldest forgets the oldest reported jobs when there are too many. The caller holds mu.
+func (j *Jobs) dropOldest() {
+	excess := len(j.matching(func(b *job) bool { return b.isReported })) - maxFinishedJobs
+	j.list = slices.DeleteFunc(j.list, func(b *job) bool {
+		if !b.isReported || excess <= 0 {
+			return false
 		}
-	}
-	kept := j.list[:0]
-	for _, b := range j.list {
-		if b.over && b.told && over > jobsKept {
-			over--
-			continue
-		}
-		kept = append(kept, b)
-	}
-	clear(j.list[len(kept):])
-	j.list = kept
+		excess--
+		return true
+	})
 }
 
-// Running is how many jobs run.
+// matching returns the jobs that is reports true for. The caller holds mu.
+func (j *Jobs) matching(is func(*job) bool) (found []*job) {
+	for _, b := range j.list {
+		if is(b) {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// Running returns how many jobs run.
 func (j *Jobs) Running() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.running()
+	return len(j.matching((*job).isRunning))
 }
 
-func (j *Jobs) running() (n int) {
-	for _, b := range j.list {
-		if !b.over {
-			n++
-		}
-	}
-	return n
-}
-
-// Unannounced is how many jobs have ended that were not told of yet.
-func (j *Jobs) Unannounced() (n int) {
+// Unannounced returns how many jobs have ended without a report yet.
+func (j *Jobs) Unannounced() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, b := range j.list {
-		if b.over && !b.told {
-			n++
-		}
-	}
-	return n
+	return len(j.matching((*job).isUnreported))
 }
 
-// Finished returns the jobs that ended and were not told of yet, each once.
+// Finished returns the jobs that have ended without a report yet. Each job is returned once.
 func (j *Jobs) Finished() (done []Job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, b := range j.list {
-		if b.over && !b.told {
-			b.told = true
-			done = append(done, b.result)
-		}
+	for _, b := range j.matching((*job).isUnreported) {
+		b.isReported = true
+		done = append(done, b.result)
 	}
 	return done
 }
 
-// Wake receives when a job has ended; several ends may be one wake.
+// Wake returns a channel that receives when a job has ended. One wake may stand for several jobs.
 func (j *Jobs) Wake() <-chan struct{} { return j.wake }
 
-// Stop kills the jobs that run and returns when they are dead. Others may be started afterwards.
+// Stop kills the jobs that run now and returns when they are dead. Others may be started afterwards.
 func (j *Jobs) Stop() {
 	j.mu.Lock()
-	var run []*job
-	for _, b := range j.list {
-		if !b.over {
-			run = append(run, b)
-		}
-	}
+	running := j.matching((*job).isRunning)
 	j.mu.Unlock()
-	for _, b := range run {
+	// All are killed before the first is waited for, so that Stop takes only as long as the slowest of them. The mutex
+	// is free meanwhile, because the end of each job needs it.
+	for _, b := range running {
 		b.stop(errStopped)
 	}
-	for _, b := range run {
+	for _, b := range running {
 		<-b.ended
 	}
 }
@@ -202,13 +220,11 @@ func (j *Jobs) Stop() {
 func (j *Jobs) Close() {
 	j.mu.Lock()
 	j.closed = true
-	for _, b := range j.list {
-		b.stop(errStopped)
-	}
 	j.mu.Unlock()
-	j.alive.Wait()
+	j.Stop()
 }
 
+// find returns the job with the id. The error is for the model.
 func (j *Jobs) find(id string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,74 +241,20 @@ func (j *Jobs) find(id string) (*job, error) {
 	return nil, fmt.Errorf("there is no background job %q; there are: %s", id, strings.Join(ids, ", "))
 }
 
-// state says how b does, in a line. Who is told that it is over needs no announcement.
-func (j *Jobs) state(b *job) string {
+// all returns every job that can be asked about, the oldest first.
+func (j *Jobs) all() []*job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !b.over {
+	return slices.Clone(j.list)
+}
+
+// report says how a job does. If it is over, its end counts as reported: no announcement follows.
+func (j *Jobs) report(b *job) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !b.isOver {
 		return fmt.Sprintf("%s: %s\nruns for %.0f s", b.id, firstLine(b.command), time.Since(b.began).Seconds())
 	}
-	b.told = true
+	b.isReported = true
 	return b.result.outcome()
-}
-
-// outcome is a job's end in two lines.
-func (r Job) outcome() string {
-	text := fmt.Sprintf("%s: %s\nexit %d after %.1f s", r.ID, firstLine(r.Command), r.Exit, r.Took.Seconds())
-	if r.Why != "" {
-		text += " (" + r.Why + ")"
-	}
-	if r.Path != "" {
-		text += "; the whole output is in " + r.Path
-	}
-	return text
-}
-
-type checkInput struct {
-	ID string `json:"id,omitempty"`
-}
-
-func (t toolset) checkBackground() llm.Tool {
-	return tool.Func("check_background", "See how your background jobs do, or the last lines of one.",
-		func(_ context.Context, in checkInput) (string, error) {
-			if in.ID != "" {
-				j, err := t.jobs.find(in.ID)
-				if err != nil {
-					return "", err
-				}
-				return join(t.jobs.state(j), j.out.Last(askLines)), nil
-			}
-			t.jobs.mu.Lock()
-			list := append([]*job(nil), t.jobs.list...)
-			t.jobs.mu.Unlock()
-			if len(list) == 0 {
-				return "There are no background jobs.", nil
-			}
-			var out []string
-			for _, j := range list {
-				out = append(out, t.jobs.state(j))
-			}
-			return strings.Join(out, "\n"), nil
-		}, tool.ReadOnly(), tool.Polls())
-}
-
-type stopInput struct {
-	ID string `json:"id"`
-}
-
-func (t toolset) stopBackground() llm.Tool {
-	return tool.Func("stop_background", "Kill a background job and all it started.",
-		func(ctx context.Context, in stopInput) (string, error) {
-			j, err := t.jobs.find(in.ID)
-			if err != nil {
-				return "", err
-			}
-			j.stop(errStopped)
-			select {
-			case <-j.ended:
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
-			}
-			return join(t.jobs.state(j), j.out.Last(jobLines)), nil
-		})
 }

@@ -26,7 +26,8 @@ func (k *kit) background(command string, timeout int) string {
 	}
 	got := k.ok("bash", input)
 	id, _, _ := strings.Cut(strings.TrimPrefix(got, "Started "), ".")
-	same(k.t, "started", got, "Started "+id+". Its end will be announced; check_background shows how it does, stop_background ends it.")
+	same(k.t, "started", got, "Started "+id+". Its end will be announced; check_background shows how it does, "+
+		"stop_background ends it.")
 	return id
 }
 
@@ -43,12 +44,14 @@ func TestBackground(t *testing.T) {
 	k := newKit(t)
 	same(t, "none", k.ok("check_background", nil), "There are no background jobs.")
 	same(t, "none by name", k.sorry("check_background", in{"id": "bg-1"}), "there are no background jobs")
-	same(t, "id", k.background("echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3", 0), "bg-1")
+	same(t, "id", k.background("echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3",
+		0), "bg-1")
 	for !strings.Contains(k.ok("check_background", in{"id": "bg-1"}), "\nbegun") {
 		time.Sleep(time.Millisecond)
 	}
 	same(t, "running", timeless(k.ok("check_background", in{"id": "bg-1"})),
-		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nruns for N s\nbegun")
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nruns for N s\n"+
+			"begun")
 	if k.jobs.Running() != 1 || len(k.jobs.Finished()) != 0 {
 		t.Error("it runs, and is not finished")
 	}
@@ -59,18 +62,22 @@ func TestBackground(t *testing.T) {
 	}
 	done := k.jobs.Finished()
 	same(t, "announced", timeless(Render(done)), "<background-results>\n"+
-		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '&lt;/background-results>'; exit 3\nexit 3 after N s\n  begun\n  &lt;/background-results>\n</background-results>")
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '&lt;/background-results>'; exit 3\nexit 3 "+
+		"after N s\n  begun\n  &lt;/background-results>\n</background-results>")
 	if again := k.jobs.Finished(); len(again) != 0 {
 		t.Errorf("announced twice: %v", again)
 	}
 	// Who has asked knows.
 	same(t, "id", k.background("true", 0), "bg-2")
 	k.woken()
-	same(t, "asked", timeless(k.ok("check_background", nil)), "bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nexit 3 after N s\nbg-2: true\nexit 0 after N s")
+	same(t, "asked", timeless(k.ok("check_background", nil)),
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nexit 3 after N "+
+			"s\nbg-2: true\nexit 0 after N s")
 	if done := k.jobs.Finished(); len(done) != 0 {
 		t.Errorf("announced after it was told: %v", done)
 	}
-	same(t, "no such", k.sorry("stop_background", in{"id": "bg-7"}), `there is no background job "bg-7"; there are: bg-1, bg-2`)
+	same(t, "no such", k.sorry("stop_background", in{"id": "bg-7"}),
+		`there is no background job "bg-7"; there are: bg-1, bg-2`)
 }
 
 func TestStopBackground(t *testing.T) {
@@ -79,8 +86,10 @@ func TestStopBackground(t *testing.T) {
 	for !strings.Contains(k.ok("check_background", in{"id": id}), "\nbegun") {
 		time.Sleep(time.Millisecond)
 	}
-	same(t, "stopped", timeless(k.ok("stop_background", in{"id": id})), "bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
-	same(t, "twice", timeless(k.ok("stop_background", in{"id": id})), "bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
+	same(t, "stopped", timeless(k.ok("stop_background", in{"id": id})),
+		"bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
+	same(t, "twice", timeless(k.ok("stop_background", in{"id": id})),
+		"bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
 	if k.jobs.Running() != 0 || len(k.jobs.Finished()) != 0 {
 		t.Error("it runs, or is announced to who stopped it")
 	}
@@ -89,12 +98,14 @@ func TestStopBackground(t *testing.T) {
 	for k.jobs.Running() > 0 {
 		k.woken()
 	}
-	same(t, "time", timeless(Render(k.jobs.Finished())), "<background-results>\nbg-2: sleep 100\nexit 137 after N s (killed after 1s: its time was up)\n</background-results>")
+	same(t, "time", timeless(Render(k.jobs.Finished())),
+		"<background-results>\nbg-2: sleep 100\nexit 137 after N s (killed after 1s: its time was up)\n"+
+			"</background-results>")
 }
 
 func TestJobsAreFewAndDieWithTheMember(t *testing.T) {
 	k := newKit(t)
-	for range jobsMost {
+	for range maxRunningJobs {
 		k.background("sleep 100", 0)
 	}
 	same(t, "one more", k.sorry("bash", in{"command": "true", "background": true}),
@@ -103,7 +114,8 @@ func TestJobsAreFewAndDieWithTheMember(t *testing.T) {
 	if n := k.jobs.Running(); n != 0 {
 		t.Errorf("%d run after Close", n)
 	}
-	if _, err := k.try(t.Context(), "bash", in{"command": "true", "background": true}); !errors.Is(err, muster.ErrUnavailable) {
+	if _, err := k.try(t.Context(), "bash", in{"command": "true", "background": true}); !errors.Is(err,
+		muster.ErrUnavailable) {
 		t.Errorf("started after Close: %v", err)
 	}
 }
@@ -113,10 +125,12 @@ func TestLongBackgroundOutput(t *testing.T) {
 	k.background("seq 1 200000", 0)
 	k.woken()
 	done := k.jobs.Finished()
-	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly["outputs"] || !strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != jobLines-1 {
+	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly["outputs"] ||
+		!strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != announcedLines-1 {
 		t.Fatalf("%+v", done)
 	}
-	if data, err := os.ReadFile(done[0].Path); err != nil || !strings.HasPrefix(string(data), "1\n2\n") || !strings.HasSuffix(string(data), "\n200000\n") {
+	if data, err := os.ReadFile(done[0].Path); err != nil || !strings.HasPrefix(string(data), "1\n2\n") ||
+		!strings.HasSuffix(string(data), "\n200000\n") {
 		t.Errorf("%d bytes, error %v", len(data), err)
 	}
 	if got := Render(done); !strings.Contains(got, "; the whole output is in "+done[0].Path+"\n  199981\n") {
@@ -132,8 +146,9 @@ func TestJobsAreForgotten(t *testing.T) {
 	defer l.Close()
 	j := NewJobs(l)
 	defer j.Close()
-	for range jobsKept + 20 {
-		if _, err := j.Start(t.Context(), "true", proc.Spec{Argv: []string{"true"}}, time.Minute, NewOutput("", "x")); err != nil {
+	for range maxFinishedJobs + 20 {
+		if _, err := j.Start(t.Context(), "true", proc.Spec{Argv: []string{"true"}}, time.Minute,
+			NewOutput("", "x")); err != nil {
 			t.Fatal(err)
 		}
 		for j.Running() > 0 {
@@ -141,7 +156,7 @@ func TestJobsAreForgotten(t *testing.T) {
 		}
 		j.Finished()
 	}
-	if n := len(j.list); n > jobsKept+2 {
+	if n := len(j.list); n > maxFinishedJobs+2 {
 		t.Errorf("%d are kept", n)
 	}
 	if _, err := j.find("bg-1"); err == nil {
@@ -158,7 +173,8 @@ func TestNothingClosesAMark(t *testing.T) {
 		"<b>a < b, <input></div>":        "<b>a < b, <input></div>",
 	} {
 		got := Render([]Job{{ID: "bg-1", Command: "cat", Last: text}})
-		if !strings.Contains(got, want) || strings.Contains(strings.TrimSuffix(got, "</background-results>"), text) != (text == want) {
+		if !strings.Contains(got, want) || strings.Contains(strings.TrimSuffix(got, "</background-results>"),
+			text) != (text == want) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

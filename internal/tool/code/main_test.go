@@ -19,19 +19,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stands is a Place that is always the same.
-type stands struct {
-	Standing
+// fixedDir is a Workdir that fixedPlace can embed beside its method.
+type fixedDir = Workdir
+
+// fixedPlace is a Place that is always the same.
+type fixedPlace struct {
+	fixedDir
 	err error
 }
 
-func (s stands) Stand(context.Context) (Standing, error) { return s.Standing, s.err }
+func (s fixedPlace) Workdir(context.Context) (Workdir, error) { return s.fixedDir, s.err }
 
 // kit is a member's tools in a directory of a test's own.
 type kit struct {
 	t     *testing.T
 	dir   string
-	place *stands
+	place *fixedPlace
 	jobs  *Jobs
 	tools []llm.Tool
 }
@@ -47,7 +50,8 @@ func newKit(t *testing.T) *kit {
 		t.Fatal(err)
 	}
 	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
-	k.place = &stands{Standing: Standing{Dir: k.dir, Writable: true, ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
+	k.place = &fixedPlace{fixedDir: Workdir{Dir: k.dir, Writable: true,
+		ReadOnly: map[string]string{"outputs": filepath.Join(dir, "outputs")}}}
 	for _, d := range []string{"lane", "outputs"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -86,8 +90,9 @@ func (k *kit) get(name string) string {
 
 func (k *kit) git(args ...string) {
 	k.t.Helper()
-	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"}, args...)...)
-	c.Dir, c.Env = k.dir, Environ(os.Environ(), k.dir)
+	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c",
+		"init.defaultBranch=main"}, args...)...)
+	c.Dir, c.Env = k.dir, Environ(k.t.Context(), os.Environ(), k.dir)
 	if out, err := c.CombinedOutput(); err != nil {
 		k.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}

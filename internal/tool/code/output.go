@@ -11,186 +11,193 @@ import (
 	"muster/tool"
 )
 
-// fileMost is how much of an output goes to a file, in bytes. What comes after it is only seen in the last lines.
-const fileMost = 100 << 20
-
-// Output collects what a command prints, made harmless, in bounded memory. Up to tool.MaxOutput characters it keeps
-// everything; of more it keeps the beginning and the end, and the whole goes to a file, which is made only then.
-// It is safe for concurrent use.
-type Output struct {
-	dir  string // where the file is made
-	name string // how its name begins
-	most int64  // bytes of the file
-
-	mu     sync.Mutex
-	clean  cleaner
-	size   int // characters in all
-	head   []byte
-	tail   []byte // what follows head; of a long output only its end
-	file   *os.File
-	path   string
-	filed  int64
-	failed error // why there is no file, or no whole one
-}
-
+// The limits of an output. A command may print without end, and neither memory nor the disk may fill up with it.
 const (
-	outputMost = tool.MaxOutput - 500 // characters; the rest is for what is said about them
-	headMost   = outputMost / 2       // characters
-	tailMost   = outputMost / 2       // characters
-	tailBytes  = tailMost * utf8.UTFMax
+	maxFileBytes   = 100 << 20            // of an output go to its file; of the rest only the last lines are kept
+	maxOutputChars = tool.MaxOutput - 500 // are shown; the rest of the limit is for what is said about them
+	maxHeadChars   = maxOutputChars / 2
+	maxTailChars   = maxOutputChars / 2
+	maxTailBytes   = maxTailChars * utf8.UTFMax
 )
 
-// NewOutput returns an empty output. A file that it needs is made in dir (the system's temporary directory if it is
-// empty), with a name that begins with name and is nobody else's.
-func NewOutput(dir, name string) *Output { return &Output{dir: dir, name: name, most: fileMost} }
+// Output collects what a command prints, without control characters, in bounded memory. It keeps everything up to the
+// number of characters that a result may have. Of more it keeps the beginning and the end, and the whole goes to a
+// file, which is made only then. It is safe for concurrent use.
+type Output struct {
+	dir          string // the directory of the file, "" for the system's temporary directory
+	name         string // the beginning of the file's name
+	maxFileBytes int64
 
-// Write never fails: a command does not end because its output cannot be kept.
+	mu      sync.Mutex
+	cleaner cleaner
+	chars   int      // all characters so far
+	head    []byte   // the first maxHeadChars characters
+	tail    []byte   // what follows head; of a long output only its end, but at least maxTailChars
+	file    *os.File // nil before the output is long, and after Done
+	path    string
+	filed   int64 // bytes in the file
+	fileErr error // why there is no file, or not the whole output in it
+}
+
+// NewOutput returns an empty output. If it needs a file, it makes a new one in dir, with a name that begins with name.
+// An empty dir means the system's temporary directory.
+func NewOutput(dir, name string) *Output {
+	return &Output{dir: dir, name: name, maxFileBytes: maxFileBytes}
+}
+
+// Write never fails: a command must not end because its output cannot be kept.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.add(o.clean.clean(nil, p))
+	o.add(o.cleaner.clean(nil, p))
 	return len(p), nil
 }
 
-// Done ends the output: nothing is written any more.
+// Done ends the output: an incomplete character at its end becomes U+FFFD, and the file is closed. Nothing may be
+// written afterwards.
 func (o *Output) Done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.add(o.clean.finish(nil))
+	o.add(o.cleaner.finish(nil))
 	if o.file != nil {
-		if err := o.file.Close(); err != nil && o.failed == nil {
-			o.failed = err
+		if err := o.file.Close(); err != nil && o.fileErr == nil {
+			o.fileErr = err
 		}
 		o.file = nil
 	}
 }
 
+// add appends cleaned text. The caller holds mu.
 func (o *Output) add(text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	before := o.size
-	o.size += utf8.RuneCount(text)
-	if before <= outputMost && o.size > outputMost {
-		o.open()
-		o.keep(o.head)
-		o.keep(o.tail)
+	before := o.chars
+	o.chars += utf8.RuneCount(text)
+	if o.chars > maxOutputChars {
+		if before <= maxOutputChars { // until now head and tail have held the whole output
+			o.openFile()
+			o.writeFile(o.head)
+			o.writeFile(o.tail)
+		}
+		o.writeFile(text)
 	}
-	if o.size > outputMost {
-		o.keep(text)
-	}
-	if room := headMost - before; room > 0 {
-		n := prefix(text, room)
+	if room := maxHeadChars - before; room > 0 {
+		n := prefixLen(text, room)
 		o.head = append(o.head, text[:n]...)
 		text = text[n:]
 	}
 	o.tail = append(o.tail, text...)
-	if len(o.tail) > 2*tailBytes { // not at every write
-		rest := o.tail[len(o.tail)-tailBytes:]
-		for !utf8.RuneStart(rest[0]) {
-			rest = rest[1:]
-		}
-		o.tail = append(o.tail[:0], rest...)
+	if len(o.tail) > 2*maxTailBytes { // not at every write: each time costs a copy
+		end := bytes.ToValidUTF8(o.tail[len(o.tail)-maxTailBytes:], nil) // drops half a character at its beginning
+		o.tail = append(o.tail[:0], end...)
 	}
 }
 
-// open makes the file that takes the whole.
-func (o *Output) open() {
+// openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the model why
+// there is no file.
+func (o *Output) openFile() {
 	if o.dir != "" {
-		if o.failed = os.MkdirAll(o.dir, 0o700); o.failed != nil {
+		if o.fileErr = os.MkdirAll(o.dir, 0o700); o.fileErr != nil {
 			return
 		}
 	}
-	if o.file, o.failed = os.CreateTemp(o.dir, o.name+"-*.txt"); o.failed == nil {
+	if o.file, o.fileErr = os.CreateTemp(o.dir, o.name+"-*.txt"); o.fileErr == nil {
 		o.path = o.file.Name()
 	}
 }
 
-func (o *Output) keep(text []byte) {
-	if o.file == nil || o.failed != nil {
+// writeFile appends text to the file, as far as there is one and it has room. After an error nothing more is written:
+// a file with a gap would be taken for the whole output.
+func (o *Output) writeFile(text []byte) {
+	if o.file == nil || o.fileErr != nil {
 		return
 	}
-	n, err := o.file.Write(text[:min(int64(len(text)), o.most-o.filed)])
+	n, err := o.file.Write(text[:min(int64(len(text)), o.maxFileBytes-o.filed)])
 	o.filed += int64(n)
-	o.failed = err
+	o.fileErr = err
 }
 
-// Path is the file with the whole, or "" if the output fits a result.
+// Path returns the file with the whole output, or "" if the output fits a result.
 func (o *Output) Path() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.path
 }
 
-// Text is the output: all of it, or its beginning and its end with a line between them that says what is missing and
-// where it is. Never more than tool.MaxOutput characters.
+// Text returns the output: all of it, or its beginning and its end, with a line between them that says how much is
+// missing and where it is. It is never longer than tool.MaxOutput characters.
 func (o *Output) Text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.size <= outputMost {
+	if o.chars <= maxOutputChars {
 		return string(o.head) + string(o.tail)
 	}
-	head, tail := o.head, o.tail[suffix(o.tail, tailMost):]
+	head, tail := o.head, o.tail[suffixStart(o.tail, maxTailChars):]
+	// The cut is moved to the end of a line where that costs little.
 	if i := bytes.LastIndexByte(head, '\n'); i > len(head)*9/10 {
 		head = head[:i]
 	}
 	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < len(tail)/10 {
 		tail = tail[i+1:]
 	}
-	cut := o.size - utf8.RuneCount(head) - utf8.RuneCount(tail)
-	return fmt.Sprintf("%s\n... %d of %d characters cut here; %s ...\n%s", head, cut, o.size, o.where(), tail)
+	missing := o.chars - utf8.RuneCount(head) - utf8.RuneCount(tail)
+	return fmt.Sprintf("%s\n... %d of %d characters cut here; %s ...\n%s",
+		head, missing, o.chars, o.whereabouts(), tail)
 }
 
-func (o *Output) where() string {
+// whereabouts says where the whole output is.
+func (o *Output) whereabouts() string {
 	switch {
 	case o.path == "":
-		return fmt.Sprintf("the whole could not be kept: %v", o.failed)
-	case o.failed != nil:
-		return fmt.Sprintf("only the first %s are in %s: %v", size(o.filed), o.path, o.failed)
-	case o.filed >= o.most:
-		return fmt.Sprintf("the first %s are in %s", size(o.filed), o.path)
+		return fmt.Sprintf("the whole could not be kept: %v", o.fileErr)
+	case o.fileErr != nil:
+		return fmt.Sprintf("only the first %s are in %s: %v", formatSize(o.filed), o.path, o.fileErr)
+	case o.filed >= o.maxFileBytes:
+		return fmt.Sprintf("the first %s are in %s", formatSize(o.filed), o.path)
 	}
 	return "the whole is in " + o.path
 }
 
-// Last returns the last n lines, of each no more than its end.
+// Last returns the last n lines. Of a long line it keeps only the end.
 func (o *Output) Last(n int) string {
-	const lineMost, most = 500, 16 << 10
+	const maxLineChars, maxBytes = 500, 16 << 10
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// Only as much is looked at as can be shown: check_background may ask again and again.
 	text := o.tail
-	if len(text) < most {
-		text = append(bytes.Clone(o.head), text...) // the end may be in it
+	if len(text) < maxBytes {
+		text = append(bytes.Clone(o.head), text...) // some of the last lines may be in head
 	}
-	text = bytes.TrimRight(text[max(0, len(text)-2*most):], "\n")
+	text = bytes.TrimRight(text[max(0, len(text)-2*maxBytes):], "\n")
 	lines := strings.Split(strings.ToValidUTF8(string(text), ""), "\n")
 	lines = lines[max(0, len(lines)-n):]
 	for i, line := range lines {
-		if len(line) > lineMost {
-			lines[i] = "..." + line[suffix([]byte(line), lineMost):]
+		if len(line) > maxLineChars {
+			lines[i] = "..." + line[suffixStart([]byte(line), maxLineChars):]
 		}
 	}
 	out := strings.Join(lines, "\n")
-	if len(out) > most {
-		out = "..." + out[suffix([]byte(out), most/utf8.UTFMax):]
+	if len(out) > maxBytes {
+		out = "..." + out[suffixStart([]byte(out), maxBytes/utf8.UTFMax):]
 	}
 	return out
 }
 
-// prefix is how many bytes the first n characters of text are.
-func prefix(text []byte, n int) (bytes int) {
-	for ; n > 0 && bytes < len(text); n-- {
-		_, size := utf8.DecodeRune(text[bytes:])
-		bytes += size
+// prefixLen returns how many bytes the first n characters of text take.
+func prefixLen(text []byte, n int) (length int) {
+	for ; n > 0 && length < len(text); n-- {
+		_, size := utf8.DecodeRune(text[length:])
+		length += size
 	}
-	return bytes
+	return length
 }
 
-// suffix is where the last n characters of text begin.
-func suffix(text []byte, n int) (at int) {
-	for at = len(text); n > 0 && at > 0; n-- {
-		_, size := utf8.DecodeLastRune(text[:at])
-		at -= size
+// suffixStart returns the index at which the last n characters of text begin.
+func suffixStart(text []byte, n int) (start int) {
+	for start = len(text); n > 0 && start > 0; n-- {
+		_, size := utf8.DecodeLastRune(text[:start])
+		start -= size
 	}
-	return at
+	return start
 }

@@ -41,8 +41,10 @@ func TestClean(t *testing.T) {
 
 // TestCleanInPieces: where a write ends changes nothing, and nothing harmful gets through.
 func TestCleanInPieces(t *testing.T) {
-	piece := rapid.OneOf(rapid.Just("\x1b["), rapid.Just("\x1b]0;"), rapid.Just("31m"), rapid.Just("\r"), rapid.Just("\n"), rapid.Just("€"),
-		rapid.Just("\x1b"), rapid.Just("\a"), rapid.Just("\\"), rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	piece := rapid.OneOf(rapid.Just("\x1b["), rapid.Just("\x1b]0;"), rapid.Just("31m"), rapid.Just("\r"),
+		rapid.Just("\n"), rapid.Just("€"),
+		rapid.Just("\x1b"), rapid.Just("\a"), rapid.Just("\\"), rapid.String(),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
 		whole := strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "")
 		var one, many cleaner
@@ -76,7 +78,8 @@ func TestOutputOfAnySize(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		line := rapid.SampledFrom([]string{"a line\n", "ä€😀\n", strings.Repeat("long ", 5000) + "\n", "x"}).Draw(t, "line")
+		line := rapid.SampledFrom([]string{"a line\n", "ä€😀\n", strings.Repeat("long ", 5000) + "\n", "x"}).
+			Draw(t, "line")
 		lines := rapid.SampledFrom([]int{0, 1, 100, 7000, 20_000}).Draw(t, "lines")
 		if len(line) > 1000 {
 			lines /= 1000
@@ -97,7 +100,8 @@ func TestOutputOfAnySize(t *testing.T) {
 			t.Fatalf("%d characters", utf8.RuneCountInString(got))
 		}
 		last := out.Last(3)
-		if want := strings.Split(strings.TrimRight(whole, "\n"), "\n"); len(line) < 100 && line != "x" && last != strings.Join(want[max(0, len(want)-3):], "\n") {
+		if want := strings.Split(strings.TrimRight(whole, "\n"), "\n"); len(line) < 100 && line != "x" &&
+			last != strings.Join(want[max(0, len(want)-3):], "\n") {
 			t.Fatalf("last lines %q", last)
 		}
 		if out.Path() == "" {
@@ -112,10 +116,12 @@ func TestOutputOfAnySize(t *testing.T) {
 		}
 		head, rest, ok := strings.Cut(got, "\n... ")
 		_, tail, ok2 := strings.Cut(rest, " ...\n")
-		if !ok || !ok2 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(tail) < 10_000 || len(head) < 10_000 {
+		if !ok || !ok2 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(tail) < 10_000 ||
+			len(head) < 10_000 {
 			t.Fatalf("beginning of %d bytes, end of %d", len(head), len(tail))
 		}
-		if want := fmt.Sprintf("%d of %d characters cut here; the whole is in %s", utf8.RuneCountInString(whole)-utf8.RuneCountInString(head)-utf8.RuneCountInString(tail),
+		if want := fmt.Sprintf("%d of %d characters cut here; the whole is in %s",
+			utf8.RuneCountInString(whole)-utf8.RuneCountInString(head)-utf8.RuneCountInString(tail),
 			utf8.RuneCountInString(whole), out.Path()); !strings.HasPrefix(rest, want) {
 			t.Fatalf("said: %.200s\nwant: %s", rest, want)
 		}
@@ -126,7 +132,7 @@ func TestOutputOfAnySize(t *testing.T) {
 func TestOutputIsBounded(t *testing.T) {
 	const most = 16 << 20
 	out := NewOutput(t.TempDir(), "bash")
-	out.most = most
+	out.maxFileBytes = most
 	block := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16/16)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -148,7 +154,8 @@ func TestOutputIsBounded(t *testing.T) {
 	if fi, err := os.Stat(out.Path()); err != nil || fi.Size() != most {
 		t.Errorf("the file has %d bytes, error %v", fi.Size(), err)
 	}
-	if got := out.Text(); !strings.Contains(got, fmt.Sprintf("of %d characters cut here; the first 16 MB are in %s ...", n, out.Path())) {
+	if got := out.Text(); !strings.Contains(got,
+		fmt.Sprintf("of %d characters cut here; the first 16 MB are in %s ...", n, out.Path())) {
 		t.Errorf("%.100s ... %s", got, got[len(got)/2-200:len(got)/2+200])
 	}
 	runtime.KeepAlive(out)

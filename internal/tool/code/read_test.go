@@ -31,19 +31,24 @@ func TestReadFile(t *testing.T) {
 		"empty":       {"", "f is empty."},
 		"crlf":        {"one\r\ntwo\r\n", "1\tone\n2\ttwo\n[lines end with CRLF]\n"},
 		"not utf-8":   {"gr\xfc\xdfe\nä\n", "1\tgr\uFFFD\uFFFDe\n2\tä\n[2 bytes are not UTF-8 and shown as \uFFFD]\n"},
-		"long line":   {"a" + strings.Repeat("ä", 1500) + "\nend\n", "1\ta" + strings.Repeat("ä", 999) + " ... (1002 bytes more in this line)\n2\tend\n"},
-		"marks":       {"</inbox>\x1b[31m\n", "1\t</inbox>\x1b[31m\n"},
+		"long line": {"a" + strings.Repeat("ä", 1500) + "\nend\n", "1\ta" + strings.Repeat("ä", 999) +
+			" ... (1002 bytes more in this line)\n2\tend\n"},
+		"marks": {"</inbox>\x1b[31m\n", "1\t</inbox>\x1b[31m\n"},
 	} {
 		k.put("f", c.content)
 		same(t, name, k.ok("read_file", in{"path": "f"}), c.want)
 	}
 	all := k.ok("read_file", in{"path": "many"})
-	if !strings.HasPrefix(all, "1\tline 1\n") || !strings.HasSuffix(all, "2000\tline 2000\n[lines 1-2000 of 5321; go on with offset 2001]\n") {
+	if !strings.HasPrefix(all, "1\tline 1\n") ||
+		!strings.HasSuffix(all, "2000\tline 2000\n[lines 1-2000 of 5321; go on with offset 2001]\n") {
 		t.Errorf("many: ...%s", all[len(all)-100:])
 	}
-	same(t, "a piece", k.ok("read_file", in{"path": "many", "offset": 5320, "limit": 1}), "5320\tline 5320\n[lines 5320-5320 of 5321; go on with offset 5321]\n")
-	same(t, "the end", k.ok("read_file", in{"path": "many", "offset": 5320, "limit": 99}), "5320\tline 5320\n5321\tline 5321\n")
-	same(t, "past it", k.sorry("read_file", in{"path": "many", "offset": 6000}), "many has 5321 lines: there is no line 6000.")
+	same(t, "a piece", k.ok("read_file", in{"path": "many", "offset": 5320, "limit": 1}),
+		"5320\tline 5320\n[lines 5320-5320 of 5321; go on with offset 5321]\n")
+	same(t, "the end", k.ok("read_file", in{"path": "many", "offset": 5320, "limit": 99}),
+		"5320\tline 5320\n5321\tline 5321\n")
+	same(t, "past it", k.sorry("read_file", in{"path": "many", "offset": 6000}),
+		"many has 5321 lines: there is no line 6000.")
 	k.sorry("read_file", in{"path": "many", "offset": -1})
 	wide := k.ok("read_file", in{"path": "wide"})
 	if len(wide) > 50_000 || !strings.HasSuffix(wide, "xx\n[lines 1-44 of 100; go on with offset 45]\n") {
@@ -62,10 +67,13 @@ func TestReadWhatIsNoText(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "a directory", k.sorry("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
-	same(t, "a program", k.sorry("read_file", in{"path": "program"}), "program is not text: application/octet-stream, 7 bytes. Look into it with bash if you must.")
-	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe.")
-	same(t, "a missing file", k.sorry("read_file", in{"path": "ap.go"}), "there is no ap.go; in the same directory: api.go")
-	same(t, "case", k.sorry("read_file", in{"path": "dir/B.go"}), "there is no dir/B.go; in the same directory: dir/b.go")
+	same(t, "a program", k.sorry("read_file", in{"path": "program"}),
+		"program is not text: application/octet-stream, 7 bytes. Look into it with bash if you must.")
+	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe")
+	same(t, "a missing file", k.sorry("read_file", in{"path": "ap.go"}),
+		"there is no ap.go; in the same directory: api.go")
+	same(t, "case", k.sorry("read_file", in{"path": "dir/B.go"}),
+		"there is no dir/B.go; in the same directory: dir/b.go")
 	same(t, "nothing like it", k.sorry("read_file", in{"path": "none/such"}), "there is no none/such: look with glob")
 	same(t, "a file as a directory", k.sorry("read_file", in{"path": "api.go/x"}), "api.go/x: not a directory")
 }
@@ -86,7 +94,8 @@ func TestReadImage(t *testing.T) {
 	if err := os.Truncate(filepath.Join(k.dir, "p.png"), 4<<20); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "a large one", k.sorry("read_file", in{"path": "p.png"}), "p.png is too large to be shown: image/png, 4194 KB, and the limit is 4 MB. Make it smaller first.")
+	same(t, "a large one", k.sorry("read_file", in{"path": "p.png"}),
+		"p.png is too large to be shown: image/png, 4194 KB, and the limit is 4 MB. Make it smaller first.")
 }
 
 // TestReadHuge: a file that is larger than memory has to be goes by in pieces.
@@ -97,11 +106,13 @@ func TestReadHuge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteString(strings.Repeat("text\n", 4000)); err != nil { // a hole of NULs begins after what is sniffed
+	if _, err := f.WriteString(strings.Repeat("text\n",
+		4000)); err != nil { // a hole of NULs begins after what is sniffed
 		t.Fatal(err)
 	}
 	if err := f.Truncate(1 << 34); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "its beginning", k.ok("read_file", in{"path": "huge", "limit": 1}), "1\ttext\n[lines 1-1 of a file of 17179 MB; go on with offset 2]\n")
+	same(t, "its beginning", k.ok("read_file", in{"path": "huge", "limit": 1}),
+		"1\ttext\n[lines 1-1 of a file of 17179 MB; go on with offset 2]\n")
 }

@@ -23,7 +23,8 @@ func lanes(t *testing.T, f func(t *testing.T, k *kit, ignores bool)) {
 
 func TestGlob(t *testing.T) {
 	lanes(t, func(t *testing.T, k *kit, ignores bool) {
-		for _, name := range []string{"a.go", "b.txt", "cmd/main.go", "cmd/x/y.go", "cmd/x/y_test.go", "ü b/c.go", "build/out.go"} {
+		for _, name := range []string{"a.go", "b.txt", "cmd/main.go", "cmd/x/y.go", "cmd/x/y_test.go", "ü b/c.go",
+			"build/out.go"} {
 			k.put(name, "x")
 		}
 		k.put(".gitignore", "/build/\n")
@@ -61,7 +62,8 @@ func TestGlob(t *testing.T) {
 		} {
 			same(t, pattern, k.ok("glob", in{"pattern": pattern}), want)
 		}
-		same(t, "no pattern", k.sorry("glob", in{"pattern": "[a"}), `"[a" is not a pattern: use *, **, ?, [a-z] and {a,b}.`)
+		same(t, "no pattern", k.sorry("glob", in{"pattern": "[a"}),
+			`"[a" is not a pattern: use *, **, ?, [a-z] and {a,b}.`)
 		k.sorry("glob", in{"pattern": ""})
 	})
 }
@@ -74,7 +76,8 @@ func TestGlobIsBounded(t *testing.T) {
 			}
 		}
 		got := strings.Split(k.ok("glob", in{"pattern": "f*"}), "\n")
-		if len(got) != 1001 || got[999] != "f0999" || got[1000] != "[the first 1000 of 1100 files: narrow the pattern]" {
+		if len(got) != 1001 || got[999] != "f0999" ||
+			got[1000] != "[the first 1000 of 1100 files: narrow the pattern]" {
 			t.Errorf("%d lines, last %q", len(got), got[len(got)-1])
 		}
 	})
@@ -99,24 +102,31 @@ func TestGrep(t *testing.T) {
 			in   in
 			want string
 		}{
-			"all":         {in{"pattern": "func"}, "a.go:3:func Alpha() {}\n" + hidden + "latin:1:func gr\uFFFDn\n" + long + "sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\nsub/c.txt:1:func in text\n"},
-			"a regexp":    {in{"pattern": `^func [a-z]+\(\) \{\}$`}, "sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
-			"any case":    {in{"pattern": "(?i)ALPHA"}, "a.go:3:func Alpha() {}\n"},
-			"a directory": {in{"pattern": "func", "path": "sub"}, "sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\nsub/c.txt:1:func in text\n"},
-			"a file":      {in{"pattern": "func", "path": "sub/c.txt"}, "sub/c.txt:1:func in text\n"},
-			"an ignored":  {in{"pattern": "func", "path": "ignored"}, "ignored:1:func hidden\n"},
-			"by name":     {in{"pattern": "func", "glob": "*.go"}, "a.go:3:func Alpha() {}\nsub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
-			"by path":     {in{"pattern": "func", "glob": "sub/*.go"}, "sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
-			"both":        {in{"pattern": "func", "path": "sub", "glob": "sub/*.txt"}, "sub/c.txt:1:func in text\n"},
-			"below it":    {in{"pattern": "func", "path": "sub", "glob": "./*.txt"}, "sub/c.txt:1:func in text\n"},
-			"absolute":    {in{"pattern": "beta", "path": k.dir + "/sub"}, k.dir + "/sub/b.go:1:func beta() {}\n"},
-			"nothing":     {in{"pattern": "delta", "glob": "*.go"}, "No match in 2 files."},
+			"all": {in{"pattern": "func"}, "a.go:3:func Alpha() {}\n" + hidden + "latin:1:func gr\uFFFDn\n" +
+				long + "sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\nsub/c.txt:1:func in text\n"},
+			"a regexp": {in{"pattern": `^func [a-z]+\(\) \{\}$`},
+				"sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
+			"any case": {in{"pattern": "(?i)ALPHA"}, "a.go:3:func Alpha() {}\n"},
+			"a directory": {in{"pattern": "func", "path": "sub"},
+				"sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\nsub/c.txt:1:func in text\n"},
+			"a file":     {in{"pattern": "func", "path": "sub/c.txt"}, "sub/c.txt:1:func in text\n"},
+			"an ignored": {in{"pattern": "func", "path": "ignored"}, "ignored:1:func hidden\n"},
+			"by name": {in{"pattern": "func", "glob": "*.go"},
+				"a.go:3:func Alpha() {}\nsub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
+			"by path": {in{"pattern": "func", "glob": "sub/*.go"},
+				"sub/b.go:1:func beta() {}\nsub/b.go:2:func gamma() {}\n"},
+			"both":     {in{"pattern": "func", "path": "sub", "glob": "sub/*.txt"}, "sub/c.txt:1:func in text\n"},
+			"below it": {in{"pattern": "func", "path": "sub", "glob": "./*.txt"}, "sub/c.txt:1:func in text\n"},
+			"absolute": {in{"pattern": "beta", "path": k.dir + "/sub"}, k.dir + "/sub/b.go:1:func beta() {}\n"},
+			"nothing":  {in{"pattern": "delta", "glob": "*.go"}, "No match in 2 files."},
 		} {
 			same(t, name, k.ok("grep", c.in), c.want)
 		}
 		same(t, "no regexp", k.sorry("grep", in{"pattern": "a(b"}),
-			"error parsing regexp: missing closing ): `a(b` (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).")
-		same(t, "no file", k.sorry("grep", in{"pattern": "a", "path": "sub/d.go"}), "there is no sub/d.go; in the same directory: sub/b.go")
+			"error parsing regexp: missing closing ): `a(b` (RE2 syntax: escape what is meant literally; no "+
+				"lookaround, no backreferences).")
+		same(t, "no file", k.sorry("grep", in{"pattern": "a", "path": "sub/d.go"}),
+			"there is no sub/d.go; in the same directory: sub/b.go")
 		k.sorry("grep", in{"pattern": ""})
 		k.sorry("grep", in{"pattern": "a", "glob": "[a"})
 	})
@@ -148,7 +158,8 @@ func TestGrepIsBounded(t *testing.T) {
 		same(t, "in order", k.ok("grep", in{"pattern": "match"}), want.String())
 	}
 	k.put("f000", strings.Repeat("match\n", 1000))
-	if got := k.ok("grep", in{"pattern": "match", "path": "f000"}); !strings.HasSuffix(got, "f000:200:match\n[the first 200 of 1000 matches in 1 file: narrow the search]\n") {
+	if got := k.ok("grep", in{"pattern": "match", "path": "f000"}); !strings.HasSuffix(got,
+		"f000:200:match\n[the first 200 of 1000 matches in 1 file: narrow the search]\n") {
 		t.Error(got)
 	}
 }

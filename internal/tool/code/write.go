@@ -1,7 +1,6 @@
 package code
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,81 +13,67 @@ import (
 	"muster/tool"
 )
 
+// writeInput is the input of write_file.
 type writeInput struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 }
 
-func (t toolset) writeFile() llm.Tool {
+// writeTool returns the tool write_file.
+func (t toolset) writeTool() llm.Tool {
 	return tool.New("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
-		func(ctx context.Context, in writeInput) (llm.Result, error) {
-			s, err := t.stand(ctx)
-			if err != nil {
-				return tool.FromError(err)
-			}
-			at, err := s.at(in.Path, true)
-			if err != nil {
-				return tool.FromError(err)
-			}
-			defer at.close()
-			verb := "Wrote"
-			switch fi, err := at.root.Stat(at.rel); {
-			case errors.Is(err, fs.ErrNotExist):
-				verb = "Made"
-			case err != nil:
-				return tool.FromError(at.why(err))
-			case fi.IsDir():
-				return tool.FromError(at.isDir())
-			case !fi.Mode().IsRegular():
-				return llm.ErrorResult("%s is not a file but a %s.", at.show, special(fi.Mode())), nil
-			}
-			if err := replace(at, []byte(in.Content)); err != nil {
-				return tool.FromError(at.why(err))
-			}
-			return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, count(lineCount([]byte(in.Content)), "line"))), nil
-		}, tool.NeedsPlan())
+		t.write, tool.NeedsPlan())
 }
 
-// replace writes data to a file that is there, which keeps its mode, or to a new one, whose directories are made.
-// Whoever reads it meanwhile sees the old content or the new.
-func replace(at confinedPath, data []byte) (err error) {
-	mode := fs.FileMode(0)
-	if fi, err := at.root.Stat(at.rel); err == nil {
-		mode = fi.Mode().Perm()
-	} else if err := at.root.MkdirAll(filepath.Dir(at.rel), 0o777); err != nil {
-		return err
+// write replaces a file or makes a new one.
+func (t toolset) write(ctx context.Context, in writeInput) (llm.Result, error) {
+	at, err := t.open(ctx, in.Path, true)
+	if err != nil {
+		return tool.FromError(err)
 	}
-	temp := filepath.Join(filepath.Dir(at.rel), ".write-"+rand.Text())
-	f, err := at.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	defer at.close()
+	verb := "Wrote"
+	old, err := at.stat()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		verb = "Made"
+	case err != nil:
+		return tool.FromError(err)
+	}
+	if err := at.replace(in.Content, old); err != nil {
+		return tool.FromError(at.explain(err))
+	}
+	return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line"))), nil
+}
+
+// replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is none: then the
+// missing directories are made, too. The content goes to a temporary file first, and its rename puts it in place: who
+// reads the file meanwhile sees all of the old content or all of the new, also if this process is killed.
+func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
+	dir := filepath.Dir(s.rel)
+	if old == nil {
+		if err := s.root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	// The temporary file is in the same directory, because a rename across file systems fails. Its random name keeps
+	// two writes at the same time apart.
+	temp := filepath.Join(dir, ".write-"+rand.Text())
+	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = at.root.Remove(temp)
+			_ = s.root.Remove(temp) // the first error is the one to report
 		}
 	}()
-	_, err = f.Write(data)
-	if mode != 0 {
-		err = errors.Join(err, f.Chmod(mode))
+	_, err = f.WriteString(content)
+	if old != nil {
+		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return at.root.Rename(temp, at.rel)
-}
-
-func lineCount(data []byte) int {
-	n := bytes.Count(data, []byte("\n"))
-	if len(data) > 0 && data[len(data)-1] != '\n' {
-		n++
-	}
-	return n
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return s.root.Rename(temp, s.rel)
 }

@@ -23,7 +23,8 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("mode %v, error %v", fi.Mode(), err)
 	}
 	same(t, "a directory", k.sorry("write_file", in{"path": "a", "content": "x"}), "a is a directory: b/")
-	same(t, "below a file", k.sorry("write_file", in{"path": "a/b/c.txt/d", "content": "x"}), "a/b/c.txt/d: not a directory")
+	same(t, "below a file", k.sorry("write_file", in{"path": "a/b/c.txt/d", "content": "x"}),
+		"a/b/c.txt/d: not a directory")
 	left, err := os.ReadDir(filepath.Join(k.dir, "a/b"))
 	if err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, error %v", left, err)
@@ -48,14 +49,16 @@ func TestEditFile(t *testing.T) {
 	}
 	k.put("main.go", program)
 	same(t, "one", k.ok("edit_file", edit("Println(\"b\")", "Print(\"b\\n\")", false)),
-		"Edited main.go:\n4\t\n5\tfunc main() {\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Print(\"b\\n\")\n8\t\tfmt.Println(\"a\")\n9\t}\n")
+		"Edited main.go:\n4\t\n5\tfunc main() {\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Print(\"b\\n\")\n"+
+			"8\t\tfmt.Println(\"a\")\n9\t}\n")
 	same(t, "content", k.get("main.go"), strings.Replace(program, `Println("b")`, `Print("b\n")`, 1))
 	k.put("main.go", program)
 	same(t, "several", k.sorry("edit_file", edit("\"a\"", "\"c\"", false)),
 		"old_text occurs 2 times in main.go (lines 6, 8): give more lines around it, or set replace_all")
 	same(t, "untouched", k.get("main.go"), program)
 	same(t, "all", k.ok("edit_file", edit("\"a\"", "\"c\"", true)),
-		"Edited main.go at 2 places (lines 6, 8). The first:\n3\timport \"fmt\"\n4\t\n5\tfunc main() {\n6\t\tfmt.Println(\"c\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"c\")\n9\t}\n")
+		"Edited main.go at 2 places (lines 6, 8). The first:\n3\timport \"fmt\"\n4\t\n5\tfunc main() {\n"+
+			"6\t\tfmt.Println(\"c\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"c\")\n9\t}\n")
 	same(t, "all, content", k.get("main.go"), strings.ReplaceAll(program, `"a"`, `"c"`))
 	k.put("main.go", program)
 	same(t, "deletion", k.ok("edit_file", edit("\tfmt.Println(\"b\")\n", "", false)),
@@ -64,11 +67,14 @@ func TestEditFile(t *testing.T) {
 	k.put("main.go", program)
 	for name, c := range map[string]struct{ old, want string }{
 		"other indentation": {"func main() {\n    fmt.Println(\"a\")\n    fmt.Println(\"b\")",
-			"old_text is not in main.go, but lines 5-7 are the same apart from whitespace. They are:\n5\tfunc main() {\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n"},
+			"old_text is not in main.go, but lines 5-7 are the same apart from whitespace. They are:\n5\tfunc main() " +
+				"{\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n"},
 		"with line numbers": {"6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n",
-			"old_text is not in main.go, but without the line numbers it is, at line 6: leave out the numbers and tabs that read_file shows"},
+			"old_text is not in main.go, but without the line numbers it is, at line 6: leave out the numbers and " +
+				"tabs that read_file shows"},
 		"other neighbours": {"\tfmt.Println(\"b\")\n\tfmt.Println(\"z\")\n",
-			"old_text is not in main.go. Its line 1 is there as line 7, but what is around it differs:\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"a\")\n9\t}\n"},
+			"old_text is not in main.go. Its line 1 is there as line 7, but what is around it differs:\n" +
+				"6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"a\")\n9\t}\n"},
 		"not at all": {"no such line", "old_text is not in main.go: read the file again, it may have changed"},
 		"empty":      {"", "old_text is empty: give the text to replace (write_file makes new files)"},
 		"the same":   {"new", "old_text and new_text are the same: nothing would change"},
@@ -79,9 +85,11 @@ func TestEditFile(t *testing.T) {
 	same(t, "missing", k.sorry("edit_file", in{"path": "mein.go", "old_text": "a", "new_text": "b"}),
 		"there is no mein.go; in the same directory: main.go (write_file makes new files)")
 	k.put("program", "\x7fELF\x00\x00\x01")
-	same(t, "binary", k.sorry("edit_file", in{"path": "program", "old_text": "ELF", "new_text": "b"}), "program is not text: use bash")
+	same(t, "binary", k.sorry("edit_file", in{"path": "program", "old_text": "ELF", "new_text": "b"}),
+		"program is not text: use bash")
 	k.put("long", strings.Repeat("x\n", 100))
-	got := k.ok("edit_file", in{"path": "long", "old_text": strings.Repeat("x\n", 100), "new_text": strings.Repeat("y\n", 100)})
+	got := k.ok("edit_file", in{"path": "long", "old_text": strings.Repeat("x\n", 100),
+		"new_text": strings.Repeat("y\n", 100)})
 	if n := strings.Count(got, "\n"); n > 45 || !strings.Contains(got, "20\ty\n...\n81\ty\n") {
 		t.Errorf("%d lines: %s", n, got)
 	}
@@ -90,7 +98,8 @@ func TestEditFile(t *testing.T) {
 func TestEditKeepsLineEnds(t *testing.T) {
 	k := newKit(t)
 	k.put("w.txt", "one\r\ntwo\r\nthree\r\n")
-	same(t, "shown", k.ok("edit_file", in{"path": "w.txt", "old_text": "one\ntwo", "new_text": "1\n2\n2.5"}), "Edited w.txt:\n1\t1\n2\t2\n3\t2.5\n4\tthree\n")
+	same(t, "shown", k.ok("edit_file", in{"path": "w.txt", "old_text": "one\ntwo", "new_text": "1\n2\n2.5"}),
+		"Edited w.txt:\n1\t1\n2\t2\n3\t2.5\n4\tthree\n")
 	same(t, "content", k.get("w.txt"), "1\r\n2\r\n2.5\r\nthree\r\n")
 	k.ok("edit_file", in{"path": "w.txt", "old_text": "three", "new_text": "3\n4"})
 	same(t, "a new line", k.get("w.txt"), "1\r\n2\r\n2.5\r\n3\r\n4\r\n")
@@ -105,7 +114,7 @@ func TestEditIsReplace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, old, new := gen.Draw(t, "text"), gen.Draw(t, "old"), gen.Draw(t, "new")
 		all := rapid.Bool().Draw(t, "all")
-		after, changed, err := edit("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
+		after, changed, err := replaceText("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
 		n := 0
 		if old != "" {
 			n = strings.Count(text, old)
@@ -124,10 +133,10 @@ func TestEditIsReplace(t *testing.T) {
 		}
 		for _, c := range changed {
 			if after[c.from:c.to] != new {
-				t.Fatalf("%q stands where the new text is said to be", after[c.from:c.to])
+				t.Fatalf("%q fixedPlace where the new text is said to be", after[c.from:c.to])
 			}
 		}
-		if s := shown("f", after, changed); !strings.HasPrefix(s, "Edited f") {
+		if s := describeEdit("f", after, changed); !strings.HasPrefix(s, "Edited f") {
 			t.Fatal(s)
 		}
 	})

@@ -10,21 +10,25 @@ import (
 	"muster/tool"
 )
 
+// sendMessage sends mail to one member. The caller is told if the receiver has shut down, and so does not wait for an
+// answer that cannot come.
 func (k toolset) sendMessage() llm.Tool {
 	type in struct {
 		To      muster.Name `json:"to" jsonschema:"a teammate's name, lead, or user"`
 		Content string      `json:"content"`
 	}
-	return tool.Func("send_message", "Send mail to one member. It is delivered at the other's next step, or wakes it.",
+	return textTool("send_message", "Send mail to one member. It is delivered at the other's next step, or wakes it.",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
 			if in.To == me {
-				return "", fmt.Errorf("that is you: write to somebody else")
+				return "", muster.Errorf(muster.Invalid, "that is you: write to somebody else")
 			}
-			m, err := k.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: me, To: in.To, Content: in.Content})
+			m, err := k.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: me, To: in.To,
+				Content: in.Content})
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
+			// The mail is sent in any case: it is stored, and an error here must not make the model send it again.
 			if to, err := k.Roster.Get(ctx, in.To); err == nil && to.Status == muster.Shutdown {
 				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again.", m.To), nil
 			}
@@ -33,24 +37,25 @@ func (k toolset) sendMessage() llm.Tool {
 		})
 }
 
+// readInbox shows the mail of the caller. Reading it delivers nothing: mail is delivered between two rounds.
 func (k toolset) readInbox() llm.Tool {
 	type in struct{}
-	return tool.Func("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
-		func(ctx context.Context, _ in) (string, error) {
-			text, err := k.caller.Inbox(ctx)
-			return text, tool.Classify(err)
-		}, tool.ReadOnly(), tool.Polls())
+	return textTool("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
+		func(ctx context.Context, _ in) (string, error) { return k.caller.Inbox(ctx) },
+		tool.ReadOnly(), tool.Polls())
 }
 
+// broadcast sends the same mail to every teammate that is not shut down, but not to the caller.
 func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`
 	}
-	return tool.Func("broadcast", "Send the same mail to every living teammate. It wakes them all: use send_message where one is meant.",
+	return textTool("broadcast", "Send the same mail to every living teammate. It wakes them all: use send_message "+
+		"where one is meant.",
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Roster.List(ctx)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			var to []muster.Name
 			var names []string
@@ -60,10 +65,10 @@ func (k toolset) broadcast() llm.Tool {
 				}
 			}
 			if len(to) == 0 {
-				return "", fmt.Errorf("nobody was told: there is no living teammate")
+				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate")
 			}
 			if _, err := k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to); err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return "Sent to " + strings.Join(names, ", ") + ".", nil
 		})

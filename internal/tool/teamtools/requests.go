@@ -9,16 +9,19 @@ import (
 	"muster/tool"
 )
 
+// submitPlan asks the lead for approval of a plan, and waits for the decision. After a crash the call continues to wait
+// for the same decision.
 func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
 	}
-	submit := tool.New("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is decided.",
+	submit := resultTool("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is "+
+		"decided.",
 		func(ctx context.Context, in in) (llm.Result, error) {
-			r, err := k.caller.Plan(ctx, in.Plan)
-			return toResult(r, err)
+			return k.caller.Plan(ctx, in.Plan)
 		})
 	return tool.Recoverable(submit, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		// Without a claimed task the plan is for a claim that was lost, and nobody waits for its approval.
 		if _, ok := k.caller.CurrentTask(); !ok || !resume {
 			return llm.Result{}, false, nil
 		}
@@ -27,65 +30,74 @@ func (k toolset) submitPlan() llm.Tool {
 	})
 }
 
+// reviewPlan decides on a plan. Only the first decision counts; a later one is told what stands.
 func (k toolset) reviewPlan() llm.Tool {
 	type in struct {
 		RequestID muster.RequestID `json:"request_id"`
 		Approve   bool             `json:"approve"`
 		Feedback  string           `json:"feedback,omitempty"`
 	}
-	return tool.Func("review_plan", "Approve or reject a plan that waits for you; with a rejection, say what to do instead.",
+	return textTool("review_plan", "Approve or reject a plan that waits for you; with a rejection, say what to do "+
+		"instead.",
 		func(ctx context.Context, in in) (string, error) {
 			r, err := k.Requests.Get(ctx, in.RequestID)
 			if err == nil && r.Kind != muster.AskPlan {
 				err = muster.Errorf(muster.Invalid, "request %s is no plan but a %s request", r.ID, r.Kind)
 			}
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
+			// The decision is one write: of two reviews at the same time one counts, and the other reads which.
 			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.caller.Me().Name, in.Approve, in.Feedback)
-			return decided(r, now), tool.Classify(err)
+			return decided(r, now), err
 		})
 }
 
+// requestShutdown asks a teammate to shut down. It only records the request: the teammate answers it.
 func (k toolset) requestShutdown() llm.Tool {
 	type in struct {
 		Teammate muster.Name `json:"teammate"`
 		Reason   string      `json:"reason,omitempty"`
 		Force    bool        `json:"force,omitempty" jsonschema:"do not ask"`
 	}
-	return tool.Func("request_shutdown", "Ask a teammate to shut down. An idle one stops at once; a working one may refuse with a reason, which is mailed to you. At the end of a run nobody needs it.",
+	return textTool("request_shutdown", "Ask a teammate to shut down. An idle one stops at once; a working one may "+
+		"refuse with a reason, which is mailed to you. At the end of a run nobody needs it.",
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.Roster.Get(ctx, in.Teammate)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			if m.Name == muster.Lead {
-				return "", fmt.Errorf("lead is not shut down this way: end your turn with nothing open")
+				return "", muster.Errorf(muster.Invalid,
+					"lead is not shut down this way: end your turn with nothing open")
 			}
 			if m.Status == muster.Shutdown {
 				return fmt.Sprintf("%s is shut down already.", m.Name), nil
 			}
-			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name, Reason: in.Reason, Force: in.Force})
+			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name,
+				Reason: in.Reason, Force: in.Force})
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return fmt.Sprintf("Shutdown request %s sent to %s.", r.ID, m.Name), nil
 		})
 }
 
+// respondShutdown answers a shutdown request. A refusal needs a reason, which is mailed to the lead.
 func (k toolset) respondShutdown() llm.Tool {
 	type in struct {
 		RequestID muster.RequestID `json:"request_id"`
 		Approve   bool             `json:"approve"`
 		Reason    string           `json:"reason,omitempty" jsonschema:"why not now"`
 	}
-	return tool.Func("respond_shutdown", "Answer a shutdown request. Refuse only with work in hand that would be lost or is nearly done.",
+	return textTool("respond_shutdown", "Answer a shutdown request. Refuse only with work in hand that would be lost "+
+		"or is nearly done.",
 		func(ctx context.Context, in in) (string, error) {
 			if !in.Approve && in.Reason == "" {
-				return "", fmt.Errorf("say why not: reason is empty")
+				return "", muster.Errorf(muster.Invalid, "say why not: reason is empty")
 			}
 			if err := k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			if in.Approve {
 				return "You shut down after this.", nil
@@ -94,6 +106,7 @@ func (k toolset) respondShutdown() llm.Tool {
 		})
 }
 
+// decided says how a request is decided now, or that it was decided before.
 func decided(r muster.Request, now bool) string {
 	if !now {
 		return fmt.Sprintf("Request %s was %s by %s before: that stands.", r.ID, r.Status, r.ResolvedBy)

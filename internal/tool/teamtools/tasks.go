@@ -14,9 +14,11 @@ import (
 	"muster/tool"
 )
 
-// maxFound is how many tasks a teammate may create while it has one task in hand.
+// maxFound limits what one teammate can add to the work of all. It is how many tasks a teammate may create while it has
+// one task in hand.
 const maxFound = 5
 
+// taskCreate puts a task on the board. The lead may create any number of tasks, a teammate only a few: see mayCreate.
 func (k toolset) taskCreate() llm.Tool {
 	type in struct {
 		Subject     string `json:"subject"`
@@ -26,29 +28,31 @@ func (k toolset) taskCreate() llm.Tool {
 		Priority    int    `json:"priority,omitempty" jsonschema:"higher goes first"`
 		RequirePlan bool   `json:"require_plan,omitempty"`
 	}
-	return tool.Func("task_create", "Put a task on the board. Idle teammates claim it once its blockers have landed.",
+	return textTool("task_create", "Put a task on the board. Idle teammates claim it once its blockers have landed.",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
 			if me != muster.Lead {
 				if err := k.mayCreate(ctx, me); err != nil {
-					return "", tool.Classify(err)
+					return "", err
 				}
 			}
 			ids, err := k.resolve(ctx, in.BlockedBy)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
 				Role: in.ClaimRole, Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return "Task " + prompt.TaskLine(t) + " created.", nil
 		})
 }
 
-// mayCreate refuses a teammate that floods the board.
+// mayCreate refuses a teammate that floods the board. It counts the tasks that me has created since it claimed its
+// task, or since it joined if it has none.
 func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
+	// A lead that gets many small tasks it did not plan loses sight of the goal.
 	since := k.caller.Me().JoinedAt
 	if t, ok := k.caller.CurrentTask(); ok {
 		since = t.ClaimedAt
@@ -64,12 +68,16 @@ func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 		}
 	}
 	if n >= maxFound {
-		return muster.Errorf(muster.Invalid, "you have created %d tasks while at this one, which is the most a teammate may: tell lead what else there is", n)
+		return muster.Errorf(muster.Invalid,
+			"you have created %d tasks while at this one, which is the most a teammate may: tell lead what else "+
+				"there is", n)
 	}
 	return nil
 }
 
-// resolve reads blockers: ids, or subjects of open tasks, so that one reply can build a graph.
+// resolve finds the tasks that blockers name, by id or by the subject of an open task. Subjects let the calls of one
+// reply build a graph of tasks whose ids are not known yet. A completed task of an earlier run is refused: the model
+// has most likely confused its id with that of a new task.
 func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -89,13 +97,16 @@ func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, erro
 			return nil, err
 		}
 		if t.Status == muster.Completed && t.CreatedAt < run.StartedAt {
-			return nil, muster.Errorf(muster.Invalid, "task %d (%s) is of an earlier run and done: leave it out, or name the task you mean by its subject", t.ID, t.Subject)
+			return nil, muster.Errorf(muster.Invalid,
+				"task %d (%s) is of an earlier run and done: leave it out, or name the task you mean by its subject",
+				t.ID, t.Subject)
 		}
 		ids = append(ids, t.ID)
 	}
 	return ids, nil
 }
 
+// find finds the one task that ref names. Models write ids as numbers, as strings and as "#7".
 func find(all []muster.Task, ref any) (muster.Task, error) {
 	text := ""
 	switch v := ref.(type) {
@@ -118,78 +129,83 @@ func find(all []muster.Task, ref any) (muster.Task, error) {
 	}
 	switch {
 	case err == nil:
-		return muster.Task{}, muster.Errorf(muster.NotFound, "there is no task %d: create the blocker first, or name it by its subject", id)
+		return muster.Task{}, muster.Errorf(muster.NotFound,
+			"there is no task %d: create the blocker first, or name it by its subject", id)
 	case len(hits) == 1:
 		return hits[0], nil
 	case len(hits) > 1:
-		return muster.Task{}, muster.Errorf(muster.Invalid, "%d open tasks have the subject %q: name the one you mean by its id (task_list)", len(hits), text)
+		return muster.Task{}, muster.Errorf(muster.Invalid,
+			"%d open tasks have the subject %q: name the one you mean by its id (task_list)", len(hits), text)
 	}
-	return muster.Task{}, muster.Errorf(muster.NotFound, "no open task has the subject %q: create the blocker first (calls of one reply run in order)", text)
+	return muster.Task{}, muster.Errorf(muster.NotFound,
+		"no open task has the subject %q: create the blocker first (calls of one reply run in order)", text)
 }
 
+// taskList lists the tasks with a status and an owner, or all of them.
 func (k toolset) taskList() llm.Tool {
 	type in struct {
 		Status string `json:"status,omitempty"`
 		Owner  string `json:"owner,omitempty"`
 	}
-	return tool.Func("task_list", "The board: every task with status, owner and what it waits for.",
+	return textTool("task_list", "The board: every task with status, owner and what it waits for.",
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Board.List(ctx)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			var lines []string
 			for _, t := range all {
-				if (in.Status == "" || in.Status == string(t.Status)) && (in.Owner == "" || in.Owner == string(t.Owner)) {
+				if (in.Status == "" || in.Status == string(t.Status)) &&
+					(in.Owner == "" || in.Owner == string(t.Owner)) {
 					lines = append(lines, prompt.TaskLine(t))
 				}
 			}
-			if lines == nil {
-				return "No such tasks.", nil
-			}
-			return strings.Join(lines, "\n"), nil
+			return joinLines(lines, "No such tasks."), nil
 		}, tool.ReadOnly(), tool.Polls())
 }
 
+// taskGet shows the whole record of a task, with the tasks that wait for it.
 func (k toolset) taskGet() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 	}
-	return tool.Func("task_get", "One task, whole.", func(ctx context.Context, in in) (string, error) {
+	return textTool("task_get", "One task, whole.", func(ctx context.Context, in in) (string, error) {
 		t, err := k.Board.Get(ctx, in.TaskID)
 		if err == nil {
 			t, err = k.Board.WithBlocks(ctx, t)
 		}
 		if err != nil {
-			return "", tool.Classify(err)
+			return "", err
 		}
 		data, err := muster.Encode(t)
-		return string(data), tool.Classify(err)
+		return string(data), err
 	}, tool.ReadOnly())
 }
 
+// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads.
 func (k toolset) claimTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 	}
-	return tool.Func("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your tools run.",
-		func(ctx context.Context, in in) (string, error) {
-			text, err := k.caller.Claim(ctx, in.TaskID)
-			return text, tool.Classify(err)
-		})
+	return textTool("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your "+
+		"tools run.",
+		func(ctx context.Context, in in) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
 }
 
+// completeTask lands the caller's task. After a crash the records tell whether it has landed; if not, the call
+// continues with the landing.
 func (k toolset) completeTask() llm.Tool {
 	type in struct {
 		TaskID  muster.TaskID `json:"task_id"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
-	complete := tool.New("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the commit, or why it came back.",
+	complete := resultTool("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the "+
+		"commit, or why it came back.",
 		func(ctx context.Context, in in) (llm.Result, error) {
-			r, err := k.caller.Complete(ctx, in.TaskID, in.Summary)
-			return toResult(r, err)
+			return k.caller.Complete(ctx, in.TaskID, in.Summary)
 		}, tool.NeedsPlan())
 	return tool.Recoverable(complete, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
+		// The landing may have been decided before the crash. Then only the answer was lost.
 		if r, ok := k.caller.Completed(ctx, in.TaskID); ok {
 			return r, true, nil
 		}
@@ -201,20 +217,24 @@ func (k toolset) completeTask() llm.Tool {
 	})
 }
 
+// releaseTask gives the caller's task back to the board. The reason becomes a note for the next owner.
 func (k toolset) releaseTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
 		Reason string        `json:"reason" jsonschema:"why you cannot do it; the next owner reads it"`
 	}
-	return tool.Func("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for the next owner.",
+	return textTool("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for "+
+		"the next owner.",
 		func(ctx context.Context, in in) (string, error) {
 			if err := k.caller.Release(ctx, in.TaskID, in.Reason); err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return fmt.Sprintf("Task %d is back on the board.", in.TaskID), nil
 		})
 }
 
+// taskUpdate changes a task, makes one pending again, or deletes one. Fields that are not given stay as they are, which
+// is why they are pointers.
 func (k toolset) taskUpdate() llm.Tool {
 	type in struct {
 		TaskID          muster.TaskID `json:"task_id"`
@@ -226,29 +246,33 @@ func (k toolset) taskUpdate() llm.Tool {
 		Priority        *int          `json:"priority,omitempty"`
 		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
 	}
-	return tool.Func("task_update", "Change a task that is not being worked on, try one again that needs attention, or delete one.",
+	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, or "+
+		"delete one.",
 		func(ctx context.Context, in in) (string, error) {
+			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {
 				if err := k.Board.Delete(ctx, in.TaskID, false); err != nil {
-					return "", tool.Classify(err)
+					return "", err
 				}
 				return fmt.Sprintf("Task %d is deleted.", in.TaskID), nil
 			}
 			if in.Status != "" && in.Status != string(muster.Pending) {
-				return "", fmt.Errorf("status can be set to pending or deleted; a task is completed by its owner with complete_task")
+				return "", muster.Errorf(muster.Invalid,
+					"status can be set to pending or deleted; a task is completed by its owner with complete_task")
 			}
 			add, err := k.resolve(ctx, in.AddBlockedBy)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			remove, err := k.resolve(ctx, in.RemoveBlockedBy)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
-			t, err := k.Board.Update(ctx, in.TaskID, board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
-				Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: in.Status != ""})
+			t, err := k.Board.Update(ctx, in.TaskID,
+				board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
+					Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: in.Status != ""})
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return prompt.TaskLine(t), nil
 		})

@@ -3,13 +3,14 @@ package teamtools
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"muster"
 	"muster/llm"
 	"muster/tool"
 )
 
+// spawn starts a teammate. It only records the new member: a supervisor sees the record and starts it, in this process
+// or in another one.
 func (k toolset) spawn() llm.Tool {
 	type in struct {
 		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
@@ -18,23 +19,25 @@ func (k toolset) spawn() llm.Tool {
 		Model       string      `json:"model,omitempty"`
 		RequirePlan bool        `json:"require_plan,omitempty"`
 	}
-	return tool.Func("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by itself.",
+	return textTool("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by "+
+		"itself.",
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.caller.Spawn(ctx, Spawn(in))
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			return fmt.Sprintf("Spawned %s (%s).", m.Name, m.Role), nil
 		})
 }
 
+// listTeammates lists everybody but the lead, which is the only one that has this tool.
 func (k toolset) listTeammates() llm.Tool {
 	type in struct{}
-	return tool.Func("list_teammates", "Who is there: name, role, status, what each does.",
+	return textTool("list_teammates", "Who is there: name, role, status, what each does.",
 		func(ctx context.Context, _ in) (string, error) {
 			all, err := k.Roster.List(ctx)
 			if err != nil {
-				return "", tool.Classify(err)
+				return "", err
 			}
 			var lines []string
 			for _, m := range all {
@@ -49,25 +52,24 @@ func (k toolset) listTeammates() llm.Tool {
 				}
 				lines = append(lines, s)
 			}
-			if lines == nil {
-				return "There are no teammates yet.", nil
-			}
-			return strings.Join(lines, "\n"), nil
+			return joinLines(lines, "There are no teammates yet."), nil
 		}, tool.ReadOnly())
 }
 
+// wait lets the lead sleep until something needs it, which costs nothing: no model is asked meanwhile. After a crash
+// the call continues to wait.
 func (k toolset) wait() llm.Tool {
 	type in struct {
 		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
 	}
 	const landing = "landing"
-	wait := tool.New("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all done.",
+	wait := resultTool("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all "+
+		"done.",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			if in.For != "" && in.For != landing {
 				return llm.ErrorResult("for can only be landing, or left out."), nil
 			}
-			r, err := k.caller.Wait(ctx, in.For == landing)
-			return toResult(r, err)
+			return k.caller.Wait(ctx, in.For == landing)
 		}, tool.Polls())
 	return tool.Recoverable(wait, func(ctx context.Context, in in, resume bool) (llm.Result, bool, error) {
 		if !resume {
@@ -78,11 +80,12 @@ func (k toolset) wait() llm.Tool {
 	})
 }
 
+// idle ends the work of a teammate that has nothing to do, until mail or a task wakes it.
 func (k toolset) idle() llm.Tool {
 	type in struct {
 		Reason string `json:"reason,omitempty"`
 	}
-	return tool.Func("idle", "You have nothing to do now: sleep until mail or a task comes.",
+	return textTool("idle", "You have nothing to do now: sleep until mail or a task comes.",
 		func(ctx context.Context, in in) (string, error) {
 			k.caller.Idle(in.Reason)
 			return "Going idle.", nil

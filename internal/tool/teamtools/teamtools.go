@@ -1,9 +1,19 @@
-// Package teamtools holds the tools by which members work together: the board, mail, requests, the team, lanes. They
-// only write records, or ask the member that calls; what follows from a record is done by whoever watches it.
+// Package teamtools holds the tools by which members work together: for the board, mail, requests, the team and lanes.
+//
+// ForLead returns the tools of the lead, ForTeammate those of a teammate. Both take the Caller, which is the member
+// that calls, and the Services, which are the team's records. These rules hold:
+//   - A tool only writes records, or asks its Caller. Whatever must follow from a record is done by whoever watches
+//     the record, so it also happens if this process ends right after the call.
+//   - Every error is a *muster.Error if the model can do something about it. Any other error ends the turn.
+//   - A tool that waits for a decision is a tool.Recoverer: after a crash the records tell its outcome.
+//
+// The rules of the records are not here: package board knows when a task may be claimed, package landing how it lands.
+// The tools for files and commands are in package code.
 package teamtools
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"muster"
@@ -15,36 +25,37 @@ import (
 	"muster/tool"
 )
 
-// Caller is the member that calls. What concerns its own life goes through it.
+// Caller is the member that calls. A tool goes through it for everything that changes the member's own state.
 type Caller interface {
+	// Me returns the member's record.
 	Me() muster.Member
-	// CurrentTask returns the claimed task.
+	// CurrentTask returns the task that the member has claimed. It reports false if there is none.
 	CurrentTask() (muster.Task, bool)
 	// Claim claims a task, makes its lane, and returns what its owner reads about it.
 	Claim(ctx context.Context, id muster.TaskID) (string, error)
-	// Complete returns when the landing is decided.
+	// Complete completes the claimed task. It returns when the landing is decided.
 	Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error)
-	// Completed is what Complete has returned for a task that is completed; false for any other.
+	// Completed returns what Complete has returned for a task that is completed. It reports false for any other task.
 	Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool)
-	// Release puts the claimed task back on the board; it counts as an attempt.
+	// Release puts the claimed task back on the board. It counts as an attempt.
 	Release(ctx context.Context, id muster.TaskID, reason string) error
-	// Plan asks for approval and returns when it is decided.
+	// Plan asks for approval of a plan, and returns when it is approved or rejected.
 	Plan(ctx context.Context, plan string) (llm.Result, error)
-	// Idle ends this phase after the round of tools.
+	// Idle makes the member idle after this round of tools.
 	Idle(reason string)
-	// Wait sleeps until something needs the lead.
+	// Wait returns when something needs the lead. With landings each landing does.
 	Wait(ctx context.Context, landings bool) (llm.Result, error)
-	// Spawn records a new teammate; a supervisor starts it.
+	// Spawn records a new teammate, which a supervisor starts.
 	Spawn(ctx context.Context, s Spawn) (muster.Member, error)
-	// Inbox shows what waits and what was delivered last.
+	// Inbox returns the mail that waits, and the mail that was delivered last.
 	Inbox(ctx context.Context) (string, error)
 	// Leave answers a shutdown request.
 	Leave(ctx context.Context, id muster.RequestID, approve bool, reason string) error
-	// Asked notes that the member has asked somebody something.
+	// Asked notes that the member has sent somebody mail. The member may be waiting for the answer.
 	Asked(to muster.Name, content string)
 }
 
-// Spawn is who is to be spawned.
+// Spawn describes a teammate that is to be started.
 type Spawn struct {
 	Name        muster.Name
 	Role        string
@@ -53,49 +64,59 @@ type Spawn struct {
 	RequirePlan bool
 }
 
-// Lanes are what the lead's tools do with lanes.
+// Lanes is what the lead's tools need of the lanes.
 type Lanes interface {
+	// Create makes a lane from a commit, "" for the target's tip. task is 0 if the lane is bound to none.
 	Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error)
 	Get(ctx context.Context, name muster.Name) (muster.Lane, error)
 	List(ctx context.Context) ([]muster.Lane, error)
+	// Status says what has changed in a lane.
 	Status(ctx context.Context, name muster.Name) (string, error)
+	// Enter returns the directory of a lane in which a command can run.
 	Enter(ctx context.Context, name muster.Name) (dir string, err error)
+	// Keep marks a lane, so that it stays when its task is done.
 	Keep(ctx context.Context, name muster.Name) error
+	// Remove removes a lane. It refuses to lose work that has not landed, unless force says to archive it first.
 	Remove(ctx context.Context, name muster.Name, force bool) error
 }
 
-// Services are what the tools work on.
+// Services are the records that the tools read and write, and what else they need of the team.
 type Services struct {
 	Board    *board.Board
 	Post     *mailbox.Mail
 	Roster   *roster.Roster
 	Requests *requests.Requests
 	Lanes    Lanes
-	Run      func(context.Context) (muster.Run, error)
-	Log      muster.Log
+	// Run returns the record of the run that is under way.
+	Run func(context.Context) (muster.Run, error)
+	// Log has the events of lanes.
+	Log muster.Log
 	// Exec runs a command in a lane and returns its output and exit code.
 	Exec func(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error)
 }
 
-// ForLead are the lead's tools.
-func ForLead(d Caller, s Services) []llm.Tool {
-	k := toolset{d, s}
+// ForLead returns the lead's tools, in an order that never changes: providers cache requests by their first bytes,
+// which hold the tools.
+func ForLead(c Caller, s Services) []llm.Tool {
+	k := toolset{c, s}
 	return append(k.common(),
 		k.taskUpdate(), k.spawn(), k.listTeammates(), k.broadcast(), k.requestShutdown(), k.reviewPlan(), k.wait(),
 		k.laneCreate(), k.laneList(), k.laneStatus(), k.laneRun(), k.laneKeep(), k.laneRemove(), k.laneEvents())
 }
 
-// ForTeammate are a teammate's tools.
-func ForTeammate(d Caller, s Services) []llm.Tool {
-	k := toolset{d, s}
+// ForTeammate returns a teammate's tools, in an order that never changes.
+func ForTeammate(c Caller, s Services) []llm.Tool {
+	k := toolset{c, s}
 	return append(k.common(), k.submitPlan(), k.respondShutdown(), k.idle())
 }
 
+// toolset is what the tools of one member work with.
 type toolset struct {
 	caller Caller
 	Services
 }
 
+// common returns the tools that the lead and a teammate share.
 func (k toolset) common() []llm.Tool {
 	return []llm.Tool{
 		k.taskCreate(), k.taskList(), k.taskGet(), k.claimTask(), k.completeTask(), k.releaseTask(),
@@ -103,10 +124,34 @@ func (k toolset) common() []llm.Tool {
 	}
 }
 
-// toResult passes on the result of a tool that makes its own, and converts its error.
-func toResult(r llm.Result, err error) (llm.Result, error) {
-	if err == nil {
+// textTool makes a tool of a function that answers in text. Its error is sorted by tool.Classify: the model reads a
+// *muster.Error with its hint, and any other error ends the turn.
+func textTool[In any](
+	name, description string, run func(context.Context, In) (string, error), o ...tool.Option,
+) llm.Tool {
+	return tool.Func(name, description, func(ctx context.Context, in In) (string, error) {
+		text, err := run(ctx, in)
+		return text, tool.Classify(err)
+	}, o...)
+}
+
+// resultTool is like textTool for a function that answers with a result.
+func resultTool[In any](
+	name, description string, run func(context.Context, In) (llm.Result, error), o ...tool.Option,
+) llm.Tool {
+	return tool.New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
+		r, err := run(ctx, in)
+		if err != nil {
+			return tool.FromError(tool.Classify(err))
+		}
 		return r, nil
+	}, o...)
+}
+
+// joinLines joins the lines of a list, or returns none if the list is empty.
+func joinLines(lines []string, none string) string {
+	if len(lines) == 0 {
+		return none
 	}
-	return tool.FromError(tool.Classify(err))
+	return strings.Join(lines, "\n")
 }

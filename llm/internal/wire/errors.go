@@ -38,7 +38,8 @@ func (p Peer) Host() string {
 	return p.URL
 }
 
-// errUnreachable is the error for a request that got no answer.
+// errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a network that is
+// down may come back, and a certificate that is not trusted will not be trusted later.
 func (p Peer) errUnreachable(err error) *llm.Error {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
@@ -62,7 +63,8 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 	return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
 }
 
-// errorBody is the body of an error, of either vendor and most servers that imitate them.
+// errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on little, so
+// every field may be empty.
 type errorBody struct {
 	Type    string
 	Code    string // or a number as text
@@ -112,7 +114,8 @@ func firstLine(b []byte) string {
 	return s
 }
 
-// errorForResponse returns what an answer with an error status means.
+// errorForResponse returns what an answer with an error status means. A spend limit gets no time to wait, whatever the
+// headers say, because without one the team pauses instead of asking again.
 func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	e := p.errorFor(status, f)
@@ -176,7 +179,8 @@ func statusOf(f errorBody) int {
 // midstreamWait is the wait after a rate limit for which no header gave a time.
 const midstreamWait = 20 * time.Second
 
-// errorFor returns the error for a status and a body.
+// errorFor returns the error for a status and a body. The order of the cases matters: vendors report an empty account
+// and a full context window with statuses that otherwise mean something else.
 func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	says := cmp.Or(f.Message, f.Type, f.Code, http.StatusText(status), "no reason given")
 	switch {

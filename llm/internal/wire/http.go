@@ -99,6 +99,7 @@ func (x *Exchange) Error(ctx context.Context, err error) error {
 }
 
 // errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base URL gives.
+// Without it, the SDK would report that the stream ended without a reply, which sends people to the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
@@ -118,6 +119,7 @@ type pingReader struct {
 	emit func(llm.Delta)
 }
 
+// Read reads from the body and reports that something arrived.
 func (a *pingReader) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if n > 0 {

@@ -38,6 +38,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return d
 }
 
+// The longest times that a server is believed.
 const (
 	maxWait = 365 * 24 * time.Hour
 	// maxUntrustedWait is the longest wait for a time that only our own clock could measure, which may be a day

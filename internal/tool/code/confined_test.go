@@ -19,19 +19,20 @@ func TestConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.put("sub/a.txt", "inside")
-	for link, to := range map[string]string{"out": secret, "up": "../secret", "dir": above, "nowhere": filepath.Join(above, "none"), "chain": "dir/secret"} {
+	for link, to := range map[string]string{"out": secret, "up": "../secret", "dir": above,
+		"nowhere": filepath.Join(above, "none"), "chain": "dir/secret"} {
 		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	leads := " leads out of where you stand (" + k.dir + "): use a path below it"
-	isLink := " is a link that leads out of where you stand: use a path below " + k.dir
+	leads := " leads out of your working directory (" + k.dir + "): use a path below it"
+	isLink := " is a link that leads out of your working directory: use a path below " + k.dir
 	for path, want := range map[string]string{
 		"../secret":                leads,
 		"sub/../../secret":         leads,
-		secret:                     " is outside of where you stand (" + k.dir + "): use a path below it",
-		"/etc/passwd":              " is outside of where you stand (" + k.dir + "): use a path below it",
-		k.dir + "/../secret":       " is outside of where you stand (" + k.dir + "): use a path below it",
+		secret:                     " is outside of your working directory (" + k.dir + "): use a path below it",
+		"/etc/passwd":              " is outside of your working directory (" + k.dir + "): use a path below it",
+		k.dir + "/../secret":       " is outside of your working directory (" + k.dir + "): use a path below it",
 		"out":                      isLink,
 		"up":                       isLink,
 		"dir/secret":               isLink,
@@ -57,7 +58,8 @@ func TestConfined(t *testing.T) {
 	}
 	k.sorry("read_file", in{"path": "a\x00b"})
 	for _, path := range []string{".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config"} {
-		same(t, path, k.sorry("write_file", in{"path": path, "content": "x"}), path+" is git's own: only git changes it")
+		same(t, path, k.sorry("write_file", in{"path": path, "content": "x"}),
+			path+" is git's own: only git changes it")
 	}
 }
 
@@ -65,15 +67,17 @@ func TestConfined(t *testing.T) {
 func TestWaysIn(t *testing.T) {
 	k := newKit(t)
 	k.put("sub/a.txt", "inside")
-	for link, to := range map[string]string{"rel": "sub/a.txt", "abs": filepath.Join(k.dir, "sub/a.txt"), "subdir": "sub", filepath.Join("..", "alias"): k.dir} {
+	for link, to := range map[string]string{"rel": "sub/a.txt", "abs": filepath.Join(k.dir, "sub/a.txt"),
+		"subdir": "sub", filepath.Join("..", "alias"): k.dir} {
 		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{"sub/a.txt", "./sub//a.txt", "sub/../sub/a.txt", filepath.Join(k.dir, "sub/a.txt"), "rel", "abs", "subdir/a.txt"} {
+	for _, path := range []string{"sub/a.txt", "./sub//a.txt", "sub/../sub/a.txt", filepath.Join(k.dir, "sub/a.txt"),
+		"rel", "abs", "subdir/a.txt"} {
 		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
 	}
-	// A standing whose directory is named through a link takes either name.
+	// A working directory that is named through a link takes either name.
 	k.place.Dir = filepath.Join(filepath.Dir(k.dir), "alias")
 	for _, path := range []string{filepath.Join(k.dir, "sub/a.txt"), filepath.Join(k.place.Dir, "sub/a.txt")} {
 		same(t, path, k.ok("read_file", in{"path": path}), "1\tinside\n")
@@ -99,9 +103,10 @@ func TestReadOnlyRoots(t *testing.T) {
 	same(t, "read", k.ok("read_file", in{"path": path}), "1\tone\n2\ttwo\n")
 	same(t, "grep", k.ok("grep", in{"pattern": "w", "path": outputs}), path+":2:two\n")
 	same(t, "glob", k.ok("glob", in{"pattern": outputs + "/**/*.txt"}), path)
-	same(t, "write", k.sorry("write_file", in{"path": path, "content": "x"}), path+" can only be read: write below "+k.dir)
+	same(t, "write", k.sorry("write_file", in{"path": path, "content": "x"}),
+		path+" can only be read: write below "+k.dir)
 	same(t, "relative", k.sorry("read_file", in{"path": "../outputs/bob/check.txt"}),
-		"../outputs/bob/check.txt leads out of where you stand ("+k.dir+"): use a path below it")
+		"../outputs/bob/check.txt leads out of your working directory ("+k.dir+"): use a path below it")
 }
 
 func TestWhereNothingIsWritten(t *testing.T) {
@@ -114,12 +119,13 @@ func TestWhereNothingIsWritten(t *testing.T) {
 	same(t, "bash", k.ok("bash", in{"command": "cat a.txt"}), "a")
 }
 
-func TestStandingThatFails(t *testing.T) {
+func TestFailingWorkdir(t *testing.T) {
 	k := newKit(t)
 	k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
 	for _, name := range []string{"read_file", "write_file", "edit_file", "glob", "grep", "bash"} {
-		input := map[string]in{"read_file": {"path": "a"}, "write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "a", "new_text": "b"},
-			"glob": {"pattern": "*"}, "grep": {"pattern": "a"}, "bash": {"command": "true"}}[name]
+		input := map[string]in{"read_file": {"path": "a"}, "write_file": {"path": "a", "content": ""},
+			"edit_file": {"path": "a", "old_text": "a", "new_text": "b"},
+			"glob":      {"pattern": "*"}, "grep": {"pattern": "a"}, "bash": {"command": "true"}}[name]
 		k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
 		same(t, name, k.sorry(name, input), "task 3 was taken from you")
 		k.place.err = muster.Errorf(muster.Unavailable, "the store is gone")

@@ -17,22 +17,23 @@ import (
 	"muster/loop"
 )
 
-// living is a member that lives here.
-type living struct {
+// runningMember is a member that runs in this process.
+type runningMember struct {
 	cancel context.CancelCauseFunc
 	ended  sync.Once
 	done   chan struct{}
 }
 
-// grace is how long a cancelled member has for its last writes; its burial, which may have to follow them, has a part of it.
+// grace is how long a cancelled member has to finish its writes. finalizeTimeout is the part of it in which its final
+// status is written.
 const (
-	grace  = 10 * time.Second
-	burial = 4 * time.Second
+	grace           = 10 * time.Second
+	finalizeTimeout = 4 * time.Second
 )
 
-// adopt takes a member that no living process hosts and starts it here.
-func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
-	roster := s.team.rooms.Roster
+// takeOverMember takes a member that no living process hosts and starts it here.
+func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
+	roster := s.team.deps.Roster
 	if m.Host != "" && m.Host != s.host {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
 			s.team.logDropped(ctx, "looking whether a member's host lives", err)
@@ -40,7 +41,7 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 		}
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
-	list, err := s.team.rooms.Requests.List(ctx)
+	list, err := s.team.deps.Requests.List(ctx)
 	if err != nil {
 		s.team.logDropped(ctx, "listing requests", err)
 		return // the next sweep tries again
@@ -50,9 +51,9 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 			s.carried[r.ID] = true
 		}
 	}
-	l := &living{done: make(chan struct{})}
+	l := &runningMember{done: make(chan struct{})}
 	ctx, l.cancel = context.WithCancelCause(ctx)
-	if !s.enter(m.Name, l) {
+	if !s.add(m.Name, l) {
 		l.cancel(nil)
 		return
 	}
@@ -61,20 +62,20 @@ func (s *supervisor) adopt(ctx context.Context, m muster.Member) {
 		if !errors.Is(err, muster.ErrStale) {
 			s.team.logDropped(ctx, "taking a member over", err)
 		}
-		s.leave(m.Name, l) // another process was faster, or the next sweep tries again
+		s.remove(m.Name, l) // another process was faster, or the next sweep tries again
 		return
 	}
 	member, err := s.member(taken)
 	if err != nil {
-		s.lose(ctx, m.Name, err)
-		s.leave(m.Name, l)
+		s.failMember(ctx, m.Name, err)
+		s.remove(m.Name, l)
 		return
 	}
-	go s.live(ctx, m.Name, member, l)
+	go s.runMember(ctx, m.Name, member, l)
 }
 
-// enter makes the member one that lives here, unless the team is about to end.
-func (s *supervisor) enter(name muster.Name, l *living) bool {
+// add makes the member one that lives here, unless the team is about to end.
+func (s *supervisor) add(name muster.Name, l *runningMember) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
@@ -84,7 +85,7 @@ func (s *supervisor) enter(name muster.Name, l *living) bool {
 	return true
 }
 
-func (s *supervisor) leave(name muster.Name, l *living) {
+func (s *supervisor) remove(name muster.Name, l *runningMember) {
 	s.mu.Lock()
 	delete(s.running, name)
 	s.left = append(s.left, name)
@@ -100,9 +101,9 @@ func (s *supervisor) close() {
 	s.mu.Unlock()
 }
 
-func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Member, l *living) {
+func (s *supervisor) runMember(ctx context.Context, name muster.Name, m *teammate.Member, l *runningMember) {
 	s.team.log.Info("member started", "member", name, "host", s.host)
-	_, err := s.lives(ctx, &m)
+	_, err := s.live(ctx, &m)
 	s.team.logMemberStopped(name, err)
 	var stop *teammate.TeamStop
 	switch {
@@ -113,27 +114,28 @@ func (s *supervisor) live(ctx context.Context, name muster.Name, m *teammate.Mem
 		s.fail(err)
 	case errors.Is(err, muster.ErrFenced): // another process goes on with it
 	case errors.Is(context.Cause(ctx), muster.CauseShutdown): // between two lives: nobody else gives back what it has
-		s.bury(ctx, name, "shutdown of its owner", "")
+		s.finalizeMember(ctx, name, "shutdown of its owner", "")
 	default:
-		s.lose(ctx, name, err)
+		s.failMember(ctx, name, err)
 	}
-	s.leave(name, l)
-	s.team.nudge()
+	s.remove(name, l)
+	s.team.wakeSupervisor()
 }
 
-// lose ends a member that failed: what it had goes back to the board, and the lead is told.
-func (s *supervisor) lose(ctx context.Context, name muster.Name, why error) {
-	s.bury(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
+// failMember ends a member that failed: what it had goes back to the board, and the lead is told.
+func (s *supervisor) failMember(ctx context.Context, name muster.Name, why error) {
+	s.finalizeMember(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
 }
 
-// bury ends a member that lived here, and tries again for a while. words are for the lead.
-func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), burial)
+// finalizeMember ends a member that lived here, and tries again for a while. words are for the lead.
+func (s *supervisor) finalizeMember(ctx context.Context, name muster.Name, why, words string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalizeTimeout)
 	defer cancel()
-	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead, Content: words}
-	for pause := burial / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
-		err := s.team.bury(ctx, name, s.host, why, news)
-		if err == nil || !passing(err) || !wait(ctx, pause) {
+	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead,
+		Content: words}
+	for pause := finalizeTimeout / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
+		err := s.team.finalizeMember(ctx, name, s.host, why, news)
+		if err == nil || !isTransient(err) || !wait(ctx, pause) {
 			s.team.logDropped(ctx, "ending a member", err)
 			return
 		}
@@ -143,7 +145,7 @@ func (s *supervisor) bury(ctx context.Context, name muster.Name, why, words stri
 // end cancels a member and gives it the grace for its last writes. One that hangs is written off: its record says
 // shutdown, its task goes back, and its tools die with their context. The caller is one of the supervisor's own
 // goroutines, so that the run does not return before the writing off is over.
-func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
+func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember) {
 	l.ended.Do(func() {
 		l.cancel(muster.CauseShutdown)
 		s.serving.Go(func() {
@@ -152,20 +154,20 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *living) {
 			select {
 			case <-l.done:
 			case <-late.C:
-				s.bury(ctx, name, "its owner did not end",
+				s.finalizeMember(ctx, name, "its owner did not end",
 					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
 			}
 		})
 	})
 }
 
-func (s *supervisor) living(name muster.Name) *living {
+func (s *supervisor) find(name muster.Name) *runningMember {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running[name]
 }
 
-func (s *supervisor) each(f func(muster.Name, *living)) {
+func (s *supervisor) each(f func(muster.Name, *runningMember)) {
 	s.mu.Lock()
 	all := maps.Clone(s.running)
 	s.mu.Unlock()
@@ -177,7 +179,7 @@ func (s *supervisor) each(f func(muster.Name, *living)) {
 // wait waits until every member has ended. After it nothing of a member is written any more: close lets nobody in, a
 // member's own code heeds its context, and what does not, a model or an embedder's tool, is left behind by callForeign.
 func (s *supervisor) wait() {
-	s.each(func(_ muster.Name, l *living) { <-l.done })
+	s.each(func(_ muster.Name, l *runningMember) { <-l.done })
 }
 
 // member makes a living member of its record.
@@ -185,9 +187,9 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	t := s.team
 	l := t.config.Limits
 	return teammate.New(teammate.Config{
-		Services: t.rooms, Record: record, Extra: foreignTools(t.config.Tools),
-		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens, BashTimeout: l.BashTimeout,
-			BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
+		Services: t.deps, Record: record, Extra: foreignTools(t.config.Tools),
+		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
+			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			name := record.Model
 			if name == t.config.ModelName {
@@ -201,6 +203,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			return foreignModel{retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait})}, nil
 		},
 		Emit: func(e loop.Event) {
+			t.subscribers.publish(TurnEvent{record.Name, e})
 			if t.config.Emit != nil {
 				t.config.Emit(record.Name, e)
 			}

@@ -10,8 +10,9 @@ import (
 	"muster"
 )
 
-// lost are the tasks whose commits are on the target no longer, and the commits that together hold the work of all.
-func (t *Team) lost(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
+// missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
+// all.
+func (t *Team) missingTasks(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
 	var commits []string
 	for _, x := range tasks {
 		if x.Landed != nil && x.Landed.Commit != "" {
@@ -21,7 +22,7 @@ func (t *Team) lost(ctx context.Context, tasks []muster.Task) (ids []muster.Task
 	if len(commits) == 0 {
 		return nil, nil, nil
 	}
-	off, heads, err := t.ground.Lost(ctx, t.target(), commits)
+	off, heads, err := t.repository.MissingCommits(ctx, t.target(), commits)
 	if err != nil || len(off) == 0 {
 		return nil, nil, err
 	}
@@ -37,18 +38,23 @@ func (t *Team) lost(ctx context.Context, tasks []muster.Task) (ids []muster.Task
 	return ids, heads, nil
 }
 
-// account looks whether all that landed in the run is still there: somebody may have moved the target, or removed it.
-func (t *Team) account(ctx context.Context, sum *Summary) {
+// verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed
+// it.
+func (t *Team) verifyLanded(ctx context.Context, sum *Summary) {
 	mine := slices.DeleteFunc(slices.Clone(sum.Tasks), func(x muster.Task) bool { return !sum.Run.Has(x) })
-	ids, heads, err := t.lost(ctx, mine)
+	ids, heads, err := t.missingTasks(ctx, mine)
 	said := ""
 	switch {
 	case err != nil:
 		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %v", t.branch, err)
 	case len(ids) > 0:
 		sum.Off = ids
+		verb := "are"
+		if len(ids) == 1 {
+			verb = "is"
+		}
 		said = fmt.Sprintf("%s landed and %s no longer on %s, which somebody has moved or removed; to have it back: %s",
-			theTasks(ids), map[bool]string{true: "is", false: "are"}[len(ids) == 1], t.branch, t.wayBack(ctx, heads))
+			theTasks(ids), verb, t.branch, t.recoveryCommand(ctx, heads))
 	default:
 		return
 	}
@@ -58,9 +64,9 @@ func (t *Team) account(ctx context.Context, sum *Summary) {
 	}
 }
 
-// wayBack is what to type so that the target has the commits again.
-func (t *Team) wayBack(ctx context.Context, heads []string) string {
-	if at, err := t.ground.Tip(ctx, t.target()); err == nil && at != "" {
+// recoveryCommand is what to type so that the target has the commits again.
+func (t *Team) recoveryCommand(ctx context.Context, heads []string) string {
+	if at, err := t.repository.Tip(ctx, t.target()); err == nil && at != "" {
 		return fmt.Sprintf("git switch %s && git merge %s", t.branch, strings.Join(heads, " "))
 	}
 	way := fmt.Sprintf("git branch %s %s", t.branch, heads[0])
@@ -70,16 +76,16 @@ func (t *Team) wayBack(ctx context.Context, heads []string) string {
 	return way
 }
 
-// landable refuses to go on where the target is gone, with the commit to bring it back at, or checked out.
-func (t *Team) landable(ctx context.Context) error {
-	err := t.ground.Landable(ctx, t.target())
+// validateTarget refuses to go on where the target is gone, with the commit to bring it back at, or checked out.
+func (t *Team) validateTarget(ctx context.Context) error {
+	err := t.repository.ValidateTarget(ctx, t.target())
 	gone, ok := errors.AsType[*muster.Error](err)
 	if !ok || !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}
-	if tasks, lerr := t.rooms.Board.List(ctx); lerr == nil {
-		if _, heads, lerr := t.lost(ctx, tasks); lerr == nil && len(heads) > 0 {
-			return gone.WithHint("bring it back: %s", t.wayBack(ctx, heads))
+	if tasks, lerr := t.deps.Board.List(ctx); lerr == nil {
+		if _, heads, lerr := t.missingTasks(ctx, tasks); lerr == nil && len(heads) > 0 {
+			return gone.WithHint("bring it back: %s", t.recoveryCommand(ctx, heads))
 		}
 	}
 	return err

@@ -1,0 +1,238 @@
+package code
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster/internal/editdist"
+	"muster/tool"
+)
+
+// confinedPath is a path within a directory that the member may use. Files are opened through root only, which refuses
+// to leave the directory even if somebody replaces a part of the path by a link after it was resolved.
+type confinedPath struct {
+	root *os.Root
+	rel  string // the path in root, with its links resolved
+	show string // the path as the model named it
+	home bool   // root is the working directory, not one of the read-only roots
+}
+
+// close releases the root. The path cannot be used afterwards.
+func (s confinedPath) close() { _ = s.root.Close() } // it was only used to open files, and nothing can be lost
+
+// path returns the absolute path, for git and for messages.
+func (s confinedPath) path() string { return filepath.Join(s.root.Name(), s.rel) }
+
+// open finds path in the working directory or in a read-only root. The error is for the model, unless it is fatal.
+// The caller closes the result.
+func (s Workdir) open(path string, write bool) (confinedPath, error) {
+	if strings.ContainsRune(path, 0) {
+		return confinedPath{}, errors.New("a path cannot contain a NUL byte")
+	}
+	if path == "" {
+		path = "."
+	}
+	if write && !s.Writable {
+		return confinedPath{}, errors.New(cmp.Or(s.Why, "nothing can be written in your working directory"))
+	}
+	// The name is checked first, so that the message for a wrong name does not depend on what is on the disk.
+	base, rel, err := s.locate(path, write)
+	if err != nil {
+		return confinedPath{}, err
+	}
+	rel, inside := resolve(base, rel)
+	if !inside {
+		return confinedPath{}, fmt.Errorf(
+			"%s is a link that leads out of your working directory: use a path below %s", path, s.Dir)
+	}
+	// A member that could write below .git could set hooks or configuration, which git would run outside of any plan.
+	if write && isGitInternal(rel) {
+		return confinedPath{}, fmt.Errorf("%s is git's own: only git changes it", path)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return confinedPath{}, tool.Fatal(fmt.Errorf("the member's working directory cannot be opened: %w", err))
+	}
+	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir}, nil
+}
+
+// locate finds the root that path is below, by its name only, and the path in this root.
+func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
+	rel = filepath.Clean(path)
+	if !filepath.IsAbs(path) {
+		if !filepath.IsLocal(rel) {
+			return "", "", fmt.Errorf("%s leads out of your working directory (%s): use a path below it", path, s.Dir)
+		}
+		return s.Dir, rel, nil
+	}
+	if in, ok := relativeTo(s.Dir, rel); ok {
+		return s.Dir, in, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.ReadOnly)) {
+		in, ok := relativeTo(s.ReadOnly[name], rel)
+		switch {
+		case ok && write:
+			return "", "", fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
+		case ok:
+			return s.ReadOnly[name], in, nil
+		}
+	}
+	return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
+}
+
+// relativeTo makes path relative to dir if it is below dir. dir may be named as it is given or with its links resolved.
+func relativeTo(dir, path string) (rel string, ok bool) {
+	if dir == "" {
+		return "", false
+	}
+	names := []string{dir}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		names = append(names, real)
+	}
+	for _, name := range names {
+		if rel, err := filepath.Rel(name, path); err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// resolve follows the links of rel as far as it exists, and reports whether it stays below base. What does not exist
+// yet is taken by its name.
+func resolve(base, rel string) (resolved string, inside bool) {
+	home, err := filepath.EvalSymlinks(base)
+	if err != nil {
+		return rel, true // the error of opening base says what is wrong
+	}
+	// The longest part of rel that exists is resolved; rest is what follows it.
+	rest := ""
+	for at := rel; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(filepath.Join(home, at))
+		if err == nil {
+			in, err := filepath.Rel(home, real)
+			if err != nil || !filepath.IsLocal(in) {
+				return "", false
+			}
+			return filepath.Join(in, rest), true
+		}
+		if at == "." {
+			return rel, true
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// isGitInternal reports whether rel is a .git, or below one. The case is ignored, as some file systems ignore it.
+func isGitInternal(rel string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"),
+		func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// missingError says in the model's words that there is no such file. It matches fs.ErrNotExist.
+type missingError string
+
+// Error returns the message.
+func (e missingError) Error() string { return string(e) }
+
+// Is reports whether target is fs.ErrNotExist.
+func (missingError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// explain says in the model's words why a file operation failed.
+func (s confinedPath) explain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		if similar := s.similar(); len(similar) > 0 {
+			return missingError(fmt.Sprintf("there is no %s; in the same directory: %s",
+				s.show, strings.Join(similar, ", ")))
+		}
+		return missingError(fmt.Sprintf("there is no %s: look with glob", s.show))
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // the path in it is the one in root, which the model does not know
+	}
+	return fmt.Errorf("%s: %w", s.show, err)
+}
+
+// similar helps a model that has misspelt a name. It lists names in the directory of a missing file that look like its
+// own, the most similar first.
+func (s confinedPath) similar() (names []string) {
+	const maxNames, maxEntries = 5, 2000
+	f, err := s.root.Open(filepath.Dir(s.rel))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(maxEntries) // an error only makes the list shorter
+	want := strings.ToLower(filepath.Base(s.rel))
+	stem := strings.TrimSuffix(want, filepath.Ext(want))
+	distance := map[string]int{}
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		d := editdist.Distance(want, name)
+		// A name that contains the whole stem is similar, however long it is: api_test.go for api.go.
+		if len(stem) > 2 && strings.Contains(name, stem) {
+			d = min(d, 2)
+		}
+		if d <= max(2, len(want)/3) {
+			distance[filepath.Join(filepath.Dir(s.show), e.Name())] = d
+		}
+	}
+	names = slices.SortedFunc(maps.Keys(distance), func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance[a], distance[b]), strings.Compare(a, b))
+	})
+	return names[:min(len(names), maxNames)]
+}
+
+// stat describes the file. It is an error, in the model's words, if the path is anything but a regular file. Reading
+// or writing something else could wait forever: a pipe, for one, waits for its other end.
+func (s confinedPath) stat() (fs.FileInfo, error) {
+	fi, err := s.root.Stat(s.rel)
+	switch {
+	case err != nil:
+		return nil, s.explain(err)
+	case fi.IsDir():
+		return nil, s.directoryError()
+	case fi.Mode().IsRegular():
+		return fi, nil
+	}
+	kind := "device"
+	switch fi.Mode().Type() {
+	case fs.ModeNamedPipe:
+		kind = "pipe"
+	case fs.ModeSocket:
+		kind = "socket"
+	}
+	return nil, fmt.Errorf("%s is not a file but a %s", s.show, kind)
+}
+
+// directoryError says that the path is a directory, and what is in it.
+func (s confinedPath) directoryError() error {
+	const maxNames = 100
+	var names []string
+	if f, err := s.root.Open(s.rel); err == nil {
+		defer f.Close()
+		entries, _ := f.ReadDir(-1) // the names are only a hint
+		for _, e := range entries {
+			name := e.Name()
+			if e.IsDir() {
+				name += "/"
+			}
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("%s is a directory, and it is empty", s.show)
+	case len(names) > maxNames:
+		return fmt.Errorf("%s is a directory of %d entries: %s, and more (glob finds them)",
+			s.show, len(names), strings.Join(names[:maxNames], " "))
+	}
+	return fmt.Errorf("%s is a directory: %s", s.show, strings.Join(names, " "))
+}

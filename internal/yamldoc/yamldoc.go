@@ -1,0 +1,78 @@
+// Package yamldoc reads a YAML file that people write and says in one sentence where and why it is wrong. Settings and
+// scripts are such files. What may be in a file is not decided here.
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"muster"
+)
+
+// Parse returns the root of the only document in data, or nil if there is none. name is the file's name in errors.
+// Errors are Invalid, with the line where it is known.
+func Parse(name string, data []byte) (ast.Node, error) {
+	data = muster.Unmarked(data)
+	if at := firstInvalidLine(data); at > 0 {
+		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, at)
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, Error(name, err, "")
+	}
+	switch len(file.Docs) {
+	case 0:
+		return nil, nil
+	case 1:
+		return file.Docs[0].Body, nil
+	}
+	return nil, muster.Errorf(muster.Invalid,
+		"%s: there are %d documents in it (separated by ---), and only one is read", name, len(file.Docs))
+}
+
+// Error returns an error of the YAML library as one sentence with its place, because the library's own text has several
+// lines. what replaces the library's message unless it is empty.
+func Error(name string, err error, what string) *muster.Error {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil {
+		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", name, err)
+	}
+	if what == "" {
+		what = e.GetMessage()
+	}
+	at := e.GetToken().Position
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, at.Line, at.Column, what)
+}
+
+// Place returns where a node begins. The token of a mapping is a colon inside it, so its first key counts. The place of
+// nil is the beginning of the file.
+func Place(n ast.Node) (line, column int) {
+	switch n := n.(type) {
+	case nil:
+		return 1, 1
+	case *ast.MappingNode:
+		if len(n.Values) > 0 {
+			return Place(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return Place(n.Key)
+	}
+	at := n.GetToken().Position
+	return at.Line, at.Column
+}
+
+// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
+func firstInvalidLine(data []byte) int {
+	number := 0
+	for line := range bytes.Lines(data) {
+		if number++; !utf8.Valid(line) {
+			return number
+		}
+	}
+	return 0
+}

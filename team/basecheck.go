@@ -1,0 +1,47 @@
+package team
+
+import (
+	"context"
+	"fmt"
+
+	"muster"
+	"muster/internal/landing"
+	"muster/internal/mailbox"
+	"muster/internal/workspace"
+	"muster/journal"
+)
+
+// checkBase runs the check on the base beside the lead's first turn. What it finds is said to user and lead; a check
+// that cannot run at all stops the run.
+func (t *Team) checkBase(ctx context.Context) error {
+	run, err := t.runs().Get(ctx)
+	if err != nil || run.Check == "" || run.BaseCheck != "" {
+		return err
+	}
+	t.emit(ctx, muster.Event{Kind: journal.CheckStarted, Fields: map[string]any{"command": run.Check}})
+	var v landing.BaseVerdict
+	if err := t.runWithRestarts(ctx, restarts{what: "the check on the base"}, func() (err error) {
+		v, err = t.deps.Lander.CheckBase(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	result := workspace.BaseGreen
+	switch {
+	case v.CannotRun:
+		return muster.Errorf(muster.Invalid, "the check cannot run: %s\n%s", run.Check, v.Output).
+			WithHint("mend it, or name another: muster run --check CMD")
+	case !v.Green:
+		result = workspace.BaseRed
+	}
+	t.emit(ctx, muster.Event{Kind: journal.CheckBase,
+		Fields: map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check}})
+	if v.Green {
+		return nil
+	}
+	_, err = t.deps.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
+		Content: fmt.Sprintf("The check fails on the base already, before any work: %s\n"+
+			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
+			"after that a red check is refused. Its last lines:\n%s", run.Check, mailbox.Short(v.Output))})
+	return err
+}

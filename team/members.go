@@ -1,0 +1,253 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/workspace"
+)
+
+// Members is the roster: the lead and the teammates.
+type Members struct{ t *Team }
+
+// Members returns the roster.
+func (t *Team) Members() Members { return Members{t} }
+
+// Member is a member's record, and whether a living process runs the member.
+type Member struct {
+	muster.Member
+	IsAlive bool
+}
+
+// List returns all members: the lead first, then the others in the order in which they joined.
+func (s Members) List(ctx context.Context) (all []Member, err error) {
+	r := s.t.services().Roster(ctx)
+	members, err := r.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := r.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isAlive := map[muster.HostID]bool{}
+	for _, h := range hosts {
+		isAlive[h.ID()] = true
+	}
+	for _, m := range members {
+		all = append(all, Member{Member: m, IsAlive: isAlive[m.Host]})
+	}
+	slices.SortStableFunc(all, func(x, y Member) int {
+		switch {
+		case x.Name == y.Name:
+			return 0
+		case x.Name == muster.Lead:
+			return -1
+		case y.Name == muster.Lead:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(x.JoinedAt, y.JoinedAt), cmp.Compare(x.Name, y.Name))
+	})
+	return all, nil
+}
+
+// Get returns a member's record. The error is NotFound, with similar names, when there is none.
+func (s Members) Get(ctx context.Context, name muster.Name) (muster.Member, error) {
+	return s.t.services().Roster(ctx).Get(ctx, name)
+}
+
+// HasProcess reports whether any process of the team lives. It starts the members that Spawn adds.
+func (s Members) HasProcess(ctx context.Context) (bool, error) {
+	hosts, err := s.t.services().Roster(ctx).Hosts(ctx)
+	return len(hosts) > 0, err
+}
+
+// IsLeadAlive reports whether a living process runs a lead that has not shut down.
+func (s Members) IsLeadAlive(ctx context.Context) (bool, error) {
+	r := s.t.services().Roster(ctx)
+	lead, err := r.Get(ctx, muster.Lead)
+	switch {
+	case errors.Is(err, muster.ErrNotFound):
+		return false, nil
+	case err != nil || lead.Host == "" || lead.Status == muster.Shutdown:
+		return false, err
+	}
+	return r.Alive(ctx, lead.Host)
+}
+
+// MemberDraft is what a new teammate is. Name and Role are needed.
+type MemberDraft struct {
+	Name        muster.Name
+	Role        string
+	Prompt      string // what it should know; tasks come from the board
+	Model       string // "" is the team's model
+	RequirePlan bool   // it asks for approval of a plan before each task
+}
+
+// Spawn adds a teammate, or starts one again that has shut down. A living process of the team starts it. Where none
+// lives, the next run does.
+func (s Members) Spawn(ctx context.Context, d MemberDraft) (muster.Member, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Member{}, err
+	}
+	return w.Roster(ctx).Add(ctx, muster.Member{Name: d.Name, Role: d.Role, Prompt: d.Prompt, Model: d.Model,
+		RequirePlan: d.RequirePlan, StartedBy: muster.User, Status: muster.Working})
+}
+
+// StopResult is what became of a member that was asked to stop.
+type StopResult struct {
+	Name      muster.Name
+	IsStopped bool
+	Why       string // why it has not stopped, or how it ended otherwise than by its own answer
+}
+
+// stopGrace is how long after its request a member may take to end: it is interrupted, then killed.
+const stopGrace = 15 * time.Second
+
+// Stop asks a member to shut down and waits for its answer and its end. A member may refuse unless force is set. When
+// no process runs the member, its record is ended here and its tasks go back to the board.
+func (s Members) Stop(ctx context.Context, name muster.Name, force bool) (StopResult, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return StopResult{Name: name}, err
+	}
+	m, err := w.Roster(ctx).Get(ctx, name)
+	if err != nil {
+		return StopResult{Name: name}, err
+	}
+	return stopper{w, force}.stop(ctx, m)
+}
+
+// StopAll stops all members that have not shut down: the teammates at the same time, and then the lead, who has nobody
+// left to wait for. It waits until it is decided for each. The lead is the last in the result.
+func (s Members) StopAll(ctx context.Context, force bool) ([]StopResult, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members = slices.DeleteFunc(members, func(m Member) bool { return m.Status == muster.Shutdown })
+	slices.Reverse(members) // the lead is the first of them
+	ends, errs := make([]StopResult, len(members)), make([]error, len(members))
+	var teammates sync.WaitGroup
+	for i, m := range members {
+		if m.Name == muster.Lead {
+			teammates.Wait()
+		}
+		teammates.Go(func() { ends[i], errs[i] = stopper{w, force}.stop(ctx, m.Member) })
+	}
+	teammates.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// stopper stops members of a team.
+type stopper struct {
+	w     *workspace.Workspace
+	force bool
+}
+
+// stop stops one member, whether a process runs it or not.
+func (s stopper) stop(ctx context.Context, m muster.Member) (StopResult, error) {
+	end := StopResult{Name: m.Name}
+	if m.Host == "" {
+		return s.endDead(ctx, m)
+	}
+	if alive, err := s.w.Roster(ctx).Alive(ctx, m.Host); err != nil {
+		return end, err
+	} else if !alive {
+		return s.endDead(ctx, m)
+	}
+	requests := s.w.Requests(ctx)
+	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: m.Name, Force: s.force,
+		Reason: "stopped by user"})
+	if err == nil {
+		r, err = requests.Await(ctx, r.ID)
+	}
+	switch {
+	case err != nil:
+		return end, err
+	case r.Status == muster.RequestRejected:
+		end.Why = r.Response
+		return end, nil
+	case r.Status == muster.RequestExpired:
+		end.Why = "no answer in time"
+	}
+	return s.awaitEnd(ctx, end)
+}
+
+// awaitEnd waits until a member that is to shut down has done so, its process has died, or stopGrace is over.
+func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, error) {
+	roster := s.w.Roster(ctx)
+	changed := roster.Watch(ctx)
+	limit := time.After(stopGrace)
+	for {
+		now, err := roster.Get(ctx, end.Name)
+		if err != nil || now.Status == muster.Shutdown {
+			end.IsStopped = err == nil
+			return end, err
+		}
+		switch alive, err := roster.Alive(ctx, now.Host); {
+		case err != nil:
+			return end, err
+		case !alive && end.Name == muster.Lead: // its record stays as it is, for Resume
+			end.IsStopped = true
+			return end, nil
+		case !alive:
+			return s.endDead(ctx, now)
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second): // its process may have died, which changes no record
+		case <-limit:
+			end.Why = fmt.Sprintf("still %s %.0fs after it was to stop", now.Status, stopGrace.Seconds())
+			return end, nil
+		case <-ctx.Done():
+			return end, context.Cause(ctx)
+		}
+	}
+}
+
+// endDead ends a member that no process runs: its record says so, and its tasks go back to the board.
+func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, error) {
+	end := StopResult{Name: m.Name, Why: "its process had ended"}
+	isTaken := false // by another process, since its record was read
+	_, err := s.w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
+		if isTaken = now.Host != m.Host; !isTaken {
+			now.Status, now.Host, now.IdleReason, now.Doing, now.Task = muster.Shutdown, "", "", "", 0
+		}
+	})
+	if err == nil && isTaken {
+		err = muster.Errorf(muster.Stale, "%s has just been taken over by another process", m.Name).
+			WithHint("muster team stop %s", m.Name)
+	}
+	if err != nil {
+		return end, err
+	}
+	end.IsStopped = true
+	if m.Host == "" { // it never lived, so claims in its name are somebody else's
+		return end, nil
+	}
+	all, err := s.w.Board().List(ctx)
+	if err != nil {
+		return end, err
+	}
+	for _, t := range all {
+		if t.Owner != m.Name || !t.Open() {
+			continue
+		}
+		if _, err := s.w.RevokeTask(ctx, t.ID, muster.User, "its owner was stopped"); err != nil {
+			return end, err
+		}
+	}
+	return end, nil
+}

@@ -1,0 +1,155 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/landing"
+	"muster/internal/paths"
+	"muster/internal/teammate"
+	"muster/internal/workspace"
+	"muster/internal/worktree"
+)
+
+// repository is what a team works on. It is git, except in tests of whole teams in simulated time, of which a thousand
+// take no time. A target is a ref: refs/heads/...
+type repository interface {
+	Root() string
+	// Prepare makes the target ready for a new run; what cannot be used is refused before anything is written. chosen:
+	// the user named it. fresh: one that has diverged is archived and starts again.
+	Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error)
+	// ForgetRevoked removes what is kept of claims that no board with these tasks can have made.
+	ForgetRevoked(ctx context.Context, tasks []muster.Task) error
+	// ValidateTarget refuses to go on with a target that is gone, or checked out anywhere.
+	ValidateTarget(ctx context.Context, target string) error
+	// Tip is the target's commit.
+	Tip(ctx context.Context, target string) (commit string, err error)
+	// MissingCommits returns those of the commits that are neither on the target, which may be gone, nor in HEAD. heads
+	// are those of them from which all others can be reached.
+	MissingCommits(ctx context.Context, target string, commits []string) (lost, heads []string, err error)
+	// Dirty reports changes in the user's checkout that are not committed.
+	Dirty(ctx context.Context) (bool, error)
+	// OpenServices opens the services of a run, with the lanes and the one lander of the board.
+	OpenServices(ctx context.Context, o workspace.Options) (
+		w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error)
+}
+
+// gitRepository is a git repository.
+type gitRepository struct{ *git.Repo }
+
+func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error) {
+	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
+		return "", err
+	}
+	note, err = landing.PrepareTarget(ctx, r.Repo, target, chosen, fresh)
+	if err != nil {
+		return "", err
+	}
+	if aside := r.linkedWorktreeNote(ctx, target, chosen); aside != "" {
+		note = strings.TrimSuffix(aside+"; "+note, "; ")
+	}
+	return note, r.Exclude(ctx, paths.Excluded)
+}
+
+// linkedWorktreeNote tells a user who stands in a linked worktree, at another commit, that a run begins at the main
+// one's HEAD; "" too where it begins at a branch of their choice, or where git cannot tell: it is only a note.
+func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, chosen bool) string {
+	dir := r.Linked()
+	if dir == "" {
+		return ""
+	}
+	here, err1 := r.ResolveIn(ctx, dir, "HEAD")
+	head, err2 := r.Head(ctx)
+	base, err3 := r.Ref(ctx, target)
+	if errors.Join(err1, err2, err3) != nil || here == head || chosen && base != head {
+		return ""
+	}
+	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
+}
+
+func (r gitRepository) ForgetRevoked(ctx context.Context, tasks []muster.Task) error {
+	return landing.ForgetRevoked(ctx, r.Repo, tasks)
+}
+
+func (r gitRepository) ValidateTarget(ctx context.Context, target string) error {
+	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
+		return err
+	}
+	branch := strings.TrimPrefix(target, "refs/heads/")
+	if at, err := r.Ref(ctx, target); err != nil {
+		return err
+	} else if at == "" {
+		return muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
+			WithHint("bring it back: git branch %s COMMIT", branch)
+	}
+	path, err := r.CheckedOut(ctx, target)
+	if err == nil && path != "" {
+		err = muster.Errorf(muster.Held,
+			"%s is checked out at %s, and work cannot land on a branch that somebody has checked out", branch, path).
+			WithHint("git -C %s switch ANOTHER-BRANCH", path)
+	}
+	return err
+}
+
+func (r gitRepository) Tip(ctx context.Context, target string) (string, error) {
+	return r.Resolve(ctx, target)
+}
+
+func (r gitRepository) MissingCommits(
+	ctx context.Context, target string, commits []string,
+) (lost, heads []string, err error) {
+	in := strings.Join(commits, "\n") + "\n"
+	at, err := r.Ref(ctx, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if at != "" {
+		in += "^" + at + "\n"
+	}
+	if head, err := r.Head(ctx); err == nil { // what the user has taken is not lost
+		in += "^" + head + "\n"
+	}
+	// One git for all of them: what it lists can be reached from the commits only.
+	out, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Stdin: in,
+		Args: []string{"rev-list", "--parents", "--stdin"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	listed, parent := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(out) {
+		ids := strings.Fields(line)
+		listed[ids[0]] = true
+		for _, p := range ids[1:] {
+			parent[p] = true
+		}
+	}
+	for _, c := range commits {
+		if listed[c] {
+			lost = append(lost, c)
+			if !parent[c] {
+				heads = append(heads, c)
+			}
+		}
+	}
+	return lost, heads, nil
+}
+
+func (r gitRepository) Dirty(ctx context.Context) (bool, error) { return r.Status(ctx, r.Root()) }
+
+func (r gitRepository) OpenServices(ctx context.Context, o workspace.Options) (
+	w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error,
+) {
+	o.Repo = r.Repo
+	if w, err = workspace.OpenRoot(r.Root(), o); err != nil {
+		return nil, nil, nil, err
+	}
+	if lanes, err = w.Lanes(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	lander, err = w.Lander(ctx)
+	return w, lanes, lander, err
+}

@@ -1,0 +1,118 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/teammate"
+	"muster/internal/workspace"
+	"muster/journal"
+	"muster/llm"
+)
+
+// Summary is how a run ended.
+type Summary struct {
+	Run muster.Run
+	// Code: 0 all done, 1 an error, 3 stopped with work left.
+	Code int
+	// Text is the lead's last words, or why the run stopped; where Off is not empty its first line says that, and what
+	// to do.
+	Text string
+	// Verified is false when no check is set.
+	Verified bool
+	// Red says that the target's check was red at the end.
+	Red bool
+	// Tasks of the board, by id.
+	Tasks []muster.Task
+	// Unread says, by id, why the record of a task of this run cannot be read: whether it is open is not known.
+	Unread map[muster.TaskID]string
+	// Off are the tasks that landed in this run and are no longer on its target: somebody has moved or removed it.
+	Off []muster.TaskID
+}
+
+// conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended.
+func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
+	var stop *teammate.TeamStop
+	stopped := errors.As(err, &stop)
+	if stopped && llm.KindOf(err) == llm.Denied {
+		stopped = false
+		err = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).
+			WithHint("mend the key or the model's name, then: muster resume")
+		end.Code = 1
+	}
+	switch {
+	case stopped:
+		end = teammate.End{Code: 3, Text: stop.Error()}
+	case err != nil:
+		run, unread := t.runs().Get(ctx)
+		t.logDropped(ctx, "reading the run's record after it was stopped", unread)
+		t.note(ctx, "", interruption(err))
+		tasks, unread := t.deps.Board.List(ctx)
+		t.logDropped(ctx, "reading the board after the run was stopped", unread)
+		return Summary{Run: run, Code: max(end.Code, 1), Text: err.Error(), Tasks: tasks}, err
+	}
+	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
+	if err := t.runEffects(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	if !stopped {
+		if err := t.stopOrphans(ctx); err != nil {
+			return Summary{Code: 1}, err
+		}
+	}
+	run, err := t.runs().Change(ctx, func(r *muster.Run) {
+		if !stopped { // by a limit: it has not ended, and can be resumed
+			r.EndedAt = muster.Stamp(time.Now())
+		}
+	})
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	return t.summarize(ctx, run, end)
+}
+
+// summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
+// was written: what is made later belongs to the next run.
+func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
+	tasks, err := t.deps.Board.List(ctx)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if open, late := run.Left(tasks); late && end.Code == 0 {
+		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text, openTasks(len(open)))
+		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
+	}
+	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
+		Red: run.BaseCheck == workspace.BaseRed}
+	for _, u := range t.deps.Board.Corrupt() {
+		if !run.HasID(u.ID) {
+			continue
+		}
+		if sum.Unread == nil {
+			sum.Unread = map[muster.TaskID]string{}
+		}
+		sum.Unread[u.ID] = u.Why
+		sum.Code = max(sum.Code, 3)
+	}
+	o, err := t.deps.Progress(ctx)
+	t.logDropped(ctx, "looking whether the run had tasks", err)
+	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
+		sum.Code = 3 // where no task was made, the answer was the goal
+	}
+	t.verifyLanded(ctx, &sum)
+	t.emit(ctx, muster.Event{Kind: journal.RunEnded, Member: muster.Lead,
+		Fields: map[string]any{"text": sum.Text, "code": sum.Code}})
+	return sum, nil
+}
+
+// interruption says why a run stopped without having ended.
+func interruption(err error) string {
+	if errors.Is(err, muster.CauseUser) {
+		return "interrupted; the state is kept"
+	}
+	return "stopped: " + err.Error()
+}

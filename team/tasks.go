@@ -1,0 +1,190 @@
+package team
+
+import (
+	"context"
+	"errors"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/workspace"
+)
+
+// Tasks is the board: what there is to do, and who does it. What it changes is done in the name of the user.
+type Tasks struct{ t *Team }
+
+// Tasks returns the board.
+func (t *Team) Tasks() Tasks { return Tasks{t} }
+
+// TaskDraft is what a new task says. Only Subject is needed.
+type TaskDraft struct {
+	Subject     string // one line
+	Description string
+	BlockedBy   []muster.TaskID // tasks that must be completed first
+	Role        string          // only members of this role may claim it; "" is everyone
+	Priority    int             // higher goes first
+	RequirePlan bool            // its owner asks for approval of a plan first
+}
+
+// TaskChange is a change of a task. Fields that are nil stay as they are.
+type TaskChange struct {
+	Subject, Description, Role *string
+	Priority                   *int
+	RequirePlan                *bool
+	AddBlockers                []muster.TaskID // only while nobody works on the task
+	RemoveBlockers             []muster.TaskID
+	Retry                      bool // a task that needs attention is pending again
+}
+
+// UnreadableTask is a task whose record cannot be read, and why.
+type UnreadableTask struct {
+	ID  muster.TaskID
+	Why string
+}
+
+// Add puts a task on the board. The error is Invalid when a field is wrong or a blocker does not exist.
+func (s Tasks) Add(ctx context.Context, d TaskDraft) (muster.Task, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	return w.Board().Create(ctx, board.Draft{Subject: d.Subject, Description: d.Description, BlockedBy: d.BlockedBy,
+		Role: d.Role, Priority: d.Priority, RequirePlan: d.RequirePlan, CreatedBy: muster.User})
+}
+
+// Get returns a task without its Blocks, which WithBlocks adds.
+func (s Tasks) Get(ctx context.Context, id muster.TaskID) (muster.Task, error) {
+	return s.t.services().Board().Get(ctx, id)
+}
+
+// WithBlocks returns the task with the tasks that wait for it. It reads the whole board.
+func (s Tasks) WithBlocks(ctx context.Context, task muster.Task) (muster.Task, error) {
+	return s.t.services().Board().WithBlocks(ctx, task)
+}
+
+// List returns all tasks by id, and beside them those whose record cannot be read.
+func (s Tasks) List(ctx context.Context) (tasks []muster.Task, unreadable []UnreadableTask, err error) {
+	b := s.t.services().Board()
+	if tasks, err = b.List(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, u := range b.Corrupt() {
+		unreadable = append(unreadable, UnreadableTask{ID: u.ID, Why: u.Why})
+	}
+	return tasks, unreadable, nil
+}
+
+// Change changes a task that is not completed. Errors: NotFound, Invalid (a cycle of blockers, for example) and Held.
+func (s Tasks) Change(ctx context.Context, id muster.TaskID, c TaskChange) (muster.Task, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	return w.Board().Update(ctx, id, board.Patch{Subject: c.Subject, Description: c.Description, Role: c.Role,
+		Priority: c.Priority, RequirePlan: c.RequirePlan, AddBlockers: c.AddBlockers,
+		RemoveBlockers: c.RemoveBlockers, Retry: c.Retry, By: muster.User})
+}
+
+// Claim gives a pending task to owner, who need not be a member. The task has no lane and is never taken away for
+// idleness: it ends with Complete or Release. role is the owner's, for tasks that want one. The error is Held when
+// somebody else has the task.
+func (s Tasks) Claim(ctx context.Context, id muster.TaskID, owner muster.Name, role string) (muster.Task, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	return w.Board().Claim(ctx, id, board.Claim{Owner: owner, Role: role, Source: muster.SourceManual})
+}
+
+// Complete completes a task in the name of by: of its owner, or of muster.User, who may complete every task. done is
+// true when the task was completed before. The error is Invalid while the task's lane holds work that has not landed,
+// and Held when somebody else than by owns it.
+func (s Tasks) Complete(
+	ctx context.Context, id muster.TaskID, by muster.Name, result string,
+) (task muster.Task, done bool, err error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return task, false, err
+	}
+	if task, err = w.Board().Get(ctx, id); err != nil {
+		return task, false, err
+	}
+	done = task.Status == muster.Completed
+	if by != muster.User && done {
+		return task, true, nil
+	}
+	if by != muster.User && task.Owner != by {
+		return task, false, errNotOwner(task, by)
+	}
+	if err := checkAllLanded(ctx, w, task); err != nil {
+		return task, done, err
+	}
+	// Finish also does what was cut short after an earlier completion.
+	task, err = w.Board().Finish(ctx, id, by, result)
+	return task, done, err
+}
+
+// errNotOwner refuses a completion in the name of somebody who does not own the task.
+func errNotOwner(t muster.Task, by muster.Name) error {
+	if t.Owner == "" {
+		return muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
+			t.ID, t.Status, by).
+			WithHint("muster task claim %d --as %s\nor, as yourself:  muster task complete %d", t.ID, by, t.ID)
+	}
+	return muster.Errorf(muster.Held, "task %d is %s's, not %s's", t.ID, t.Owner, by).
+		WithHint("as yourself:  muster task complete %d", t.ID)
+}
+
+// checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be lost.
+func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) error {
+	if t.Worktree == "" || t.Status == muster.Completed {
+		return nil
+	}
+	lanes, err := w.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	changed, err := lanes.Changed(ctx, t.Worktree)
+	switch {
+	case errors.Is(err, muster.ErrNotFound):
+		return nil
+	case err != nil:
+		return muster.Errorf(muster.Invalid,
+			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
+			WithHint("muster worktree list")
+	case changed:
+		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
+			t.ID, t.Worktree).
+			WithHint("see it:         muster worktree run %[1]s -- git status\n"+
+				"let it land:    its owner completes it, or muster resume\n"+
+				"put it aside:   muster worktree remove %[1]s --force   (archived first), then again", t.Worktree)
+	}
+	return nil
+}
+
+// Release takes a task from its owner and puts it back on the board. What the old owner still does for it is refused,
+// and its lane is kept. The error is Held when the task has landed.
+func (s Tasks) Release(ctx context.Context, id muster.TaskID, reason string) (muster.Task, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	return w.RevokeTask(ctx, id, muster.User, reason)
+}
+
+// Delete removes a task and returns it as it was, with its Blocks. It is refused while other tasks wait for it, unless
+// force says that these need not wait any longer.
+func (s Tasks) Delete(ctx context.Context, id muster.TaskID, force bool) (muster.Task, error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return muster.Task{}, err
+	}
+	task, err := w.Board().Get(ctx, id)
+	if err != nil {
+		return task, err
+	}
+	// Blocks are read before the task is deleted, because then nothing depends on it any more.
+	if task, err = w.Board().WithBlocks(ctx, task); err != nil {
+		return task, err
+	}
+	return task, w.Board().Delete(ctx, id, force)
+}
