@@ -1,10 +1,29 @@
-// Package cli is the command line: commands, flags, what is printed, and exit codes. It chooses the store and the
-// models, and puts together what package team needs of both.
+// Package cli is the command line of muster: the commands, their flags, what they print, and their exit codes. It also
+// chooses the store and the models, and passes both to package team, which runs the team.
 //
-// App is the program as a struct that tests can start. Each group of commands is a small type around it: runCommands,
-// taskCommands, teamCommands, mailCommands, requestCommands, laneCommands. Commands open the workspace with App.look,
-// which creates nothing, or with App.change, which refuses what one of the team's own tools may not do. conversation is
-// the bare muster, and runOutput prints what happens in a run.
+// A command goes through these steps:
+//
+//   - Main makes an App from what the operating system gives to the process. A test makes an App of its own.
+//   - App.Run builds the tree of commands, and cobra finds the one that the arguments name and reads its flags.
+//   - The command checks its arguments. What is wrong in them is a usageError, and nothing was done.
+//   - It opens the workspace: with App.look, which creates nothing, or with App.change, which refuses what one of the
+//     team's own tools may not do. Most commands get an opened workspace from App.looking or App.changing.
+//   - It calls a service of the workspace, such as the board, and prints the result with App.print. This prints JSON
+//     with --json, so every command has both forms.
+//   - App.exit turns the error of the command into a message on stderr and an exit code.
+//
+// Each group of commands is a small type around App: runCommands, taskCommands, teamCommands, mailCommands,
+// requestCommands, laneCommands. A method such as taskCommands.claim returns one command with its flags. Three parts
+// are larger than a command: conversation is the bare muster, in which the user talks with the lead; runOutput prints
+// what happens during a run; and completer tells shells what may stand where.
+//
+// These rules hold in the whole package:
+//
+//   - The result of a command goes to stdout. Messages, hints and progress go to stderr.
+//   - Only App has what comes from the process. No command reads os.Args, os.Environ or the current directory.
+//   - A command that only looks writes nothing, not even a directory.
+//   - Text of a model, a file or a user goes through view.OneLine or view.ManyLines before it is printed for people,
+//     because it could steer the terminal.
 //
 // Read app.go first, then open.go and output.go, then the commands by name. How things are drawn is in internal/view.
 // What a task, a mail or a lane may do is decided by the services and by package team, not here.
@@ -80,7 +99,8 @@ func (a *App) Run(ctx context.Context) int {
 	if isCompletion(a.Args) {
 		a.Stderr = io.Discard // a shell reads what is printed, and nothing may be said beside it
 	}
-	root := a.root()
+	// Building the commands needs no context: cobra gives each command the one of ExecuteContext.
+	root := a.root() //nolint:contextcheck
 	root.SetArgs(a.Args)
 	code := a.exit(ctx, root.ExecuteContext(ctx))
 	a.closeLog(ctx, code)

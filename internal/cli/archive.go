@@ -27,6 +27,7 @@ func (a *App) archiveCommand() *cobra.Command {
 			return err
 		}
 		defer closeWorkspace(w)
+		// Interrupted, the command is to be called again: the archive goes on where it was.
 		t, err := w.Archive(c.Context())
 		if err != nil {
 			return err

@@ -40,6 +40,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 // and one in brackets may be missing. The error of the check names the first argument that is missing, or the first
 // that is too many. It is a usageError, so the program exits with 2 and nothing was done.
 func namedArgs(names ...string) cobra.PositionalArgs {
+	// An argument without brackets must be given, and one with "..." takes all that follow.
 	least, most := 0, len(names)
 	for _, n := range names {
 		if strings.Contains(n, "...") {

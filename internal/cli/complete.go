@@ -221,6 +221,7 @@ func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completi
 // roles returns the roles of the members, and those that tasks want. The role of the lead is left out, because it
 // names one member and not a kind of work.
 func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	// The roles of members come first, because a task for one of them can be claimed at once.
 	members, err := listMembers(ctx, w)
 	if err != nil {
 		return nil, err
@@ -254,6 +255,7 @@ func decidableRequests(ctx context.Context, w *workspace.Workspace) (found []cob
 
 // laneNames returns the lanes, each with its status. Where no lane was ever made, git is not asked.
 func laneNames(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+	// To ask git takes longer than a user waits for a completion.
 	if !w.HasLanes() {
 		return nil, nil
 	}

@@ -54,6 +54,7 @@ func writeSettings(w io.Writer, p view.Paint, width int, values []config.Value) 
 		if value == "" {
 			value = "-"
 		}
+		// The source names the file, the variable or the flag, so that the user knows where to change the value.
 		source := view.Cell{Text: view.OneLine(string(v.Source))}
 		if v.Source == config.FromDefault {
 			source.Tone = view.Faint

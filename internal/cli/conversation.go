@@ -28,6 +28,7 @@ func (a *App) converse(c *cobra.Command, _ []string) error {
 	}
 	piped := bufio.NewReader(a.Stdin)
 	if a.terminalIn() == nil {
+		// A pipe that stays empty must not open the workspace, because that would write to the repository.
 		switch some, err := hasInput(c.Context(), piped); {
 		case err != nil:
 			return err
@@ -94,6 +95,7 @@ type conversation struct {
 // run opens the conversation, and returns when the user or the run has ended it. First it finds out which of three
 // cases holds: a lead lives in another process, a run has stopped here, or nothing has begun.
 func (c *conversation) run(ctx context.Context) error {
+	// A lead in another process owns the run, and this process must not start a second one.
 	isRemote, err := isLeadAlive(ctx, c.w)
 	if err != nil {
 		return err
@@ -102,7 +104,9 @@ func (c *conversation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// On a terminal a run that stopped with no task open goes on too.
 	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
+		// The board does not show such a run, so its record is asked.
 		c.hasNoTask = !isStopped && run.StartedAt > 0 && run.EndedAt == 0
 		isStopped = isStopped || c.hasNoTask
 	}
@@ -117,6 +121,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	ctx, c.stop = context.WithCancelCause(git.With(ctx, c.w.OpenedRepo())) // with the worktree that the user is in
 	defer c.stop(nil)
+	// From here on the line editor controls the terminal, so everything is printed with c.face.
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}
@@ -125,16 +130,18 @@ func (c *conversation) run(ctx context.Context) error {
 		return team.RunState{Open: open, IsStopped: true}.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
-		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote, HasBegun: isRemote,
-		Now: c.app.Now}
+		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
+		HasBegun: isRemote, Now: c.app.Now}
 	if isRemote {
 		isAlive := func() bool { return !isProcessGone(ctx, c.w) }
+		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 		remote := chat.Attach(ctx, c.w.Store(), c.w.Mail(ctx), c.face, isAlive)
 		defer remote.Detach()
 		s.Lead, s.Over, s.WaitForLead = remote, remote.Over(), false
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 			"and it goes on when you leave")
 	} else {
+		// The run starts with the first words, so nothing is written for a user who only looks around.
 		c.talk = team.NewConversation()
 		s.Lead = c.talk
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
@@ -192,6 +199,7 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 		return j, err
 	}
 	if isStopped {
+		// The model and the check of the stopped run hold, except for what the command line gives.
 		run, err := c.w.Runs().Look(ctx)
 		if err != nil {
 			return j, err
@@ -209,6 +217,7 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 // muster.CauseUser where a signal has ended it, which makes the exit code that of an interruption. The order
 // matters: the run ends first, then the terminal is restored, and only then is anything printed on it.
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
+	// The exit code depends on how the user left, so it is noted before how is changed below.
 	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
 	if how == chat.UserLeft || how == chat.Interrupted {
 		if _, done := s.Lead.Resting(); done { // nothing is open: the run ends by itself
@@ -230,6 +239,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	switch {
 	case err != nil && !errors.Is(err, muster.CauseUser):
 		return err
+	// There was no run, so there is nothing to report.
 	case how == chat.NotBegun:
 		return err // nil where no signal has ended it
 	case s.Remote && how == chat.RunEnded:
@@ -251,6 +261,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 // explainKept says that the user can go on, and returns the exit code of a run that was stopped. The code is that
 // of an interruption after a signal, and that of work left when the user has left by a command.
 func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) error {
+	// The board is read again, because the run has changed it since the conversation began.
 	_, open, _, err := openTasks(ctx, c.w)
 	if err != nil {
 		return err
@@ -318,6 +329,7 @@ func isProcessGone(ctx context.Context, w *workspace.Workspace) bool {
 	if alive, err := isLeadAlive(ctx, w); alive || err != nil {
 		return false
 	}
+	// When the lease cannot be read, the process is taken to live, and the next call asks again.
 	held, err := w.Store().Leases().Held(ctx, workspace.LeadLease)
 	return !held && err == nil
 }

@@ -27,6 +27,7 @@ func (a *App) doctorCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		found := a.examine(c.Context(), repair)
 		err := a.print(found, func(w io.Writer, p view.Paint, _ int) error { return writeFindings(w, p, found) })
+		// The report is printed before the exit code is chosen.
 		if err == nil && found.IsBroken() {
 			return exitStatus(exitError)
 		}
@@ -39,6 +40,7 @@ func (a *App) doctorCommand() *cobra.Command {
 // checked without it. Settings and guard are checked outside of a repository too, so that a new user can check the
 // machine first.
 func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
+	// Without a repository there is no state to check, and the rest of the report still helps.
 	repo, found := workspace.CheckRepository(ctx, a.workDir())
 	if repo != nil {
 		found = append(found, workspace.CheckDirectories(repo)...)
@@ -86,6 +88,7 @@ func (a *App) checkSettings(repo *git.Repo, found *workspace.Findings) {
 	} else if repo != nil {
 		found.Add("check", workspace.Healthy, view.OneLine(settings.Check), "")
 	}
+	// Only the environment is looked at; no request is sent to the provider.
 	choice, err := config.Choose(settings.Model, a.Env)
 	switch {
 	case err != nil:
@@ -100,6 +103,7 @@ func (a *App) checkSettings(repo *git.Repo, found *workspace.Findings) {
 // checkGuard starts a program the way tools are started, and says what would kill it. The guard is the process that
 // kills what a tool leaves behind. It runs git, which every user of the program has.
 func (a *App) checkGuard(ctx context.Context, found *workspace.Findings) {
+	// The launcher is the one that tools are started with, so the check finds what would stop them.
 	launcher, err := proc.New(ctx)
 	if err != nil {
 		found.AddError("guard", err)
@@ -130,8 +134,10 @@ func writeFindings(w io.Writer, p view.Paint, all workspace.Findings) error {
 	for _, f := range all {
 		width = max(width, len(f.Area))
 	}
+	// A note has no tone: it is neither good nor bad.
 	tones := map[workspace.Health]view.Tone{
 		workspace.Healthy: view.Good, workspace.Mended: view.Good, workspace.Broken: view.Bad}
+	// The width of the columns before the text, so that its further lines begin below the first.
 	indent := strings.Repeat(" ", 6+2+width+2)
 	for _, f := range all {
 		lines := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(f.Text)), "\n", "\n"+indent) + "\n"

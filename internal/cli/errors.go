@@ -51,6 +51,7 @@ func (a *App) exit(ctx context.Context, err error) int {
 	case errors.As(err, &usage):
 		explain(a.Stderr, usage.message, usage.command+" --help")
 		return exitUsage
+	// A command that fails because its context has ended was interrupted too, whatever its error says.
 	case errors.Is(err, muster.CauseUser), ctx.Err() != nil && errors.Is(context.Cause(ctx), muster.CauseUser):
 		return exitInterrupted
 	}
@@ -61,6 +62,7 @@ func (a *App) exit(ctx context.Context, err error) int {
 // explain prints what happened, then what to do. Every error of the program has this form, with the hint on lines
 // of its own. Control characters are made visible, because a message may quote what a model or a file says.
 func explain(w io.Writer, message, hint string) {
+	// Further lines are indented to the column where the first begins.
 	message = strings.TrimRight(view.ManyLines(message), "\n")
 	fmt.Fprintf(w, "muster: %s\n", strings.ReplaceAll(message, "\n", "\n        "))
 	if hint = strings.TrimRight(view.ManyLines(hint), "\n"); hint != "" {

@@ -122,6 +122,7 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 		return nil
 	}
 	for _, m := range all {
+		// The name is painted in the colour that the member has everywhere.
 		from := c.progress.paint.Who(string(m.From), view.OneLine(string(m.From)))
 		lines = append(lines, fmt.Sprintf("%s to you: %s", from, indentedBody(m)))
 	}
@@ -135,11 +136,14 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 // not applied to this process.
 func (c *conversation) command(ctx context.Context, args ...string) string {
 	var out bytes.Buffer
+	// The copy is shallow: the flags of the command change only the copy.
 	a := *c.app
 	a.endsProcess, a.logFile = false, nil // the log is the conversation's
 	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.w.Root(), "", strings.NewReader(""), &out, &out
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)
+		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
+		// shown.
 		a.screenShape = &screen{c.progress.paint, width}
 	}
 	a.Run(ctx)
@@ -199,6 +203,7 @@ func (c *conversation) remember(ctx context.Context) func(string) {
 		if !c.w.HasState() {
 			return
 		}
+		// The lines that were typed before the team had state are written with the first one after that.
 		for _, line := range early {
 			h.Add(ctx, line)
 		}

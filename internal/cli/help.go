@@ -46,6 +46,7 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 		if sub.GroupID != group || !sub.IsAvailableCommand() || sub.Name() == "help" {
 			continue
 		}
+		// The first word of Use is the name, and the rest are its arguments.
 		_, args, _ := strings.Cut(sub.Use, " ")
 		name := sub.Name()
 		if sub.HasAvailableSubCommands() && args == "" {
@@ -63,6 +64,7 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 	}
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(w, "\n%s\n", title)
+		// As in help, there is nobody to whom an error of writing could be reported.
 		_ = t.Write(w, false, 0)
 	}
 }

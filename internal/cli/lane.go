@@ -127,6 +127,7 @@ func createLane(
 				WithHint("muster task show %d", t.ID)
 		}
 	}
+	// The base is resolved to a commit now, so that the lane does not depend on where a branch moves.
 	from, err := w.LaneBase(ctx, base)
 	if err != nil {
 		return lane, err
@@ -169,6 +170,7 @@ func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, a
 		return err
 	}
 	defer launcher.Close()
+	// The copy keeps append from writing into the slice of the App.
 	env := slices.Clone(l.Env)
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
@@ -229,6 +231,7 @@ func (l laneCommands) remove() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		// With force the lane is archived before it is removed, so nothing is lost even where somebody works in it.
 		if !force {
 			if err := checkLaneIsFree(ctx, w, lane); err != nil {
 				return err

@@ -49,6 +49,7 @@ func (a *App) logCommand() *cobra.Command {
 			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+			// Each command has its own printer, because the printer remembers the last day.
 			printer := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
 				subjects: subjects(c.Context(), w)}
 			return logReader{w.Journal(), filter, printer}.run(c.Context(), f.follow)
@@ -156,6 +157,7 @@ func (r logReader) print(
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return after, err
 		}
+		// An entry that cannot be read also has a position, so following goes on behind it.
 		after = max(after, e.Pos)
 		if err != nil {
 			explain(r.printer.app.Stderr, err.Error(), "")
@@ -218,6 +220,7 @@ type eventPrinter struct {
 // lines are used again for each event, because a log may have millions of them.
 func (p *eventPrinter) print(e muster.Event) error {
 	if p.app.json {
+		// The line is the one that stands in the journal, so a program can read either.
 		data, err := muster.Line(e)
 		if err != nil {
 			return err
@@ -226,6 +229,7 @@ func (p *eventPrinter) print(e muster.Event) error {
 		return err
 	}
 	if e.Kind == journal.CheckBase {
+		// Later events report the result of the check without naming its command.
 		p.check = e.Text("command")
 	}
 	if err := p.setClock(muster.Time(e.At)); err != nil {

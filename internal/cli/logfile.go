@@ -42,6 +42,7 @@ func (a *App) startLog(c *cobra.Command) {
 	if err != nil {
 		fmt.Fprintf(a.Stderr, "muster: there is no log: %v\n", err)
 	}
+	// A report of a defect needs the version, so it stands in the first line.
 	b := thisBuild()
 	a.logger().Info("process started", "version", b.Version, "revision", b.Revision,
 		"command", c.CommandPath(), "dir", a.workDir())
@@ -84,6 +85,7 @@ func (a *App) openLog(level slog.Level) error {
 	if err != nil {
 		return err
 	}
+	// The secrets are collected once, because the environment of the App does not change.
 	a.logFile = f
 	secrets := a.secrets()
 	hide := func(_ []string, x slog.Attr) slog.Attr { return hideSecrets(x, secrets) }

@@ -88,6 +88,7 @@ func (m mailCommands) sendAll(ctx context.Context, w *workspace.Workspace, body 
 	if err != nil {
 		return err
 	}
+	// The answer names who got the mail, and not who was to get it.
 	var names []muster.Name
 	for _, x := range sent {
 		names = append(names, x.To)
@@ -120,6 +121,7 @@ func (m mailCommands) list() *cobra.Command {
 		if len(args) > 0 {
 			box = muster.Name(args[0])
 		}
+		// The same action serves both forms. Only --take needs a workspace that may be changed.
 		do := func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
 			return m.printBox(c.Context(), w, box, last, take)
 		}
@@ -156,6 +158,7 @@ func (m mailCommands) printBox(
 		if err != nil {
 			return err
 		}
+		// Delivered mail is older than mail that waits, so it comes first.
 		all = append(delivered, all...)
 	}
 	if err := m.printMail(all, box); err != nil || !take || len(all) == 0 {
@@ -214,6 +217,7 @@ func deliveredMail(
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
+		// A mail that still waits is printed with its whole text elsewhere, so it is not repeated here.
 		id := muster.MessageID(e.Text("id"))
 		if err == nil && e.Kind == journal.MailSent && e.Text("to") == string(box) && !waits[id] {
 			sent = append(sent, muster.Message{ID: id, Type: muster.MessageType(e.Text("type")), From: e.Member,

@@ -88,6 +88,7 @@ func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("ANTHROPIC_API_KEY"),
 			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
+		// The two interfaces of the provider differ in the form of requests only.
 		api := openai.Chat
 		if c.Provider == config.OpenAIResponses {
 			api = openai.Responses

@@ -44,6 +44,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		j.Logger = a.logger()
 		s.OnReject = func(box muster.Name, line []byte, why string) {
 			text := why + ": " + view.Cut(view.OneLine(string(line)), 120)
+			// The text is cut, because a broken line may be as long as a whole file.
 			e := muster.Event{Kind: journal.MailRejected, Member: box, Fields: map[string]any{"text": text}}
 			// The line is set aside already. That it cannot be reported is no reason to stop reading.
 			_ = j.Emit(context.WithoutCancel(ctx), e)

@@ -25,6 +25,7 @@ func (a *App) screen(w io.Writer) screen {
 		return *a.screenShape
 	}
 	width, isTerminal := view.TerminalWidth(w)
+	// TERM=dumb is the convention for a terminal that understands no control sequences.
 	colour := isTerminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 	return screen{view.Paint(colour), width}
 }
@@ -36,6 +37,7 @@ func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error
 		s := a.screen(a.Stdout)
 		return text(a.Stdout, s.paint, s.width)
 	}
+	// Encode writes the same form for every command, and the newline at the end.
 	data, err := muster.Encode(v)
 	if err != nil {
 		return err

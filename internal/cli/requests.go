@@ -33,6 +33,7 @@ func (r requestCommands) list() *cobra.Command {
 	c.Flags().BoolVar(&decidedToo, "all", false, "those that are decided too")
 	none := func() error { return r.printRequests(nil, decidedToo) }
 	c.RunE = r.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+		// Both functions have the same form, so the flag only chooses between them.
 		list := w.Requests(c.Context()).Pending
 		if decidedToo {
 			list = w.Requests(c.Context()).List
@@ -71,6 +72,7 @@ func (r requestCommands) decide(yes bool) action {
 		if err != nil {
 			return err
 		}
+		// The request was final before this call, and its first decision stands.
 		if !now {
 			return r.printDecidedBefore(req, yes)
 		}

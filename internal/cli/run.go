@@ -78,6 +78,7 @@ func setFlags(f *pflag.FlagSet) map[string]string {
 		isSetting[s.Flag()] = true
 	}
 	set := map[string]string{}
+	// Visit goes over the flags that were given, and VisitAll would go over all.
 	f.Visit(func(x *pflag.Flag) {
 		if isSetting[x.Name] {
 			set[x.Name] = x.Value.String()
@@ -158,6 +159,7 @@ func stoppedRun(ctx context.Context, w *workspace.Workspace, j Job) (run muster.
 		run, err = w.Runs().Look(ctx)
 		return run, run.StartedAt > 0 && err == nil, err
 	}
+	// A goal is added only to a run that stopped; where none has, the goal begins a run of its own.
 	run, _, goesOn, err = openTasks(ctx, w)
 	return run, goesOn && err == nil, err
 }
@@ -181,6 +183,7 @@ func openTasks(
 func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
 	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
 		"or put the team aside first with muster archive"
+	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
 	if name, isSet := flags["team"]; isSet && name != string(run.Team) {
 		return &usageError{"muster run", fmt.Sprintf(keeps, "name", run.Team, "team")}
 	}
@@ -218,6 +221,7 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		if keep == "" {
+			// The directory goes even after an interruption, so an error of the demo leaves nothing behind.
 			defer os.RemoveAll(dir)
 		}
 		job, err := r.Demo(c.Context(), dir)
@@ -272,6 +276,7 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 	if err != nil {
 		return err
 	}
+	// The output goes on after Ctrl-C: the team still writes events while it ends its turns.
 	out := r.newRunOutput(context.WithoutCancel(ctx), w, j.Resume)
 	j.Emit = out.emit
 	var sum team.Summary

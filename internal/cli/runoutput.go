@@ -77,8 +77,10 @@ func (o *runOutput) emit(_ muster.Name, v any) {
 // from moves with each printed event, so the last read of the journal prints exactly what the watch has not
 // brought.
 func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
+	// Only the return of do ends the loop, because the last events of an interrupted run are printed too.
 	ctx = context.WithoutCancel(ctx)
 	defer o.listener.Close()
+	// Closing done publishes what do has written to the variables of the caller.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -25,6 +25,7 @@ func (a *App) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// The directory of the state may exist before anything has happened in it.
 			if o.Run.StartedAt == 0 && len(o.Members) == 0 && len(o.Tasks) == 0 {
 				return none()
 			}
@@ -143,6 +144,7 @@ func applyRecent(o *view.Overview, recent []muster.Event) {
 			}
 		}
 	}
+	// While a process lives, the run lasts until now.
 	end := o.Now
 	if n := len(recent); n > 0 && !isAlive && recent[n-1].At >= o.Run.StartedAt {
 		end = muster.Time(recent[n-1].At)

@@ -40,6 +40,7 @@ func (t teamCommands) stop() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		// With a name the check above has found the member, so an empty list means that it has shut down already.
 		members = slices.DeleteFunc(members, func(m view.Member) bool {
 			return m.Status == muster.Shutdown || len(args) == 1 && string(m.Name) != args[0]
 		})
@@ -51,6 +52,7 @@ func (t teamCommands) stop() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		// The result is printed before, so the user sees who goes on and why.
 		if slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
 			return exitStatus(exitError)
 		}
@@ -94,6 +96,7 @@ type stopper struct {
 // is decided for each. The lead is the first of the members, and the last in the result. An error about one member
 // does not keep the others from being stopped.
 func (s stopper) stopAll(ctx context.Context, members []view.Member) ([]stopped, error) {
+	// listMembers has the lead first, so the loop meets it last.
 	slices.Reverse(members)
 	ends, errs := make([]stopped, len(members)), make([]error, len(members))
 	var teammates sync.WaitGroup
@@ -126,6 +129,7 @@ func (s stopper) stop(ctx context.Context, name muster.Name) (stopped, error) {
 	switch {
 	case err != nil:
 		return end, err
+	// A refusal is an answer and no error: the member goes on.
 	case r.Status == muster.RequestRejected:
 		end.Why = r.Response
 		return end, nil
@@ -172,6 +176,7 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (stopped, error) 
 			now.Status, now.Host, now.IdleReason, now.Doing, now.Task = muster.Shutdown, "", "", "", 0
 		}
 	})
+	// The hint is to stop it again: the member is alive now and can be asked.
 	if err == nil && isTaken {
 		err = muster.Errorf(muster.Stale, "%s has just been taken over by another process", m.Name).
 			WithHint("muster team stop %s", m.Name)
@@ -183,6 +188,7 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (stopped, error) 
 	if m.Host == "" { // it never lived: its claims are those of somebody else in the same name
 		return end, nil
 	}
+	// The board is read after the record was changed, so no claim that the member made before is missed.
 	all, err := s.w.Board().List(ctx)
 	if err != nil {
 		return end, err

@@ -135,6 +135,7 @@ func (t taskCommands) complete() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		// Without --as the user completes the task, whoever owns it.
 		by := muster.User
 		if as != "" {
 			by = muster.Name(as)
@@ -192,6 +193,7 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 		return muster.Errorf(muster.Invalid,
 			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
 			WithHint("muster worktree list")
+	// The hint names three ways to go on, because only the user knows which one is right.
 	case changed:
 		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
 			t.ID, t.Worktree).

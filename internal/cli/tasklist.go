@@ -79,6 +79,7 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 // writeTaskTree prints the tasks as a tree. Completed ones are only counted, unless they are wanted too. Most tasks
 // of an old board are completed, and the open ones would not be seen among them.
 func writeTaskTree(w io.Writer, p view.Paint, width int, all []muster.Task, completedToo bool) error {
+	// Here hidden is the number of all tasks; below it becomes the number of those left out.
 	hidden := len(all)
 	if !completedToo {
 		all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Status == muster.Completed })
@@ -101,6 +102,7 @@ func writeTaskTable(w io.Writer, p view.Paint, width int, all []muster.Task) err
 		_, err := fmt.Fprintln(w, "no tasks: muster task add SUBJECT")
 		return err
 	}
+	// The subject is the column that is cut on a narrow terminal.
 	t := view.Table{Titles: []string{">ID", "STATUS", "SUBJECT", "OWNER", "WAITS FOR"}, Wide: 2}
 	for _, x := range all {
 		waits := view.IDs(x.BlockedBy)
@@ -130,6 +132,7 @@ func (t taskCommands) show() *cobra.Command {
 				if err != nil {
 					return hintAtList(err)
 				}
+				// Which tasks wait for this one is not part of its record.
 				if task, err = w.Board().WithBlocks(c.Context(), task); err != nil {
 					return err
 				}

@@ -55,6 +55,7 @@ func (t teamCommands) printMembers(members []view.Member) error {
 // listMembers returns all members, and whether a living process hosts each: the lead first, then as they joined. A
 // member whose host is not among the living processes of the team is not alive, whatever its record says.
 func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member, err error) {
+	// The records are read before the hosts, so a host that ends in between is seen as gone.
 	members, err := w.Roster(ctx).List(ctx)
 	if err != nil {
 		return nil, err
@@ -63,6 +64,7 @@ func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member
 	if err != nil {
 		return nil, err
 	}
+	// The hosts are read once and not for each member.
 	isAlive := map[muster.HostID]bool{}
 	for _, h := range hosts {
 		isAlive[h.ID()] = true
@@ -70,6 +72,7 @@ func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member
 	for _, m := range members {
 		all = append(all, view.Member{Member: m, Alive: isAlive[m.Host]})
 	}
+	// The name decides between members that joined at the same time, so the order never changes between calls.
 	slices.SortStableFunc(all, func(x, y view.Member) int {
 		switch {
 		case x.Name == y.Name:
@@ -100,6 +103,7 @@ func (t teamCommands) spawn() *cobra.Command {
 		if m.Role == "" {
 			return &usageError{c.CommandPath(), c.CommandPath() + " wants --role ROLE"}
 		}
+		// Whether the name is valid and free is decided by the roster.
 		m.Name = muster.Name(args[0])
 		return t.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
 			added, err := w.Roster(c.Context()).Add(c.Context(), m)
@@ -110,6 +114,7 @@ func (t teamCommands) spawn() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Without a living process the record waits, and the user should know that nothing happens yet.
 			when := ": the team starts it"
 			if len(hosts) == 0 {
 				when = ` when the team runs again: muster resume, or muster run "GOAL"`
