@@ -406,3 +406,17 @@ func (f *failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2
 		}
 	}
 }
+
+// An item that Reload has cached before any refresh leaves the cache when it is deleted, although the table's changes
+// never name it.
+func TestReloadedItemIsDropped(t *testing.T) {
+	c := follow(t, mem.New().Handle().Table("members"))
+	rev, err := c.Create(t.Context(), "a", item{N: 7})
+	check(t, err)
+	_, _, err = c.Reload(t.Context(), "a")
+	check(t, err)
+	check(t, c.Delete(t.Context(), "a", rev))
+	if got := c.values(t); len(got) != 0 {
+		t.Errorf("the cache has %v, want nothing", got)
+	}
+}

@@ -53,6 +53,12 @@ func (c *Collection[T]) Reload(ctx context.Context, key string) (T, muster.Rev, 
 	item, rev, err := c.Get(ctx, key)
 	if err == nil && c.isKey(key) {
 		kept := item
+		c.mu.Lock()
+		isNew := c.items[key] == nil
+		c.mu.Unlock()
+		if isNew {
+			c.ahead[key] = true
+		}
 		c.store([]document[T]{{key: key, rev: rev, item: &kept}})
 	}
 	return item, rev, err
@@ -122,7 +128,26 @@ func (c *Collection[T]) pull(ctx context.Context) error {
 	if end != nil {
 		return end
 	}
+	if err := c.dropDeleted(ctx); err != nil {
+		return err
+	}
 	return c.readDoubtful(ctx)
+}
+
+// dropDeleted removes the items that Reload has cached and that have been deleted since. The table's changes do not
+// name a document that came and went between two refreshes, so without this look the item would stay for ever.
+func (c *Collection[T]) dropDeleted(ctx context.Context) error {
+	for key := range c.ahead {
+		_, err := c.options.Table.Get(ctx, key)
+		switch {
+		case errors.Is(err, muster.ErrNotFound):
+			c.store([]document[T]{{key: key}})
+			delete(c.ahead, key)
+		case err != nil && !errors.Is(err, muster.ErrCorrupt):
+			return err
+		}
+	}
+	return nil
 }
 
 // take decodes a batch and stores what can be read. The rest is doubtful.
@@ -131,6 +156,7 @@ func (c *Collection[T]) take(batch []document[T]) {
 	readable := batch[:0]
 	for _, d := range batch {
 		c.mark = max(c.mark, d.mark)
+		delete(c.ahead, d.key)
 		if d.err != nil {
 			c.doubtful[d.key] = true
 			continue
