@@ -164,7 +164,7 @@ func TestSecondStartIsRefused(t *testing.T) {
 				if err != nil {
 					h.Fatal(err)
 				}
-				defer l.Release()
+				defer func() { _ = l.Release() }() // the store lives in memory
 			}
 			err := h.start(answers, nil).fails()
 			if !errors.Is(err, muster.ErrHeld) || !strings.Contains(err.Error(), says) {

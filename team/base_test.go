@@ -105,7 +105,7 @@ speakers:
 				}
 			})
 			bubble(t, func(h *house) { // with a task on the board already it is resumed
-				h.start(strings.Replace(slow, "    - wait: 1m\n      do:", "    - do:", 1)+writes[1:], func(c *team.Config) {
+				_ = h.start(strings.Replace(slow, "    - wait: 1m\n      do:", "    - do:", 1)+writes[1:], func(c *team.Config) {
 					change(c)
 					c.Check = strings.Replace(c.Check, "no-such-check", "sleep 0.3; no-such-check", 1)
 					c.Setup = strings.Replace(c.Setup, "echo", "sleep 0.3; echo", 1)

@@ -19,6 +19,7 @@ type Workers struct {
 // Ending is why a process that had joined left a team.
 type Ending string
 
+// The reasons why a process leaves a team.
 const (
 	RunOver Ending = "the run is over"
 	NoWork  Ending = "its members have shut down"
@@ -45,7 +46,7 @@ func (t *Team) Join(ctx context.Context, w *Workers) (Ending, error) {
 	if err != nil {
 		return "", err
 	}
-	defer host.Release()
+	defer func() { t.logDropped(ctx, "releasing the lease", host.Release()) }()
 	// Again, now that whoever puts the team aside sees this process: it may have begun, or be done, meanwhile.
 	if err := t.services().CheckNotArchiving(ctx); err != nil {
 		return "", err

@@ -56,9 +56,10 @@ func (h *house) lateWrite(lane muster.Name, file string) {
 	}
 }
 
-func (h *house) revoke(id muster.TaskID) {
+// revokeFirst takes task 1 from its owner.
+func (h *house) revokeFirst() {
 	h.Helper()
-	if _, err := h.board.Revoke(h.Context(), id, muster.User, "enough"); err != nil {
+	if _, err := h.board.Revoke(h.Context(), 1, muster.User, "enough"); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -102,7 +103,7 @@ func TestLaneOfALivingProcessIsLeftAlone(t *testing.T) {
 				}
 				j := h.join(slowAlice, team.Workers{N: 1, Role: "coder"})
 				synctest.Wait()
-				h.revoke(1)
+				h.revokeFirst()
 				if lane := h.written("worker-1"); lane == old {
 					t.Errorf("worker-1 works in %s, where alice's commands run", lane)
 				}
@@ -153,7 +154,7 @@ func TestLaneOfADeadProcessIsInherited(t *testing.T) {
 		old := h.written("alice")
 		synctest.Wait()
 		r.interrupt()
-		h.revoke(1)
+		h.revokeFirst()
 		if _, err := h.roster.Update(h.Context(), "alice", func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestLeftLaneIsArchivedAfterItsProcess(t *testing.T) {
 		old := h.written("alice")
 		j := h.join(slowAlice, team.Workers{N: 1, Role: "coder"})
 		synctest.Wait()
-		h.revoke(1)
+		h.revokeFirst()
 		h.written("worker-1")
 		h.lateWrite(old, "late.txt")
 		r.interrupt()
@@ -215,7 +216,7 @@ func TestTakenOverBeforeItHadALane(t *testing.T) {
 				if _, is := v.(loop.TurnEnded); !is || who != "worker-1" || ctx.Err() != nil {
 					return
 				}
-				h.revoke(1)
+				h.revokeFirst()
 				if _, err := h.board.Claim(h.Context(), 1, board.Claim{Owner: who, Role: "coder"}); err != nil {
 					t.Error(err)
 				}

@@ -34,7 +34,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
-	defer only.Release()
+	defer func() { t.logDropped(ctx, "releasing the lease", only.Release()) }()
 	// Again, now that no other can start: one may have started and stopped meanwhile.
 	if _, open, stopped, err = t.checkStart(ctx); err == nil && stopped {
 		err = errStopped(open)
@@ -106,7 +106,7 @@ func (t *Team) resume(ctx context.Context, more string) (Summary, error) {
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
-	defer only.Release()
+	defer func() { t.logDropped(ctx, "releasing the lease", only.Release()) }()
 	run, ended, err := t.findStoppedRun(ctx) // asked again: it may have gone on, or been put aside, meanwhile
 	if err != nil {
 		return Summary{Code: 1}, err
@@ -182,7 +182,7 @@ func (t *Team) live(ctx context.Context, begin func(context.Context, muster.Host
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
-	defer host.Release()
+	defer func() { t.logDropped(ctx, "releasing the lease", host.Release()) }()
 	launched, drop := t.launching(context.WithoutCancel(ctx)) // while the records are written
 	defer drop()
 	if err := t.deps.Lanes.Recover(ctx); err != nil {
@@ -260,7 +260,7 @@ func (t *Team) forgetRevoked(ctx context.Context) error {
 // launching begins to start what starts tools. launched waits for it; drop closes it, whether it was waited for or not.
 func (t *Team) launching(ctx context.Context) (launched func() (proc.Launcher, error), drop func()) {
 	launched = sync.OnceValues(func() (proc.Launcher, error) { return t.launch(ctx) })
-	go launched()
+	go func() { _, _ = launched() }() // whoever calls launched gets the error
 	return launched, func() {
 		if l, err := launched(); err == nil {
 			t.logDropped(ctx, "closing the launcher", l.Close())

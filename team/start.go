@@ -43,7 +43,7 @@ func (t *Team) takeLead(ctx context.Context) (muster.Lease, error) {
 		return nil, err
 	}
 	if err := t.services().CheckNotArchiving(ctx); err != nil {
-		only.Release()
+		t.logDropped(ctx, "releasing the lease", only.Release())
 		return nil, err
 	}
 	return only, nil

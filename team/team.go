@@ -176,7 +176,7 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := OpenIn(w, c)
+	t, err := OpenIn(w, c) //nolint:contextcheck // OpenIn starts nothing; what runs later gets a context of its own.
 	if err != nil {
 		_ = w.Close() // the error of opening counts
 		return nil, err
