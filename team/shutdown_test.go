@@ -115,7 +115,8 @@ speakers:
   lead:
     - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
     - do: [{wait: {}}]
-    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Again.}}, {wait: {}}]
+    - wait: 1m # the test looks at the task before alice can claim it again
+      do: [{spawn_teammate: {name: alice, role: coder, prompt: Again.}}, {wait: {}}]
     - say: Done.
 `)
 		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){

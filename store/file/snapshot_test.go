@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/testing/wait"
 )
 
 // snapped is a repository with so many tasks, old enough to be in a snapshot, and what a listing of them must be.
@@ -32,14 +31,6 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 	}
 	letStampsAge(t)
 	return root, want
-}
-
-// letStampsAge waits until the change times of all files are old enough to be trusted. Nothing can set them, and the
-// file system's clock is not that of a synctest bubble.
-func letStampsAge(t testing.TB) {
-	t.Helper()
-	begin := time.Now()
-	wait.For(t, "the stamps of all files are old", func() bool { return time.Since(begin) > minStampAge+20*time.Millisecond })
 }
 
 func write(t testing.TB, root string, n int, data string) {

@@ -464,3 +464,11 @@ func (s *Store) cleanNow(t *testing.T, name muster.Name) {
 		unlock()
 	}
 }
+
+// letStampsAge waits until the change times of all files are old enough to be trusted. Nothing can set them, and the
+// file system's clock is not that of a synctest bubble.
+func letStampsAge(t testing.TB) {
+	t.Helper()
+	begin := time.Now()
+	wait.For(t, "the stamps of all files are old", func() bool { return time.Since(begin) > minStampAge+20*time.Millisecond })
+}
