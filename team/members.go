@@ -209,7 +209,7 @@ func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, erro
 		case <-changed:
 		case <-time.After(time.Second): // its process may have died, which changes no record
 		case <-limit:
-			end.Why = fmt.Sprintf("still %s %.0fs after it was to stop", now.Status, stopGrace.Seconds())
+			end.Why = fmt.Sprintf("still %s %.0f s after it was to stop", now.Status, stopGrace.Seconds())
 			return end, nil
 		case <-ctx.Done():
 			return end, context.Cause(ctx)

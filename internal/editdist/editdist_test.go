@@ -12,6 +12,7 @@ func TestDistance(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"alice", "alice", 0}, {"", "abc", 3}, {"alcie", "alice", 1}, {"alic", "alice", 1},
 		{"alixe", "alice", 1},
+		{"ab", "ba", 1}, {"lead", "leda", 1}, {"bob", "rob", 1}, {"tester", "texter2", 2},
 		{"bob", "alice", 5}, {"kitten", "sitting", 3}} {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("from %q to %q: %d, want %d", c.a, c.b, got, c.want)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/editdist"
 )
 
 // Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote into
@@ -57,7 +58,7 @@ func like(name muster.Name, names []muster.Name) []muster.Name {
 	}
 	var near []scored
 	for _, n := range names {
-		if d := distance(typed, strings.ToLower(string(n))); d <= most {
+		if d := editdist.Distance(typed, strings.ToLower(string(n))); d <= most {
 			near = append(near, scored{n, d})
 		}
 	}
@@ -68,32 +69,4 @@ func like(name muster.Name, names []muster.Name) []muster.Name {
 		out = append(out, s.name)
 	}
 	return out
-}
-
-// distance is how many letters must be changed, added, left out, or swapped with their neighbour to make b of a.
-func distance(a, b string) int {
-	if d := len(a) - len(b); d > 2 || d < -2 {
-		return max(d, -d) // far enough
-	}
-	var before []int
-	last := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"muster"
 	"muster/journal"
@@ -323,25 +322,6 @@ func TestKnown(t *testing.T) {
 		}
 		if _, err := r.Update(t.Context(), "nobody", func(*muster.Member) {}); !errors.Is(err, muster.ErrNotFound) {
 			t.Fatalf("got %v", err)
-		}
-	})
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"alice", "alcie", 1}, {"alice", "alic", 1}, {"alice", "alicee", 1}, {"alice", "aliec", 1}, {"bob", "rob", 1}, {"ab", "ba", 1}, {"lead", "leda", 1}, {"tester", "texter2", 2}} {
-		if got := distance(c.a, c.b); got != c.want || distance(c.b, c.a) != c.want {
-			t.Errorf("%s %s: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[abc]{0,6}`)
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := distance(a, b)
-		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a)-len(b), len(b)-len(a)) {
-			t.Fatalf("%q %q: %d", a, b, d)
 		}
 	})
 }
