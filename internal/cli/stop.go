@@ -50,7 +50,7 @@ func (t teamCommands) stop() *cobra.Command {
 func stopMembers(
 	ctx context.Context, w *workspace.Workspace, args []string, force bool,
 ) ([]team.StopResult, error) {
-	opened, err := team.OpenIn(w, team.Config{})
+	opened, err := team.OpenIn(w, team.Config{}) //nolint:contextcheck // OpenIn starts nothing.
 	if err != nil {
 		return nil, err
 	}
