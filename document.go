@@ -12,8 +12,8 @@ import (
 // Extra holds the fields of a document that its struct does not know. They survive a rewrite.
 type Extra map[string]json.RawMessage
 
-// Unmarked is a text without the byte order mark that editors on Windows write before it.
-func Unmarked(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+// TrimBOM is a text without the byte order mark that editors on Windows write before it.
+func TrimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // Encode writes a document as the state files have it: indented by two, no HTML escapes, a newline at its end.
 func Encode(v any) ([]byte, error) {
@@ -25,8 +25,8 @@ func Encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Line writes a record as a log has it: one line without its newline, no HTML escapes.
-func Line(v any) ([]byte, error) {
+// MarshalLine writes a record as a log has it: one line without its newline, no HTML escapes.
+func MarshalLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -34,8 +34,8 @@ func Line(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Stamp is t as the state files have it: Unix seconds.
-func Stamp(t time.Time) float64 {
+// UnixTime is t as the state files have it: Unix seconds.
+func UnixTime(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -138,11 +138,11 @@ func (x Extra) take(v any, names ...string) error {
 
 // marshalKeep encodes the struct v and appends the kept fields.
 func marshalKeep(v any, extra Extra) ([]byte, error) {
-	out, err := Line(v)
+	out, err := MarshalLine(v)
 	if err != nil || len(extra) == 0 {
 		return out, err
 	}
-	rest, err := Line(map[string]json.RawMessage(extra))
+	rest, err := MarshalLine(map[string]json.RawMessage(extra))
 	if err != nil {
 		return nil, err
 	}

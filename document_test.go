@@ -70,7 +70,7 @@ func TestTaskRoundTrip(t *testing.T) {
 			Status: rapid.SampledFrom([]muster.TaskStatus{muster.Pending, muster.InProgress, muster.Landing, muster.Completed, muster.NeedsAttention}).Draw(r, "status"),
 			Owner:  muster.Name(rapid.StringMatching(`[a-z]{0,5}`).Draw(r, "owner")), BlockedBy: ids.Draw(r, "blockedBy"), DependsOn: ids.Draw(r, "dependsOn"),
 			Blocks: ids.Draw(r, "blocks"), Priority: rapid.Int().Draw(r, "priority"), Fence: rapid.IntRange(0, 99).Draw(r, "fence"),
-			ClaimedAt: muster.Stamp(time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(r, "claimed"))), Effects: []muster.Effect{muster.EffectTell},
+			ClaimedAt: muster.UnixTime(time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(r, "claimed"))), Effects: []muster.Effect{muster.EffectTell},
 			CompletedBy: "bob", RequirePlan: rapid.Bool().Draw(r, "plan"), Landed: &muster.Landed{Commit: "c", Receipt: muster.ReceiptGreen, Seconds: 0.7},
 		}
 		if rapid.Bool().Draw(r, "extra") {
@@ -220,7 +220,7 @@ func TestMailOfOthers(t *testing.T) {
 	}
 	var back muster.Message
 	in := muster.Message{ID: "m1", Type: muster.MailPlanAnswer, From: "lead", To: "bob", Content: "a <b> & c", At: 1714567890.123, RequestID: "7f2c91aa", Approve: new(bool), Feedback: "no", Plan: "p", TaskID: 4}
-	line, err := muster.Line(in)
+	line, err := muster.MarshalLine(in)
 	if err != nil || strings.Contains(string(line), "\n") || !strings.Contains(string(line), "<b> &") {
 		t.Fatalf("%s, %v", line, err)
 	}
@@ -241,7 +241,7 @@ func TestMembersOfOthers(t *testing.T) {
 
 func TestEventIsOneFlatLine(t *testing.T) {
 	in := muster.Event{Kind: "task.claimed", At: 1714567890.123456, Member: "alice", Task: 3, Fields: map[string]any{"role": "coder", "fence": 2, "text": "a\nb <c>"}}
-	line, err := muster.Line(in)
+	line, err := muster.MarshalLine(in)
 	if err != nil || strings.Contains(string(line), "\n") {
 		t.Fatalf("%s, %v", line, err)
 	}
@@ -263,19 +263,19 @@ func TestEventIsOneFlatLine(t *testing.T) {
 	if in.Number("fence") != 2 || in.Number("role") != 0 || in.Text("fence") != "" || len(in.Fields) != 3 {
 		t.Errorf("%+v", in)
 	}
-	bare, _ := muster.Line(muster.Event{Kind: "run.ended"})
+	bare, _ := muster.MarshalLine(muster.Event{Kind: "run.ended"})
 	if string(bare) != `{"event":"run.ended","ts":0}` {
 		t.Errorf("%s", bare)
 	}
 }
 
 func TestStamps(t *testing.T) {
-	if muster.Stamp(time.Time{}) != 0 || !muster.Time(0).IsZero() {
+	if muster.UnixTime(time.Time{}) != 0 || !muster.Time(0).IsZero() {
 		t.Error("no time has a stamp")
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		at := time.UnixMicro(rapid.Int64Range(1, 4e15).Draw(r, "µs"))
-		if got := muster.Time(muster.Stamp(at)); got.Sub(at).Abs() > time.Microsecond {
+		if got := muster.Time(muster.UnixTime(at)); got.Sub(at).Abs() > time.Microsecond {
 			r.Fatalf("%v became %v", at, got)
 		}
 	})

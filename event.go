@@ -23,7 +23,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	extra := Extra{}
 	for k, v := range rest {
-		data, err := Line(v)
+		data, err := MarshalLine(v)
 		if err != nil {
 			return nil, err
 		}

@@ -58,9 +58,9 @@ func CheckName(n Name) error {
 	return nil
 }
 
-// FitName makes a name of any text: what the rule forbids becomes a hyphen. It returns fallback when nothing is left
+// Slug makes a name of any text: what the rule forbids becomes a hyphen. It returns fallback when nothing is left
 // or what is left is reserved.
-func FitName(text string, fallback Name) Name {
+func Slug(text string, fallback Name) Name {
 	var b strings.Builder
 	for _, r := range strings.ToLower(text) {
 		ok := r >= 'a' && r <= 'z' || b.Len() > 0 && r >= '0' && r <= '9'
@@ -82,7 +82,7 @@ func FitName(text string, fallback Name) Name {
 // LaneName is the default name of a task's lane: task-N-slug.
 func LaneName(id TaskID, subject string) Name {
 	n := Name(fmt.Sprintf("task-%d", id))
-	if slug := FitName(subject, ""); slug != "" {
+	if slug := Slug(subject, ""); slug != "" {
 		s := string(n) + "-" + string(slug)
 		n = Name(strings.TrimRight(s[:min(len(s), 32)], "-"))
 	}

@@ -33,13 +33,13 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-func TestFitName(t *testing.T) {
+func TestSlug(t *testing.T) {
 	for text, want := range map[string]muster.Name{
 		"api-v2": "api-v2", "API v2": "api-v2", "My  Project!!": "my-project", "2048": "none", "2048-game": "game", "lead": "none",
 		"CON": "none", "": "none", "设计": "none", "ünï": "n", "a" + strings.Repeat("b", 40): muster.Name("a" + strings.Repeat("b", 31)),
 		"x" + strings.Repeat("-", 50) + "y": "x-y",
 	} {
-		if got := muster.FitName(text, "none"); got != want {
+		if got := muster.Slug(text, "none"); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -48,14 +48,14 @@ func TestFitName(t *testing.T) {
 func TestFittedNamesAreNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9 _.-]{0,60}`)).Draw(r, "text")
-		n := muster.FitName(text, "")
+		n := muster.Slug(text, "")
 		if n != "" && muster.CheckName(n) != nil {
 			r.Fatalf("%q became %q", text, n)
 		}
 		if muster.CheckName(muster.Name(text)) == nil && strings.TrimRight(text, "-") == text && !strings.Contains(text, "--") && n != muster.Name(text) {
 			r.Fatalf("%q was a name and became %q", text, n)
 		}
-		if n != "" && muster.FitName(string(n), "") != n {
+		if n != "" && muster.Slug(string(n), "") != n {
 			r.Fatalf("%q does not fit as it is", n)
 		}
 		id := muster.TaskID(rapid.IntRange(1, 1<<40).Draw(r, "id"))

@@ -18,7 +18,7 @@ func (w *world) history(tasks int) {
 	s, _ := w.open()
 	defer s.Close()
 	ctx := w.tb.Context()
-	at := root.Stamp(time.Now().Add(-time.Hour))
+	at := root.UnixTime(time.Now().Add(-time.Hour))
 	run := root.Run{Team: "bench", Goal: "many tasks", Target: "muster/bench", Model: "stand-in", Cap: 2, StartedAt: at, EndedAt: at + 3000}
 	need(s.Table(root.TableTeam).Put(ctx, "run", need(root.Encode(run))(w.tb), root.None))(w.tb)
 	for _, name := range []root.Name{root.Lead, "alice", "bob"} {
@@ -28,13 +28,13 @@ func (w *world) history(tasks int) {
 			must(w.tb, s.Inbox().Put(ctx, name, root.Message{ID: root.MessageID(fmt.Sprintf("%s-%d", name, i)), From: root.User, Type: root.MailMessage, Content: "some words", At: at}))
 		}
 	}
-	lines := [][]byte{need(root.Line(root.Event{Kind: journal.RunStarted, At: at, Member: root.Lead, Fields: map[string]any{"goal": run.Goal, "target": run.Target}}))(w.tb)}
+	lines := [][]byte{need(root.MarshalLine(root.Event{Kind: journal.RunStarted, At: at, Member: root.Lead, Fields: map[string]any{"goal": run.Goal, "target": run.Target}}))(w.tb)}
 	for i := 1; i <= tasks; i++ { // the tool's and turn's events are the most, as in a real run
 		for n, kind := range []string{journal.TaskCreated, journal.TaskClaimed, journal.TurnStarted, journal.TurnEnded, journal.ToolStarted,
 			journal.ToolEnded, journal.TurnStarted, journal.TurnEnded, journal.TaskLanding, journal.TaskReleased} {
 			e := root.Event{Kind: kind, At: at + float64(i) + float64(n)/10, Member: "alice", Task: root.TaskID(i), Fields: map[string]any{
 				"subject": fmt.Sprintf("task number %d", i), "turn": 1, "input": 4000, "output": 200, "cache_read": 3000, "tool": "bash", "text": "go test ./...", "seconds": 1.5}}
-			lines = append(lines, need(root.Line(e))(w.tb))
+			lines = append(lines, need(root.MarshalLine(e))(w.tb))
 		}
 	}
 	need(s.Log().Append(ctx, root.StreamEvents, root.Anywhere, lines...))(w.tb)

@@ -82,7 +82,7 @@ func (w *world) board(tasks int) {
 	w.tb.Helper()
 	dir := filepath.Join(w.root, ".tasks")
 	must(w.tb, os.MkdirAll(dir, 0o700))
-	now := root.Stamp(time.Now().Add(-time.Minute))
+	now := root.UnixTime(time.Now().Add(-time.Minute))
 	for i := 1; i <= tasks; i++ {
 		data := need(root.Encode(root.Task{ID: root.TaskID(i), Subject: fmt.Sprintf("task number %d", i), Status: root.Pending,
 			Description: strings.Repeat("What is wanted, in some words. ", 10), CreatedBy: root.User, CreatedAt: now, UpdatedAt: now}))(w.tb)

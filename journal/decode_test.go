@@ -20,7 +20,7 @@ func TestPlainEvents(t *testing.T) {
 		in := muster.Event{Kind: rapid.String().Draw(t, "kind"), At: float64(rapid.Int64Range(0, 1<<52).Draw(t, "us")) / 1e6,
 			Member: muster.Name(rapid.String().Draw(t, "member")), Task: muster.TaskID(rapid.IntRange(0, 1000).Draw(t, "task")),
 			Fields: rapid.MapOf(rapid.SampledFrom([]string{"text", "Event", "TS", "seconds", "é", "event", "ſ"}), value).Draw(t, "fields")}
-		data, err := muster.Line(in)
+		data, err := muster.MarshalLine(in)
 		if err != nil {
 			t.Skip(err)
 		}

@@ -59,9 +59,9 @@ func (j *Journal) Emit(ctx context.Context, e muster.Event) error {
 
 func (j *Journal) emit(ctx context.Context, e muster.Event) error {
 	if e.At == 0 {
-		e.At = muster.Stamp(time.Now())
+		e.At = muster.UnixTime(time.Now())
 	}
-	line, err := muster.Line(e)
+	line, err := muster.MarshalLine(e)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Kind, err)
 	}

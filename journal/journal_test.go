@@ -70,7 +70,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			if err != nil || e.Kind != journal.TaskClaimed || e.Number("fence") != 1 || e.Member != "alice" || e.Task != 3 {
 				t.Fatalf("%+v, %v", e, err)
 			}
-			if e.At != muster.Stamp(time.Now()) {
+			if e.At != muster.UnixTime(time.Now()) {
 				t.Errorf("stamped %v at %v", e.At, time.Now())
 			}
 			break

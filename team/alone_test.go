@@ -53,7 +53,7 @@ func (h *house) record(change func(*muster.Run)) {
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		h.Fatal(err)
 	}
-	run := muster.Run{Team: "demo", Goal: "another goal", Target: "muster/demo", StartedAt: muster.Stamp(time.Now())}
+	run := muster.Run{Team: "demo", Goal: "another goal", Target: "muster/demo", StartedAt: muster.UnixTime(time.Now())}
 	if err == nil {
 		if err := json.Unmarshal(doc.Data, &run); err != nil {
 			h.Fatal(err)

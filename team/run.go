@@ -153,7 +153,7 @@ func (t *Team) secondsAway(ctx context.Context, run muster.Run) (away float64) {
 	}
 	for e, err := range t.deps.Journal.Read(ctx, from) {
 		if err == nil && e.At >= run.StartedAt {
-			away = max(muster.Stamp(time.Now())-e.At, 0)
+			away = max(muster.UnixTime(time.Now())-e.At, 0)
 		}
 	}
 	return away
@@ -300,7 +300,7 @@ func (t *Team) note(ctx context.Context, member muster.Name, text string) {
 // emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:
 // the event then goes to those who listen in this process.
 func (t *Team) emit(ctx context.Context, e muster.Event) {
-	e.At = muster.Stamp(time.Now())
+	e.At = muster.UnixTime(time.Now())
 	err := t.deps.Journal.Emit(context.WithoutCancel(ctx), e)
 	if err == nil {
 		return

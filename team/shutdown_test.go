@@ -225,7 +225,7 @@ speakers:
 			t.Fatal("it never ran")
 		}
 	}
-	o.ask(t, "alice", func(q *muster.Request) { q.Deadline = muster.Stamp(time.Now().Add(100 * time.Millisecond)) })
+	o.ask(t, "alice", func(q *muster.Request) { q.Deadline = muster.UnixTime(time.Now().Add(100 * time.Millisecond)) })
 	w.follow(ctx, o, "alice is shut down", is(journal.MemberShutdown, "alice"))
 	if out, err := exec.Command("pgrep", "-fl", "sleep 61.518").Output(); err == nil {
 		t.Errorf("alive: %s", out)

@@ -114,7 +114,7 @@ func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.T
 		return muster.Lane{}, muster.Errorf(muster.Held, "there is a lane %s", name)
 	}
 	l := muster.Lane{Name: name, Path: filepath.Join(g.root, ".worktrees", string(name)), Branch: "wt/" + string(name), TaskID: task,
-		Status: muster.LaneActive, Base: base, CreatedAt: muster.Stamp(time.Now())}
+		Status: muster.LaneActive, Base: base, CreatedAt: muster.UnixTime(time.Now())}
 	g.lanes[name] = l
 	return l, os.MkdirAll(l.Path, 0o755)
 }

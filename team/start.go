@@ -142,7 +142,7 @@ func (t *Team) writeStart(
 	}
 	run, err := t.runs().Change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: t.config.Name, Goal: goal, Check: t.config.Check, Setup: t.config.Setup, Target: t.branch,
-			Model: t.config.ModelName, Cap: t.config.Teammates, Base: base, StartedAt: muster.Stamp(time.Now()),
+			Model: t.config.ModelName, Cap: t.config.Teammates, Base: base, StartedAt: muster.UnixTime(time.Now()),
 			First: next, Extra: r.Extra}
 		for _, task := range open {
 			r.Open = append(r.Open, task.ID)

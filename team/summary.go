@@ -66,7 +66,7 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	}
 	run, err := t.runs().Change(ctx, func(r *muster.Run) {
 		if !stopped { // by a limit: it has not ended, and can be resumed
-			r.EndedAt = muster.Stamp(time.Now())
+			r.EndedAt = muster.UnixTime(time.Now())
 		}
 	})
 	if err != nil {

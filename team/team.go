@@ -194,7 +194,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	if c.Name == "" {
-		c.Name = muster.FitName(filepath.Base(w.Root()), "team")
+		c.Name = muster.Slug(filepath.Base(w.Root()), "team")
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}

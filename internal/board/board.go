@@ -144,7 +144,7 @@ func idOf(key string) (muster.TaskID, bool) {
 }
 
 // now returns the time as the state files have it.
-func now() float64 { return muster.Stamp(time.Now()) }
+func now() float64 { return muster.UnixTime(time.Now()) }
 
 // read returns a task as it is stored and its revision. A task that another program marked as deleted does not exist.
 func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster.Rev, error) {

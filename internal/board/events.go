@@ -28,7 +28,7 @@ func (b *Board) recordClaim(
 ) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	line, err := muster.Line(struct {
+	line, err := muster.MarshalLine(struct {
 		Event  string        `json:"event"`
 		Task   muster.TaskID `json:"task_id"`
 		Owner  muster.Name   `json:"owner"`

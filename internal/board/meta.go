@@ -82,7 +82,7 @@ func (b *Board) putMeta(ctx context.Context, m meta) error {
 		fields["adding"] = m.Adding
 	}
 	for k, v := range fields {
-		raw, err := muster.Line(v)
+		raw, err := muster.MarshalLine(v)
 		if err != nil {
 			return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
 		}

@@ -191,7 +191,7 @@ func (s *Session) showEvent(ctx context.Context, e muster.Event) {
 // showResting shows that the lead waits for the user. The journal says only that the lead waits.
 func (s *Session) showResting() {
 	if resting, _ := s.Lead.Resting(); resting && !s.Remote {
-		s.Teller.Event(muster.Event{Kind: journal.MemberIdle, Member: muster.Lead, At: muster.Stamp(s.Now()),
+		s.Teller.Event(muster.Event{Kind: journal.MemberIdle, Member: muster.Lead, At: muster.UnixTime(s.Now()),
 			Fields: map[string]any{"reason": "waits for you"}})
 	}
 	s.Face.Refresh()

@@ -15,7 +15,7 @@ import (
 // A list that is printed piece by piece is what encoding/json makes of it, to the byte.
 func TestListsAreEncodedAsEver(t *testing.T) {
 	value := rapid.OneOf(rapid.Just(`{}`), rapid.Just(`[]`), rapid.Just(`{"a":{"b":[1,{}]},"c":[[],[ "x,\":{" ]]}`), rapid.Just(`-1.5e3`), rapid.Just(`null`),
-		rapid.Map(rapid.String(), func(s string) string { b, _ := muster.Line(s); return string(b) }))
+		rapid.Map(rapid.String(), func(s string) string { b, _ := muster.MarshalLine(s); return string(b) }))
 	task := rapid.Custom(func(t *rapid.T) muster.Task {
 		x := muster.Task{ID: muster.TaskID(rapid.IntRange(1, 9).Draw(t, "id")), Subject: rapid.String().Draw(t, "subject"), Result: `<&> "` + "\u2028\\",
 			BlockedBy: rapid.SliceOfN(rapid.Just(muster.TaskID(7)), 0, 3).Draw(t, "blockers"), ClaimedAt: rapid.Float64Range(0, 2e9).Draw(t, "at")}

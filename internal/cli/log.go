@@ -89,7 +89,7 @@ func (a *App) eventFilter(c *cobra.Command, f logFlags) (filter eventFilter, err
 		filter.isLast, filter.last = true, screenful
 	}
 	if f.since > 0 {
-		filter.since = muster.Stamp(a.Now().Add(-f.since))
+		filter.since = muster.UnixTime(a.Now().Add(-f.since))
 	}
 	return filter, nil
 }
@@ -221,7 +221,7 @@ type eventPrinter struct {
 func (p *eventPrinter) print(e muster.Event) error {
 	if p.app.json {
 		// The line is the one that stands in the journal, so a program can read either.
-		data, err := muster.Line(e)
+		data, err := muster.MarshalLine(e)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -51,7 +52,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		}
 		return s, nil
 	}
-	return workspace.Options{Config: &settings, Now: a.Now, Log: a.logger(), OpenStore: open}
+	return workspace.Options{Config: &settings, Clock: clock.Clock{Time: a.Now}, Log: a.logger(), OpenStore: open}
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam

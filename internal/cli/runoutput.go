@@ -141,7 +141,7 @@ type jsonLines struct{ w io.Writer }
 
 // Event prints an event. Nobody may be reading any more, and the run goes on without a reader.
 func (j jsonLines) Event(e muster.Event) {
-	if data, err := muster.Line(e); err == nil {
+	if data, err := muster.MarshalLine(e); err == nil {
 		_, _ = j.w.Write(append(data, '\n'))
 	}
 }

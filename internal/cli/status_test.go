@@ -23,7 +23,7 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ago := func(d time.Duration) float64 { return muster.Stamp(now.Add(-d)) }
+	ago := func(d time.Duration) float64 { return muster.UnixTime(now.Add(-d)) }
 	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: ago(5 * time.Hour), Away: (4*time.Hour + 48*time.Minute).Seconds()})
 	if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ type Kept struct {
 // Keep writes what is about to be replaced into kept, the table Table, and returns its key there. The key has a
 // digest of the content, so that the same content is kept once, however often a crash makes it be kept.
 func Keep(ctx context.Context, kept muster.Table, table string, doc muster.Doc, why error) (key string, err error) {
-	k := Kept{Table: table, Key: doc.Key, At: muster.Stamp(time.Now()), Why: why.Error(), Text: string(doc.Data)}
+	k := Kept{Table: table, Key: doc.Key, At: muster.UnixTime(time.Now()), Why: why.Error(), Text: string(doc.Data)}
 	if !utf8.Valid(doc.Data) {
 		k.Text, k.Bytes = "", doc.Data
 	}

@@ -74,7 +74,7 @@ func (r Record) mail() muster.Message {
 			"the user can see with muster doctor what is lost without it."
 	}
 	return muster.Message{ID: muster.MessageID("damage-" + r.ID()), Type: muster.MailError, From: muster.System,
-		To: muster.Lead, Content: text, At: muster.Stamp(time.Now()), TaskID: r.Task}
+		To: muster.Lead, Content: text, At: muster.UnixTime(time.Now()), TaskID: r.Task}
 }
 
 // Teller reports records that cannot be read. It is safe for concurrent use.
@@ -152,8 +152,8 @@ func (t *Teller) tell(ctx context.Context, r Record) error {
 				return err
 			}
 		}
-		e.At = muster.Stamp(time.Now())
-		line, err := muster.Line(e)
+		e.At = muster.UnixTime(time.Now())
+		line, err := muster.MarshalLine(e)
 		if err != nil {
 			return err
 		}

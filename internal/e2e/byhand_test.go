@@ -55,7 +55,7 @@ func TestByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"first", "second", "third"} {
-		n.send("alice", map[string]any{"type": "message", "sender": "lead", "content": "by hand: " + what, "ts": muster.Stamp(time.Now())})
+		n.send("alice", map[string]any{"type": "message", "sender": "lead", "content": "by hand: " + what, "ts": muster.UnixTime(time.Now())})
 	}
 	inbox := filepath.Join(w.root, ".team/inbox/alice.jsonl")
 	var left string

@@ -243,8 +243,8 @@ func TestNeighbour(t *testing.T) {
 	}
 
 	// It asks, in the words of two tutorials, and broken lines between them hurt nobody.
-	n.send("alice", map[string]any{"type": "message", "sender": "dora", "content": "what is blue?", "ts": muster.Stamp(time.Now())})
-	n.send("alice", map[string]any{"type": "message", "from": "dora", "to": "alice", "content": "what is red?", "timestamp": muster.Stamp(time.Now())})
+	n.send("alice", map[string]any{"type": "message", "sender": "dora", "content": "what is blue?", "ts": muster.UnixTime(time.Now())})
+	n.send("alice", map[string]any{"type": "message", "from": "dora", "to": "alice", "content": "what is red?", "timestamp": muster.UnixTime(time.Now())})
 	var answers []string
 	w.awaits("both questions are answered", func() bool {
 		for _, m := range n.inbox("dora") {

@@ -102,7 +102,7 @@ func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 	if m.Type == "" {
 		m.Type = muster.MailMessage
 	}
-	m.At = muster.Stamp(time.Now())
+	m.At = muster.UnixTime(time.Now())
 	if err := p.inbox.Put(ctx, m.To, m); err != nil {
 		return muster.Message{}, err
 	}

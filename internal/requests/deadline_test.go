@@ -127,7 +127,7 @@ func TestLeft(t *testing.T) {
 			"not said when":    {time.Time{}, now.Add(time.Hour), time.Hour},
 			"made after it":    {now.Add(time.Hour), now.Add(time.Minute), time.Minute},
 		} {
-			if got := q.Left(muster.Request{ID: "r", CreatedAt: muster.Stamp(c.created), Deadline: muster.Stamp(c.deadline)}, now); got != c.want {
+			if got := q.Left(muster.Request{ID: "r", CreatedAt: muster.UnixTime(c.created), Deadline: muster.UnixTime(c.deadline)}, now); got != c.want {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}

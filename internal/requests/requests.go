@@ -57,7 +57,7 @@ func newID() muster.RequestID {
 func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, error) {
 	now := time.Now()
 	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
-	r.CreatedAt = muster.Stamp(now)
+	r.CreatedAt = muster.UnixTime(now)
 	r.UpdatedAt = r.CreatedAt
 	if r.Deadline == 0 {
 		r.Deadline = deadline(r.Kind, now)
@@ -248,7 +248,7 @@ func (q *Requests) move(
 		return r, err
 	}
 	r.Status, r.ResolvedBy, r.Response = to, by, response
-	r.ResolvedAt = muster.Stamp(time.Now())
+	r.ResolvedAt = muster.UnixTime(time.Now())
 	r.UpdatedAt = r.ResolvedAt
 	m, answered := answer(r)
 	if answered { // an answer that cannot be mailed decides nothing; one without a reader decides all the same

@@ -49,9 +49,9 @@ const (
 func deadline(k muster.RequestKind, now time.Time) float64 {
 	switch k {
 	case muster.AskShutdown:
-		return muster.Stamp(now.Add(ShutdownWait))
+		return muster.UnixTime(now.Add(ShutdownWait))
 	case muster.AskPermission:
-		return muster.Stamp(now.Add(PermissionWait))
+		return muster.UnixTime(now.Add(PermissionWait))
 	}
 	return 0
 }

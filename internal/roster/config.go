@@ -124,7 +124,7 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 	if len(rest) == 0 {
 		return object, nil
 	}
-	more, err := muster.Line(rest)
+	more, err := muster.MarshalLine(rest)
 	if err != nil {
 		return nil, err
 	}

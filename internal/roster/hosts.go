@@ -95,7 +95,7 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 		return nil, err
 	}
 	h := &Host{r.hosts, lease, Process{
-		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.Stamp(time.Now())}}
+		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.UnixTime(time.Now())}}
 	return h, h.write(ctx, rev)
 }
 
@@ -220,7 +220,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 		return false, err
 	}
 	now := time.Now()
-	h := Host{hosts: r.hosts, doc: Process{Slot: slot, Life: int(now.Unix()), Since: muster.Stamp(now)}}
+	h := Host{hosts: r.hosts, doc: Process{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}}
 	return true, h.write(ctx, d.Rev)
 }
 

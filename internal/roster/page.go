@@ -104,14 +104,14 @@ func (p *page) look(ctx context.Context) error {
 // take makes the page what the file is. Of rows that are as we wrote them it is still known what they say: another
 // process of the team writes the same ones.
 func (p *page) take(f document) error {
-	head, err := muster.Line(struct {
+	head, err := muster.MarshalLine(struct {
 		Team    muster.Name `json:"team_name"`
 		Members [0]int      `json:"members"`
 	}{Team: p.team})
 	if err != nil {
 		return err
 	}
-	rest, err := muster.Line(f.rest)
+	rest, err := muster.MarshalLine(f.rest)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (p *page) render() ([]byte, error) {
 func (r *row) render(ours bool) (err error) {
 	raw := r.text
 	if ours {
-		if raw, err = muster.Line(r.shown); err != nil {
+		if raw, err = muster.MarshalLine(r.shown); err != nil {
 			return err
 		}
 		if raw, err = withRest(raw, r.text, shownFields); err != nil {

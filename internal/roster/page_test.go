@@ -41,18 +41,18 @@ func plain(t *rapid.T, f document, all []muster.Member) string {
 		if m.Name == muster.Lead {
 			continue
 		}
-		raw, err := muster.Line(show(&m))
+		raw, err := muster.MarshalLine(show(&m))
 		fine(t, err)
 		raw, err = withRest(raw, ours[m.Name], shownFields)
 		fine(t, err)
 		members = append(members, raw)
 	}
-	head, err := muster.Line(struct {
+	head, err := muster.MarshalLine(struct {
 		Team    muster.Name       `json:"team_name"`
 		Members []json.RawMessage `json:"members"`
 	}{"api-v2", members})
 	fine(t, err)
-	rest, err := muster.Line(f.rest)
+	rest, err := muster.MarshalLine(f.rest)
 	fine(t, err)
 	whole, err := withRest(head, rest, []string{"team_name", "members"})
 	fine(t, err)

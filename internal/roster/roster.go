@@ -83,7 +83,7 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 		m.Status = muster.Working
 	}
 	for {
-		now := muster.Stamp(time.Now())
+		now := muster.UnixTime(time.Now())
 		old, rev, err := r.read(ctx, m.Name)
 		add := m
 		switch {
@@ -205,7 +205,7 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 			return state.ErrNoChange
 		}
 		if m.Status != old.Status {
-			m.Since = muster.Stamp(time.Now())
+			m.Since = muster.UnixTime(time.Now())
 		}
 		return nil
 	})
@@ -331,8 +331,8 @@ func encode(key string, m muster.Member) ([]byte, error) {
 
 // same reports whether two members have the same document.
 func same(a, b muster.Member) bool {
-	x, errX := muster.Line(a)
-	y, errY := muster.Line(b)
+	x, errX := muster.MarshalLine(a)
+	y, errY := muster.MarshalLine(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 

@@ -82,7 +82,7 @@ func TestALife(t *testing.T) {
 		start := time.Now()
 		h := join(t, r)
 		m := add(t, r, muster.Member{Name: "alice", Role: "coder", Prompt: "write", Model: "m", Host: h.ID(), StartedBy: "lead"})
-		if m.Status != muster.Working || m.AgentID != "alice@api-v2" || m.JoinedAt != muster.Stamp(start) || m.Since != m.JoinedAt || m.Epoch != 1 {
+		if m.Status != muster.Working || m.AgentID != "alice@api-v2" || m.JoinedAt != muster.UnixTime(start) || m.Since != m.JoinedAt || m.Epoch != 1 {
 			t.Fatalf("%+v", m)
 		}
 		if _, err := r.Add(t.Context(), muster.Member{Name: "alice", Role: "tester"}); !errors.Is(err, muster.ErrHeld) || err.Error() != "alice is already here (working)" {
@@ -90,14 +90,14 @@ func TestALife(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		m = set(t, r, "alice", muster.Idle, muster.IdleTasks)
-		if m.Since != muster.Stamp(start.Add(time.Minute)) {
+		if m.Since != muster.UnixTime(start.Add(time.Minute)) {
 			t.Fatalf("since %v", m.Since)
 		}
 		if _, err := r.Add(t.Context(), muster.Member{Name: "alice", Role: "tester"}); !errors.Is(err, muster.ErrHeld) || err.Error() != "alice is already here (idle)" {
 			t.Fatalf("got %v", err)
 		}
 		time.Sleep(time.Minute)
-		if m = set(t, r, "alice", muster.Idle, muster.IdleTimeout); m.Since != muster.Stamp(start.Add(time.Minute)) {
+		if m = set(t, r, "alice", muster.Idle, muster.IdleTimeout); m.Since != muster.UnixTime(start.Add(time.Minute)) {
 			t.Fatal("another reason is no other status")
 		}
 		set(t, r, "alice", muster.Shutdown, muster.IdleTimeout)
@@ -105,8 +105,8 @@ func TestALife(t *testing.T) {
 		must(t, err)
 		time.Sleep(time.Minute)
 		m = add(t, r, muster.Member{Name: "alice", Role: "coder", Prompt: "again", Host: h.ID(), StartedBy: "user"})
-		want := muster.Member{Name: "alice", Role: "coder", Status: muster.Working, AgentID: "alice@api-v2", Model: "m", JoinedAt: muster.Stamp(start),
-			Since: muster.Stamp(time.Now()), Turns: 7, Host: h.ID(), Epoch: 2, StartedBy: "user", Prompt: "again"}
+		want := muster.Member{Name: "alice", Role: "coder", Status: muster.Working, AgentID: "alice@api-v2", Model: "m", JoinedAt: muster.UnixTime(start),
+			Since: muster.UnixTime(time.Now()), Turns: 7, Host: h.ID(), Epoch: 2, StartedBy: "user", Prompt: "again"}
 		if d := cmp.Diff(want, m); d != "" {
 			t.Fatal(d)
 		}

@@ -114,7 +114,7 @@ func (p *presence) showModelWait(ctx context.Context, until time.Time, why error
 	p.mu.Unlock()
 	p.logRetry(time.Until(until).Round(time.Millisecond).String(), why)
 	p.show(ctx, "parked until "+until.Format("15:04:05"))
-	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.Stamp(until)})
+	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
 }
 
 // onModelReply shows that the model answers again.
@@ -241,7 +241,7 @@ func setAsked(r *muster.Member, names map[muster.Name]bool) {
 		delete(r.Extra, askedField)
 		return
 	}
-	line, err := muster.Line(slices.Sorted(maps.Keys(names)))
+	line, err := muster.MarshalLine(slices.Sorted(maps.Keys(names)))
 	if err != nil {
 		return // a list of names always encodes
 	}

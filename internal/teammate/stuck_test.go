@@ -60,11 +60,11 @@ func TestStuck(t *testing.T) {
 			want: "in the hand of alice, who is idle"},
 		{name: "one that claimed just now, and has not said yet that it works",
 			open: []muster.Task{task(1, func(t *muster.Task) {
-				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.UnixTime(time.Now())
 			})}, members: []muster.Member{idle("alice", "coder")}, patient: true},
 		{name: "one that claimed it just now, and rests with it already",
 			open: []muster.Task{task(1, func(t *muster.Task) {
-				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.Stamp(time.Now())
+				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.UnixTime(time.Now())
 			})}, members: []muster.Member{{Name: "alice", Role: "coder", Status: muster.Idle, Task: 1}}, patient: true,
 			want: "who is idle"},
 		{name: "an idle owner takes no other task either", open: []muster.Task{claimed(1, "alice"), task(2, nil)},
@@ -107,7 +107,7 @@ func TestCanUnblock(t *testing.T) {
 	if canUnblock(board, []muster.Member{bob}, tess) {
 		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
 	}
-	board[0].ClaimedAt = muster.Stamp(time.Now())
+	board[0].ClaimedAt = muster.UnixTime(time.Now())
 	if !canUnblock(board, []muster.Member{bob}, tess) {
 		t.Error("bob claimed task 1 this moment and is about to say that he works")
 	}

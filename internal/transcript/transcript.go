@@ -116,8 +116,8 @@ func (t *Transcript) noteDelivery(d delivery) {
 // append writes an entry and then applies it exactly as a reader would, so that what is sent now and what is sent
 // after a restart are the same bytes. The caller holds the lock.
 func (t *Transcript) append(ctx context.Context, e Entry) error {
-	e.At = muster.Stamp(time.Now())
-	line, err := muster.Line(e)
+	e.At = muster.UnixTime(time.Now())
+	line, err := muster.MarshalLine(e)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "this cannot be written to the transcript of %s: %w", t.name, err)
 	}

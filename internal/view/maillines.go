@@ -100,7 +100,7 @@ func (t lineWriter) laneLines() []Line {
 
 // unknown is the line of an event of a kind that only a newer program knows.
 func (t lineWriter) unknown() []Line {
-	data, err := muster.Line(t.Fields)
+	data, err := muster.MarshalLine(t.Fields)
 	if err != nil || len(t.Fields) == 0 {
 		data = nil
 	}

@@ -144,7 +144,7 @@ func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
 		// runs.
 		does, since := m.Describe(subject, ""), m.Since
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
-			does, since = m.Describe(subject, now.Doing), muster.Stamp(now.Since)
+			does, since = m.Describe(subject, now.Doing), muster.UnixTime(now.Since)
 		}
 		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does),
 			Text(SinceStamp(since, o.Now)), Text(fmt.Sprint(m.Turns)))

@@ -173,9 +173,9 @@ func (a *archiver) begin(ctx context.Context) error {
 	if len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0 {
 		return muster.Errorf(muster.NotFound, "there is nothing to put aside").WithHint("muster archive list")
 	}
-	now := w.options.Now()
+	now := w.options.Clock.Now()
 	name := filepath.Base(freePath(filepath.Join(w.Paths().Archive(), now.Local().Format("20060102-150405"))))
-	a.ArchivedTeam = ArchivedTeam{Name: name, Team: w.Name(ctx), Goal: run.Goal, At: muster.Stamp(now), Moving: true}
+	a.ArchivedTeam = ArchivedTeam{Name: name, Team: w.Name(ctx), Goal: run.Goal, At: muster.UnixTime(now), Moving: true}
 	if err := a.save(); err != nil {
 		return err
 	}

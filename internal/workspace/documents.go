@@ -112,7 +112,7 @@ func readOnce(path string, read func([]byte) error) error {
 	if !utf8.Valid(data) {
 		return fmt.Errorf("line %d is not UTF-8", 1+strings.Count(string(data[:firstInvalid(data)]), "\n"))
 	}
-	return read(muster.Unmarked(data))
+	return read(muster.TrimBOM(data))
 }
 
 // firstInvalid returns the place of the first byte that is not UTF-8.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"muster/internal/board"
 	"muster/internal/corruption"
@@ -110,7 +109,7 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 		// It fails. It is called because it tells the lead what is damaged.
 		_ = r.w.Roster(ctx).Project(ctx)
 		kept = filepath.Join(r.w.Paths().Team(), corruption.Table,
-			filepath.Base(path)+"."+time.Now().UTC().Format("20060102T150405.000000000Z"))
+			filepath.Base(path)+"."+r.w.options.Clock.Now().UTC().Format("20060102T150405.000000000Z"))
 		if err := durable.New(durable.OS{}).Rename(path, kept); err != nil {
 			return err
 		}

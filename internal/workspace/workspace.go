@@ -26,10 +26,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/clock"
 	"muster/internal/config"
 	"muster/internal/durable"
 	"muster/internal/git"
@@ -69,8 +69,8 @@ type Options struct {
 
 	// Log is told what nobody else is told. Nil means that nothing is logged.
 	Log *slog.Logger
-	// Now is the clock. By default it is time.Now.
-	Now func() time.Time
+	// Clock gives the times and the random text of what is written. The zero value is the system's.
+	Clock clock.Clock
 }
 
 // Workspace is a repository with the state and the services of its team. It is safe for concurrent use.
@@ -116,9 +116,6 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 		root = path // as git names it
 	} else if o.Store == nil { // a store in memory needs no directory
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	w := &Workspace{options: o, root: root, store: o.Store}
 	if w.store == nil {
@@ -166,7 +163,7 @@ func (w *Workspace) Name(ctx context.Context) muster.Name {
 	if run, err := w.runs.Look(ctx); err == nil && run.Team != "" {
 		return run.Team
 	}
-	return muster.FitName(filepath.Base(w.root), "team")
+	return muster.Slug(filepath.Base(w.root), "team")
 }
 
 // Repo returns the repository as git has it.

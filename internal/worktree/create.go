@@ -42,7 +42,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	}
 	return l.creator.create(ctx, muster.Lane{Name: name, Path: filepath.Join(l.creator.home, string(name)),
 		Branch: "wt/" + string(name), TaskID: task, Status: muster.LaneCreating, Base: commit,
-		CreatedAt: muster.Stamp(time.Now())})
+		CreatedAt: muster.UnixTime(time.Now())})
 }
 
 // create takes the lane through the durable states of a creation. An error leaves nothing of the lane, or a row that

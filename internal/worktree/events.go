@@ -104,9 +104,9 @@ func (r recorder) recordCompletion(ctx context.Context, lane muster.Lane, t must
 
 // append appends a line about a lane to the lanes' own log.
 func (r recorder) append(ctx context.Context, lane muster.Lane, e entry) error {
-	e.At = muster.Stamp(time.Now())
+	e.At = muster.UnixTime(time.Now())
 	e.Worktree = entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}
-	line, err := muster.Line(e)
+	line, err := muster.MarshalLine(e)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Event, err)
 	}

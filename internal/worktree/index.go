@@ -51,7 +51,7 @@ func decode(data []byte) (*document, error) {
 
 // encode returns the index as it is written, with the fields of other programs.
 func (d *document) encode() ([]byte, error) {
-	rows, err := muster.Line(d.rows)
+	rows, err := muster.MarshalLine(d.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (d *document) has(name muster.Name) bool {
 
 // put writes a row in the place of the one that is there.
 func (d *document) put(lane muster.Lane) error {
-	raw, err := muster.Line(lane)
+	raw, err := muster.MarshalLine(lane)
 	if err == nil {
 		d.rows[string(lane.Name)] = raw
 	}
@@ -192,7 +192,7 @@ func (x *index) load(ctx context.Context) (*document, error) {
 		if err != nil {
 			return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
 		}
-		doc, err := decode(muster.Unmarked(data))
+		doc, err := decode(muster.TrimBOM(data))
 		if err == nil {
 			return doc, nil
 		}

@@ -29,7 +29,7 @@ func (r registry) missing(ctx context.Context, doc *document) ([]muster.Lane, er
 		if name, ok := r.laneName(w); ok && !doc.has(name) {
 			// The base stays empty: it is not known, so nothing may remove the lane as "unchanged".
 			lanes = append(lanes, muster.Lane{Name: name, Path: w.Path, Branch: "wt/" + string(name),
-				Status: muster.LaneActive, CreatedAt: muster.Stamp(time.Now())})
+				Status: muster.LaneActive, CreatedAt: muster.UnixTime(time.Now())})
 		}
 	}
 	return lanes, r.restore(ctx, lanes)

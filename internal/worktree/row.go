@@ -36,7 +36,7 @@ func removalOf(lane muster.Lane) (r removal, ok bool) {
 
 // setField sets one of the fields above. It copies the map, which other values of the lane may share.
 func setField(lane *muster.Lane, name string, v any) error {
-	raw, err := muster.Line(v)
+	raw, err := muster.MarshalLine(v)
 	if err != nil {
 		return err
 	}

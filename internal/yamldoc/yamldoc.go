@@ -17,7 +17,7 @@ import (
 // Parse returns the root of the only document in data, or nil if there is none. name is the file's name in errors.
 // Errors are Invalid, with the line where it is known.
 func Parse(name string, data []byte) (ast.Node, error) {
-	data = muster.Unmarked(data)
+	data = muster.TrimBOM(data)
 	if at := firstInvalidLine(data); at > 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, at)
 	}

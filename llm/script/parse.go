@@ -71,7 +71,7 @@ func parse(file string, data []byte) (*Script, error) {
 		return nil, withKeys(err)
 	}
 	var text fileText
-	if err := yaml.UnmarshalWithOptions(muster.Unmarked(data), &text, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions(muster.TrimBOM(data), &text, yaml.Strict()); err != nil {
 		return nil, withKeys(yamldoc.Error(file, err, expectation(err)))
 	}
 	if len(text.Speakers) == 0 && len(text.Scenes) == 0 {

@@ -89,7 +89,7 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 	if m.To == "" {
 		m.To = name
 	}
-	line, err := muster.Line(m)
+	line, err := muster.MarshalLine(m)
 	if err == nil { // what could not be read again must not be written, because it would be set aside at delivery
 		err = new(muster.Message).UnmarshalJSON(line)
 	}

@@ -88,7 +88,7 @@ func (b *box) writeQuarantine(ctx context.Context, bad []rejectedUnit) ([]reject
 		if !utf8.Valid(r.raw) {
 			a.Line, a.Bytes = "", r.raw
 		}
-		line, err := muster.Line(a)
+		line, err := muster.MarshalLine(a)
 		if err != nil {
 			return nil, err
 		}

@@ -283,7 +283,7 @@ func (t *table) fetch(key string) docContent {
 	data, fi, err := t.s.files.ReadFile(path)
 	switch {
 	case err == nil:
-		text := muster.Unmarked(data)
+		text := muster.TrimBOM(data)
 		return docContent{file: stampOf(fi), data: text, rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
 		return docContent{}

@@ -99,7 +99,7 @@ func (i inbox) Watch(ctx context.Context, name muster.Name) <-chan struct{} {
 
 // asRead is m as a reader of another engine would have it: through its JSON.
 func asRead(name muster.Name, m muster.Message) (muster.Message, error) {
-	line, err := muster.Line(m)
+	line, err := muster.MarshalLine(m)
 	if err == nil {
 		m = muster.Message{}
 		err = json.Unmarshal(line, &m)

@@ -1,0 +1,43 @@
+// Package clock is where the records that muster writes get their times and their random identifiers.
+//
+// Every service takes one Clock from the workspace. A test, and later the replay of a recorded run, gives another one and
+// gets the same records again. The zero Clock is the system's.
+//
+// A Clock is for what is written down. How long something has taken, timeouts and pauses use package time directly:
+// they are not repeated, and testing/synctest controls them.
+package clock
+
+import (
+	"crypto/rand"
+	"time"
+
+	"muster"
+)
+
+// Clock gives times and random text. Its zero value uses the system's clock and random numbers.
+// A Clock is a value: copies of it share its functions. It is safe for concurrent use if its functions are.
+type Clock struct {
+	// Time replaces time.Now.
+	Time func() time.Time
+	// Text replaces crypto/rand.Text: at least 128 random bits in base 32, which no other caller has got.
+	Text func() string
+}
+
+// Now returns the current time.
+func (c Clock) Now() time.Time {
+	if c.Time != nil {
+		return c.Time()
+	}
+	return time.Now()
+}
+
+// UnixTime returns the current time in Unix seconds, as documents and events have it.
+func (c Clock) UnixTime() float64 { return muster.UnixTime(c.Now()) }
+
+// NewText returns a random text of upper-case letters and digits that is unique.
+func (c Clock) NewText() string {
+	if c.Text != nil {
+		return c.Text()
+	}
+	return rand.Text()
+}
