@@ -6,7 +6,9 @@ import (
 )
 
 // Identity is whom the runtime commits as.
-func (r *Repo) Identity(context.Context) (name, email string) { return r.name, r.email }
+func (r *Repo) Identity(context.Context) (name, email string) {
+	return r.identity.name, r.identity.email
+}
 
 // Watch watches a lock; what it returns breaks it if it was abandoned, and says whether it is gone.
 func Watch(path string) (breakIt func() (gone bool, err error)) {

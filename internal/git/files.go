@@ -34,7 +34,7 @@ func IsTracked(ctx context.Context, dir, name string) bool {
 
 // Init makes a repository of the files in dir, with one commit on the branch main.
 func Init(ctx context.Context, dir, message string) error {
-	r := &Repo{runner: runner{env: append(cleanEnv(os.Environ()), identityEnv(ownName, ownEmail)...)}}
+	r := &Repo{runner: runner{env: append(cleanEnv(os.Environ()), identity{ownName, ownEmail}.env()...)}}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "--no-verify", "-m", message},
 	} {

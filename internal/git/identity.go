@@ -14,45 +14,45 @@ const (
 	ownEmail = "muster@localhost"
 )
 
-// readIdentity reads whom the runtime commits as: the user as git knows them, else muster <muster@localhost>. It is
-// called once, when the repository is opened, so that what an agent later writes into the config signs no commit.
-func readIdentity(ctx context.Context, r *Repo) error {
-	name, err := r.identityPart(ctx, "user.name", "GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME")
-	if err != nil {
-		return err
+// identity is whom the runtime commits as.
+type identity struct{ name, email string }
+
+// readIdentity returns the user as git knows them in dir, else muster <muster@localhost>. It is called once, when the
+// repository is opened, so that what an agent later writes into the config signs no commit.
+func (r *runner) readIdentity(ctx context.Context, dir string) (identity, error) {
+	out, err := r.Do(ctx, Call{Dir: dir, Upward: true,
+		Args: []string{"config", "-z", "--get-regexp", `^user\.(name|email)$`}})
+	if err != nil && exitCode(err) != 1 { // 1: neither is set
+		return identity{}, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
 	}
-	email, err := r.identityPart(ctx, "user.email", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL", "EMAIL")
-	if err != nil {
-		return err
+	configured := map[string]string{}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		configured[key] = value // the last one counts, as it does for git
 	}
-	if name == "" || email == "" {
-		name, email = ownName, ownEmail
+	who := identity{
+		name: firstText(os.Getenv("GIT_AUTHOR_NAME"), os.Getenv("GIT_COMMITTER_NAME"), configured["user.name"]),
+		email: firstText(os.Getenv("GIT_AUTHOR_EMAIL"), os.Getenv("GIT_COMMITTER_EMAIL"), configured["user.email"],
+			os.Getenv("EMAIL")),
 	}
-	r.name, r.email = name, email
-	r.env = append(r.env, identityEnv(name, email)...)
-	return nil
+	if who.name == "" || who.email == "" {
+		who = identity{ownName, ownEmail}
+	}
+	return who, nil
 }
 
-// identityEnv is the environment that makes git commit as somebody.
-func identityEnv(name, email string) []string {
-	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email,
-		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email}
-}
-
-// identityPart reads a name or an email address: from the first two variables, from the config, or from the third
-// variable if there is one. It is "" when the user has set none.
-func (r *runner) identityPart(ctx context.Context, key string, vars ...string) (string, error) {
-	for _, v := range vars[:2] {
-		if s := strings.TrimSpace(os.Getenv(v)); s != "" {
-			return s, nil
+// firstText returns the first of the texts that has more than spaces, without the spaces around it.
+func firstText(texts ...string) string {
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			return t
 		}
 	}
-	out, err := r.Run(ctx, r.common, "config", "--get", key)
-	if err != nil && exitCode(err) != 1 { // 1: not set
-		return "", muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
-	}
-	if s := strings.TrimSpace(out); s != "" || len(vars) < 3 {
-		return s, nil
-	}
-	return strings.TrimSpace(os.Getenv(vars[2])), nil
+	return ""
+}
+
+// env is the environment that makes git commit as who.
+func (who identity) env() []string {
+	return []string{"GIT_AUTHOR_NAME=" + who.name, "GIT_AUTHOR_EMAIL=" + who.email,
+		"GIT_COMMITTER_NAME=" + who.name, "GIT_COMMITTER_EMAIL=" + who.email}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 )
@@ -33,13 +34,16 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return r, nil
 	}
 	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
-	// The version is asked for at the same time as the rest, which saves the start of a process. When it is too old,
-	// that is the error: an old git may fail at the rest too.
-	version := make(chan error, 1)
+	// The version and the identity are asked for at the same time as the rest, which saves the start of two processes.
+	// When git is too old, that is the error: an old git may fail at the rest too.
 	asker := r.runner
-	go func() { version <- asker.checkVersion(ctx, dir) }()
+	var others sync.WaitGroup
+	var tooOld, unreadable error
+	others.Go(func() { tooOld = asker.checkVersion(ctx, dir) })
+	others.Go(func() { r.identity, unreadable = asker.readIdentity(ctx, dir) })
 	err = findRepo(ctx, r, dir)
-	if err := cmp.Or(<-version, err); err != nil {
+	others.Wait()
+	if err := cmp.Or(tooOld, err, unreadable); err != nil {
 		return nil, err
 	}
 	r.files.common = r.common
@@ -49,7 +53,8 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		}
 		return nil, errNoCommit(ctx, r)
 	}
-	return r, readIdentity(ctx, r)
+	r.env = append(r.env, r.identity.env()...)
+	return r, nil
 }
 
 // errNoCommit is the error for a HEAD that is no commit. Where other branches have commits the hint is to switch to
