@@ -33,8 +33,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", false
 	}
-	// Without the directory the repository keeps its refs in another form, and a missing file says nothing.
-	if st, err := os.Stat(filepath.Join(f.common, "refs", "heads")); err != nil || !st.IsDir() {
+	if !f.areFiles() {
 		return "", false
 	}
 	data, err = os.ReadFile(filepath.Join(f.common, "packed-refs"))
@@ -49,6 +48,24 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	return id, id != "" && isID(id)
 }
 
+// hasNone reports that there is no ref below prefix, which ends with a slash. It is false where there is one and where
+// only git can tell.
+func (f *refFiles) hasNone(prefix string) bool {
+	_, err := os.Lstat(filepath.Join(f.common, filepath.FromSlash(prefix)))
+	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
+		return false
+	}
+	packed, err := os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	return errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Contains(packed, []byte(" "+prefix))
+}
+
+// areFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
+// keeping them a missing file says nothing.
+func (f *refFiles) areFiles() bool {
+	st, err := os.Stat(filepath.Join(f.common, "refs", "heads"))
+	return err == nil && st.IsDir()
+}
+
 // commit returns the commit of a branch, or of the main worktree's HEAD, where that can be read. It is "" when git must
 // be asked.
 func (f *refFiles) commit(rev string) string {
@@ -56,16 +73,7 @@ func (f *refFiles) commit(rev string) string {
 		return rev
 	}
 	if rev == "HEAD" {
-		data, err := os.ReadFile(filepath.Join(f.common, "HEAD"))
-		if err != nil {
-			return ""
-		}
-		text := strings.TrimRight(string(data), "\n")
-		branch, symbolic := strings.CutPrefix(text, "ref: ")
-		if !symbolic {
-			return "" // whether there is such a commit, git must say
-		}
-		rev = branch
+		rev = f.head()
 	}
 	id, ok := f.branch(rev)
 	if !ok || id == "" {
@@ -73,6 +81,16 @@ func (f *refFiles) commit(rev string) string {
 	}
 	f.known.Store(id, true)
 	return id
+}
+
+// head returns the branch that the main worktree's HEAD points to: refs/heads/... It is "" where HEAD is detached or
+// cannot be read.
+func (f *refFiles) head() string {
+	branch, isSymbolic := strings.CutPrefix(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
+	if !isSymbolic {
+		return ""
+	}
+	return branch
 }
 
 // LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.

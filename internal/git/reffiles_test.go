@@ -148,3 +148,60 @@ func TestAFoundRepositoryIsHandedOn(t *testing.T) {
 		t.Errorf("another repository is opened without git: %v", err)
 	}
 }
+
+// A repository without linked worktrees is seen to have none without git, and as git lists it.
+func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	linked := filepath.Join(t.TempDir(), "linked")
+	gittest.Git(t, root, "worktree", "add", "-b", "side", linked)
+	both, err := r.Worktrees(t.Context())
+	if err != nil || len(both) != 2 {
+		t.Fatalf("with a linked worktree git lists %v (%v)", both, err)
+	}
+	gittest.Git(t, root, "worktree", "remove", linked)
+	if err := os.RemoveAll(filepath.Join(root, ".git", "worktrees")); err != nil { // newer gits leave it empty
+		t.Fatal(err)
+	}
+	branch := gittest.Git(t, root, "symbolic-ref", "HEAD")
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	one, err := r.Worktrees(t.Context())
+	if err != nil || len(one) != 1 || one[0] != both[0] {
+		t.Errorf("without linked worktrees the list is %v (%v), want %v", one, err, both[:1])
+	}
+	if at, err := r.CheckedOut(t.Context(), branch); at != r.Root() || err != nil {
+		t.Errorf("%s is checked out at %q (%v), want %q", branch, at, err, r.Root())
+	}
+	t.Setenv("PATH", path)
+	gittest.Git(t, root, "checkout", "-q", "--detach")
+	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Head != both[0].Head {
+		t.Errorf("with a detached HEAD the list is %v (%v)", all, err)
+	}
+}
+
+// That there is no ref below a prefix is seen without git, where refs are loose and where they are packed.
+func TestNoRefsBelowAPrefix(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head := gittest.Git(t, root, "rev-parse", "HEAD")
+	path := os.Getenv("PATH")
+	for _, pack := range []bool{false, true} {
+		if pack {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+		t.Setenv("PATH", t.TempDir())
+		if all, err := r.Refs(t.Context(), "refs/none/"); len(all) != 0 || err != nil {
+			t.Errorf("packed %t: below refs/none/ lie %v (%v)", pack, all, err)
+		}
+		t.Setenv("PATH", path)
+		gittest.Git(t, root, "update-ref", "refs/some/a", head)
+		if pack {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+		all, err := r.Refs(t.Context(), "refs/none/", "refs/some/")
+		if err != nil || len(all) != 1 || all["refs/some/a"] != head {
+			t.Errorf("packed %t: below refs/some/ lie %v (%v), want refs/some/a at %s", pack, all, err, head)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,14 @@ func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 
 // Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
 func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	// In most repositories a run finds no refs of an earlier one, and to see that needs no process.
+	mayMatch := func(pattern string) bool { return !strings.HasSuffix(pattern, "/") || !r.files.hasNone(pattern) }
+	if len(patterns) > 0 && !slices.ContainsFunc(patterns, mayMatch) {
+		return map[string]string{}, nil
+	}
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, patterns...)
 	out, err := r.Run(ctx, r.common, args...)
 	if err != nil {

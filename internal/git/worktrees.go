@@ -24,6 +24,9 @@ type Worktree struct {
 
 // Worktrees returns all worktrees, the main one first.
 func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
+	if w, isOnly := r.onlyWorktree(); isOnly {
+		return []Worktree{w}, nil
+	}
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
 	for try := 1; ; try++ {
 		out, err := r.Run(ctx, r.common, "worktree", "list", "--porcelain", "-z")
@@ -37,6 +40,17 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 			return nil, err
 		}
 	}
+}
+
+// onlyWorktree returns the main worktree. isOnly is false where there are linked ones, or where only git can tell.
+// A run begins with this question, most often in a repository without lanes.
+func (r *Repo) onlyWorktree() (w Worktree, isOnly bool) {
+	_, err := os.Lstat(filepath.Join(r.common, "worktrees"))
+	if !errors.Is(err, os.ErrNotExist) || filepath.Join(r.root, ".git") != r.common {
+		return w, false
+	}
+	w = Worktree{Path: r.root, Branch: r.files.head(), Head: r.files.commit("HEAD")}
+	return w, w.Branch != "" && w.Head != ""
 }
 
 // CheckedOut returns the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
