@@ -28,9 +28,10 @@ const (
 	maxRememberedSize = 256  // bytes of one value's text
 )
 
-// decode returns the event in a line. The error has the code Corrupt.
-func (d *decoder) decode(line []byte) (muster.Event, error) {
-	e, ok := d.decodeCompact(line)
+// decode returns the event in a line. Its fields are in the map reused, which loses what it had; nil means a new map.
+// The error has the code Corrupt.
+func (d *decoder) decode(line []byte, reused map[string]any) (muster.Event, error) {
+	e, ok := d.decodeCompact(line, reused)
 	if !ok {
 		e = muster.Event{}
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -47,8 +48,11 @@ func (d *decoder) decode(line []byte) (muster.Event, error) {
 // are neither lists nor objects nor strings with escapes. It reports false for every other line, which encoding/json
 // then decodes to its own result. It takes about a quarter of the time of encoding/json, and a quarter to a third of
 // its memory, which is what lets `muster log` print 10,000 events in 20 ms.
-func (d *decoder) decodeCompact(line []byte) (e muster.Event, ok bool) {
-	e.Fields = make(map[string]any, 8)
+func (d *decoder) decodeCompact(line []byte, reused map[string]any) (e muster.Event, ok bool) {
+	if e.Fields = reused; reused == nil {
+		e.Fields = make(map[string]any, 8)
+	}
+	clear(e.Fields)
 	separator := byte('{')
 	for len(line) > 1 && line[0] == separator {
 		name, value, rest, ok := splitPair(line[1:])

@@ -100,12 +100,12 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 				if !wanted(r.Data) {
 					continue
 				}
-				e.Event, err = d.decode(r.Data)
+				e.Event, err = d.decode(r.Data, nil)
 			}
 			if err == nil && task != 0 && e.Task != task {
 				continue
 			}
-			if !yield(e, err) || err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			if !yield(e, err) || isFatal(err) {
 				return
 			}
 		}
@@ -165,7 +165,7 @@ func (j *Journal) Follow(ctx context.Context, after muster.Pos) iter.Seq2[Entry,
 				if !yield(e, err) {
 					return
 				}
-				if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+				if isFatal(err) {
 					return
 				}
 				after = max(after, e.Pos)

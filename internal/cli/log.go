@@ -136,7 +136,7 @@ func (r logReader) run(ctx context.Context, follow bool) error {
 	out := r.printer.out
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	r.printer.out = buffer
-	after, err := r.print(ctx, r.journal.ReadTask(ctx, r.filter.task, after), after)
+	after, err := r.print(ctx, r.journal.Scan(ctx, r.filter.task, after), after)
 	r.printer.out = out
 	// The buffer is flushed even after an error, so that what was read before it is printed.
 	if e := buffer.Flush(); err == nil {
