@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // listBlock is about how many bytes of a list are written at a time. A list of any length is printed in the memory of
@@ -25,9 +27,12 @@ func writeList[T json.Marshaler](w io.Writer, all []T) error {
 			return err
 		}
 		text.WriteString(separator)
-		if err := json.Indent(&text, data, "  ", "  "); err != nil {
+		indented, err := jsontext.AppendFormat(text.AvailableBuffer(), data, jsontext.PreserveRawStrings(true),
+			jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
+		if err != nil {
 			return err
 		}
+		text.Write(indented)
 		separator = ",\n  "
 		// A write for each document would cost a system call for each line of a long list.
 		if text.Len() < listBlock {
