@@ -57,7 +57,7 @@ const simSpins = 3000
 // faultIn is one fault in so many operations.
 const faultIn = 150
 
-// before decides what becomes of an operation and lets it take its time.
+// before decides what becomes of an operation and lets it take its time, in the bubble of synctest.
 func (k *shaky) before(op, key string, kinds ...fault) fault {
 	k.mu.Lock()
 	id := op + " " + key

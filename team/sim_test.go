@@ -274,7 +274,7 @@ func (s *sim) isBroken() bool {
 // errKilled is the end of a process that nobody asked.
 var errKilled = errors.New("killed")
 
-// all runs one process after the other until the team has ended.
+// all runs one process after the other until the team has ended, in the bubble of synctest.
 func (s *sim) all() {
 	watch, stop := context.WithCancel(s.Context())
 	var outside sync.WaitGroup

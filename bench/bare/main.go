@@ -39,7 +39,8 @@ func run(url, goal string) error {
 		"properties": object{"command": object{"type": "string"}}, "required": []string{"command"}}}}
 	messages := []object{{"role": "user", "content": goal}}
 	for {
-		body, err := json.Marshal(object{"model": "stand-in", "max_tokens": 8000, "stream": true, "system": prompt, "tools": tools,
+		body, err := json.Marshal(object{"model": "stand-in", "max_tokens": 8000, "stream": true, "system": prompt,
+			"tools":    tools,
 			"metadata": object{"user_id": "lead@bare"}, "messages": messages})
 		if err != nil {
 			return err
@@ -55,10 +56,12 @@ func run(url, goal string) error {
 				return err
 			}
 			out, _ := exec.Command("/bin/sh", "-c", in.Command).CombinedOutput() // a red command is an answer too
-			uses = append(uses, object{"type": "tool_use", "id": c.id, "name": "bash", "input": object{"command": in.Command}})
+			uses = append(uses, object{"type": "tool_use", "id": c.id, "name": "bash",
+				"input": object{"command": in.Command}})
 			results = append(results, object{"type": "tool_result", "tool_use_id": c.id, "content": string(out)})
 		}
-		messages = append(messages, object{"role": "assistant", "content": uses}, object{"role": "user", "content": results})
+		messages = append(messages, object{"role": "assistant", "content": uses},
+			object{"role": "user", "content": results})
 	}
 }
 

@@ -127,7 +127,8 @@ func (o *options) prepare() error {
 	}
 	o.Row = func(r torture.Row) {
 		fmt.Fprintf(os.Stderr, "%6.1fs %-9s %s, %s, %s\n", time.Since(began).Seconds(), r.Scenario,
-			view.Count(r.Operations, strings.TrimSuffix(r.What, "s")), view.Count(r.Kills, "kill"), view.Count(r.Stops, "stop"))
+			view.Count(r.Operations, strings.TrimSuffix(r.What, "s")), view.Count(r.Kills,
+				"kill"), view.Count(r.Stops, "stop"))
 	}
 	return nil
 }
@@ -149,7 +150,8 @@ func (o *options) print(rows []torture.Row) error {
 
 // writeTable writes one line for each scenario.
 func writeTable(w io.Writer, p view.Paint, width int, rows []torture.Row) error {
-	t := view.Table{Titles: []string{"SCENARIO", ">OPERATIONS", "", ">KILLS", ">AT POINTS", ">STOPS", ">REFUSED", ">LOST",
+	t := view.Table{Titles: []string{"SCENARIO", ">OPERATIONS", "", ">KILLS", ">AT POINTS", ">STOPS", ">REFUSED",
+		">LOST",
 		">DOUBLED", ">STUCK", ">RECOVERY", ">SLOWEST", ">TIME"}, Wide: -1}
 	number := func(n int) view.Cell { return view.Text(fmt.Sprint(n)) }
 	violations := func(n int) view.Cell {

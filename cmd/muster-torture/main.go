@@ -1,10 +1,11 @@
-// Command muster-torture kills and stops the processes of throw-away teams, and compares what they leave behind with what
-// they had promised. It needs failpoints, so it is started from the source:
+// Command muster-torture kills and stops the processes of throw-away teams, and compares what they leave behind
+// with what they had promised. It needs failpoints, so it is started from the source:
 //
 //	go run -tags failpoint ./cmd/muster-torture
 //
-// The processes that it starts are this program too. Its first argument chooses what it is: "muster" is the program that
-// people install, with failpoints, and "worker" is a worker of internal/testing/torture. Both read MUSTER_FAULT.
+// The processes that it starts are this program too. Its first argument chooses what it is: "muster" is the program
+// that people install, with failpoints, and "worker" is a worker of internal/testing/torture. Both read
+// MUSTER_FAULT.
 package main
 
 import (

@@ -112,14 +112,24 @@ func largeTypes(all []source) (places []string) {
 	return places
 }
 
-// sleeps returns the calls of time.Sleep in tests outside testing/synctest. A function that runs only in a bubble of it has
-// the word synctest in its comment. A test that waits for a real process calls internal/testing/wait.
+// sleeps returns the calls of time.Sleep in tests outside testing/synctest. A test runs in a bubble if it calls synctest
+// itself, or a function of its package that does. Any other function that runs only in a bubble has the word synctest in
+// its comment. A test that waits for a real process calls internal/testing/wait.
 func sleeps(all []source) (places []string) {
+	bubbles := map[string]bool{} // by package and name
+	for _, s := range all {
+		for _, d := range s.syntax.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test && usesName(f, "synctest") {
+				bubbles[s.pkg+"."+f.Name.Name] = true
+			}
+		}
+	}
 	for _, s := range all {
 		if !s.test {
 			continue
 		}
-		for _, at := range s.sleeps() {
+		inBubble := func(name string) bool { return name == "synctest" || bubbles[s.pkg+"."+name] }
+		for _, at := range s.sleeps(inBubble) {
 			places = append(places, fmt.Sprintf("%s:%d: time.Sleep", s.path, at.Line))
 		}
 	}

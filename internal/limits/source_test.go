@@ -167,32 +167,36 @@ func receiver(t ast.Expr) string {
 	return ""
 }
 
-// sleeps returns the places of the calls of time.Sleep in a file, in functions that
-// neither use testing/synctest nor name it in their comment.
-func (s source) sleeps() (places []token.Position) {
+// sleeps returns the places of the calls of time.Sleep in a file, except in functions that use a name for which inBubble
+// holds, and in those that have the word synctest in their comment.
+func (s source) sleeps(inBubble func(name string) bool) (places []token.Position) {
 	for _, d := range s.syntax.Decls {
-		var found []token.Position
 		f, _ := d.(*ast.FuncDecl)
-		inBubble := f != nil && strings.Contains(f.Doc.Text(), "synctest")
+		if f != nil && (strings.Contains(f.Doc.Text(), "synctest") || uses(f, inBubble)) {
+			continue
+		}
 		ast.Inspect(d, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			switch x, _ := sel.X.(*ast.Ident); {
-			case x == nil:
-			case x.Name == "synctest":
-				inBubble = true
-			case x.Name == "time" && sel.Sel.Name == "Sleep":
-				found = append(found, s.fset.Position(n.Pos()))
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sleep" && usesName(sel.X, "time") {
+				places = append(places, s.fset.Position(n.Pos()))
 			}
 			return true
 		})
-		if !inBubble {
-			places = append(places, found...)
-		}
 	}
 	return places
+}
+
+// usesName reports whether a name occurs in n.
+func usesName(n ast.Node, name string) bool { return uses(n, func(s string) bool { return s == name }) }
+
+// uses reports whether a name for which match holds occurs in n.
+func uses(n ast.Node, match func(name string) bool) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && match(id.Name) {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // sortedByCount returns the names in counts, the largest count first.

@@ -67,8 +67,9 @@ func (p *plan) counts(name string) bool {
 	return p.passed == p.at
 }
 
-// write appends a line to a file; with an empty path it does nothing. It writes the line at once, so that several processes
-// can share the file. It ignores errors: the process under test must not behave differently because of its harness.
+// write appends a line to a file; with an empty path it does nothing. It writes the line at once, so that several
+// processes can share the file. It ignores errors: the process under test must not behave differently because of
+// its harness.
 func write(file, name string) {
 	if file == "" {
 		return

@@ -110,9 +110,11 @@ func Points() []Point {
 	return all
 }
 
-// Lines returns the list as docs/reliability.md has it. It gives the points of documents and streams once for all kinds.
+// Lines returns the list as docs/reliability.md has it. It gives the points of documents and streams once for all
+// kinds.
 func Lines() []string {
-	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " + strings.Join(streams, ", ") + ".",
+	all := []string{"DOCUMENT is one of " + strings.Join(documents, ", ") + ".", "STREAM is one of " +
+		strings.Join(streams, ", ") + ".",
 		"MOVED is one of " + strings.Join(moved, ", ") + "."}
 	for _, g := range []struct {
 		before string

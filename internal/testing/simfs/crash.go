@@ -26,12 +26,13 @@ type Crash struct {
 // Options say how far Crashes goes.
 type Options struct {
 	From int // the first moment, in calls
-	// Cuts is at how many bytes each write is torn, spread over it; beside them at the bounds of its sectors. 0: at every one.
+	// Cuts is at how many bytes each write is torn, spread over it; beside them at the bounds of its sectors. 0: at
+	// every one.
 	Cuts int
 	// Moments are when something was acknowledged, in calls: the same content before and after one is two states.
 	Moments []int
-	// Journal is the stricter order of a file system with a journal, as ext4 is: names change on the disk in the order of
-	// the calls, and any sync makes all earlier changes of names durable.
+	// Journal is the stricter order of a file system with a journal, as ext4 is: names change on the disk in the
+	// order of the calls, and any sync makes all earlier changes of names durable.
 	Journal bool
 }
 
@@ -77,7 +78,8 @@ func (f *FS) Crashes(o Options) iter.Seq[Crash] {
 					continue
 				}
 				seen[sum] = true
-				if !yield(Crash{Calls: n, Sum: sum, Seen: hash(left, root, false), left: left, root: root, how: story(calls[:n], c)}) {
+				if !yield(Crash{Calls: n, Sum: sum, Seen: hash(left, root, false), left: left, root: root,
+					how: story(calls[:n], c)}) {
 					return
 				}
 			}

@@ -86,7 +86,8 @@ func (f *FS) rename(text string, edits ...edit) {
 
 // write writes and records.
 func (f *FS) write(name string, n *node, off int64, b []byte) {
-	u := &update{text: fmt.Sprintf("write %d bytes at %d of %s", len(b), off, name), node: n, off: off, data: bytes.Clone(b), write: true}
+	u := &update{text: fmt.Sprintf("write %d bytes at %d of %s", len(b), off, name), node: n, off: off,
+		data: bytes.Clone(b), write: true}
 	n.data = u.full(n.data)
 	n.changed = time.Now()
 	f.calls = append(f.calls, call{text: u.text, updates: []*update{u}})
@@ -161,7 +162,8 @@ func made(pending []*update, n *node, journal bool) (durable, left []*update) {
 		}
 	}
 	for _, u := range pending {
-		if u.node == n || journal && u.edits != nil || slices.ContainsFunc(u.edits, func(e edit) bool { return e.dir == n }) {
+		if u.node == n || journal && u.edits != nil ||
+			slices.ContainsFunc(u.edits, func(e edit) bool { return e.dir == n }) {
 			take(u)
 		}
 	}

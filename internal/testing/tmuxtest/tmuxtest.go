@@ -168,7 +168,8 @@ func (s *Screen) Cursor(column int) {
 func (s *Screen) Cooked() {
 	s.t.Helper()
 	s.Wait(`\$ $`)
-	tty, err := os.OpenFile(strings.TrimSpace(s.Tmux("display-message", "-p", "#{pane_tty}")), os.O_RDONLY|syscall.O_NOCTTY, 0)
+	tty, err := os.OpenFile(strings.TrimSpace(s.Tmux("display-message", "-p", "#{pane_tty}")),
+		os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ type maintenance struct {
 	check  func(w *teamRepo)
 }
 
-// aside archives a team that nobody runs, and repairs a damaged one. It kills each command at every point that it passes,
-// and runs the command again. Then everything must be done, and nothing may be there twice.
+// aside archives a team that nobody runs, and repairs a damaged one. It kills each command at every point that it
+// passes, and runs the command again. Then everything must be done, and nothing may be there twice.
 func aside(ctx context.Context, a *env) error {
 	for _, c := range []maintenance{
 		{"archive", []string{"archive"}, func(*teamRepo) error { return nil }, (*teamRepo).checkArchive},
@@ -90,8 +90,10 @@ func (a *env) rest(ctx context.Context, name string) (*teamRepo, error) {
 	if err := b.repository(); err != nil {
 		return nil, err
 	}
-	for _, args := range [][]string{{"task", "add", "one"}, {"task", "add", "two"}, {"team", "spawn", "alice", "--role", "coder"},
-		{"mail", "send", "alice", "hello"}, {"worktree", "create", "try", "--task", "1"}, {"worktree", "run", "try", "echo precious > file"}} {
+	for _, args := range [][]string{{"task", "add", "one"}, {"task", "add", "two"},
+		{"team", "spawn", "alice", "--role", "coder"},
+		{"mail", "send", "alice", "hello"}, {"worktree", "create", "try", "--task", "1"}, {"worktree", "run", "try",
+			"echo precious > file"}} {
 		if code, said := w.muster(ctx, "", args...); code != 0 {
 			return nil, muster.Errorf(muster.Unavailable, "muster %s: exit %d: %s", strings.Join(args, " "), code, said)
 		}
@@ -126,12 +128,14 @@ func (w *teamRepo) checkArchive() {
 			to.fail(&to.row.Doubled, "%s is in the archive %d times: %v", name, len(in), in)
 		}
 	}
-	for _, left := range []string{".team/members", ".team/inbox", ".team/run.json", ".tasks/task_1.json", ".transcripts/alice", ".worktrees/try", ".team/archive/moving"} {
+	for _, left := range []string{".team/members", ".team/inbox", ".team/run.json", ".tasks/task_1.json",
+		".transcripts/alice", ".worktrees/try", ".team/archive/moving"} {
 		if _, err := os.Lstat(filepath.Join(w.root(), left)); err == nil {
 			to.fail(&to.row.Stuck, "%s is left", left)
 		}
 	}
-	if said, err := w.git("for-each-ref", "--format=%(refname)", "refs/muster/archive/"); err != nil || strings.Count(said, "refs/") != 1 {
+	if said, err := w.git("for-each-ref", "--format=%(refname)", "refs/muster/archive/"); err != nil ||
+		strings.Count(said, "refs/") != 1 {
 		to.fail(&to.row.Lost, "the lane's work is kept %d times (%v)", strings.Count(said, "refs/"), err)
 	}
 }
@@ -139,7 +143,8 @@ func (w *teamRepo) checkArchive() {
 // damagedFiles are the documents that are damaged, and where a killed process has left something.
 var (
 	damagedFiles = []string{".tasks/meta.json", ".worktrees/index.json", ".team/config.json"}
-	leftoverDirs = []string{".tasks", ".team", ".team/members", ".team/requests", ".team/hosts", ".team/damaged", ".team/archive", ".worktrees"}
+	leftoverDirs = []string{".tasks", ".team", ".team/members", ".team/requests", ".team/hosts", ".team/damaged",
+		".team/archive", ".worktrees"}
 )
 
 const leftoverName = ".left.json.abcdefghijkl.tmp"
@@ -167,7 +172,8 @@ func (w *teamRepo) damage() error {
 	return nil
 }
 
-// checkRepair wants every document to be readable, what it was to be kept, the lane to be known and the litter to be gone.
+// checkRepair wants every document to be readable, what it was to be kept, the lane to be known and the litter to
+// be gone.
 func (w *teamRepo) checkRepair() {
 	to := w.of
 	for _, name := range damagedFiles {
@@ -182,7 +188,8 @@ func (w *teamRepo) checkRepair() {
 			to.fail(&to.row.Lost, "what %s was is not kept", name)
 		}
 	}
-	if index, err := os.ReadFile(filepath.Join(w.root(), ".worktrees", "index.json")); err != nil || !strings.Contains(string(index), `"try"`) {
+	if index, err := os.ReadFile(filepath.Join(w.root(), ".worktrees", "index.json")); err != nil ||
+		!strings.Contains(string(index), `"try"`) {
 		to.fail(&to.row.Lost, "the lane is not in the index: %s (%v)", index, err)
 	}
 	for _, dir := range leftoverDirs {

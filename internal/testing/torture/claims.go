@@ -16,9 +16,9 @@ import (
 	"muster/internal/board"
 )
 
-// claims lets eight processes with three workers each claim the tasks of one board. The tasks depend on each other. Some
-// processes are killed. Others are stopped, their claims are revoked and given to others, and then they are continued. The
-// effect of a task is its completion, which the fence of the claim guards.
+// claims lets eight processes with three workers each claim the tasks of one board. The tasks depend on each other.
+// Some processes are killed. Others are stopped, their claims are revoked and given to others, and then they are
+// continued. The effect of a task is its completion, which the fence of the claim guards.
 func claims(ctx context.Context, a *env) error {
 	tasks := a.amount(1000, 60)
 	if err := a.plan(tasks); err != nil {
@@ -32,13 +32,16 @@ func claims(ctx context.Context, a *env) error {
 	var jobs []Job
 	for i := range 8 {
 		extra := tasks + i + 1 // that the process deletes
-		if err := a.write(muster.Task{ID: muster.TaskID(extra), Subject: "not needed", Status: muster.Pending, ClaimRole: "nobody"}); err != nil {
+		if err := a.write(muster.Task{ID: muster.TaskID(extra), Subject: "not needed", Status: muster.Pending,
+			ClaimRole: "nobody"}); err != nil {
 			return err
 		}
-		jobs = append(jobs, Job{Kind: "claims", Name: fmt.Sprintf("p%d", i+1), Seed: a.rng.Uint64(), Threads: 3, Count: extra})
+		jobs = append(jobs, Job{Kind: "claims", Name: fmt.Sprintf("p%d", i+1), Seed: a.rng.Uint64(), Threads: 3,
+			Count: extra})
 	}
 	taken := &revoked{claims: map[string]bool{}}
-	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), together: 3, passes: tasks * 30, total: tasks,
+	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), together: 3, passes: tasks * 30,
+		total:   tasks,
 		step:    func(e entry) bool { return e.words[0] == "done" },
 		stopped: func(ctx context.Context, h *worker) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
 	if err != nil {
@@ -51,7 +54,8 @@ func claims(ctx context.Context, a *env) error {
 // plan writes the board as another program would: each task waits for up to two of the thirty before it.
 func (a *env) plan(tasks int) error {
 	for id := 1; id <= tasks; id++ {
-		t := muster.Task{ID: muster.TaskID(id), Subject: fmt.Sprintf("task %d", id), Status: muster.Pending, CreatedBy: muster.Lead}
+		t := muster.Task{ID: muster.TaskID(id), Subject: fmt.Sprintf("task %d", id), Status: muster.Pending,
+			CreatedBy: muster.Lead}
 		for range a.rng.IntN(3) {
 			on := muster.TaskID(id - 1 - a.rng.IntN(30))
 			if on > 0 && (len(t.DependsOn) == 0 || t.DependsOn[0] != on) {
@@ -259,7 +263,8 @@ func (a *env) checkClaims(ctx context.Context, r *services, tasks int, revoked m
 		case len(done) > 1:
 			a.fail(&a.row.Doubled, "task %d was completed by %d claims: %v", t.ID, len(done), done)
 		case len(done) == 1 && !done[fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy)]:
-			a.fail(&a.row.Lost, "task %d: the completion %v was acknowledged, and the board says fence %d by %s", t.ID, done, t.Fence, t.CompletedBy)
+			a.fail(&a.row.Lost, "task %d: the completion %v was acknowledged, and the board says fence %d by %s",
+				t.ID, done, t.Fence, t.CompletedBy)
 		case len(t.BlockedBy) > 0:
 			a.fail(&a.row.Stuck, "task %d is completed and still waits for %v", t.ID, t.BlockedBy)
 		}

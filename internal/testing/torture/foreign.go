@@ -75,7 +75,8 @@ func (a *env) interfere(id int) bool {
 // writer changes a task once, and stops in the middle of it.
 func writer(ctx context.Context, r *services) error {
 	ours := "ours"
-	if _, err := r.board.Update(ctx, muster.TaskID(r.Count), board.Patch{Description: &ours, By: muster.User}); err != nil {
+	if _, err := r.board.Update(ctx, muster.TaskID(r.Count),
+		board.Patch{Description: &ours, By: muster.User}); err != nil {
 		return err
 	}
 	r.note("wrote", number(r.Count))

@@ -27,7 +27,8 @@ func hosts(ctx context.Context, a *env) error {
 	defer r.store.Close()
 	all := roster.New(r.store, r.journal, "torture")
 	for i := range members {
-		if _, err := all.Add(ctx, muster.Member{Name: muster.Name(fmt.Sprintf("m%d", i+1)), Role: "coder", Status: muster.Working}); err != nil {
+		if _, err := all.Add(ctx, muster.Member{Name: muster.Name(fmt.Sprintf("m%d", i+1)), Role: "coder",
+			Status: muster.Working}); err != nil {
 			return err
 		}
 	}
@@ -35,7 +36,8 @@ func hosts(ctx context.Context, a *env) error {
 	for i := range processes {
 		jobs = append(jobs, Job{Kind: "host", Name: fmt.Sprintf("h%d", i+1), Seed: a.rng.Uint64(), Count: turns})
 	}
-	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), stops: a.amount(30, 3), passes: members * turns * 6, total: members * turns,
+	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), stops: a.amount(30, 3), passes: members * turns * 6,
+		total:   members * turns,
 		step:    func(e entry) bool { return e.words[0] == "turn" },
 		stopped: func(ctx context.Context, h *worker) bool { return a.giveAway(ctx, all, h) }})
 	if err != nil || a.row.Bad() {
@@ -117,7 +119,8 @@ func hoster(ctx context.Context, r *services) error {
 }
 
 // attend runs the next turn of a member, unless a process that is alive hosts the member.
-func (r *services) attend(ctx context.Context, all *roster.Roster, me muster.HostID, m muster.Member, here map[muster.Name]*hosted) (err error) {
+func (r *services) attend(ctx context.Context, all *roster.Roster, me muster.HostID, m muster.Member,
+	here map[muster.Name]*hosted) (err error) {
 	if m.Host != me {
 		delete(here, m.Name)
 		if m.Host != "" {
@@ -201,7 +204,8 @@ func (a *env) checkHosts(ctx context.Context, r *services, members, turns int) e
 		case "took":
 			key := e.words[1] + " " + e.words[2]
 			if was, ok := took[key]; ok && was != e.words[3] {
-				a.fail(&a.row.Doubled, "epoch %s of %s has two hosts: %s and %s", e.words[2], e.words[1], was, e.words[3])
+				a.fail(&a.row.Doubled, "epoch %s of %s has two hosts: %s and %s", e.words[2], e.words[1], was,
+					e.words[3])
 			}
 			took[key] = e.words[3]
 		}
@@ -223,7 +227,8 @@ func (a *env) checkHosts(ctx context.Context, r *services, members, turns int) e
 			case e.Kind == transcript.KindMark && at > epoch:
 				epoch = at
 			case e.Kind == transcript.KindUser && at < epoch:
-				a.fail(&a.row.Doubled, "a host of epoch %d wrote into the conversation of %s after epoch %d had begun", at, name, epoch)
+				a.fail(&a.row.Doubled, "a host of epoch %d wrote into the conversation of %s after epoch %d had begun",
+					at, name, epoch)
 			}
 			if e.Kind == transcript.KindUser {
 				if had++; words[2] != number(had) {

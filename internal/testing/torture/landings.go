@@ -58,7 +58,10 @@ func landings(ctx context.Context, a *env) error {
 			}
 			return arm
 		},
-		stopped: func(ctx context.Context, h *worker) bool { return a.giveToAnother(ctx, r, l, muster.Name(h.job.Name)) }})
+		stopped: func(ctx context.Context,
+			h *worker) bool {
+			return a.giveToAnother(ctx, r, l, muster.Name(h.job.Name))
+		}})
 	if err != nil || a.row.Bad() {
 		return err
 	}
@@ -66,10 +69,10 @@ func landings(ctx context.Context, a *env) error {
 	return a.checkLandings(ctx, r, l, tasks)
 }
 
-// arms returns what the processes of the workers are armed with, one after the other: every point of a landing and of a lane,
-// as often as there are tasks for it, and between them stops just before the target moves, with which it begins: however few
-// tasks there are, some owners are late. Some are armed with what a life does not pass: so each dies after some tasks, whatever
-// it has met.
+// arms returns what the processes of the workers are armed with, one after the other: every point of a landing and
+// of a lane, as often as there are tasks for it, and between them stops just before the target moves, with which it
+// begins: however few tasks there are, some owners are late. Some are armed with what a life does not pass: so each
+// dies after some tasks, whatever it has met.
 func (a *env) arms(tasks int) (all []string) {
 	want := tasks * 3 / 2
 	stops := []string{"stop:landing.checked", "stop:landing.moving", "stop:landing.claimed"}
@@ -83,7 +86,8 @@ func (a *env) arms(tasks int) (all []string) {
 		a.rng.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		all = append(all, round...)
 	}
-	common := pointsOf("landing.m", "landing.c", "landing.packed", "landing.noted", "landing.recorded", "lane.a", "lane.removed")
+	common := pointsOf("landing.m", "landing.c", "landing.packed", "landing.noted", "landing.recorded", "lane.a",
+		"lane.removed")
 	for i := range all {
 		all[i] += fmt.Sprintf(";kill:%s:%d", common[a.rng.IntN(len(common))], 2+a.rng.IntN(3))
 	}
@@ -102,7 +106,8 @@ func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 		return g, err
 	}
 	dir := paths.Dir(r.Dir)
-	g.lanes, err = worktree.Open(g.repo, durable.New(durable.OS{}), dir, r.journal, r.store.Log(), worktree.Options{Base: "refs/heads/" + target})
+	g.lanes, err = worktree.Open(g.repo, durable.New(durable.OS{}), dir, r.journal, r.store.Log(),
+		worktree.Options{Base: "refs/heads/" + target})
 	if err != nil {
 		return g, err
 	}
@@ -235,13 +240,15 @@ func (a *env) repository() error {
 		return err
 	}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "README"},
-		{"-c", "user.name=torture", "-c", "user.email=torture@localhost", "-c", "commit.gpgsign=false", "commit", "-q", "--no-verify", "-m", "start"},
+		{"-c", "user.name=torture", "-c", "user.email=torture@localhost", "-c", "commit.gpgsign=false", "commit",
+			"-q", "--no-verify", "-m", "start"},
 		{"branch", target}} {
 		if _, err := a.git(args...); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(a.root(), ".git", "info", "exclude"), []byte(strings.Join(paths.Excluded, "\n")+"\n"), 0o600)
+	return os.WriteFile(filepath.Join(a.root(), ".git", "info", "exclude"),
+		[]byte(strings.Join(paths.Excluded, "\n")+"\n"), 0o600)
 }
 
 func (a *env) git(args ...string) (string, error) {
@@ -277,8 +284,10 @@ func (a *env) checkLandings(ctx context.Context, r *services, g gitServices, tas
 	}
 	for _, t := range all {
 		for claim := range done {
-			if strings.HasPrefix(claim, fmt.Sprintf("%d ", t.ID)) && claim != fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy) {
-				a.fail(&a.row.Doubled, "task %d was landed for the claim %s, and the board says fence %d by %s", t.ID, claim, t.Fence, t.CompletedBy)
+			if strings.HasPrefix(claim, fmt.Sprintf("%d ", t.ID)) &&
+				claim != fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy) {
+				a.fail(&a.row.Doubled, "task %d was landed for the claim %s, and the board says fence %d by %s", t.ID,
+					claim, t.Fence, t.CompletedBy)
 			}
 		}
 	}

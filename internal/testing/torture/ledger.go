@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// A ledger is what one worker was promised: a file that it alone appends to, a line for each promise, in one write after
-// the promise was made. A killed process has noted no more than it was promised, and perhaps one less.
+// A ledger is what one worker was promised: a file that it alone appends to, a line for each promise, in one write
+// after the promise was made. A killed process has noted no more than it was promised, and perhaps one less.
 
 // note appends a line to the worker's ledger.
 func (j Job) note(words ...string) {
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(j.Dir), "ledgers", j.Name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(j.Dir), "ledgers", j.Name), os.O_APPEND|os.O_CREATE|os.O_WRONLY,
+		0o600)
 	if err != nil {
 		panic(err) // a promise that cannot be noted would make the whole session worthless
 	}

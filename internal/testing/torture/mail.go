@@ -21,9 +21,9 @@ import (
 // boxes is how many inboxes there are, each with one reader.
 const boxes = 4
 
-// mail lets thirty-two processes send mail and four read it, and kills all of them. An acknowledged mail must be in its
-// reader's transcript once, and the mails of each sender in their order. Sometimes half a line is left in an inbox, as by a
-// writer that was killed during its write.
+// mail lets thirty-two processes send mail and four read it, and kills all of them. An acknowledged mail must be in
+// its reader's transcript once, and the mails of each sender in their order. Sometimes half a line is left in an
+// inbox, as by a writer that was killed during its write.
 func mail(ctx context.Context, a *env) error {
 	senders, each := 32, a.amount(1000, 40)
 	if a.share < 0.01 {
@@ -34,7 +34,8 @@ func mail(ctx context.Context, a *env) error {
 		jobs = append(jobs, Job{Kind: "read", Name: fmt.Sprintf("reader-%d", i+1), Count: senders / boxes * each})
 	}
 	for i := range senders {
-		jobs = append(jobs, Job{Kind: "send", Name: fmt.Sprintf("s%d", i+1), To: fmt.Sprintf("reader-%d", i%boxes+1), Count: each})
+		jobs = append(jobs, Job{Kind: "send", Name: fmt.Sprintf("s%d", i+1), To: fmt.Sprintf("reader-%d", i%boxes+1),
+			Count: each})
 	}
 	torn, tears := 0, a.amount(100, 24)
 	err := a.run(ctx, jobs, chaos{kills: a.amount(200, 12), passes: senders * each * 9, total: senders * each,
@@ -90,7 +91,8 @@ func sender(ctx context.Context, r *services) error {
 	for n := last + 1; n <= r.Count; n++ {
 		r.hold(time.Second)
 		id := muster.MessageID(fmt.Sprintf("%s-%d", r.Name, n))
-		if _, err := r.post.Send(ctx, muster.Message{ID: id, From: muster.Name(r.Name), To: muster.Name(r.To), Content: "mail " + number(n)}); err != nil {
+		if _, err := r.post.Send(ctx, muster.Message{ID: id, From: muster.Name(r.Name), To: muster.Name(r.To),
+			Content: "mail " + number(n)}); err != nil {
 			return err
 		}
 		r.note("sent", number(n))
@@ -122,19 +124,11 @@ func reader(ctx context.Context, r *services) error {
 		if err != nil {
 			return err
 		}
-		var fresh []muster.Message
-		var ids []muster.MessageID
-		for _, m := range msgs {
-			if !t.Delivered(m.ID) {
-				fresh, ids = append(fresh, m), append(ids, m.ID)
-			}
+		n, err := deliver(ctx, t, msgs, waiting)
+		if err != nil {
+			return err
 		}
-		if len(fresh) > 0 {
-			if err := t.User(ctx, []llm.Part{llm.Text{Text: mailbox.Render(fresh, waiting)}}, ids); err != nil {
-				return err
-			}
-			had += len(ids)
-		}
+		had += n
 		failpoint.Hit("teammate.delivered")
 		if len(msgs) > 0 {
 			if err := r.post.Drop(ctx, name, end); err != nil {
@@ -164,6 +158,21 @@ func reader(ctx context.Context, r *services) error {
 	// What is delivered goes two seconds later, when nobody can still be writing to it.
 	time.Sleep(2200 * time.Millisecond)
 	return r.post.Drop(ctx, name, max(last, 1))
+}
+
+// deliver takes the mails that the transcript does not have yet into it, and returns how many these are.
+func deliver(ctx context.Context, t *transcript.Transcript, msgs []muster.Message, waiting int) (int, error) {
+	var fresh []muster.Message
+	var ids []muster.MessageID
+	for _, m := range msgs {
+		if !t.Delivered(m.ID) {
+			fresh, ids = append(fresh, m), append(ids, m.ID)
+		}
+	}
+	if len(fresh) == 0 {
+		return 0, nil
+	}
+	return len(ids), t.User(ctx, []llm.Part{llm.Text{Text: mailbox.Render(fresh, waiting)}}, ids)
 }
 
 // checkMail compares what the senders were promised with the transcripts.

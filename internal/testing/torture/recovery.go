@@ -35,8 +35,8 @@ scenes:
 // most is how long a board of a thousand tasks and twenty members may take until all are at work again.
 const most = 2 * time.Second
 
-// recovery kills and resumes a team of twenty members, all in the middle of a command, with a board of a thousand tasks. It
-// measures the time from the start of the program until every member has called its model again.
+// recovery kills and resumes a team of twenty members, all in the middle of a command, with a board of a thousand
+// tasks. It measures the time from the start of the program until every member has called its model again.
 func recovery(ctx context.Context, a *env) error {
 	const tasks, members = 1000, 20
 	if err := a.repository(); err != nil {
@@ -61,7 +61,8 @@ func recovery(ctx context.Context, a *env) error {
 		}
 	}
 	a.row.Operations = tasks
-	start := append(w.run()[:2:2], "--model", "script/"+w.at("words.yaml"), "--team", "x", "--teammates", fmt.Sprint(members))
+	start := append(w.run()[:2:2], "--model", "script/"+w.at("words.yaml"), "--team", "x", "--teammates",
+		fmt.Sprint(members))
 	if _, err := w.until(ctx, members, start...); err != nil {
 		return err
 	}
@@ -127,9 +128,11 @@ func (w *teamRepo) until(ctx context.Context, members int, args ...string) (time
 		select {
 		case <-tick.C:
 		case <-ended:
-			return 0, muster.Errorf(muster.Unavailable, "muster %s ended before all were at work (%s): %s", strings.Join(args, " "), filepath.Base(w.dir), out.String())
+			return 0, muster.Errorf(muster.Unavailable, "muster %s ended before all were at work (%s): %s",
+				strings.Join(args, " "), filepath.Base(w.dir), out.String())
 		case <-late:
-			return 0, muster.Errorf(muster.Unavailable, "muster %s: after %s %d of %d members are at work", strings.Join(args, " "), stuckAfter, len(busy), members)
+			return 0, muster.Errorf(muster.Unavailable, "muster %s: after %s %d of %d members are at work",
+				strings.Join(args, " "), stuckAfter, len(busy), members)
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}

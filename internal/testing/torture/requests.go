@@ -18,9 +18,9 @@ import (
 	"muster/internal/requests"
 )
 
-// decideRequests: six processes decide the same requests, each with an answer of its own, and are killed. Every request has
-// one answer, which is what each of them was told, and it is mailed to who asked. The journal is full, and some are
-// killed while they put it aside.
+// decideRequests: six processes decide the same requests, each with an answer of its own, and are killed. Every
+// request has one answer, which is what each of them was told, and it is mailed to who asked. The journal is full,
+// and some are killed while they put it aside.
 func decideRequests(ctx context.Context, a *env) error {
 	r, err := a.openServices()
 	if err != nil {
@@ -30,7 +30,8 @@ func decideRequests(ctx context.Context, a *env) error {
 	q := requests.New(r.store, r.post, r.journal)
 	n, processes := a.amount(300, 20), 6
 	for i := range n {
-		if _, err := q.Ask(ctx, muster.Request{ID: requestID(i), Kind: muster.AskPlan, From: "asker", To: muster.Lead, TaskID: 1, Plan: fmt.Sprintf("plan %d", i)}); err != nil {
+		if _, err := q.Ask(ctx, muster.Request{ID: requestID(i), Kind: muster.AskPlan, From: "asker", To: muster.Lead,
+			TaskID: 1, Plan: fmt.Sprintf("plan %d", i)}); err != nil {
 			return err
 		}
 	}
@@ -86,8 +87,8 @@ func (a *env) fill(ctx context.Context) error {
 	return errors.Join(err, f.Close())
 }
 
-// checkJournal wants every line of the fillings, once, in files whose numbers are the places of their ends. It reads the files
-// themselves: to read so much as records takes long.
+// checkJournal wants every line of the fillings, once, in files whose numbers are the places of their ends. It
+// reads the files themselves: to read so much as records takes long.
 func (a *env) checkJournal(filled int) error {
 	dir := filepath.Join(a.root(), ".team")
 	aside, err := filepath.Glob(filepath.Join(dir, "events.*.jsonl"))
@@ -186,7 +187,8 @@ func (a *env) checkRequests(ctx context.Context, r *services, q *requests.Reques
 			for answer := range told[key] {
 				all = append(all, answer)
 			}
-			a.fail(&a.row.Doubled, "request %s is %s by %s, and people were told: %s", req.ID, req.Status, req.Response, strings.Join(all, "; "))
+			a.fail(&a.row.Doubled, "request %s is %s by %s, and people were told: %s", req.ID, req.Status,
+				req.Response, strings.Join(all, "; "))
 		case answers[req.ID] == 0:
 			a.fail(&a.row.Lost, "the answer to request %s was mailed to nobody", req.ID)
 		case answers[req.ID] > 1:

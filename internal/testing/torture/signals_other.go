@@ -10,7 +10,8 @@ import (
 )
 
 func possible() error {
-	return muster.Errorf(muster.Unavailable, "processes cannot be stopped and continued on this system, so nothing can be tortured here")
+	return muster.Errorf(muster.Unavailable,
+		"processes cannot be stopped and continued on this system, so nothing can be tortured here")
 }
 
 func halt(*os.Process) error { return errors.ErrUnsupported }

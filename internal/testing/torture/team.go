@@ -20,8 +20,8 @@ import (
 	"muster/journal"
 )
 
-// words are what the team of this scenario says. What a kill cuts off is never run again by the runtime, so each file is
-// written twice, and the lead decides again what it is told waits for it.
+// words are what the team of this scenario says. What a kill cuts off is never run again by the runtime, so each
+// file is written twice, and the lead decides again what it is told waits for it.
 const words = `
 speakers:
   lead:
@@ -62,12 +62,14 @@ scenes:
 // check is the team's check: task two fails it at first.
 const check = "test ! -e bad"
 
-// twice has the points of a recovery, which a team passes only after it was killed. It maps each to the point of the first kill.
-var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "lane.branch", "lanes.remove.begin": "lanes.put.staged",
-	"lanes.remove.end": "lanes.put.staged"}
+// twice has the points of a recovery, which a team passes only after it was killed. It maps each to the point of
+// the first kill.
+var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "lane.branch",
+	"lanes.remove.begin": "lanes.put.staged",
+	"lanes.remove.end":   "lanes.put.staged"}
 
-// teams runs a lead and two teammates with three tasks. It kills them at every point that they pass, and resumes them until
-// their run ends.
+// teams runs a lead and two teammates with three tasks. It kills them at every point that they pass, and resumes
+// them until their run ends.
 func teams(ctx context.Context, a *env) error {
 	list := a.at("points")
 	w, err := a.newTeamRepo(ctx, "plain")
@@ -171,7 +173,8 @@ func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 	if err := b.write(
 		muster.Task{ID: 1, Subject: "one", Status: muster.Pending, RequirePlan: true},
 		muster.Task{ID: 2, Subject: "two", Status: muster.Pending},
-		muster.Task{ID: 3, Subject: "three", Status: muster.Pending, DependsOn: []muster.TaskID{1, 2}, BlockedBy: []muster.TaskID{1, 2}},
+		muster.Task{ID: 3, Subject: "three", Status: muster.Pending, DependsOn: []muster.TaskID{1, 2},
+			BlockedBy: []muster.TaskID{1, 2}},
 	); err != nil {
 		return nil, err
 	}
@@ -186,7 +189,8 @@ func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 }
 
 func (w *teamRepo) run() []string {
-	return []string{"run", "land three files", "--model", "script/" + w.at("words.yaml"), "--team", "x", "--check", check}
+	return []string{"run", "land three files", "--model", "script/" + w.at("words.yaml"), "--team", "x", "--check",
+		check}
 }
 
 // next returns the arguments that a user would type next: a run that was started is resumed.
@@ -313,7 +317,8 @@ func (w *teamRepo) checkPost(ctx context.Context, r *services) {
 	}
 	for e := range w.events() {
 		kind := muster.MessageType(e.Text("type"))
-		if e.Kind != journal.MailSent || kind == muster.MailShutdown || kind == muster.MailPlan || kind == muster.MailPlanAnswer || e.Text("to") == string(muster.User) {
+		if e.Kind != journal.MailSent || kind == muster.MailShutdown || kind == muster.MailPlan ||
+			kind == muster.MailPlanAnswer || e.Text("to") == string(muster.User) {
 			continue
 		}
 		if had[e.Text("to")+" "+e.Text("id")] == 0 {

@@ -1,10 +1,12 @@
-// Package torture has the crash tests. It kills the processes of teams, or stops and continues them, and checks that
-// nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same services as a team,
-// each worker writes down in a ledger what it was promised, and a check compares the ledgers with the state at the end.
+// Package torture has the crash tests. It kills the processes of teams, or stops and continues them, and checks
+// that nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same
+// services as a team, each worker writes down in a ledger what it was promised, and a check compares the ledgers
+// with the state at the end.
 //
-// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and which of them is
-// killed when), ledger.go, worker.go (a worker process from inside); then one file for each scenario with its workers and
-// its checks: claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go, aside.go.
+// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and which of them
+// is killed when), ledger.go, worker.go (a worker process from inside); then one file for each scenario with its
+// workers and its checks: claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go,
+// aside.go.
 //
 // Programs without failpoints cannot run the scenarios; cmd/muster-torture is the program that can.
 package torture
@@ -31,8 +33,8 @@ type Config struct {
 	Seed    uint64
 	Minutes float64  // a session of ten minutes has the full amounts, a shorter one its share of them
 	Only    []string // the scenarios to run; all if it is empty
-	// Muster starts the program muster; its arguments are appended. Worker starts a process that calls Work with the last
-	// argument. Both call faultinject.Arm first.
+	// Muster starts the program muster; its arguments are appended. Worker starts a process that calls Work with
+	// the last argument. Both call faultinject.Arm first.
 	Muster, Worker []string
 	Env            []string // of all processes
 	Open           func(root string) (muster.Store, error)
@@ -107,8 +109,8 @@ const fullMinutes = 10
 // marker is the file that says that a directory is a torture's: workers start nowhere else.
 const marker = "torture.json"
 
-// Run runs the scenarios and returns their rows. It ends at the first violation: the state stays in the directory, and the
-// last row has the violations. An error means that the session itself failed, so its rows prove nothing.
+// Run runs the scenarios and returns their rows. It ends at the first violation: the state stays in the directory,
+// and the last row has the violations. An error means that the session itself failed, so its rows prove nothing.
 func Run(ctx context.Context, c Config) (rows []Row, err error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -141,7 +143,8 @@ func Run(ctx context.Context, c Config) (rows []Row, err error) {
 func (c *Config) prepare() error {
 	for _, name := range c.Only {
 		if !slices.Contains(Scenarios(), name) {
-			return muster.Errorf(muster.Invalid, "there is no scenario %q", name).WithHint("one of %s", strings.Join(Scenarios(), ", "))
+			return muster.Errorf(muster.Invalid, "there is no scenario %q", name).WithHint("one of %s",
+				strings.Join(Scenarios(), ", "))
 		}
 	}
 	if !failpoint.Enabled {
@@ -155,7 +158,8 @@ func (c *Config) prepare() error {
 		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.Dir, err)
 	}
 	if len(entries) > 0 {
-		return muster.Errorf(muster.Held, "%s is not empty, and the crash tests want a directory of their own", c.Dir).WithHint("name a new directory: --dir DIR")
+		return muster.Errorf(muster.Held, "%s is not empty, and the crash tests want a directory of their own",
+			c.Dir).WithHint("name a new directory: --dir DIR")
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be made: %w", c.Dir, err)
@@ -188,7 +192,8 @@ type env struct {
 func (c Config) one(ctx context.Context, s scenario, round uint64) (Row, error) {
 	dir := filepath.Join(c.Dir, fmt.Sprintf("%s-%d", s.name, round+1))
 	a := &env{Config: c, dir: dir, rng: rand.New(rand.NewPCG(c.Seed+round, uint64(len(s.name)))),
-		row: Row{Scenario: s.name, What: s.what, Points: map[string]int{}}, share: min(c.Minutes/fullMinutes, 1), ledgers: newLedgers(dir)}
+		row: Row{Scenario: s.name, What: s.what, Points: map[string]int{}}, share: min(c.Minutes/fullMinutes,
+			1), ledgers: newLedgers(dir)}
 	for _, d := range []string{a.root(), a.at("ledgers"), a.at("out"), a.at("tmp")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return a.row, muster.Errorf(muster.Unavailable, "%s cannot be made: %w", d, err)

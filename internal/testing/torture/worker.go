@@ -42,18 +42,20 @@ type services struct {
 }
 
 var workerFuncs = map[string]func(context.Context, *services) error{
-	"claims": claimer, "send": sender, "read": reader, "decide": decider, "host": hoster, "write": writer, "land": lander,
+	"claims": claimer, "send": sender, "read": reader, "decide": decider, "host": hoster,
+	"write": writer, "land": lander,
 }
 
-// Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any directory
-// that does not belong to a session of the crash tests.
+// Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any
+// directory that does not belong to a session of the crash tests.
 func Work(ctx context.Context, open func(root string) (muster.Store, error), text string) error {
 	var j Job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return muster.Errorf(muster.Invalid, "a torture's worker is started by a torture only").WithHint(Command)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker)); err != nil {
-		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else", j.Dir).WithHint(Command)
+		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else",
+			j.Dir).WithHint(Command)
 	}
 	work := workerFuncs[j.Kind]
 	if work == nil {
@@ -92,8 +94,9 @@ func (r *services) ready() {
 	r.note("ready", strconv.Itoa(r.Life), strconv.FormatInt(time.Now().UnixMicro(), 10))
 }
 
-// holding is the file beside the state that makes workers wait in the middle of a step while kills and stops are overdue.
-// Then others can be killed and stopped in the middle of a step too, and who is stopped has a claim to lose.
+// holding is the file beside the state that makes workers wait in the middle of a step while kills and stops are
+// overdue. Then others can be killed and stopped in the middle of a step too, and who is stopped has a claim to
+// lose.
 const (
 	holding     = "hold"
 	waiting     = "wait"

@@ -73,14 +73,16 @@ type wakeup struct {
 // stuckAfter is how long nothing may happen before the workers count as stuck.
 const stuckAfter = 60 * time.Second
 
-// leadFactor makes kills and stops come earlier than the progress asks for, so that the last of them happen during work.
+// leadFactor makes kills and stops come earlier than the progress asks for, so that the last of them happen during
+// work.
 const leadFactor = 1.25
 
 // due returns how many of all kills or stops there should be at this progress, from 0 to 1.
 func due(all int, progress float64) int { return min(int(float64(all)*progress*leadFactor)+1, all) }
 
-// run starts a worker for each job, and kills and stops them until all jobs are done. Violations are in the row. An error
-// means that the scenario itself failed; it is Unavailable if fewer workers were killed or stopped than should be.
+// run starts a worker for each job, and kills and stops them until all jobs are done. Violations are in the row. An
+// error means that the scenario itself failed; it is Unavailable if fewer workers were killed or stopped than
+// should be.
 func (a *env) run(ctx context.Context, jobs []Job, x chaos) error {
 	c := &workers{a: a, ended: make(chan *worker, len(jobs)), woken: make(chan wakeup, len(jobs)), chaos: x}
 	for _, j := range jobs {
@@ -111,7 +113,8 @@ func (c *workers) checkAmounts() error {
 	if kills >= c.chaos.kills && c.stops >= c.chaos.stops {
 		return nil
 	}
-	return muster.Errorf(muster.Unavailable, "only %d of %d kills and %d of %d stops came about before the work was done, so nothing is proven",
+	return muster.Errorf(muster.Unavailable,
+		"only %d of %d kills and %d of %d stops came about before the work was done, so nothing is proven",
 		kills, c.chaos.kills, c.stops, c.chaos.stops).WithHint("try again when the machine has less to do")
 }
 
@@ -164,7 +167,8 @@ func (c *workers) supervise(ctx context.Context) error {
 		}
 		c.atPoints(ctx)
 		if time.Since(moved) > stuckAfter {
-			c.a.fail(&c.a.row.Stuck, "nothing has moved for %s; %d of %d workers have not ended", stuckAfter, left, len(c.list))
+			c.a.fail(&c.a.row.Stuck, "nothing has moved for %s; %d of %d workers have not ended", stuckAfter, left,
+				len(c.list))
 			return nil
 		}
 	}
@@ -240,7 +244,8 @@ func (c *workers) over(h *worker) (again bool) {
 		return true
 	default:
 		said, _ := os.ReadFile(c.a.at(filepath.Join("out", h.job.Name)))
-		c.a.fail(nil, "the worker %s ended with %s: %s", h.job.Name, state, strings.TrimSpace(string(said[max(0, len(said)-2000):])))
+		c.a.fail(nil, "the worker %s ended with %s: %s", h.job.Name, state,
+			strings.TrimSpace(string(said[max(0, len(said)-2000):])))
 		return false
 	}
 }
@@ -260,8 +265,8 @@ func (c *workers) ready(e entry) {
 	}
 }
 
-// killAndStop kills and stops as many workers as the progress asks for, and reports whether kills or stops are overdue. It
-// kills from outside what random points have not killed.
+// killAndStop kills and stops as many workers as the progress asks for, and reports whether kills or stops are
+// overdue. It kills from outside what random points have not killed.
 func (c *workers) killAndStop(ctx context.Context, progress float64) (behind bool) {
 	kills := due(c.chaos.kills, progress) - c.points - c.outside - c.killsUnderWay
 	stops := due(c.chaos.stops, progress) - c.stops

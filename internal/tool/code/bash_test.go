@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/testing/wait"
 	"muster/tool"
 )
 
@@ -62,13 +63,11 @@ func TestBashIsCancelled(t *testing.T) {
 	k := newKit(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
-		for {
-			if _, err := os.Stat(filepath.Join(k.dir, "begun")); err == nil {
-				cancel(muster.CauseShutdown)
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		wait.Poll(30*time.Second, func() bool {
+			_, err := os.Stat(filepath.Join(k.dir, "begun"))
+			return err == nil
+		})
+		cancel(muster.CauseShutdown)
 	}()
 	if _, err := k.try(ctx, "bash", in{"command": "touch begun; sleep 100"}); !errors.Is(err, muster.CauseShutdown) {
 		t.Errorf("error %v: a cancelled tool is the runtime's", err)

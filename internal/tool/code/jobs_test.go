@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/testing/wait"
 )
 
 var seconds = regexp.MustCompile(`\d+(\.\d)? s\b`)
@@ -46,9 +47,9 @@ func TestBackground(t *testing.T) {
 	same(t, "none by name", k.sorry("check_background", in{"id": "bg-1"}), "there are no background jobs")
 	same(t, "id", k.background("echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3",
 		0), "bg-1")
-	for !strings.Contains(k.ok("check_background", in{"id": "bg-1"}), "\nbegun") {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, "the job begins", func() bool {
+		return strings.Contains(k.ok("check_background", in{"id": "bg-1"}), "\nbegun")
+	})
 	same(t, "running", timeless(k.ok("check_background", in{"id": "bg-1"})),
 		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nruns for N s\n"+
 			"begun")
@@ -83,9 +84,9 @@ func TestBackground(t *testing.T) {
 func TestStopBackground(t *testing.T) {
 	k := newKit(t)
 	id := k.background("echo begun; (setsid sleep 100 &); sleep 100", 0)
-	for !strings.Contains(k.ok("check_background", in{"id": id}), "\nbegun") {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, "the job begins", func() bool {
+		return strings.Contains(k.ok("check_background", in{"id": id}), "\nbegun")
+	})
 	same(t, "stopped", timeless(k.ok("stop_background", in{"id": id})),
 		"bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
 	same(t, "twice", timeless(k.ok("stop_background", in{"id": id})),
