@@ -120,6 +120,9 @@ type RefUpdate struct{ Ref, New, Old string }
 // it. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way,
 // Unavailable.
 func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
+	if len(updates) == 0 {
+		return nil
+	}
 	script, err := transactionScript(updates)
 	if err != nil {
 		return err

@@ -31,22 +31,11 @@ func localBase() base {
 	}
 }
 
-// update records a state that differs from the known one, also when ctx has just ended: it cost a whole check.
-func (b base) update(ctx context.Context, state string) error {
-	if before, err := b.get(ctx); err != nil || before == state {
-		return err
-	}
-	late, cancel := detach(ctx)
-	defer cancel()
-	return b.set(late, state)
-}
-
 // BaseVerdict is what the check says of the target as it is.
 type BaseVerdict struct {
 	Green     bool
 	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could ever be verified
 	Unset     bool    // no check is set
-	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
 	Output    string  // the last lines
 	Log       string  // the path of the check's log
 	Seconds   float64 // how long it took
@@ -77,18 +66,13 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	if err != nil {
 		return BaseVerdict{}, err
 	}
-	v := BaseVerdict{Green: res.green, CannotRun: res.cannotRun, How: res.how, Output: lastLines(res.tail, maxTail),
+	v := BaseVerdict{Green: res.green, CannotRun: res.cannotRun, Output: lastLines(res.tail, maxTail),
 		Log: res.log, Seconds: res.seconds, Commit: tip}
 	switch {
 	case v.Green:
-		err = l.base.update(ctx, baseGreen)
+		_, err = l.setBaseState(ctx, baseGreen)
 	case !v.CannotRun:
-		// Red is recorded only when nothing was known: once a landing was green, red on the target is news and never
-		// an excuse.
-		var before string
-		if before, err = l.baseState(ctx); err == nil && before == "" {
-			err = l.base.update(ctx, baseRed)
-		}
+		_, err = l.setBaseState(ctx, baseRed)
 	}
 	return v, err
 }
@@ -102,17 +86,32 @@ func (l *Lander) baseState(ctx context.Context) (string, error) {
 	return state, nil
 }
 
+// setBaseState records what the check said of the target, also when ctx has just ended: it cost a whole check. Red is
+// recorded only when nothing was known: once a landing was green, red on the target is news and never an excuse. It
+// returns what was known before.
+func (l *Lander) setBaseState(ctx context.Context, state string) (before string, err error) {
+	before, err = l.baseState(ctx)
+	if err != nil || before == state || before != "" && state == baseRed {
+		return before, err
+	}
+	late, cancel := detach(ctx)
+	defer cancel()
+	return before, l.base.set(late, state)
+}
+
 // noteGreen records that a landing's check was green: from now on a red one is refused.
 func (l *Lander) noteGreen(ctx context.Context) error {
-	before, err := l.baseState(ctx)
-	if err == nil {
-		err = l.base.update(ctx, baseGreen)
-	}
+	before, err := l.setBaseState(ctx, baseGreen)
 	if err != nil || before != baseRed {
 		return err
 	}
-	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
-		"text": "the check is green on " + l.branch() + " now: from here on a landing whose check is red comes back"}})
+	return l.note(ctx, "the check is green on "+l.branch()+
+		" now: from here on a landing whose check is red comes back")
+}
+
+// note tells people something that concerns the whole run.
+func (l *Lander) note(ctx context.Context, text string) error {
+	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})
 }
 
 // receiptOf returns the receipt that a check's result earns, "" when the work may not land. A red result is accepted

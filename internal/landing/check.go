@@ -84,15 +84,12 @@ func (k checker) run(ctx context.Context, c *checkout, command string, log io.Wr
 		res.how = fmt.Sprintf("no end within %v", k.Timeout)
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
+	case exit == 126:
+		res.cannotRun, res.how = true, "exit 126: the command cannot be executed"
+	case exit == 127:
+		res.cannotRun, res.how = true, "exit 127: the command was not found"
 	default:
-		res.green = exit == 0
-		res.how = fmt.Sprintf("exit %d", exit)
-		switch exit {
-		case 126:
-			res.cannotRun, res.how = true, "exit 126: the command cannot be executed"
-		case 127:
-			res.cannotRun, res.how = true, "exit 127: the command was not found"
-		}
+		res.green, res.how = exit == 0, fmt.Sprintf("exit %d", exit)
 	}
 	fmt.Fprintf(log, "[%s after %.1f s]\n", res.how, res.seconds)
 	return res, nil
@@ -112,19 +109,19 @@ func (k checker) start(ctx context.Context, c *checkout, command string, log io.
 	return p.Wait()
 }
 
-// runCheck checks what would land on the tip and returns its receipt, "" when it may not land.
-func (l *Lander) runCheck(ctx context.Context, a *attempt, tree, tip string) (receipt string, res result, err error) {
-	if l.checker.Command == "" {
-		return muster.ReceiptUnchecked, res, nil
+// runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
+func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res result, err error) {
+	if a.checker.Command == "" {
+		return muster.Landed{Receipt: muster.ReceiptUnchecked}, res, nil
 	}
 	// The check sees a commit like the one that would land. The real one is made when its receipt is known.
-	commit, err := l.repo.CommitTree(ctx, tree, []string{tip}, subject(a.task)+"\n")
+	commit, err := a.repo.CommitTree(ctx, tree, []string{tip}, subject(a.v.Task)+"\n")
 	if err != nil {
-		return "", res, unavailable(ctx, "the merged tree cannot be checked", err)
+		return landed, res, unavailable(ctx, "the merged tree cannot be checked", err)
 	}
-	if res, err = l.checker.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.task.ID, a.claim)); err != nil {
-		return "", res, err
+	if res, err = a.checker.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim)); err != nil {
+		return landed, res, err
 	}
-	receipt, err = l.receiptOf(ctx, res)
-	return receipt, res, err
+	receipt, err := a.receiptOf(ctx, res)
+	return muster.Landed{Receipt: receipt, Seconds: res.seconds, Check: a.checker.Command}, res, err
 }

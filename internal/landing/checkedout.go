@@ -8,7 +8,6 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/journal"
 )
 
 // checkedOutError says where somebody has the target checked out.
@@ -40,9 +39,7 @@ const checkedOutPoll = 2 * time.Second
 func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
 	// Only the first landing that waits for a checkout says so.
 	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, true); !isSaid {
-		text := fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())
-		err := l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})
-		if err != nil {
+		if err := l.note(ctx, fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())); err != nil {
 			return err
 		}
 	}

@@ -30,40 +30,42 @@ const revokedRefs = "refs/muster/revoked/"
 // head returns what the landing ref is at, "" when there is none.
 func (f fence) head(ctx context.Context) (string, error) { return f.repo.Ref(ctx, f.landing) }
 
-// isRevoked reports whether the claim was revoked.
-func (f fence) isRevoked(ctx context.Context) (bool, error) {
-	at, err := f.repo.Ref(ctx, f.revoked)
-	return at != "", err
-}
-
-// raise sets the landing ref to the head, unless the claim was revoked. Both refs are compared in one transaction, so a
-// revocation comes before it or after it and is never missed.
-func (f fence) raise(ctx context.Context, head string) (isRevoked bool, err error) {
+// change moves the refs as plan says, which is given what they are at. Both are compared in one transaction: when one
+// has moved since it was read, plan is asked again. A plan without updates ends the change.
+func (f fence) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
 	for {
 		now, err := f.repo.Refs(ctx, f.landing, f.revoked)
-		if err != nil || now[f.revoked] != "" {
-			return err == nil, err
+		if err != nil {
+			return err
 		}
-		err = f.repo.UpdateRefs(ctx,
-			[]git.RefUpdate{{Ref: f.landing, New: head, Old: now[f.landing]}, {Ref: f.revoked}})
+		err = f.repo.UpdateRefs(ctx, plan(now[f.landing], now[f.revoked]))
 		if !errors.Is(err, muster.ErrStale) {
-			return false, err
+			return err
 		}
 	}
 }
 
-// remove deletes the landing ref if it is there.
-func (f fence) remove(ctx context.Context) error {
-	for {
-		at, err := f.head(ctx)
-		if err != nil || at == "" {
-			return err
+// raise sets the landing ref to the head, unless the claim was revoked. A revocation comes before it or after it and is
+// never missed, because the transaction verifies that the revoked ref is missing.
+func (f fence) raise(ctx context.Context, head string) (isRevoked bool, err error) {
+	err = f.change(ctx, func(landing, revoked string) []git.RefUpdate {
+		if isRevoked = revoked != ""; isRevoked {
+			return nil
 		}
-		err = f.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: f.landing, Old: at}})
-		if !errors.Is(err, muster.ErrStale) {
-			return err
+		return []git.RefUpdate{{Ref: f.landing, New: head, Old: landing}, {Ref: f.revoked}}
+	})
+	return isRevoked, err
+}
+
+// remove deletes the landing ref if it is there. It reports whether the claim was revoked.
+func (f fence) remove(ctx context.Context) (isRevoked bool, err error) {
+	err = f.change(ctx, func(landing, revoked string) []git.RefUpdate {
+		if isRevoked = revoked != ""; landing == "" {
+			return nil
 		}
-	}
+		return []git.RefUpdate{{Ref: f.landing, Old: landing}}
+	})
+	return isRevoked, err
 }
 
 // revoke makes the revoked ref and deletes the landing ref, in one transaction.
@@ -72,23 +74,13 @@ func (f fence) revoke(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		now, err := f.repo.Refs(ctx, f.landing, f.revoked)
-		if err != nil {
-			return err
-		}
-		var updates []git.RefUpdate
-		if now[f.revoked] == "" {
+	return f.change(ctx, func(landing, revoked string) (updates []git.RefUpdate) {
+		if revoked == "" {
 			updates = append(updates, git.RefUpdate{Ref: f.revoked, New: head}) // any commit does
 		}
-		if now[f.landing] != "" {
-			updates = append(updates, git.RefUpdate{Ref: f.landing, Old: now[f.landing]})
+		if landing != "" {
+			updates = append(updates, git.RefUpdate{Ref: f.landing, Old: landing})
 		}
-		if len(updates) == 0 {
-			return nil
-		}
-		if err = f.repo.UpdateRefs(ctx, updates); !errors.Is(err, muster.ErrStale) {
-			return err
-		}
-	}
+		return updates
+	})
 }

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,10 +13,11 @@ import (
 	"muster/internal/git"
 )
 
-// attempt is one landing under way.
+// attempt is one landing under way. The steps that may end it return done; v is its verdict then.
 type attempt struct {
-	task    muster.Task
-	claim   int // the claim's number: the task's Fence when it was claimed
+	*Lander
+	v       Verdict // v.Task is the task as it was read last
+	claim   int     // the claim's number: the task's Fence when it was claimed
 	fence   fence
 	by      muster.Name
 	summary string
@@ -81,95 +83,85 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
 	}
+	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, fence: fenceOf(l.repo, id, claim),
+		by: cmp.Or(by, t.Owner), summary: summary, log: l.log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
-		return Verdict{Task: t}, l.refuse(ctx, t, claim)
+		return a.v, a.refuse(ctx)
 	}
-	if by == "" {
-		by = t.Owner
-	}
-	a := &attempt{task: t, claim: claim, fence: fenceOf(l.repo, id, claim), by: by, summary: summary,
-		log: l.log.With("task", id, "fence", claim)}
-	a.log.InfoContext(ctx, "landing begins", "by", by, "status", t.Status)
+	a.log.InfoContext(ctx, "landing begins", "by", a.by, "status", t.Status)
+	err = a.run(ctx)
+	return a.v, err
+}
+
+// run takes the work of the lane to the target, or returns the task.
+func (a *attempt) run(ctx context.Context) error {
+	t := a.v.Task
 	if t.Worktree == "" {
-		return l.completeUnchanged(ctx, a)
+		return a.completeUnchanged(ctx)
 	}
 	if t.Status == muster.Landing && t.Landing != nil {
-		if summary == "" {
-			a.summary = t.Landing.Summary
-		}
-		v, done, err := l.resume(ctx, a)
-		if done || err != nil {
-			return v, err
+		a.summary = cmp.Or(a.summary, t.Landing.Summary)
+		if done, err := a.resume(ctx); done || err != nil {
+			return err
 		}
 	}
 	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
-	if err := refuseCheckedOut(ctx, l.repo, l.target); err != nil {
-		return Verdict{Task: t}, err
+	err := refuseCheckedOut(ctx, a.repo, a.target)
+	if err != nil {
+		return err
 	}
 	changed := false
-	if a.head, changed, err = l.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
-		return Verdict{Task: t}, err
+	if a.head, changed, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
+		return err
 	}
 	failpoint.Hit("landing.committed")
 	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
-	// A task that is landing already may be on the target, so it goes through an attempt, which finds out.
+	// A task that is landing already may be on the target, so it goes through a try, which finds out.
 	if !changed && t.Status == muster.InProgress {
-		return l.completeUnchanged(ctx, a)
+		return a.completeUnchanged(ctx)
 	}
-	return l.landCommitted(ctx, a)
-}
-
-// landCommitted lands a lane whose work is committed. It tries until the target stands still for one attempt.
-func (l *Lander) landCommitted(ctx context.Context, a *attempt) (Verdict, error) {
-	if err := l.begin(ctx, a); err != nil {
-		return Verdict{Task: a.task}, err
+	if err := a.begin(ctx); err != nil {
+		return err
 	}
 	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
-	unlock, err := lock(ctx, l.turn)
+	unlock, err := lock(ctx, a.turn)
 	if err != nil {
-		return Verdict{Task: a.task}, err
+		return err
 	}
 	defer unlock()
 	for {
-		v, done, err := l.try(ctx, a)
-		if done || err != nil {
-			return v, err
+		if done, err := a.try(ctx); done || err != nil {
+			return err
 		}
 	}
 }
 
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
-func (l *Lander) resume(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
-	a.head = a.task.Landing.Head
+func (a *attempt) resume(ctx context.Context) (done bool, err error) {
+	a.head = a.v.Task.Landing.Head
 	// The target decides, not the board: a crash after the transaction leaves the task as landing.
-	landed, err := l.findLanded(ctx, a.task)
-	if err != nil {
-		return Verdict{Task: a.task}, false, err
+	if done, err := a.completeLanded(ctx); done || err != nil {
+		return done, err
 	}
-	if landed != nil {
-		v, err := l.complete(ctx, a, *landed)
-		return v, true, err
-	}
-	open, err := l.lanes.Unresolved(ctx, a.task.Worktree)
+	open, err := a.lanes.Unresolved(ctx, a.v.Task.Worktree)
 	if err != nil || len(open) == 0 {
-		return Verdict{Task: a.task}, false, err
+		return false, err
 	}
 	var files []string
 	for _, c := range open {
 		files = append(files, c.File)
 	}
-	v, err = l.returnConflict(ctx, a, files)
-	return v, true, err
+	return true, a.returnConflict(ctx, files)
 }
 
 // begin makes the head durable, sets the landing ref to it, and notes the attempt on the board. In this order a crash
 // never leaves a ref or a note that names a commit which the disk may lose.
-func (l *Lander) begin(ctx context.Context, a *attempt) error {
-	tip, err := l.Target(ctx)
+func (a *attempt) begin(ctx context.Context) error {
+	tip, err := a.Target(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.repo.Pack(ctx, []string{a.head}, []string{tip}); err != nil {
+	if err := a.repo.Pack(ctx, []string{a.head}, []string{tip}); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.packed")
@@ -178,207 +170,191 @@ func (l *Lander) begin(ctx context.Context, a *attempt) error {
 		return err
 	}
 	if isRevoked {
-		return l.refuse(ctx, a.task, a.claim)
+		return a.refuse(ctx)
 	}
 	failpoint.Hit("landing.claimed")
 	// A landing that is under way keeps the tip with which it was first noted: a landing whose record a crash lost is
 	// searched from there.
-	onto := tip
-	if noted := a.task.Landing; a.task.Status == muster.Landing && noted != nil && noted.Onto != "" {
-		onto = noted.Onto
+	if noted := a.v.Task.Landing; a.v.Task.Status == muster.Landing && noted != nil && noted.Onto != "" {
+		tip = noted.Onto
 		if noted.Head == a.head {
 			return nil
 		}
 	}
-	t, err := l.board.BeginLanding(ctx, a.task.ID, a.claim,
-		muster.LandingAttempt{Head: a.head, Onto: onto, Summary: a.summary})
+	t, err := a.board.BeginLanding(ctx, a.v.Task.ID, a.claim,
+		muster.LandingAttempt{Head: a.head, Onto: tip, Summary: a.summary})
 	failpoint.Hit("landing.noted")
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
-		return l.refuse(ctx, a.task, a.claim)
+		return a.refuse(ctx)
 	}
-	if t.ID != 0 {
-		a.task = t
-	}
+	a.setTask(t)
 	return err
 }
 
 // try makes one attempt against the target as it is now. done is false when the target or the lane has moved meanwhile.
-func (l *Lander) try(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
-	fail := func(err error) (Verdict, bool, error) { return Verdict{Task: a.task}, true, err }
-	tip, err := l.Target(ctx)
+func (a *attempt) try(ctx context.Context) (done bool, err error) {
+	tip, err := a.Target(ctx)
 	if err != nil {
-		return fail(err)
+		return false, err
 	}
 	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
 	// any moment without cleaning up.
-	tree, conflicts, err := l.repo.MergeTree(ctx, tip, a.head)
+	tree, conflicts, err := a.repo.MergeTree(ctx, tip, a.head)
 	if err != nil {
-		return l.explainUnmergeable(ctx, a, tip, err)
+		return true, a.explainUnmergeable(ctx, tip, err)
 	}
 	if len(conflicts) > 0 {
-		return l.mergeInLane(ctx, a, tip)
+		return a.mergeInLane(ctx, tip)
 	}
-	tipTree, err := l.repo.Tree(ctx, tip)
+	tipTree, err := a.repo.Tree(ctx, tip)
 	if err != nil {
-		return fail(err)
+		return false, err
 	}
 	// Everything that the lane holds is on the target already, by another task's work for example.
 	if tree == tipTree {
-		if err := l.cancelLanding(ctx, a); err != nil {
-			return fail(err)
+		if err := a.cancel(ctx); err != nil {
+			return false, err
 		}
-		v, err := l.completeUnchanged(ctx, a)
-		return v, true, err
+		return true, a.completeUnchanged(ctx)
 	}
 	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
-	receipt, res, err := l.runCheck(ctx, a, tree, tip)
+	landed, res, err := a.runCheck(ctx, tree, tip)
 	if err != nil {
-		return fail(err)
+		return false, err
 	}
-	a.log.InfoContext(ctx, "landing checked", "how", res.how, "seconds", res.seconds, "receipt", receipt)
-	if receipt == "" {
-		v, err := l.returnRed(ctx, a, tip, res)
-		return v, true, err
+	a.log.InfoContext(ctx, "landing checked", "how", res.how, "seconds", res.seconds, "receipt", landed.Receipt)
+	if landed.Receipt == "" {
+		return true, a.returnRed(ctx, tip, res)
 	}
 	failpoint.Hit("landing.checked")
-	landed := muster.Landed{Receipt: receipt, Seconds: res.seconds}
-	if receipt != muster.ReceiptUnchecked {
-		landed.Check = l.checker.Command
-	}
-	if landed.Commit, err = l.makeCommit(ctx, a, tree, tip, landed); err != nil {
-		return fail(err)
+	if landed.Commit, err = a.makeCommit(ctx, tree, tip, landed); err != nil {
+		return false, err
 	}
 	failpoint.Hit("landing.made")
-	v, done, err = l.moveTarget(ctx, a, tip, landed)
-	if v.Landed != nil {
-		v.Log = res.log
+	done, err = a.moveTarget(ctx, tip, landed)
+	if a.v.Landed != nil {
+		a.v.Log = res.log
 	}
-	return v, done, err
+	return done, err
 }
 
 // makeCommit makes the commit that lands, and makes it durable: it is in a synced pack before any ref names it, or a
 // power cut could leave the target at a commit that the disk does not have.
-func (l *Lander) makeCommit(
-	ctx context.Context, a *attempt, tree, tip string, landed muster.Landed,
-) (commit string, err error) {
+func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muster.Landed) (commit string, err error) {
 	parents := []string{tip}
-	if l.mergeCommits {
+	if a.mergeCommits {
 		parents = append(parents, a.head)
 	}
-	commit, err = l.repo.CommitTree(ctx, tree, parents, message(a.task, a.summary, a.by, landed))
+	commit, err = a.repo.CommitTree(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
 	if err != nil {
 		return "", unavailable(ctx, "the commit cannot be made", err)
 	}
-	return commit, l.repo.Pack(ctx, []string{commit}, []string{tip})
+	return commit, a.repo.Pack(ctx, []string{commit}, []string{tip})
 }
 
 // moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
 // for the last time just before: other programs only write the task, and delete no landing ref.
-func (l *Lander) moveTarget(
-	ctx context.Context, a *attempt, tip string, landed muster.Landed,
-) (v Verdict, done bool, err error) {
-	if err = refuseCheckedOut(ctx, l.repo, l.target); err == nil {
-		err = l.checkClaim(ctx, a)
+func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) (done bool, err error) {
+	if err := refuseCheckedOut(ctx, a.repo, a.target); err != nil {
+		return false, err
 	}
-	if err == nil {
-		failpoint.Hit("landing.moving")
-		// Both updates or none. A target that moved, or a claim that was revoked after checkClaim, makes the
-		// transaction fail, so neither an untested merge nor a late owner's work can land.
-		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{
-			{Ref: l.target, New: landed.Commit, Old: tip},
-			{Ref: a.fence.landing, Old: a.head},
-		})
-		if errors.Is(err, muster.ErrStale) {
-			a.log.InfoContext(ctx, "landing refused", "tip", tip)
-			return l.targetMoved(ctx, a)
-		}
+	t, err := a.board.Get(ctx, a.v.Task.ID)
+	if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != a.claim || t.Status != muster.Landing) {
+		a.setTask(t)
+		return true, a.refuse(ctx)
 	}
 	if err != nil {
-		return Verdict{Task: a.task}, true, err
+		return false, err
+	}
+	failpoint.Hit("landing.moving")
+	// Both updates or none. A target that moved, or a claim that was revoked after the board was asked, makes the
+	// transaction fail, so neither an untested merge nor a late owner's work can land.
+	err = a.repo.UpdateRefs(ctx, []git.RefUpdate{
+		{Ref: a.target, New: landed.Commit, Old: tip},
+		{Ref: a.fence.landing, Old: a.head},
+	})
+	if errors.Is(err, muster.ErrStale) {
+		a.log.InfoContext(ctx, "landing refused", "tip", tip)
+		return a.targetMoved(ctx)
+	}
+	if err != nil {
+		return false, err
 	}
 	failpoint.Hit("landing.moved")
 	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
-	v, err = l.complete(ctx, a, landed)
-	return v, true, err
-}
-
-// checkClaim asks the board whether the claim may still land.
-func (l *Lander) checkClaim(ctx context.Context, a *attempt) error {
-	t, err := l.board.Get(ctx, a.task.ID)
-	if errors.Is(err, muster.ErrNotFound) {
-		return l.refuse(ctx, a.task, a.claim)
-	}
-	if err == nil && (t.Fence != a.claim || t.Status != muster.Landing) {
-		return l.refuse(ctx, t, a.claim)
-	}
-	return err
+	return true, a.complete(ctx, landed)
 }
 
 // targetMoved finds out why the transaction was refused. The target has moved: then done is false, and the landing is
 // tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
-func (l *Lander) targetMoved(ctx context.Context, a *attempt) (v Verdict, done bool, err error) {
+func (a *attempt) targetMoved(ctx context.Context) (done bool, err error) {
 	// The landing ref is untouched, so it was the target that moved.
 	at, err := a.fence.head(ctx)
 	if err != nil || at == a.head {
-		return Verdict{Task: a.task}, false, err
+		return false, err
 	}
-	landed, err := l.findLanded(ctx, a.task)
-	if err != nil {
-		return Verdict{Task: a.task}, true, err
-	}
-	if landed != nil { // by another process that went on with this very claim
-		v, err := l.complete(ctx, a, *landed)
-		return v, true, err
+	// Another process that went on with this very claim may have landed it.
+	if done, err := a.completeLanded(ctx); done || err != nil {
+		return done, err
 	}
 	if at != "" {
-		return Verdict{Task: a.task}, true, muster.Errorf(muster.Held,
-			"task %d is being landed by another process, which goes on with this claim", a.task.ID)
+		return true, muster.Errorf(muster.Held,
+			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
 	}
-	return Verdict{Task: a.task}, true, l.refuse(ctx, a.task, a.claim)
+	return true, a.refuse(ctx)
 }
 
 // completeUnchanged completes a task whose lane holds nothing that the target lacks.
-func (l *Lander) completeUnchanged(ctx context.Context, a *attempt) (Verdict, error) {
-	v := Verdict{NoChange: true, Task: a.task}
+func (a *attempt) completeUnchanged(ctx context.Context) error {
 	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
 	late, cancel := detach(ctx)
 	defer cancel()
-	t, err := l.board.Complete(late, a.task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
+	t, err := a.board.Complete(late, a.v.Task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
 	if errors.Is(err, muster.ErrFenced) {
-		return v, l.refuse(ctx, a.task, a.claim)
+		return a.refuse(ctx)
 	}
-	if t.ID != 0 {
-		v.Task = t
+	a.setTask(t)
+	a.v.Landed, a.v.NoChange = t.Landed, t.Landed == nil // another call may have been faster
+	return err
+}
+
+// completeLanded completes a task whose work is on the target already. done is false when it is not there.
+func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
+	landed, err := a.findLanded(ctx, a.v.Task)
+	if err != nil || landed == nil {
+		return false, err
 	}
-	if t.Landed != nil { // another call was faster
-		v.NoChange, v.Landed = false, t.Landed
-	}
-	return v, err
+	return true, a.complete(ctx, *landed)
 }
 
 // complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
 // the commit.
-func (l *Lander) complete(ctx context.Context, a *attempt, landed muster.Landed) (Verdict, error) {
-	v := Verdict{Landed: &landed, Seconds: landed.Seconds, Task: a.task}
+func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
+	a.v.Landed, a.v.Seconds = &landed, landed.Seconds
 	late, cancel := detach(ctx)
 	defer cancel()
 	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
 	// another process had resumed.
-	if err := a.fence.remove(late); err != nil {
-		return v, err
+	if _, err := a.fence.remove(late); err != nil {
+		return err
 	}
 	failpoint.Hit("landing.lifted")
 	if landed.Receipt == muster.ReceiptGreen {
-		if err := l.noteGreen(late); err != nil {
-			return v, err
+		if err := a.noteGreen(late); err != nil {
+			return err
 		}
 	}
-	t, err := l.board.Complete(late, a.task.ID, a.claim,
+	t, err := a.board.Complete(late, a.v.Task.ID, a.claim,
 		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
 	failpoint.Hit("landing.recorded")
 	a.log.InfoContext(ctx, "landing recorded", "err", err)
+	a.setTask(t)
+	return err
+}
+
+// setTask notes the task as the board has just returned it. A failed call of the board returns none.
+func (a *attempt) setTask(t muster.Task) {
 	if t.ID != 0 {
-		v.Task = t
+		a.v.Task = t
 	}
-	return v, err
 }

@@ -37,9 +37,6 @@ func laneMessage(t muster.Task, summary string) string {
 	return subject(t) + "\n\n" + plain(summary) + "\n"
 }
 
-// mergeMessage returns the message of the merge of the target into a lane.
-func mergeMessage(branch string) string { return "Merge " + branch + " into the lane\n" }
-
 // subject returns the first line of a task's commit. Without a subject git would refuse the commit, so the task's
 // number stands in.
 func subject(t muster.Task) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -61,32 +62,29 @@ func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) err
 			updates = append(updates, git.RefUpdate{Ref: ref, Old: at})
 		}
 	}
-	if len(updates) == 0 {
+	// Stale: another process is doing the same. The next run looks again.
+	if err = repo.UpdateRefs(ctx, updates); errors.Is(err, muster.ErrStale) {
 		return nil
 	}
-	// Stale: another process is doing the same. The next run looks again.
-	if err := repo.UpdateRefs(ctx, updates); !errors.Is(err, muster.ErrStale) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // refuse returns the Fenced error for an owner whose claim is over, after saving what the owner did.
-func (l *Lander) refuse(ctx context.Context, t muster.Task, claim int) error {
-	refs, err := saveRefs(ctx, l.repo, l.lanes, t, claim)
-	why := "the claim was taken back"
+func (a *attempt) refuse(ctx context.Context) error {
+	refs, err := a.saveWork(ctx)
+	t, why := a.v.Task, "the claim was taken back"
 	// A deleted task is told apart from one that was taken back. Another error leaves the general words.
-	_, getErr := l.board.Get(ctx, t.ID)
+	_, getErr := a.board.Get(ctx, t.ID)
 	switch {
 	case errors.Is(getErr, muster.ErrNotFound):
 		why = "it was deleted"
-	case t.Fence == claim && t.Status == muster.Pending:
+	case t.Fence == a.claim && t.Status == muster.Pending:
 		why = "it was given back to the board"
 	case t.Status == muster.NeedsAttention:
 		why = "it needs attention now"
 	case t.Status == muster.Completed:
 		why = "it is completed"
-	case t.Fence != claim && t.Owner != "":
+	case t.Fence != a.claim && t.Owner != "":
 		why = "it is " + string(t.Owner) + "'s now"
 	}
 	e := muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, why)
@@ -99,43 +97,36 @@ func (l *Lander) refuse(ctx context.Context, t muster.Task, claim int) error {
 	return e
 }
 
-// saveRefs archives what a late owner was about to land, and what lies in the lanes that were the task's before its
+// saveWork archives what a late owner was about to land, and what lies in the lanes that were the task's before its
 // present one; if there is only that one, it too. The landing ref goes only after the commit has its archive ref.
-func saveRefs(
-	ctx context.Context, repo *git.Repo, lanes *worktree.Lanes, t muster.Task, claim int,
-) (refs []string, err error) {
-	f := fenceOf(repo, t.ID, claim)
-	head, err := f.head(ctx)
+func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
+	t := a.v.Task
+	head, err := a.fence.head(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if head != "" {
-		ref, err := worktree.ArchiveRef(ctx, repo, fmt.Sprintf("task-%d", t.ID), head)
+		ref, err := worktree.ArchiveRef(ctx, a.repo, fmt.Sprintf("task-%d", t.ID), head)
 		if err != nil {
 			return nil, err
 		}
 		refs = append(refs, ref)
-		err = repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: f.landing, Old: head}})
+		err = a.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: a.fence.landing, Old: head}})
 		if err != nil && !errors.Is(err, muster.ErrStale) {
 			return refs, err
 		}
 	}
-	all, err := lanes.List(ctx)
+	lanes, err := a.lanes.List(ctx)
 	if err != nil {
 		return refs, err
 	}
-	var names []muster.Name
-	for _, lane := range all {
-		if lane.TaskID == t.ID && lane.Name != t.Worktree {
-			names = append(names, lane.Name)
-		}
-	}
-	if len(names) == 0 && t.Worktree != "" {
-		names = append(names, t.Worktree)
+	lanes = slices.DeleteFunc(lanes, func(l muster.Lane) bool { return l.TaskID != t.ID || l.Name == t.Worktree })
+	if len(lanes) == 0 && t.Worktree != "" {
+		lanes = []muster.Lane{{Name: t.Worktree}}
 	}
 	// Preserve copies and removes nothing: a lane may be another member's workplace by now.
-	for _, name := range names {
-		ref, err := lanes.Preserve(ctx, name)
+	for _, lane := range lanes {
+		ref, err := a.lanes.Preserve(ctx, lane.Name)
 		if err != nil && !errors.Is(err, muster.ErrNotFound) {
 			return refs, err
 		}
