@@ -44,36 +44,30 @@ const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs 
 // driverless are the commands that never convert file contents, merge, or show differences, so that no driver runs.
 // write-tree is none of them: it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
-	"for-each-ref",
-	"show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree", "pack-objects",
+	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree", "pack-objects",
 	"merge-file", "check-ref-format", "check-ignore"}
 
 // runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {
-	if len(args) == 0 || slices.Contains(driverless, args[0]) {
-		return false
-	}
-	return !(args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout")))
+	return !slices.Contains(driverless, args[0]) && !(args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout")))
 }
 
-// disarmDrivers returns the settings that disarm each filter and merge driver that git's config, as dir sees it, names
-// now. It is called before every command that could run one: an agent can add one at any time.
-func (r *runner) disarmDrivers(ctx context.Context, dir string, env []string) ([]setting, error) {
-	out, err := r.exec(ctx, Call{Dir: dir, Env: env, Args: []string{"config", "-z", "--name-only", "--get-regexp",
-		`^(filter|merge)\.`}}, always)
-	if err != nil && exitCode(err) != 1 { // 1: no such key
+// disarmDrivers returns the settings that disarm each filter and merge driver that git's config, as the call c sees it,
+// names now. It is asked before every command that could run one: an agent can add one at any time.
+func (r *runner) disarmDrivers(ctx context.Context, c Call) ([]setting, error) {
+	configured, err := r.Config(ctx, Call{Dir: c.Dir, Env: c.Env}, `^(filter|merge)\.`)
+	if err != nil {
 		return nil, err
 	}
-	var settings []setting
-	seen := map[string]bool{}
-	for key := range strings.SplitSeq(out, "\x00") {
-		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
-		if first < 0 || first == last || seen[key[:last]] {
-			continue
+	// A driver has several keys, filter.NAME.clean and so on, and is disarmed once.
+	drivers := map[string]bool{}
+	for key := range configured {
+		if first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.'); first < last {
+			drivers[key[:last]] = true
 		}
-		// A driver has several keys, filter.NAME.clean and so on, and is disarmed once.
-		driver := key[:last]
-		seen[driver] = true
+	}
+	var settings []setting
+	for driver := range drivers {
 		if strings.HasPrefix(driver, "merge.") {
 			settings = append(settings, setting{driver + ".driver", textMerge})
 			continue
@@ -87,9 +81,6 @@ func (r *runner) disarmDrivers(ctx context.Context, dir string, env []string) ([
 // plainDiff makes a command that shows differences show git's own. No setting turns off an external diff or a textconv,
 // only an option does.
 func plainDiff(args []string) []string {
-	if len(args) == 0 {
-		return args
-	}
 	var opts []string
 	switch args[0] {
 	case "diff", "log", "show", "diff-tree", "diff-index", "diff-files", "format-patch", "whatchanged":

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"os"
-	"strings"
 	"time"
 
 	"muster"
@@ -14,27 +13,27 @@ import (
 // ListFiles returns the files at or below dir that git tracks or would track, relative to dir. ok is false outside of
 // a working tree, and where git knows of none, as in an ignored directory.
 func ListFiles(ctx context.Context, dir string) (files []string, ok bool) {
-	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
+	r := runner{env: cleanEnv(os.Environ())}
 	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"ls-files", "-z", "--cached", "--others",
 		"--exclude-standard", "--deduplicate"}})
 	if err != nil || out == "" {
 		return nil, false
 	}
-	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00"), true
+	return SplitNUL(out), true
 }
 
 // IsTracked reports whether git tracks the file of that name in dir. What git cannot tell counts as no.
 func IsTracked(ctx context.Context, dir, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
+	r := runner{env: cleanEnv(os.Environ())}
 	_, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"ls-files", "--error-unmatch", name}})
 	return err == nil
 }
 
 // Init makes a repository of the files in dir, with one commit on the branch main.
 func Init(ctx context.Context, dir, message string) error {
-	r := &Repo{runner: runner{env: append(cleanEnv(os.Environ()), identity{ownName, ownEmail}.env()...)}}
+	r := runner{env: append(cleanEnv(os.Environ()), identity{ownName, ownEmail}.env()...)}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "--no-verify", "-m", message},
 	} {

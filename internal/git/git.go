@@ -22,7 +22,7 @@
 // is killed leaves it, and every later git fails. Three rules decide when such a lock is removed (locks.go):
 //
 //   - A ref that only the runtime moves (refs/muster/..., the branch of a lane that is being undone) is locked for
-//     milliseconds. BreakLock removes a lock that stays for a second; its caller knows that no process of the team can
+//     milliseconds. BreakLocks removes a lock that stays for a second; its caller knows that no process of the team can
 //     be moving the ref.
 //   - Any other lock counts as abandoned after ten seconds, if no git of the same user that was alive when the lock was
 //     first seen is alive still. On Linux that is read from /proc.

@@ -20,15 +20,9 @@ type identity struct{ name, email string }
 // readIdentity returns the user as git knows them in dir, else muster <muster@localhost>. It is called once, when the
 // repository is opened, so that what an agent later writes into the config signs no commit.
 func (r *runner) readIdentity(ctx context.Context, dir string) (identity, error) {
-	out, err := r.Do(ctx, Call{Dir: dir, Upward: true,
-		Args: []string{"config", "-z", "--get-regexp", `^user\.(name|email)$`}})
-	if err != nil && exitCode(err) != 1 { // 1: neither is set
+	configured, err := r.Config(ctx, Call{Dir: dir, Upward: true}, `^user\.(name|email)$`)
+	if err != nil {
 		return identity{}, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
-	}
-	configured := map[string]string{}
-	for entry := range strings.SplitSeq(out, "\x00") {
-		key, value, _ := strings.Cut(entry, "\n")
-		configured[key] = value // the last one counts, as it does for git
 	}
 	who := identity{
 		name: firstText(os.Getenv("GIT_AUTHOR_NAME"), os.Getenv("GIT_COMMITTER_NAME"), configured["user.name"]),

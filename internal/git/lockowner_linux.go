@@ -63,13 +63,8 @@ func gitStart(dir string) (started string, isGit bool) {
 
 // isSameUser reports whether the process runs as the user whose file the lock is. What cannot be told counts as yes.
 func isSameUser(dir string, lock fs.FileInfo) bool {
-	its, ok := lock.Sys().(*syscall.Stat_t)
 	st, err := os.Stat(dir)
-	if !ok || err != nil {
-		return ok
-	}
-	who, ok := st.Sys().(*syscall.Stat_t)
-	return !ok || who.Uid == its.Uid
+	return err != nil || st.Sys().(*syscall.Stat_t).Uid == lock.Sys().(*syscall.Stat_t).Uid
 }
 
 // treesOf returns the directories of a repository: the git directory, the tree around it, and the linked worktrees.
@@ -92,16 +87,16 @@ func isInTrees(dir string, trees []string) bool {
 	if err != nil {
 		return true
 	}
+	places := []string{at}
 	env, _ := os.ReadFile(dir + "environ")
-	told := ""
-	for v := range bytes.SplitSeq(env, []byte{0}) {
-		if to, ok := bytes.CutPrefix(v, []byte("GIT_DIR=")); ok {
-			told = string(to)
+	for v := range strings.SplitSeq(string(env), "\x00") {
+		if to, ok := strings.CutPrefix(v, "GIT_DIR="); ok && to != "" {
+			places = append(places, to)
 		}
 	}
-	for _, p := range trees {
-		for _, path := range []string{at, told} {
-			if rel, err := filepath.Rel(p, path); path != "" && err == nil && filepath.IsLocal(rel) {
+	for _, tree := range trees {
+		for _, place := range places {
+			if rel, err := filepath.Rel(tree, place); err == nil && filepath.IsLocal(rel) {
 				return true
 			}
 		}

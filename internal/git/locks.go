@@ -30,15 +30,10 @@ const (
 // hold for long.
 const packedRefsLock = "packed-refs.lock"
 
-// BreakLock removes the lock that a killed git left on a ref, after a second in which nobody removed it. The caller
-// knows that no living process moves that ref.
-func (r *Repo) BreakLock(ctx context.Context, ref string) error {
-	return breakLocks(ctx, []string{refLock(r.common, ref)})
-}
-
-// BreakLocks is BreakLock for all refs below a directory of them, such as refs/muster.
+// BreakLocks removes the locks that a killed git left on a ref, or on the refs below a directory of them such as
+// refs/muster, after a second in which nobody removed them. The caller knows that no living process moves these refs.
 func (r *Repo) BreakLocks(ctx context.Context, under string) error {
-	var locks []string
+	locks := []string{refLock(r.common, under)}
 	top := filepath.Join(r.common, filepath.FromSlash(under))
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +47,7 @@ func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "the refs below %s cannot be read: %w", under, err)
 	}
-	return breakLocks(ctx, locks)
+	return breakLocks(ctx, locks, time.Second)
 }
 
 // AwaitLock waits until there is no lock on the ref, nor on the packed refs. It is for refs that other programs move
@@ -98,47 +93,34 @@ func transactionLocks(common string, updates []RefUpdate) []string {
 	return locks
 }
 
-// breakLocks removes those of the locks that nobody has removed or replaced after a second. It is for refs that only
-// this program moves, so it need not ask which gits live: the caller knows that none of its own does. awaitLocks is for
-// all other refs, where a lock may be that of the user's own git.
-func breakLocks(ctx context.Context, locks []string) error {
-	seen := map[string]fs.FileInfo{}
-	for _, l := range locks {
-		if st, err := os.Lstat(l); err == nil {
-			seen[l] = st
-		}
-	}
-	// The pauses add up to a second. A living git holds such a lock for milliseconds.
-	for try := 1; len(seen) > 0 && try <= 14; try++ {
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
-		for l, was := range seen {
-			if !isSameLock(l, was) {
-				delete(seen, l) // its git lives, or has taken the next one
-			}
-		}
-	}
-	for l := range seen {
-		if err := removeLock(l); err != nil {
-			return err
-		}
-	}
-	return nil
+// breakLocks removes those of the locks that nobody has removed or replaced for so long. It is for refs that only this
+// program moves, so it need not ask which gits live: the caller knows that none of its own does. awaitLocks is for all
+// other refs, where a lock may be that of the user's own git.
+func breakLocks(ctx context.Context, paths []string, after time.Duration) error {
+	return clearLocks(ctx, paths, func(l *watchedLock) bool { return time.Since(l.since) >= after })
 }
 
 // awaitLocks waits for each of the locks to go, and removes the abandoned ones.
-func awaitLocks(ctx context.Context, locks []string) error {
-	for _, l := range watchLocks(locks) {
-		if !l.exists() {
-			continue
-		}
+func awaitLocks(ctx context.Context, paths []string) error {
+	return clearLocks(ctx, paths, (*watchedLock).isAbandoned)
+}
+
+// clearLocks waits until each of the locks is gone or replaced, and removes those for which isDead.
+func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) bool) error {
+	locks := watchLocks(paths)
+	for _, l := range locks {
+		l.exists()
+	}
+	for _, l := range locks {
 		// A lock that was replaced is a living git's, which has taken the next one.
-		for was, began := l.was, time.Now(); isSameLock(l.path, was); {
-			if err := l.breakAbandoned(); err != nil {
-				return err
+		for was := l.was; was != nil && l.exists() && l.was == was; {
+			if isDead(l) {
+				if err := removeLock(l.path); err != nil {
+					return err
+				}
+				break
 			}
-			if time.Since(began) > lockTimeout {
+			if time.Since(l.since) > lockTimeout {
 				age := time.Since(was.ModTime()).Round(time.Second)
 				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: "+
 					"%s has been there for %v", l.path, age).WithHint("%s", l.hint())
@@ -180,21 +162,15 @@ func (l *watchedLock) exists() bool {
 	if isNew {
 		l.was, l.since = now, time.Now()
 	}
-	if filepath.Base(l.path) == packedRefsLock {
-		l.findOwners(isNew)
+	if filepath.Base(l.path) != packedRefsLock {
+		return true
 	}
+	owners, known := lockOwners(filepath.Dir(l.path), l.was)
+	if !isNew { // a git that started after the lock was seen cannot hold it
+		owners = slices.DeleteFunc(owners, func(o lockOwner) bool { return !slices.Contains(l.owners, o) })
+	}
+	l.owners, l.unknown = owners, !known
 	return true
-}
-
-// findOwners finds the living gits that may hold the lock. A git that started after the lock was seen cannot hold it.
-func (l *watchedLock) findOwners(isNew bool) {
-	now, known := lockOwners(filepath.Dir(l.path), l.was)
-	l.unknown = !known
-	if isNew {
-		l.owners = now
-		return
-	}
-	l.owners = slices.DeleteFunc(l.owners, func(o lockOwner) bool { return !slices.Contains(now, o) })
 }
 
 // isAbandoned reports whether the lock is a dead git's, as it was looked at last.
@@ -220,12 +196,6 @@ func (l *watchedLock) hint() string {
 		return fmt.Sprintf("git (process %d) may hold it: let it end, or end it", l.owners[0].pid)
 	}
 	return "if no git is running in this repository, remove " + l.path
-}
-
-// isSameLock reports whether the lock exists and is the one that was seen.
-func isSameLock(lock string, was fs.FileInfo) bool {
-	now, err := os.Lstat(lock)
-	return err == nil && os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
 }
 
 // removeLock removes a lock; one that is gone is no error.

@@ -10,7 +10,7 @@ import (
 // Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
 	out, err := r.Run(ctx, r.common, "rev-parse", "--verify", "-q", commit+"^{tree}")
-	if exitCode(err) > 0 {
+	if ExitCode(err) > 0 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", commit)
 	}
 	return strings.TrimSpace(out), err
@@ -33,26 +33,23 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string,
 	// Bare: nothing of the user's checkout is read, and no temporary file comes near it.
 	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Args: []string{"merge-tree", "--write-tree", "--no-messages",
 		"--name-only", "-z", ours, theirs}})
-	if err != nil && exitCode(err) != 1 { // 1: conflicts
+	if err != nil && ExitCode(err) != 1 { // 1: conflicts
 		return "", nil, err
 	}
-	// Of a merge with conflicts git prints a tree too, with markers in the files.
-	conflicted := err != nil
-	field := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	if !isID(field[0]) || field[0] == "" {
+	tree, rest, _ := strings.Cut(out, "\x00")
+	if !isID(tree) || tree == "" {
 		return "", nil, muster.Errorf(muster.Unavailable, "git merge-tree answers %q", out)
 	}
-	if !conflicted {
-		return field[0], nil, nil
+	// Of a merge with conflicts git prints a tree too, with markers in the files, and then the files, each once.
+	if err != nil {
+		conflicts = SplitNUL(rest)
 	}
-	seen := map[string]bool{}
-	for _, path := range field[1:] {
-		if path != "" && !seen[path] {
-			seen[path] = true
-			conflicts = append(conflicts, path)
-		}
-	}
-	return field[0], conflicts, nil
+	return tree, conflicts, nil
+}
+
+// SplitNUL returns the entries of git's output with -z, each of which ends with a NUL.
+func SplitNUL(out string) []string {
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
 }
 
 // Status reports whether the worktree at dir has anything uncommitted: changed, staged, unmerged, or untracked and not

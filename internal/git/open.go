@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -101,26 +101,14 @@ func (r *runner) checkVersion(ctx context.Context, dir string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "git does not run: %w", err)
 	}
-	if major, minor, ok := parseVersion(out); !ok || major < minMajor || major == minMajor && minor < minMinor {
+	// As in "git version 2.39.5 (Apple Git-154)".
+	var major, minor int
+	_, err = fmt.Sscanf(out, "git version %d.%d", &major, &minor)
+	if err != nil || major < minMajor || major == minMajor && minor < minMinor {
 		return muster.Errorf(muster.Unavailable, "%s is too old", strings.TrimSpace(out)).
 			WithHint("install git %d.%d or newer", minMajor, minMinor)
 	}
 	return nil
-}
-
-// parseVersion reads "git version 2.39.5 (Apple Git-154)".
-func parseVersion(out string) (major, minor int, ok bool) {
-	f := strings.Fields(out)
-	if len(f) < 3 {
-		return 0, 0, false
-	}
-	part := strings.SplitN(f[2], ".", 3)
-	if len(part) < 2 {
-		return 0, 0, false
-	}
-	major, err1 := strconv.Atoi(part[0])
-	minor, err2 := strconv.Atoi(part[1])
-	return major, minor, err1 == nil && err2 == nil
 }
 
 // findRepo asks git about the repository of dir, and sets common, root and linked.
@@ -128,12 +116,12 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"rev-parse", "--path-format=absolute",
 		"--git-dir", "--git-common-dir", "--is-bare-repository", "--is-inside-work-tree", "--show-toplevel"}})
 	// Outside of every working tree git fails at the last question only.
-	isOutside := err != nil && strings.Count(out, "\n") == 4 && exitCode(err) > 0
+	isOutside := err != nil && strings.Count(out, "\n") == 4 && ExitCode(err) > 0
 	if err != nil && !isOutside {
 		if ctx.Err() != nil {
 			return err
 		}
-		if _, isExit := errors.AsType[*ExitError](err); isExit && !isInsideRepository(dir) {
+		if isExit(err) && !isInsideRepository(dir) {
 			return muster.Errorf(muster.NotFound, "%s is not in a git repository", dir).
 				WithHint(`git init && git add -A && git commit -m "start"`)
 		}
@@ -187,14 +175,10 @@ func (r *runner) mainRoot(ctx context.Context, dir string) (string, error) {
 
 // isInsideRepository looks for a .git above dir, to tell "no repository" from "one that git refuses".
 func isInsideRepository(dir string) bool {
-	for {
+	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return true
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return false
-		}
-		dir = parent
 	}
+	return false
 }

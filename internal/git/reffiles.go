@@ -30,10 +30,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 		id = strings.TrimRight(string(data), "\n")
 		return id, id != "" && isID(id)
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return "", false
-	}
-	if !f.areFiles() {
+	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
 		return "", false
 	}
 	data, err = os.ReadFile(filepath.Join(f.common, "packed-refs"))
@@ -86,27 +83,17 @@ func (f *refFiles) commit(rev string) string {
 // head returns the branch that the main worktree's HEAD points to: refs/heads/... It is "" where HEAD is detached or
 // cannot be read.
 func (f *refFiles) head() string {
-	branch, isSymbolic := strings.CutPrefix(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
-	if !isSymbolic {
-		return ""
-	}
+	_, branch, _ := strings.Cut(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
 	return branch
 }
 
 // LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
 // ok is false when dir is no plain worktree of this repository, or when only git can tell.
 func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
-	f := &r.files
-	link := filepath.Join(dir, ".git")
-	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() {
-		return "", false
-	}
-	admin, ok := strings.CutPrefix(readLine(link), "gitdir: ")
-	admin = filepath.FromSlash(admin)
-	if !ok || filepath.Dir(admin) != filepath.Join(f.common, "worktrees") {
-		return "", false
-	}
-	if filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||
+	link, admin := filepath.Join(dir, ".git"), gitDirOf(dir)
+	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() ||
+		filepath.Dir(admin) != filepath.Join(r.common, "worktrees") ||
+		filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||
 		readLine(filepath.Join(admin, "commondir")) != "../.." {
 		return "", false
 	}
@@ -118,7 +105,7 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 		return "HEAD", true
 	}
 	branch, ok := strings.CutPrefix(at, "ref: ")
-	id, known := f.branch(branch)
+	id, known := r.files.branch(branch)
 	return branch, ok && known && id != ""
 }
 

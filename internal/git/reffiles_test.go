@@ -175,7 +175,7 @@ func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
 	}
 	t.Setenv("PATH", path)
 	gittest.Git(t, root, "checkout", "-q", "--detach")
-	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Head != both[0].Head {
+	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Path != both[0].Path {
 		t.Errorf("with a detached HEAD the list is %v (%v)", all, err)
 	}
 }

@@ -1,9 +1,10 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +25,6 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 	if rev == "" || strings.HasPrefix(rev, "-") || strings.ContainsAny(rev, "\n\x00") {
 		return "", muster.Errorf(muster.Invalid, "%q does not name a commit", rev)
 	}
-	if err := ctx.Err(); err != nil {
-		return "", context.Cause(ctx)
-	}
 	if dir == r.common {
 		if id := r.files.commit(rev); id != "" {
 			return id, nil
@@ -38,7 +36,7 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 		r.files.known.Store(id, true)
 		return id, nil
 	}
-	if exitCode(err) > 0 {
+	if ExitCode(err) > 0 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
 	}
 	return "", err
@@ -51,7 +49,7 @@ func (r *Repo) Head(ctx context.Context) (string, error) { return r.Resolve(ctx,
 func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 	// The common directory's HEAD is that of the main worktree.
 	out, err := r.Run(ctx, r.common, "symbolic-ref", "-q", "HEAD")
-	if exitCode(err) == 1 {
+	if ExitCode(err) == 1 {
 		return "", nil
 	}
 	return strings.TrimSpace(out), err
@@ -59,17 +57,16 @@ func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 
 // IsAncestor reports whether commit a is b or lies in its history.
 func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
-	_, err := r.Run(ctx, r.common, "merge-base", "--is-ancestor", a, b)
-	if exitCode(err) == 1 {
-		return false, nil
-	}
-	return err == nil, err
+	return r.hasBase(ctx, "--is-ancestor", a, b)
 }
 
 // Related reports whether commits a and b have any commit in common.
-func (r *Repo) Related(ctx context.Context, a, b string) (bool, error) {
-	_, err := r.Run(ctx, r.common, "merge-base", a, b)
-	if exitCode(err) == 1 {
+func (r *Repo) Related(ctx context.Context, a, b string) (bool, error) { return r.hasBase(ctx, a, b) }
+
+// hasBase runs git merge-base, which ends with code 1 to say no.
+func (r *runner) hasBase(ctx context.Context, args ...string) (bool, error) {
+	_, err := r.Run(ctx, r.common, append([]string{"merge-base"}, args...)...)
+	if ExitCode(err) == 1 {
 		return false, nil
 	}
 	return err == nil, err
@@ -77,9 +74,6 @@ func (r *Repo) Related(ctx context.Context, a, b string) (bool, error) {
 
 // Ref returns the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", context.Cause(ctx)
-	}
 	if id, ok := r.files.branch(ref); ok {
 		return id, nil
 	}
@@ -89,9 +83,6 @@ func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 
 // Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
 func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
 	// In most repositories a run finds no refs of an earlier one, and to see that needs no process.
 	mayMatch := func(pattern string) bool { return !strings.HasSuffix(pattern, "/") || !r.files.hasNone(pattern) }
 	if len(patterns) > 0 && !slices.ContainsFunc(patterns, mayMatch) {
@@ -129,9 +120,7 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	}
 	began := time.Now()
 	locks := watchLocks(transactionLocks(r.common, updates))
-	// Another git may hold a lock for an instant, so a failure is tried again until every ref is seen to be in its
-	// place and the locks to be left.
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+	for try := 1; ; try++ {
 		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
 			Args: []string{"update-ref", "-m", "muster", "--stdin"}})
@@ -140,18 +129,18 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 			defer failpoint.Hit("refs.end")
 			return syncRefs(r.common, updates)
 		}
-		if _, isExit := errors.AsType[*ExitError](err); !isExit {
+		if !isExit(err) {
 			return err
 		}
 		if err := checkRefs(ctx, r, updates); err != nil {
 			return err
 		}
-		// Every ref is where it should be: another git holds a lock, or died with it.
+		// Every ref is where it should be: another git holds a lock for an instant, or died with it. Locks are looked at
+		// only after a second: a living git has let go of its lock long before.
 		held := time.Since(began)
 		if held > lockTimeout {
 			return errRefsLocked(locks, err)
 		}
-		// Only after a second: a living git has let go of its lock long before.
 		if held > time.Second {
 			for _, l := range locks {
 				if err := l.breakAbandoned(); err != nil {
@@ -159,38 +148,31 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 				}
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait/2 + rand.N(wait)):
+		if err := pause(ctx, min(try, 20)); err != nil {
+			return err
 		}
 	}
 }
 
 // transactionScript returns the input of git update-ref --stdin.
 func transactionScript(updates []RefUpdate) (string, error) {
-	var b strings.Builder
-	b.WriteString("start\n")
+	script := "start\n"
 	for _, u := range updates {
 		isRef := strings.HasPrefix(u.Ref, "refs/") && !strings.ContainsAny(u.Ref, " \t\n\x00\"")
 		if !isRef || !isID(u.New) || !isID(u.Old) {
 			return "", muster.Errorf(muster.Invalid, "%q cannot be moved from %q to %q", u.Ref, u.Old, u.New)
 		}
+		none := strings.Repeat("0", max(len(u.New), len(u.Old))) // git's word for a ref that is not there
 		switch {
-		case u.Old == "" && u.New == "":
-			b.WriteString("verify " + u.Ref + "\n")
+		case u.New != u.Old:
+			script += fmt.Sprintf("update %s %s %s\n", u.Ref, cmp.Or(u.New, none), cmp.Or(u.Old, none))
 		case u.Old == "":
-			b.WriteString("create " + u.Ref + " " + u.New + "\n")
-		case u.New == "":
-			b.WriteString("delete " + u.Ref + " " + u.Old + "\n")
-		case u.New == u.Old:
-			b.WriteString("verify " + u.Ref + " " + u.Old + "\n")
+			script += "verify " + u.Ref + "\n"
 		default:
-			b.WriteString("update " + u.Ref + " " + u.New + " " + u.Old + "\n")
+			script += "verify " + u.Ref + " " + u.Old + "\n"
 		}
 	}
-	b.WriteString("prepare\ncommit\n")
-	return b.String(), nil
+	return script + "prepare\ncommit\n", nil
 }
 
 // isID reports whether s is a complete object id, of SHA-1 or SHA-256, or "". An abbreviated one could name another

@@ -43,15 +43,12 @@ func (e *ExitError) Error() string {
 	if text == "" {
 		text = fmt.Sprintf("exit %d", e.Code)
 	}
-	what := "git"
-	if len(e.Args) > 0 {
-		what += " " + e.Args[0]
-	}
-	return what + ": " + text
+	return "git " + e.Args[0] + ": " + text
 }
 
-// exitCode returns the exit code of err: 0 for nil, -1 when err is something else than an ExitError.
-func exitCode(err error) int {
+// ExitCode returns the code with which git ended: 0 for nil, -1 when err is something else than an ExitError. Many
+// commands end with code 1 to say "no" or "none".
+func ExitCode(err error) int {
 	if err == nil {
 		return 0
 	}
@@ -59,6 +56,12 @@ func exitCode(err error) int {
 		return e.Code
 	}
 	return -1
+}
+
+// isExit reports whether git ran and failed: another try may help, unlike when it could not run at all.
+func isExit(err error) bool {
+	_, ok := errors.AsType[*ExitError](err)
+	return ok
 }
 
 // runner runs git. Its environment and settings are what every call has in common.
@@ -73,24 +76,35 @@ func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, e
 	return r.Do(ctx, Call{Dir: dir, Args: args})
 }
 
-// Do runs one call. The end of ctx asks git to stop (it then removes its lock files), and kills it when it does not.
+// Config returns the settings whose keys match a pattern, as git sees them in c.Dir. c.Args are options of git config.
+func (r *runner) Config(ctx context.Context, c Call, pattern string) (map[string]string, error) {
+	c.Args = slices.Concat([]string{"config", "-z"}, c.Args, []string{"--get-regexp", pattern})
+	out, err := r.Do(ctx, c)
+	if err != nil && ExitCode(err) != 1 { // 1: no such key
+		return nil, err
+	}
+	settings := map[string]string{}
+	for _, entry := range SplitNUL(out) {
+		key, value, _ := strings.Cut(entry, "\n")
+		settings[key] = value // the last one counts, as it does for git
+	}
+	return settings, nil
+}
+
+// Do runs one call. Every git of the program is started here. The end of ctx asks git to stop (it then removes its lock
+// files), and kills it when it does not.
 func (r *runner) Do(ctx context.Context, c Call) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", context.Cause(ctx)
+	}
 	settings := always
 	// The config is read for each such call, because an agent may have changed it since the last one.
 	if runsDrivers(c.Args) {
-		disarmed, err := r.disarmDrivers(ctx, c.Dir, c.Env)
+		disarmed, err := r.disarmDrivers(ctx, c)
 		if err != nil {
 			return "", err
 		}
 		settings = append(slices.Clip(settings), disarmed...)
-	}
-	return r.exec(ctx, c, settings)
-}
-
-// exec starts git and waits for it. Every git of the program is started here.
-func (r *runner) exec(ctx context.Context, c Call, settings []setting) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", context.Cause(ctx)
 	}
 	args := []string{"-C", c.Dir, "--no-pager"}
 	if c.Bare {
@@ -165,8 +179,7 @@ func cleanEnv(env []string) []string {
 // settingsEnv passes settings to git through the environment, where keys may hold any character and git's own children
 // get them too.
 func settingsEnv(settings []setting) []string {
-	env := make([]string, 0, 2*len(settings)+1)
-	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(settings)))
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
 	for i, s := range settings {
 		n := strconv.Itoa(i)
 		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)

@@ -15,7 +15,6 @@ import (
 // Worktree is one working tree of the repository, as git has it registered.
 type Worktree struct {
 	Path     string
-	Head     string // a commit
 	Branch   string // refs/heads/...; "" when its HEAD is detached
 	Bare     bool
 	Locked   bool
@@ -28,16 +27,26 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 		return []Worktree{w}, nil
 	}
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
+	out := ""
+	err := retry(ctx, 6, func() (err error) {
+		out, err = r.Run(ctx, r.common, "worktree", "list", "--porcelain", "-z")
+		return err
+	})
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "git cannot list the worktrees: %w", err)
+	}
+	return parseWorktrees(out), nil
+}
+
+// retry runs f again while git fails, at most so many times.
+func retry(ctx context.Context, times int, f func() error) error {
 	for try := 1; ; try++ {
-		out, err := r.Run(ctx, r.common, "worktree", "list", "--porcelain", "-z")
-		if err == nil {
-			return parseWorktrees(out), nil
-		}
-		if _, isExit := errors.AsType[*ExitError](err); !isExit || try == 6 {
-			return nil, muster.Errorf(muster.Unavailable, "git cannot list the worktrees: %w", err)
+		err := f()
+		if !isExit(err) || try == times {
+			return err
 		}
 		if err := pause(ctx, try); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -49,8 +58,8 @@ func (r *Repo) onlyWorktree() (w Worktree, isOnly bool) {
 	if !errors.Is(err, os.ErrNotExist) || filepath.Join(r.root, ".git") != r.common {
 		return w, false
 	}
-	w = Worktree{Path: r.root, Branch: r.files.head(), Head: r.files.commit("HEAD")}
-	return w, w.Branch != "" && w.Head != ""
+	w = Worktree{Path: r.root, Branch: r.files.head()}
+	return w, w.Branch != "" && r.files.commit(w.Branch) != ""
 }
 
 // CheckedOut returns the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
@@ -74,8 +83,6 @@ func parseWorktrees(out string) []Worktree {
 			switch key {
 			case "worktree":
 				w.Path = filepath.FromSlash(value)
-			case "HEAD":
-				w.Head = value
 			case "branch":
 				w.Branch = value
 			case "bare":
@@ -96,28 +103,21 @@ func parseWorktrees(out string) []Worktree {
 // AddWorktree checks a commit out at path, an empty or missing directory: on branch (a name below refs/heads/, which
 // exists), or detached when branch is "". Several may be added at once.
 func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) error {
-	args := []string{"worktree", "add", "-q", "--force", "--no-checkout"}
-	if branch != "" {
-		args = append(args, path, branch)
-	} else {
-		args = append(args, "--detach", path, commit)
+	args := []string{"worktree", "add", "-q", "--force", "--no-checkout", path, branch}
+	if branch == "" {
+		args = append(args[:5], "--detach", path, commit)
 	}
 	// Two that are added at once can meet in the directory .git/worktrees, and one of them fails.
-	for try := 1; ; try++ {
+	err := retry(ctx, 8, func() error {
 		_, err := r.Run(ctx, r.common, args...)
-		if err == nil {
-			break
-		}
-		if _, isExit := errors.AsType[*ExitError](err); !isExit || try == 8 {
-			return err
-		}
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
 	// and its includes can differ.
-	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
+	_, err = r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
 	return err
 }
 
@@ -128,7 +128,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 		if err == nil {
 			return nil
 		}
-		if _, isExit := errors.AsType[*ExitError](err); !isExit {
+		if !isExit(err) {
 			return err
 		}
 		w, found, lerr := r.WorktreeAt(ctx, path)
@@ -173,7 +173,11 @@ func pause(ctx context.Context, try int) error {
 // It leaves a directory with files that git does not know, and returns an error.
 func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 	// A git that outlived its parent may still be writing there.
-	awaitIndexLock(ctx, path)
+	if dir := gitDirOf(path); dir != "" {
+		if err := breakLocks(ctx, []string{filepath.Join(dir, "index.lock")}, 2*time.Second); err != nil {
+			return err
+		}
+	}
 	// A registration may be missing, half written, or complete without files.
 	_, found, err := r.WorktreeAt(ctx, path)
 	if err != nil {
@@ -182,7 +186,7 @@ func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 	if found {
 		// Twice --force: one that was interrupted while it was being made is still locked.
 		_, err = r.Run(ctx, r.common, "worktree", "remove", "--force", "--force", path)
-		if _, isExit := errors.AsType[*ExitError](err); err != nil && !isExit {
+		if err != nil && !isExit(err) {
 			return err
 		}
 	}
@@ -215,20 +219,18 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(common, "worktrees", e.Name())
-		read := func() (isIts, isBlank bool) {
-			link, err := os.ReadFile(filepath.Join(dir, "gitdir"))
-			at := strings.TrimSpace(string(link))
-			return err == nil && filepath.Clean(filepath.FromSlash(at)) == filepath.Join(path, ".git"),
-				at == "" && strings.HasPrefix(e.Name(), filepath.Base(path))
+		names := func() string {
+			link, _ := os.ReadFile(filepath.Join(dir, "gitdir")) // a missing one names nothing
+			return filepath.FromSlash(strings.TrimSpace(string(link)))
 		}
-		isIts, isBlank := read()
-		for try := 1; isBlank && try <= 15; try++ { // a git that is alive writes the path at once
+		at, isNamesake := names(), strings.HasPrefix(e.Name(), filepath.Base(path))
+		for try := 1; at == "" && isNamesake && try <= 15; try++ { // a git that is alive writes the path at once
 			if err := pause(ctx, try); err != nil {
 				return err
 			}
-			isIts, isBlank = read()
+			at = names()
 		}
-		if !isIts && !isBlank {
+		if filepath.Clean(at) != filepath.Join(path, ".git") && (at != "" || !isNamesake) {
 			continue
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -237,18 +239,4 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 		}
 	}
 	return nil
-}
-
-// awaitIndexLock waits up to two seconds for a git that writes the worktree's index. If it is still there, it counts as
-// dead, and the caller goes on.
-func awaitIndexLock(ctx context.Context, path string) {
-	dir := gitDirOf(path)
-	if dir == "" {
-		return
-	}
-	for try := range 20 {
-		if _, err := os.Stat(filepath.Join(dir, "index.lock")); err != nil || pause(ctx, try+1) != nil {
-			return
-		}
-	}
 }

@@ -91,13 +91,13 @@ func (k checker) config(ctx context.Context, commit string) (string, error) {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n" +
 			"[extensions]\n\tobjectformat = sha256\n[core]\n"
 	}
-	out, err := k.repo.Run(ctx, k.repo.Root(), "config", "-z", "--get-regexp",
+	settings, err := k.repo.Config(ctx, git.Call{Dir: k.repo.Root()},
 		`^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
-	if exit, ok := errors.AsType[*git.ExitError](err); err != nil && !(ok && exit.Code == 1) { // 1: none is set
+	if err != nil {
 		return "", err
 	}
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if key, value, ok := strings.Cut(entry, "\n"); ok && plainValue.MatchString(value) {
+	for key, value := range settings {
+		if plainValue.MatchString(value) {
 			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
 		}
 	}

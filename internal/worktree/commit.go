@@ -73,7 +73,7 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
 func (c checkout) isCommitPending(ctx context.Context) (bool, error) {
 	_, err := c.run(ctx, "diff", "--cached", "--quiet", "--ignore-submodules=none")
-	if isExitOne(err) {
+	if git.ExitCode(err) == 1 {
 		return true, nil
 	}
 	if err != nil {
@@ -94,10 +94,4 @@ func (c checkout) commitError(ctx context.Context, err error) error {
 		code = muster.Unavailable
 	}
 	return muster.Errorf(code, "the lane %s cannot be committed: %w", c.lane.Name, err)
-}
-
-// isExitOne reports that git ended with code 1, with which many commands say "no" or "none".
-func isExitOne(err error) bool {
-	exit, ok := errors.AsType[*git.ExitError](err)
-	return ok && exit.Code == 1
 }

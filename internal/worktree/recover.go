@@ -50,7 +50,7 @@ func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 		return l.remover.recoverMissing(ctx, lane)
 	}
 	// A killed git may have left locks with which the next owner could not commit.
-	if err := l.repo.BreakLock(ctx, branchRef(lane)); err != nil {
+	if err := l.repo.BreakLocks(ctx, branchRef(lane)); err != nil {
 		return err
 	}
 	return l.repo.AwaitWorktreeLock(ctx, lane.Path)
@@ -65,5 +65,5 @@ func endLeftGit(ctx context.Context, repo *git.Repo, lane muster.Lane) error {
 	if err := wait(ctx, gitEndTime); err != nil {
 		return err
 	}
-	return repo.BreakLock(ctx, branchRef(lane))
+	return repo.BreakLocks(ctx, branchRef(lane))
 }

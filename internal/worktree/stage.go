@@ -2,8 +2,10 @@ package worktree
 
 import (
 	"context"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -91,12 +93,7 @@ func (c checkout) refuseInnerRepositories(ctx context.Context, head string) erro
 	if err != nil {
 		return err
 	}
-	var inner []string
-	for _, link := range links {
-		if !submodules[link] {
-			inner = append(inner, link)
-		}
-	}
+	inner := slices.DeleteFunc(links, func(link string) bool { return slices.Contains(submodules, link) })
 	if len(inner) == 0 {
 		return nil
 	}
@@ -108,20 +105,15 @@ func (c checkout) refuseInnerRepositories(ctx context.Context, head string) erro
 }
 
 // submodules returns the paths that the lane's .gitmodules names.
-func (c checkout) submodules(ctx context.Context) (map[string]bool, error) {
+func (c checkout) submodules(ctx context.Context) ([]string, error) {
 	file := filepath.Join(c.lane.Path, ".gitmodules")
 	if isMissing(file) {
 		return nil, nil
 	}
-	out, err := c.run(ctx, "config", "-z", "-f", file, "--get-regexp", `^submodule\..*\.path$`)
-	if err != nil && !isExitOne(err) {
+	call := git.Call{Dir: c.lane.Path, Args: []string{"-f", file}}
+	settings, err := c.repo.Config(ctx, call, `^submodule\..*\.path$`)
+	if err != nil {
 		return nil, c.commitError(ctx, err)
 	}
-	paths := map[string]bool{}
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if _, p, ok := strings.Cut(entry, "\n"); ok {
-			paths[p] = true
-		}
-	}
-	return paths, nil
+	return slices.Collect(maps.Values(settings)), nil
 }

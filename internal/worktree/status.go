@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/git"
 )
 
 // Changed reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed. When that
@@ -34,7 +35,7 @@ func (l *Lanes) Ignored(ctx context.Context, name muster.Name) ([]string, error)
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "git cannot list what it ignores in lane %s: %w", name, err)
 	}
-	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), nil
+	return git.SplitNUL(out), nil
 }
 
 // maxListed is how many commits, and how many files, Status names.
