@@ -22,27 +22,23 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit string) (strin
 // archiveRef is ArchiveRef, for which a commit with the given content is as good as the commit itself, unless content
 // is "".
 func archiveRef(ctx context.Context, repo *git.Repo, name, commit, content string) (string, error) {
-	for n := 1; ; {
+	for {
 		existing, err := repo.Refs(ctx, archiveRefs)
 		if err != nil {
 			return "", err
 		}
-		var ref string
-		for ; ; n++ {
-			ref = fmt.Sprintf("%s%s-%d", archiveRefs, name, n)
+		ref := archiveRefs + name + "-1"
+		for n := 2; existing[ref] != ""; n++ {
 			at := existing[ref]
-			if at == "" {
-				break
-			}
 			if at == commit {
 				return ref, nil
 			}
-			if content == "" {
-				continue
+			if content != "" {
+				if its, err := contentOf(ctx, repo, at); err == nil && its == content {
+					return ref, nil
+				}
 			}
-			if its, err := contentOf(ctx, repo, at); err == nil && its == content {
-				return ref, nil
-			}
+			ref = fmt.Sprintf("%s%s-%d", archiveRefs, name, n)
 		}
 		// Stale: another process has just taken this number. The next one may be free.
 		err = repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: commit}})

@@ -7,7 +7,6 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
-	"muster/internal/git"
 )
 
 // Finding is something that is wrong with a lane or with the index.
@@ -29,7 +28,6 @@ type Repaired struct {
 
 // Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
 func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
-	in := inspector{repo: l.repo, index: l.index, leases: l.creator.leases}
 	doc, err := l.index.load(ctx)
 	if corrupt, ok := errors.AsType[*corruptError](err); ok {
 		all, doc, err = append(all, Finding{Text: corrupt.Error()}), salvage(corrupt.data), nil
@@ -38,7 +36,7 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 		return nil, err
 	}
 	for _, lane := range l.index.lanes(doc) {
-		f, err := in.checkLane(ctx, lane)
+		f, err := checkLane(ctx, l, lane)
 		if err != nil {
 			return nil, err
 		}
@@ -48,13 +46,10 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 		}
 	}
 	missing, err := l.registry.missing(ctx, doc)
-	if err != nil {
-		return nil, err
-	}
 	for _, lane := range missing {
 		all = append(all, Finding{Lane: lane.Name, Text: "git has it, and the index does not"})
 	}
-	return all, nil
+	return all, err
 }
 
 // Repair recovers the lanes, and returns what it has mended. Call it while no process of the team is alive. A second
@@ -101,58 +96,44 @@ func (l *Lanes) ListStored(ctx context.Context) ([]muster.Lane, error) {
 	return l.index.lanes(doc), nil
 }
 
-// inspector looks at lanes and changes nothing.
-type inspector struct {
-	repo   *git.Repo
-	index  *index
-	leases leases
-}
-
-// checkLane returns what is wrong with a lane. A Finding without a Text is none.
-func (in inspector) checkLane(ctx context.Context, lane muster.Lane) (f Finding, err error) {
+// checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.
+func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err error) {
+	c := l.checkout(lane)
 	_, isRemoving := removalOf(lane)
 	switch {
 	case lane.Status == muster.LaneCreating:
-		var maker string
 		// A lease that is held means that the maker lives.
-		if field(lane, fieldMaker, &maker) {
-			held, err := in.leases.isHeld(maker)
+		if maker, ok := field[string](lane, fieldMaker); ok {
+			held, err := l.creator.leases.isHeld(maker)
 			if err != nil || held {
 				return f, err // it is being made right now
 			}
 		}
 		return Finding{Text: "the process that made it died before it was complete"}, nil
 	case isRemoving:
-		c := checkout{in.repo, lane}
 		if unlock := c.unlockHint(ctx); unlock != "" {
 			return Finding{Text: "it cannot be removed: its worktree is locked", Fix: unlock, Busy: true}, nil
 		}
 		return Finding{Text: "its removal was interrupted", Busy: true}, nil
 	case lane.Status == muster.LaneFailed:
 		return f, nil
-	case !isMissing(lane.Path):
-		return in.checkDirectory(ctx, lane)
+	case isMissing(lane.Path):
+		tip, err := l.repo.Ref(ctx, branchRef(lane))
+		if tip == "" {
+			return Finding{Text: "the index has it, and its directory and its branch are gone"}, err
+		}
+		return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, err
 	}
-	tip, err := in.repo.Ref(ctx, branchRef(lane))
-	if tip == "" {
-		return Finding{Text: "the index has it, and its directory and its branch are gone"}, err
-	}
-	return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, err
-}
-
-// checkDirectory checks that the directory of a lane still is its worktree.
-func (in inspector) checkDirectory(ctx context.Context, lane muster.Lane) (Finding, error) {
-	c := checkout{in.repo, lane}
-	_, err := c.verify(ctx)
-	if err == nil || ctx.Err() != nil {
-		return Finding{}, err
+	_, wrong := c.verify(ctx)
+	if wrong == nil || ctx.Err() != nil {
+		return f, wrong
 	}
 	// Another process may have begun to remove the lane since the index was read. load, because read would rebuild.
-	if doc, loadErr := in.index.load(ctx); loadErr == nil {
-		now, ok, _ := doc.lane(lane.Name)
-		if _, isRemoving := removalOf(now); isRemoving || !ok {
-			return Finding{}, nil
+	if doc, err := l.index.load(ctx); err == nil {
+		now, err := doc.lane(lane.Name)
+		if _, isRemoving := removalOf(now); isRemoving || errors.Is(err, muster.ErrNotFound) {
+			return f, nil
 		}
 	}
-	return Finding{Text: err.Error(), Fix: c.reconnectHint(ctx)}, nil
+	return Finding{Text: wrong.Error(), Fix: c.reconnectHint(ctx)}, nil
 }

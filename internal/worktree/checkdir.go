@@ -31,15 +31,11 @@ const (
 // Create makes a directory and returns the function that removes it. The directory lies outside the repository, so that
 // nothing above it looks like a part of one. Its path has no symbolic links.
 func (d *CheckDirs) Create() (dir string, remove func(), err error) {
-	dir, remove, err = d.create()
-	if err != nil {
-		err = muster.Errorf(muster.Unavailable, "no directory for the check can be made: %w", err)
-	}
-	return dir, remove, err
-}
-
-// create is Create without the words of its error.
-func (d *CheckDirs) create() (dir string, remove func(), err error) {
+	defer func() {
+		if err != nil {
+			err = muster.Errorf(muster.Unavailable, "no directory for the check can be made: %w", err)
+		}
+	}()
 	parent, err := d.parent()
 	if err != nil {
 		return "", nil, err

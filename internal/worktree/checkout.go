@@ -27,24 +27,29 @@ func (c checkout) run(ctx context.Context, args ...string) (string, error) {
 // refs/heads/..., or "HEAD" when it is detached. Whatever is unclear is an error: a command that ran in the wrong
 // directory could destroy the user's work.
 func (c checkout) verify(ctx context.Context) (head string, err error) {
-	if head, ok := c.repo.LinkedHead(c.lane.Path); ok && ctx.Err() == nil {
+	head, err = headOf(ctx, c.repo, c.lane.Path)
+	if err == nil || ctx.Err() != nil {
+		return head, err
+	}
+	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name, err.Error()).
+		WithHint("%s", c.reconnectHint(ctx))
+}
+
+// headOf returns what HEAD points to in a linked worktree. The error says why dir is none of this repository.
+func headOf(ctx context.Context, repo *git.Repo, dir string) (head string, err error) {
+	if head, ok := repo.LinkedHead(dir); ok && ctx.Err() == nil {
 		return head, nil // the usual case, read without a git process: every call of a tool asks
 	}
-	out, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
+	out, err := repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
 		"--symbolic-full-name", "HEAD")
-	if ctx.Err() != nil {
+	if err != nil {
 		return "", err
 	}
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if err == nil && len(line) == 3 && isSamePath(line[0], c.lane.Path) && isSamePath(line[1], c.repo.CommonDir()) {
+	if len(line) == 3 && isSamePath(line[0], dir) && isSamePath(line[1], repo.CommonDir()) {
 		return line[2], nil
 	}
-	why := fmt.Sprintf("it is part of %q", line[0])
-	if err != nil {
-		why = err.Error()
-	}
-	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name, why).
-		WithHint("%s", c.reconnectHint(ctx))
+	return "", fmt.Errorf("it is part of %q", line[0])
 }
 
 // isSamePath reports whether two paths name the same place. git writes slashes, and resolves symbolic links.
@@ -74,25 +79,30 @@ func (c checkout) hasWork(ctx context.Context) (bool, error) {
 	if c.lane.Base == "" {
 		return false, muster.Errorf(muster.NotFound, "what it was made from is not recorded")
 	}
-	tip, err := c.repo.Ref(ctx, branchRef(c.lane))
-	if err != nil {
-		return false, err
-	}
-	if isMissing(c.lane.Path) {
-		return tip != "" && tip != c.lane.Base, nil
-	}
-	if _, err := c.verify(ctx); err != nil {
-		return false, err
-	}
-	head, err := c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	head, tip, err := c.commits(ctx)
 	if err != nil {
 		return false, err
 	}
 	// The owner may have another branch checked out: then HEAD is at the base while the branch has commits.
-	if head != c.lane.Base || tip != "" && tip != c.lane.Base {
+	if head != "" && head != c.lane.Base || tip != "" && tip != c.lane.Base {
 		return true, nil
 	}
+	if head == "" {
+		return false, nil
+	}
 	return c.repo.Status(ctx, c.lane.Path)
+}
+
+// commits returns the commit at the lane's HEAD, "" when its directory is gone, and the tip of its branch, "" when that
+// is gone.
+func (c checkout) commits(ctx context.Context) (head, tip string, err error) {
+	if tip, err = c.repo.Ref(ctx, branchRef(c.lane)); err != nil || isMissing(c.lane.Path) {
+		return "", tip, err
+	}
+	if _, err = c.verify(ctx); err == nil {
+		head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	}
+	return head, tip, err
 }
 
 // mergeHead returns the commit that an unfinished merge brings in, "" when there is no merge.

@@ -62,7 +62,17 @@ func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, er
 	if err := c.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := c.announce(ctx, &lane, maker); err != nil {
+	// The row is written before git acts: it is what a crash is undone by.
+	err = setField(&lane, fieldMaker, maker)
+	if err == nil {
+		err = c.index.edit(ctx, func(doc *document) error {
+			if doc.has(lane.Name) {
+				return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
+			}
+			return doc.put(lane)
+		})
+	}
+	if err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
@@ -89,20 +99,6 @@ func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, er
 	}
 	failpoint.Hit("lane.active")
 	return lane, c.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
-}
-
-// announce writes the row of a lane that is going to be made. It is written before git acts: the row is what a crash
-// is undone by.
-func (c *creator) announce(ctx context.Context, lane *muster.Lane, maker string) error {
-	if err := setField(lane, fieldMaker, maker); err != nil {
-		return err
-	}
-	return c.index.edit(ctx, func(doc *document) error {
-		if doc.has(lane.Name) {
-			return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
-		}
-		return doc.put(*lane)
-	})
 }
 
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
@@ -189,12 +185,9 @@ func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) 
 		return err
 	}
 	for _, row := range c.index.lanes(doc) {
-		if row.Status != muster.LaneCreating {
-			continue
-		}
-		var maker string
-		field(row, fieldMaker, &maker)
+		maker, _ := field[string](row, fieldMaker)
 		switch {
+		case row.Status != muster.LaneCreating:
 		case maker == lease:
 			err = c.undoOf(ctx, row.Name, lease)
 		case row.Name == name:
@@ -209,8 +202,8 @@ func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) 
 
 // recover undoes a half-made lane whose maker is dead. It leaves one alone that is being made right now.
 func (c *creator) recover(ctx context.Context, lane muster.Lane) error {
-	var maker string
-	if !field(lane, fieldMaker, &maker) {
+	maker, ok := field[string](lane, fieldMaker)
+	if !ok {
 		return c.undo(ctx, lane)
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
@@ -238,9 +231,8 @@ func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) er
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	var now string
 	// The row was read before the lease was taken. By now another process may have undone it and made the lane anew.
-	if field(lane, fieldMaker, &now); lane.Status != muster.LaneCreating || now != maker {
+	if now, _ := field[string](lane, fieldMaker); lane.Status != muster.LaneCreating || now != maker {
 		return nil
 	}
 	if err := endLeftGit(ctx, c.repo, lane); err != nil {

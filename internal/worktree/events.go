@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,10 +18,11 @@ type recorder struct {
 
 // event is what happened to a lane.
 type event struct {
-	kind  string // the journal's word for it; "": the journal does not have it
-	name  string // the word of the lanes' own log; "": that log does not have it
-	ref   string // of journal.LaneArchived: where the lane is archived
-	cause error  // why it failed
+	kind  string      // the journal's word for it; "": the journal does not have it
+	name  string      // the word of the lanes' own log; "": that log does not have it
+	ref   string      // of journal.LaneArchived: where the lane is archived
+	cause error       // why it failed
+	task  muster.Task // the zero value: only the id is known, and the lane has it
 }
 
 // entry is a line of the lanes' own log.
@@ -47,20 +49,26 @@ type entryLane struct {
 	Status muster.LaneStatus `json:"status"`
 }
 
-// record writes an event, also when ctx has just ended: what has happened must be told.
+// record writes an event, also when ctx has just ended: what has happened must be told. There are two logs, because
+// the lanes' own has the words of an older format that other programs read.
 func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 	ctx, cancel := detach(ctx)
 	defer cancel()
-	line := entry{Event: e.name}
-	if lane.TaskID != 0 {
-		line.Task = &entryTask{ID: lane.TaskID}
-	}
+	text := ""
 	if e.cause != nil {
-		line.Error = e.cause.Error()
+		text = e.cause.Error()
 	}
-	// Two logs, because the lanes' own has the words of an older format that other programs read.
 	if e.name != "" {
-		if err := r.append(ctx, lane, line); err != nil {
+		line := entry{Event: e.name, At: muster.UnixTime(time.Now()), Error: text,
+			Worktree: entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}}
+		if id := cmp.Or(e.task.ID, lane.TaskID); id != 0 {
+			line.Task = &entryTask{ID: id, Subject: e.task.Subject, Status: e.task.Status}
+		}
+		data, err := muster.MarshalLine(line)
+		if err != nil {
+			return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.name, err)
+		}
+		if _, err := r.log.Append(ctx, muster.StreamLanes, muster.Anywhere, data); err != nil {
 			return err
 		}
 	}
@@ -74,7 +82,7 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 	case journal.LaneArchived:
 		fields["ref"] = e.ref
 	case journal.LaneFailed:
-		fields["text"] = line.Error
+		fields["text"] = text
 	}
 	return r.journal.Emit(ctx, muster.Event{Kind: e.kind, Task: lane.TaskID, Fields: fields})
 }
@@ -92,24 +100,4 @@ func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane,
 	}
 	e.kind = journal.LaneFailed
 	return r.record(ctx, lane, e)
-}
-
-// recordCompletion writes to the lanes' own log that the task of a lane is done. The journal has it from the board.
-func (r recorder) recordCompletion(ctx context.Context, lane muster.Lane, t muster.Task) error {
-	ctx, cancel := detach(ctx)
-	defer cancel()
-	return r.append(ctx, lane, entry{Event: "task.completed",
-		Task: &entryTask{ID: t.ID, Subject: t.Subject, Status: t.Status}})
-}
-
-// append appends a line about a lane to the lanes' own log.
-func (r recorder) append(ctx context.Context, lane muster.Lane, e entry) error {
-	e.At = muster.UnixTime(time.Now())
-	e.Worktree = entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}
-	line, err := muster.MarshalLine(e)
-	if err != nil {
-		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Event, err)
-	}
-	_, err = r.log.Append(ctx, muster.StreamLanes, muster.Anywhere, line)
-	return err
 }

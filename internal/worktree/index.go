@@ -38,11 +38,7 @@ func decode(data []byte) (*document, error) {
 			return nil, err
 		}
 	}
-	// A file of another program may hold null where a table is expected.
-	// A JSON null leaves a nil map, in which no row could be set.
-	if d.top == nil {
-		d.top = map[string]json.RawMessage{}
-	}
+	// A file of another program may hold null where a table is expected, which leaves a map that takes no entry.
 	if d.rows == nil {
 		d.rows = map[string]json.RawMessage{}
 	}
@@ -55,24 +51,26 @@ func (d *document) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	top := maps.Clone(d.top)
+	top := map[string]json.RawMessage{}
+	maps.Copy(top, d.top) // which is nil when the file held null
 	top["worktrees"] = rows
 	return muster.Encode(top)
 }
 
-// lane decodes the row of a lane. The error is Corrupt when another program wrote it in a form that is not known here.
-func (d *document) lane(name muster.Name) (lane muster.Lane, ok bool, err error) {
+// lane decodes the row of a lane. The error is NotFound when there is none, and Corrupt when another program wrote it
+// in a form that is not known here.
+func (d *document) lane(name muster.Name) (lane muster.Lane, err error) {
 	raw, ok := d.rows[string(name)]
 	if !ok {
-		return lane, false, nil
+		return lane, errNoLane(name)
 	}
 	if err := json.Unmarshal(raw, &lane); err != nil {
-		return lane, false, muster.Errorf(muster.Corrupt, "the row of lane %q in the lanes' index cannot be read: %w",
+		return lane, muster.Errorf(muster.Corrupt, "the row of lane %q in the lanes' index cannot be read: %w",
 			string(name), err)
 	}
 	// The key is the name, whatever the row says: other programs leave the name out of the row.
 	lane.Name = name
-	return lane, true, nil
+	return lane, nil
 }
 
 // has reports whether there is a row of that name, readable or not.
@@ -126,7 +124,7 @@ func (x *index) absolute(lane muster.Lane) muster.Lane {
 // lanes returns the lanes of a document, sorted by name, without the rows that cannot be read.
 func (x *index) lanes(doc *document) (all []muster.Lane) {
 	for _, name := range slices.Sorted(maps.Keys(doc.rows)) {
-		if lane, ok, err := doc.lane(muster.Name(name)); ok && err == nil {
+		if lane, err := doc.lane(muster.Name(name)); err == nil {
 			all = append(all, x.absolute(lane))
 		}
 	}
@@ -139,24 +137,18 @@ func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) 
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	lane, ok, err := doc.lane(name)
-	if err == nil && !ok {
-		err = errNoLane(name)
-	}
+	lane, err := doc.lane(name)
 	return x.absolute(lane), err
 }
 
 // corruptError says that the index cannot be read. It is a muster.ErrCorrupt.
 type corruptError struct {
+	error
 	data []byte // what was read: only this very content may be replaced
-	err  error
 }
 
-// Error says why the index cannot be read.
-func (e *corruptError) Error() string { return e.err.Error() }
-
 // Unwrap makes errors.Is find muster.ErrCorrupt.
-func (e *corruptError) Unwrap() error { return e.err }
+func (e *corruptError) Unwrap() error { return e.error }
 
 // read returns the index as it is now. It rebuilds one that cannot be read.
 func (x *index) read(ctx context.Context) (doc *document, err error) {
@@ -198,7 +190,7 @@ func (x *index) load(ctx context.Context) (*document, error) {
 		}
 		if !again {
 			err = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
-			return nil, &corruptError{data, err}
+			return nil, &corruptError{err, data}
 		}
 		if err := wait(ctx, corruption.HalfWritten); err != nil {
 			return nil, err
@@ -242,10 +234,7 @@ func (x *index) update(
 ) (lane muster.Lane, err error) {
 	// f works on a fresh read, and a rebuild may run it twice. The result is taken from the last run only.
 	err = x.edit(ctx, func(doc *document) error {
-		row, ok, err := doc.lane(name)
-		if err == nil && !ok {
-			err = errNoLane(name)
-		}
+		row, err := doc.lane(name)
 		if err == nil {
 			err = f(&row)
 		}

@@ -64,7 +64,7 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	left := c.conflictHashes()
 	for _, f := range files {
 		if _, ok := left[f]; !ok {
-			left[f] = hashOf(c.fileOf(f))
+			left[f] = hashOf(contentOfFile(c.fileOf(f)))
 		}
 	}
 	_, err = l.index.update(ctx, name, func(row *muster.Lane) error { return setField(row, fieldConflicts, left) })
@@ -137,21 +137,17 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 		return nil, err
 	}
 	left := c.conflictHashes()
-	files := map[string]bool{} // whether git holds it as unmerged
-	for f := range left {
-		files[f] = false
-	}
-	for _, f := range unmerged {
-		files[f] = true
-	}
+	files := slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left))
+	slices.Sort(files)
 	var open []Conflict
 	// A file with a marker is open, even when the owner has staged it by mistake. A file without one is open only if
 	// nobody has touched or staged it.
-	for _, f := range slices.Sorted(maps.Keys(files)) {
-		data, _ := contentOfFile(c.fileOf(f))
+	for _, f := range slices.Compact(files) {
+		data, ok := contentOfFile(c.fileOf(f))
+		hash, isNoted := left[f]
 		if line := markerLine(data); line > 0 {
 			open = append(open, Conflict{File: f, Line: line})
-		} else if hash, ok := left[f]; ok && files[f] && hashOf(c.fileOf(f)) == hash {
+		} else if isNoted && slices.Contains(unmerged, f) && hashOf(data, ok) == hash {
 			open = append(open, Conflict{File: f})
 		}
 	}
@@ -160,8 +156,10 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 
 // conflictHashes returns, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
 func (c checkout) conflictHashes() map[string]string {
-	hashes := map[string]string{}
-	field(c.lane, fieldConflicts, &hashes)
+	hashes, _ := field[map[string]string](c.lane, fieldConflicts)
+	if hashes == nil {
+		hashes = map[string]string{}
+	}
 	return hashes
 }
 
@@ -170,11 +168,10 @@ func (c checkout) fileOf(name string) string {
 	return filepath.Join(c.lane.Path, filepath.FromSlash(name))
 }
 
-// hashOf returns the hash of a file, "" when there is none. A deleted file is a decision too: it differs from what the
-// merge left.
-func hashOf(file string) string {
-	data, ok := contentOfFile(file)
-	if !ok {
+// hashOf returns the hash of what contentOfFile returns, "" when there is no file. A deleted file is a decision too: it
+// differs from what the merge left.
+func hashOf(data []byte, exists bool) string {
+	if !exists {
 		return ""
 	}
 	sum := sha256.Sum256(data)

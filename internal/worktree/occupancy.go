@@ -16,7 +16,7 @@ type Occupant struct {
 
 // OccupantOf returns who works in the lane, by its row.
 func OccupantOf(lane muster.Lane) (who Occupant) {
-	field(lane, fieldOccupant, &who)
+	who, _ = field[Occupant](lane, fieldOccupant)
 	return who
 }
 
@@ -37,7 +37,6 @@ func SetOccupant(lane muster.Lane, old, new Occupant) (muster.Lane, error) {
 // Occupy puts new into the lane in the place of old, as SetOccupant does. Of several that try at once one wins, because
 // the comparison happens under the index's lock. The caller knows that old has left or is dead. Errors: Held, NotFound.
 func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant) error {
-	// The row is compared and changed under one lock.
 	_, err := l.index.update(ctx, name, func(lane *muster.Lane) (err error) {
 		*lane, err = SetOccupant(*lane, old, new)
 		return err
@@ -47,6 +46,6 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 
 // IsAskedToKeep reports whether somebody asked to keep the lane (see Lanes.Keep), even when nobody needs it.
 func IsAskedToKeep(lane muster.Lane) bool {
-	var keep bool
-	return field(lane, fieldKeep, &keep) && keep
+	keep, _ := field[bool](lane, fieldKeep)
+	return keep
 }

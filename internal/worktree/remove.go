@@ -43,14 +43,17 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	// and one ref more, which the next archive finds by its content.
 	ref, err = l.remover.preserve(ctx, lane)
 	failpoint.Hit("lane.archived")
+	announced := lane
 	if err == nil {
-		err = l.remover.announce(ctx, &lane, ref)
+		announced, err = l.index.update(ctx, name,
+			func(row *muster.Lane) error { return setField(row, fieldRemoving, removal{ref}) })
 	}
 	failpoint.Hit("lane.removing")
 	if err != nil && l.remover.isRemoved(ctx, name) {
 		return "", errNoLane(name) // another process was faster: that is why it failed
 	}
 	if err == nil {
+		lane = announced
 		err = l.remover.finish(ctx, lane, ref)
 	}
 	if err != nil {
@@ -89,10 +92,10 @@ func (l *Lanes) Finish(ctx context.Context, t muster.Task) (ref string, err erro
 	if err != nil {
 		return "", ignoreNotFound(err)
 	}
-	var recorded int
 	// The fence tells a repeat for the same claim from the completion of a later claim on the same lane.
-	if !field(lane, fieldCompleted, &recorded) || recorded != t.Fence {
-		if err := l.events.recordCompletion(ctx, lane, t); err != nil {
+	if recorded, ok := field[int](lane, fieldCompleted); !ok || recorded != t.Fence {
+		// The journal has it from the board.
+		if err := l.events.record(ctx, lane, event{name: "task.completed", task: t}); err != nil {
 			return "", err
 		}
 		// Noted after the write: a crash in between repeats the line, which its readers bear, and never loses it.
@@ -141,16 +144,6 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 		}
 	}
 	_, err = l.Archive(ctx, name)
-	return err
-}
-
-// announce says in the row that the lane is being removed and where it is archived. On an error lane stays as it was.
-func (r *remover) announce(ctx context.Context, lane *muster.Lane, ref string) error {
-	row, err := r.index.update(ctx, lane.Name,
-		func(row *muster.Lane) error { return setField(row, fieldRemoving, removal{ref}) })
-	if err == nil {
-		*lane = row
-	}
 	return err
 }
 

@@ -29,10 +29,7 @@ type removal struct {
 }
 
 // removalOf returns the removal that the row announces; ok is false when nobody is removing the lane.
-func removalOf(lane muster.Lane) (r removal, ok bool) {
-	ok = field(lane, fieldRemoving, &r)
-	return r, ok
-}
+func removalOf(lane muster.Lane) (r removal, ok bool) { return field[removal](lane, fieldRemoving) }
 
 // setField sets one of the fields above. It copies the map, which other values of the lane may share.
 func setField(lane *muster.Lane, name string, v any) error {
@@ -59,8 +56,9 @@ func clearField(lane *muster.Lane, name string) {
 	lane.Extra = extra
 }
 
-// field reads one of the fields into v. It returns false when the field is missing or cannot be read.
-func field(lane muster.Lane, name string, v any) bool {
+// field reads one of the fields. ok is false when the field is missing or cannot be read.
+func field[T any](lane muster.Lane, name string) (v T, ok bool) {
 	raw, ok := lane.Extra[name]
-	return ok && json.Unmarshal(raw, v) == nil
+	ok = ok && json.Unmarshal(raw, &v) == nil
+	return v, ok
 }

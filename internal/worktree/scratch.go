@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"muster"
@@ -47,11 +46,8 @@ func (s *scratches) refresh(ctx context.Context, member muster.Name, commit stri
 		return dir, s.create(ctx, dir, commit)
 	}
 	moved, err := s.move(ctx, dir, commit)
-	if err != nil {
-		return "", err
-	}
-	if moved {
-		return dir, nil
+	if err != nil || moved {
+		return dir, err
 	}
 	if err := moveAside(dir); err != nil {
 		return "", err
@@ -61,21 +57,15 @@ func (s *scratches) refresh(ctx context.Context, member muster.Name, commit stri
 
 // move moves the checkout to the commit. It returns false when dir is no checkout any more, or when git cannot move it.
 func (s *scratches) move(ctx context.Context, dir, commit string) (moved bool, err error) {
-	out, err := s.repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
-		"HEAD")
-	if ctx.Err() != nil {
-		return false, err
+	if _, err := headOf(ctx, s.repo, dir); err != nil {
+		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
 	}
-	line := strings.Split(strings.TrimSpace(out), "\n")
-	if err != nil || len(line) != 3 || !isSamePath(line[0], dir) || !isSamePath(line[1], s.repo.CommonDir()) {
-		return false, nil
-	}
-	if line[2] == commit {
+	if at, err := s.repo.ResolveIn(ctx, dir, "HEAD"); err == nil && at == commit {
 		return true, nil
 	}
 	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
 	_, err = s.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
-	if _, isExit := errors.AsType[*git.ExitError](err); isExit && ctx.Err() == nil {
+	if _, isExit := errors.AsType[*git.ExitError](err); isExit {
 		return false, nil
 	}
 	return err == nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,19 +16,9 @@ import (
 // snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
 // commit, which no ref has yet. It changes nothing in the lane.
 func (c checkout) snapshot(ctx context.Context) (commit string, isNew bool, err error) {
-	tip, err := c.repo.Ref(ctx, branchRef(c.lane))
-	if err != nil {
-		return "", false, err
-	}
-	if isMissing(c.lane.Path) {
-		return tip, false, nil
-	}
-	if _, err := c.verify(ctx); err != nil {
-		return "", false, err
-	}
-	head, err := c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
-	if err != nil {
-		return "", false, err
+	head, tip, err := c.commits(ctx)
+	if err != nil || head == "" {
+		return tip, false, err
 	}
 	merging, err := c.mergeHead(ctx)
 	if err != nil {
@@ -70,8 +59,13 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", err
 	}
 	index := filepath.Join(tmp, "index")
-	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones.
-	if err := copyFile(filepath.FromSlash(strings.TrimRight(own, "\n")), index); err != nil {
+	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
+	// an empty one to git.
+	data, err := os.ReadFile(filepath.FromSlash(strings.TrimRight(own, "\n")))
+	if err == nil {
+		err = os.WriteFile(index, data, 0o600)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
 	env := []string{"GIT_INDEX_FILE=" + index}
@@ -80,22 +74,4 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	}
 	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: []string{"write-tree"}, Env: env})
 	return strings.TrimSpace(out), err
-}
-
-// copyFile copies a file to a new one. A missing one is copied as missing: to git that is an empty index.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
