@@ -122,24 +122,34 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 }
 
 // RemoveWorktree removes a worktree with everything in it. One that is gone already is no error; one that is locked is.
+// It also removes what a killed removal left: files below a path that has lost its .git.
 func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 	for try := 1; ; try++ {
 		_, err := r.Run(ctx, r.common, "worktree", "remove", "--force", path)
-		if err == nil {
-			return nil
-		}
-		if !isExit(err) {
+		if err == nil || !isExit(err) {
 			return err
 		}
 		w, found, lerr := r.WorktreeAt(ctx, path)
 		if lerr != nil {
 			return lerr
 		}
-		if _, serr := os.Lstat(path); !found && errors.Is(serr, os.ErrNotExist) {
+		_, serr := os.Lstat(path)
+		isGone := errors.Is(serr, os.ErrNotExist)
+		switch {
+		case !found && isGone:
 			return removeRegistrations(ctx, r.common, path)
-		}
-		if w.Locked || try == 4 {
+		case w.Locked:
 			return err
+		case try == 4:
+			// git removes .git first and then the files. When it was killed in between, it no longer knows the
+			// directory. The tries before give a git that is alive the time to end.
+			if _, gerr := os.Lstat(filepath.Join(path, ".git")); isGone || !errors.Is(gerr, os.ErrNotExist) {
+				return err
+			}
+			if err := os.RemoveAll(path); err != nil {
+				return muster.Errorf(muster.Unavailable, "the rest of the worktree %s cannot be removed: %w", path, err)
+			}
+			return removeRegistrations(ctx, r.common, path)
 		}
 		if err := pause(ctx, try); err != nil {
 			return err
@@ -197,17 +207,6 @@ func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 		err = muster.Errorf(muster.Held, "%s holds files that git knows nothing of", path)
 	}
 	return err
-}
-
-// ClearWorktree removes what a killed removal left of a worktree: files below a path that has lost its .git.
-func (r *Repo) ClearWorktree(ctx context.Context, path string) error {
-	if _, err := os.Lstat(filepath.Join(path, ".git")); !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Held, "%s still is a worktree", path)
-	}
-	if err := os.RemoveAll(path); err != nil {
-		return muster.Errorf(muster.Unavailable, "the rest of the worktree %s cannot be removed: %w", path, err)
-	}
-	return removeRegistrations(ctx, r.common, path)
 }
 
 // removeRegistrations removes the registrations of a worktree whose directory is gone: those that name its path, and

@@ -15,13 +15,8 @@ const archiveRefs = "refs/muster/archive/"
 
 // ArchiveRef makes refs/muster/archive/NAME-N for a commit, with the first free N, and returns it. When a ref of NAME
 // is at the commit already, it returns that one.
-func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit string) (string, error) {
-	return archiveRef(ctx, repo, name, commit, "")
-}
-
-// archiveRef is ArchiveRef, for which a commit with the given content is as good as the commit itself, unless content
-// is "".
-func archiveRef(ctx context.Context, repo *git.Repo, name, commit, content string) (string, error) {
+// A commit with the given content (see contentOf) is as good as the commit itself, unless content is "".
+func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content string) (string, error) {
 	for {
 		existing, err := repo.Refs(ctx, archiveRefs)
 		if err != nil {

@@ -29,11 +29,11 @@ type Repaired struct {
 // Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
 func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 	doc, err := l.index.load(ctx)
-	if corrupt, ok := errors.AsType[*corruptError](err); ok {
-		all, doc, err = append(all, Finding{Text: corrupt.Error()}), salvage(corrupt.data), nil
-	}
 	if err != nil {
 		return nil, err
+	}
+	if doc.damage != nil {
+		all = append(all, Finding{Text: doc.damage.err.Error()})
 	}
 	for _, lane := range l.index.lanes(doc) {
 		f, err := checkLane(ctx, l, lane)

@@ -18,8 +18,15 @@ import (
 // document is the content of .worktrees/index.json: {"worktrees":{"NAME":{...}}}. A row stays as it was read until it
 // is changed, so that what other programs write there survives.
 type document struct {
-	top  map[string]json.RawMessage
-	rows map[string]json.RawMessage
+	top    map[string]json.RawMessage
+	rows   map[string]json.RawMessage
+	damage *damage // not nil: the file cannot be read, and this is the part before its damage
+}
+
+// damage is why an index cannot be read.
+type damage struct {
+	err  error  // a muster.ErrCorrupt
+	data []byte // what was read: only this very content may be replaced
 }
 
 // newDocument returns an empty index. A missing file is the same.
@@ -141,40 +148,21 @@ func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) 
 	return x.absolute(lane), err
 }
 
-// corruptError says that the index cannot be read. It is a muster.ErrCorrupt.
-type corruptError struct {
-	error
-	data []byte // what was read: only this very content may be replaced
-}
-
-// Unwrap makes errors.Is find muster.ErrCorrupt.
-func (e *corruptError) Unwrap() error { return e.error }
-
 // read returns the index as it is now. It rebuilds one that cannot be read.
-func (x *index) read(ctx context.Context) (doc *document, err error) {
-	err = x.rebuilding(ctx, func() (err error) {
-		doc, err = x.load(ctx)
-		return err
-	})
-	return doc, err
-}
-
-// rebuilding runs f, and again after a rebuild when f found the index corrupt.
-func (x *index) rebuilding(ctx context.Context, f func() error) error {
+func (x *index) read(ctx context.Context) (*document, error) {
 	for {
-		err := f()
-		corrupt, ok := errors.AsType[*corruptError](err)
-		if !ok {
-			return err
+		doc, err := x.load(ctx)
+		if err != nil || doc.damage == nil {
+			return doc, err
 		}
-		if err := x.rebuild(ctx, corrupt); err != nil {
-			return err
+		if err := x.rebuild(ctx, doc.damage); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // load reads the index and changes nothing. Programs that write it without our lock may be halfway through, so it
-// reads once more before it returns a corruptError.
+// reads once more before it returns a document with a damage.
 func (x *index) load(ctx context.Context) (*document, error) {
 	for again := true; ; again = false {
 		data, _, err := x.files.ReadFile(x.dir.Index())
@@ -189,8 +177,10 @@ func (x *index) load(ctx context.Context) (*document, error) {
 			return doc, nil
 		}
 		if !again {
-			err = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
-			return nil, &corruptError{err, data}
+			doc := salvage(data)
+			doc.damage = &damage{data: data,
+				err: muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)}
+			return doc, nil
 		}
 		if err := wait(ctx, corruption.HalfWritten); err != nil {
 			return nil, err
@@ -200,21 +190,25 @@ func (x *index) load(ctx context.Context) (*document, error) {
 
 // edit lets f change the index while no other process does. f must not run git: the lock is held.
 func (x *index) edit(ctx context.Context, f func(*document) error) error {
-	return x.rebuilding(ctx, func() error {
+	for {
 		unlock, err := x.files.Lock(ctx, x.lockPath())
 		if err != nil {
 			return err
 		}
-		defer unlock()
 		doc, err := x.load(ctx)
-		if err != nil {
+		if err == nil && doc.damage == nil {
+			if err = f(doc); err == nil {
+				err = x.write(doc)
+			}
+		}
+		unlock()
+		if err != nil || doc.damage == nil {
 			return err
 		}
-		if err := f(doc); err != nil {
+		if err := x.rebuild(ctx, doc.damage); err != nil {
 			return err
 		}
-		return x.write(doc)
-	})
+	}
 }
 
 // write replaces the index. The caller holds the lock.
@@ -232,17 +226,14 @@ func (x *index) write(doc *document) error {
 func (x *index) update(
 	ctx context.Context, name muster.Name, f func(*muster.Lane) error,
 ) (lane muster.Lane, err error) {
-	// f works on a fresh read, and a rebuild may run it twice. The result is taken from the last run only.
 	err = x.edit(ctx, func(doc *document) error {
-		row, err := doc.lane(name)
-		if err == nil {
-			err = f(&row)
+		if lane, err = doc.lane(name); err == nil {
+			err = f(&lane)
 		}
 		if err != nil {
 			return err
 		}
-		lane = row
-		return doc.put(row)
+		return doc.put(lane)
 	})
 	return x.absolute(lane), err
 }
@@ -250,7 +241,6 @@ func (x *index) update(
 // delete removes a row, and reports whether there was one: of several processes that remove it, one is told so.
 func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err error) {
 	err = x.edit(ctx, func(doc *document) error {
-		// Of several processes that delete the row only the first finds it, because the lock orders them.
 		existed = doc.has(name)
 		delete(doc.rows, string(name))
 		return nil

@@ -17,7 +17,7 @@ import (
 // rebuild replaces an index that cannot be read: its bytes are kept under .team/damaged, the rows before the damage
 // stay, and the other lanes are found again. It returns nil when the caller may read again, also when another process
 // was faster.
-func (x *index) rebuild(ctx context.Context, corrupt *corruptError) error {
+func (x *index) rebuild(ctx context.Context, was *damage) error {
 	found, err := x.registry.missing(ctx, newDocument()) // before the lock: no git runs under it
 	if err != nil {
 		return err
@@ -28,25 +28,23 @@ func (x *index) rebuild(ctx context.Context, corrupt *corruptError) error {
 	}
 	defer unlock()
 	// Another process may have rebuilt the index before the lock was ours. Only the bytes that the caller saw go.
-	_, err = x.load(ctx)
-	still, ok := errors.AsType[*corruptError](err)
-	if !ok || !bytes.Equal(still.data, corrupt.data) {
-		return nil
+	doc, err := x.load(ctx)
+	if err != nil || doc.damage == nil || !bytes.Equal(doc.damage.data, was.data) {
+		return err
 	}
 	// Salvaged rows win over found ones: they have the base, the keeping and the occupant, which git does not know.
-	doc := salvage(corrupt.data)
 	if err := doc.putMissing(found); err != nil {
 		return err
 	}
-	sum := sha256.Sum256(corrupt.data)
+	sum := sha256.Sum256(was.data)
 	rev := hex.EncodeToString(sum[:16])
 	kept := filepath.Join(x.dir.Team(), corruption.Table, "index.json."+rev[:8])
-	if err := x.files.Create(kept, corrupt.data); err != nil && !errors.Is(err, muster.ErrStale) {
+	if err := x.files.Create(kept, was.data); err != nil && !errors.Is(err, muster.ErrStale) {
 		return err // Stale: the same bytes are kept there already
 	}
 	// The damage is told before the index is replaced: afterwards nobody could see it any more.
 	if err := x.corrupt.Tell(ctx, corruption.Record{
-		Table: corruption.Lanes, Key: "index", Rev: muster.Rev(rev), Text: corrupt.Error(),
+		Table: corruption.Lanes, Key: "index", Rev: muster.Rev(rev), Text: was.err.Error(),
 		Done: fmt.Sprintf("it is kept as %s/%s, and its %d lanes were found again from git",
 			corruption.Table, filepath.Base(kept), len(doc.rows)),
 	}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 
 	"muster"
 	"muster/internal/failpoint"
@@ -183,12 +182,7 @@ func (r *remover) isRemoved(ctx context.Context, name muster.Name) bool {
 
 // dismantle removes the lane's worktree and its branch.
 func (r *remover) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
-	// git removes .git first and then the files. When it was killed in between, it no longer knows the directory.
-	err := r.repo.RemoveWorktree(ctx, lane.Path)
-	if err != nil && ctx.Err() == nil && !isMissing(lane.Path) && isMissing(filepath.Join(lane.Path, ".git")) {
-		err = r.repo.ClearWorktree(ctx, lane.Path) // a removal that was killed in the middle
-	}
-	if err != nil {
+	if err := r.repo.RemoveWorktree(ctx, lane.Path); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -219,7 +213,7 @@ func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string
 			}
 		}
 		if !archived {
-			if ref, err = r.archive(ctx, lane, tip, false); err != nil {
+			if ref, err = r.archive(ctx, lane, tip, ""); err != nil {
 				return err
 			}
 		}
@@ -235,7 +229,7 @@ func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string
 // process's: files that vanish during the snapshot make it fail or are missing in it.
 func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
 	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
-	commit, isNew, err := checkout{r.repo, lane}.snapshot(ctx)
+	commit, content, err := checkout{r.repo, lane}.snapshot(ctx)
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
 	}
@@ -253,25 +247,17 @@ func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, e
 	if commit == "" || commit == lane.Base {
 		return "", nil
 	}
-	return r.archive(ctx, lane, commit, isNew)
+	return r.archive(ctx, lane, commit, content)
 }
 
 // archive makes the archive ref of a commit. A new commit, which no branch has, may be represented by an archived one
-// with the same tree and parents. The commit is durable before the ref names it.
-func (r *remover) archive(
-	ctx context.Context, lane muster.Lane, commit string, isNew bool,
-) (ref string, err error) {
-	// Nothing but the archive ref will have this commit when the lane is gone, so it must survive a power cut.
+// with the same content. The commit is durable before the ref names it: nothing but the archive ref will have it when
+// the lane is gone, so it must survive a power cut.
+func (r *remover) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
 	if err := r.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
 		return "", err
 	}
-	content := ""
-	if isNew {
-		if content, err = contentOf(ctx, r.repo, commit); err != nil {
-			return "", err
-		}
-	}
-	return archiveRef(ctx, r.repo, string(lane.Name), commit, content)
+	return ArchiveRef(ctx, r.repo, string(lane.Name), commit, content)
 }
 
 // recover finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its

@@ -14,19 +14,19 @@ import (
 )
 
 // snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
-// commit, which no ref has yet. It changes nothing in the lane.
-func (c checkout) snapshot(ctx context.Context) (commit string, isNew bool, err error) {
+// commit, which no ref has yet, with its content (see contentOf). It changes nothing in the lane.
+func (c checkout) snapshot(ctx context.Context) (commit, content string, err error) {
 	head, tip, err := c.commits(ctx)
 	if err != nil || head == "" {
-		return tip, false, err
+		return tip, "", err
 	}
 	merging, err := c.mergeHead(ctx)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	tree, err := c.writeTree(ctx)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	// Commits of the owner may be at HEAD only, on the branch only, or in a merge under way: all are kept as parents.
 	parents := []string{}
@@ -38,12 +38,12 @@ func (c checkout) snapshot(ctx context.Context) (commit string, isNew bool, err 
 	if len(parents) == 1 {
 		committed, err := c.repo.Tree(ctx, head)
 		if err != nil || committed == tree {
-			return head, false, err
+			return head, "", err
 		}
 	}
 	commit, err = c.repo.CommitTree(ctx, tree, parents,
 		fmt.Sprintf("lane %s as it was when it was archived\n", c.lane.Name))
-	return commit, true, err
+	return commit, tree + " " + strings.Join(parents, " "), err
 }
 
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
