@@ -1,10 +1,10 @@
 package roster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,8 +14,8 @@ import (
 // configKey is config.json among the documents of the team.
 const configKey = "config"
 
-// shown is what config.json says of a member, in this order of fields.
-type shown struct {
+// configMember is what config.json says of a member, in this order of fields.
+type configMember struct {
 	Name       muster.Name         `json:"name"`
 	Role       string              `json:"role"`
 	Status     muster.MemberStatus `json:"status"`
@@ -26,64 +26,30 @@ type shown struct {
 	JoinedAt   float64             `json:"joined_at,omitempty"`
 }
 
-var shownFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
+// memberFields are the fields of configMember. All others in a member's entry belong to other programs.
+var memberFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
 
-// show returns what config.json is to say of m.
-func show(m *muster.Member) shown {
-	return shown{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}
-}
-
-// document is the content of config.json.
-type document struct {
+// configDoc is the content of config.json.
+type configDoc struct {
 	rest    map[string]json.RawMessage // fields that others added
-	members []entry
+	members []configEntry
 }
 
-// entry is one member in config.json.
-type entry struct {
+// configEntry is one member in config.json.
+type configEntry struct {
 	name muster.Name
 	raw  json.RawMessage
 }
 
-// foreign returns the members that other programs wrote into config.json. While the file cannot be read, these are the
-// members that it had before.
-func (r *Roster) foreign(ctx context.Context) ([]muster.Name, error) {
-	listed, err := r.listed.all(ctx)
-	if err != nil || len(listed) == 0 {
-		return nil, err
-	}
-	return r.index.others(ctx, func(yield func(muster.Name) bool) {
-		for _, names := range listed {
-			for _, n := range names {
-				if !yield(n) {
-					return
-				}
-			}
-		}
-	})
-}
-
-// namesakes returns the foreign members that have the name, in whatever upper and lower case. Its cost does not grow
-// with the number of members.
-func (r *Roster) namesakes(ctx context.Context, name muster.Name) ([]muster.Name, error) {
-	listed, err := r.listed.all(ctx)
-	if err != nil || len(listed[foldCase(name)]) == 0 {
-		return nil, err
-	}
-	return r.index.others(ctx, slices.Values(listed[foldCase(name)]))
-}
-
-// parse reads config.json. A member of another program that has no readable name is kept with the name "".
-func parse(data []byte) (f document, err error) {
+// parseConfig reads config.json. A member of another program that has no readable name is kept with the name "".
+func parseConfig(data []byte) (f configDoc, err error) {
 	var members []json.RawMessage
 	if err = json.Unmarshal(data, &f.rest); err == nil && f.rest["members"] != nil {
 		err = json.Unmarshal(f.rest["members"], &members)
 	}
 	if err != nil {
-		return document{}, muster.Errorf(muster.Corrupt, "config.json cannot be read: %w", err)
+		return configDoc{}, muster.Errorf(muster.Corrupt, "config.json cannot be read: %w", err)
 	}
-	delete(f.rest, "members")
-	delete(f.rest, "team_name")
 	for _, raw := range members {
 		var m struct {
 			Name muster.Name `json:"name"`
@@ -91,36 +57,65 @@ func parse(data []byte) (f document, err error) {
 		if json.Unmarshal(raw, &m) != nil {
 			m.Name = "" // no member as we know them; kept all the same
 		}
-		f.members = append(f.members, entry{m.Name, raw})
+		f.members = append(f.members, configEntry{m.Name, raw})
 	}
 	return f, nil
 }
 
-// Project writes config.json from the members: first those that other programs wrote, as they are and in their order,
-// then the teammates by the time they joined. The lead is not one of them. Nothing is written when nothing changed.
-// Errors: Corrupt when the file that is there cannot be read; it is left alone, and that is said once.
-func (r *Roster) Project(ctx context.Context) error {
-	_, err := r.project(ctx)
-	return err
+// renderConfig returns config.json for the members, when old is its content now. What other programs wrote stays: their
+// members come first, in their order, then the teammates by the time they joined. The lead is not one of them.
+func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, error) {
+	f, err := parseConfig(old)
+	if err != nil {
+		return nil, err
+	}
+	ours := make(map[muster.Name]json.RawMessage, len(all))
+	for _, m := range all {
+		ours[m.Name] = nil
+	}
+	members := []json.RawMessage{}
+	for _, e := range f.members {
+		if _, is := ours[e.name]; is {
+			ours[e.name] = e.raw
+		} else {
+			members = append(members, e.raw)
+		}
+	}
+	for _, m := range all {
+		if m.Name == muster.Lead {
+			continue
+		}
+		var rest map[string]json.RawMessage
+		if raw := ours[m.Name]; raw != nil && json.Unmarshal(raw, &rest) != nil {
+			rest = nil
+		}
+		shown := configMember{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}
+		entry, err := withRest(shown, rest, memberFields...)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, entry)
+	}
+	whole, err := withRest(struct {
+		Team    muster.Name       `json:"team_name"`
+		Members []json.RawMessage `json:"members"`
+	}{team, members}, f.rest, "team_name", "members")
+	if err != nil {
+		return nil, err
+	}
+	return muster.Encode(whole)
 }
 
-// project is Project, and returns the size of the file in bytes.
-func (r *Roster) project(ctx context.Context) (size int, err error) {
-	size, err = r.page.project(ctx)
-	if errors.Is(err, muster.ErrCorrupt) {
-		_, _ = r.listed.all(ctx) // says so
+// withRest returns the JSON object of v with those fields of rest appended that are not known, in the order of their
+// names. So what other programs have added survives.
+func withRest(v any, rest map[string]json.RawMessage, known ...string) (json.RawMessage, error) {
+	object, err := muster.MarshalLine(v)
+	if err != nil {
+		return nil, err
 	}
-	return size, err
-}
-
-// withRest returns the object with those fields of old appended that are not known, in the order of their names. So
-// what other programs have added to a member survives.
-func withRest(object, old json.RawMessage, known []string) (json.RawMessage, error) {
-	var rest map[string]json.RawMessage
-	if len(old) == 0 || json.Unmarshal(old, &rest) != nil {
-		return object, nil
+	for _, name := range known {
+		delete(rest, name)
 	}
-	maps.DeleteFunc(rest, func(k string, _ json.RawMessage) bool { return slices.Contains(known, k) })
 	if len(rest) == 0 {
 		return object, nil
 	}
@@ -129,6 +124,76 @@ func withRest(object, old json.RawMessage, known []string) (json.RawMessage, err
 		return nil, err
 	}
 	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
+}
+
+// configFile writes config.json.
+type configFile struct {
+	team  muster.Name
+	table muster.Table
+	turn  chan struct{} // held by the one projection that runs in this process
+	last  muster.Doc    // what the process last read or wrote, so that it need not read it again; guarded by turn
+}
+
+// project makes config.json what list returns, and returns its size in bytes. It writes over the revision that it read,
+// and reads again when that is stale, so a late process never replaces a newer state by an older one.
+func (c *configFile) project(
+	ctx context.Context, list func(context.Context) ([]muster.Member, error),
+) (size int, err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	for isFresh := c.last.Data == nil; ; isFresh = true {
+		// The file is read before the members: what is newer than they are then changes the file's revision.
+		if isFresh {
+			c.last, err = c.table.Get(ctx, configKey)
+			if errors.Is(err, muster.ErrNotFound) {
+				c.last = muster.Doc{Data: []byte("{}")}
+			} else if err != nil {
+				c.last = muster.Doc{}
+				return 0, err
+			}
+		}
+		all, err := list(ctx)
+		if err != nil {
+			return 0, err
+		}
+		data, err := renderConfig(c.team, c.last.Data, all)
+		switch {
+		case err != nil:
+			c.last = muster.Doc{}
+			return 0, err
+		case bytes.Equal(data, c.last.Data) && isFresh:
+			return len(data), nil
+		case bytes.Equal(data, c.last.Data):
+			continue // nothing has changed here; perhaps another program wrote something else
+		}
+		rev, err := c.table.Put(ctx, configKey, data, c.last.Rev)
+		if c.last = (muster.Doc{Rev: rev, Data: data}); err != nil {
+			c.last = muster.Doc{}
+		}
+		if !errors.Is(err, muster.ErrStale) {
+			return len(data), err
+		}
+	}
+}
+
+// Project writes config.json from the members. Nothing is written when nothing changed. Errors: Corrupt when the file
+// that is there cannot be read; it is left alone, and that is reported once.
+func (r *Roster) Project(ctx context.Context) error {
+	_, err := r.project(ctx)
+	return err
+}
+
+// project is Project, and returns the size of the file in bytes.
+func (r *Roster) project(ctx context.Context) (size int, err error) {
+	size, err = r.config.project(ctx, r.List)
+	if errors.Is(err, muster.ErrCorrupt) {
+		_ = r.docs.Refresh(ctx) // reports it
+	}
+	return size, err
 }
 
 const (

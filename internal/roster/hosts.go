@@ -3,7 +3,6 @@ package roster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -28,26 +27,23 @@ type Process struct {
 	Since    float64 `json:"since"`
 }
 
-// slotDoc is a Process as it is stored, and the slot whose document it was read from.
-type slotDoc struct {
-	Process
-	slot string
-}
-
 // ID names this life of this process.
 func (p Process) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d", p.Slot, p.Life)) }
 
 // Host is this process, as the roster knows it.
 type Host struct {
-	hosts *state.Collection[slotDoc]
+	hosts *state.Collection[Process]
 	lease muster.Lease
 	doc   Process
 }
 
+// decodeHost and encodeHost read and write the document of a slot.
+var decodeHost, encodeHost = state.JSON("the host %s", func(p *Process, slot string) { p.Slot = slot })
+
 // newHosts returns the collection of the hosts' documents.
-func newHosts(table muster.Table, t *corruption.Teller) *state.Collection[slotDoc] {
-	return state.New(state.Options[slotDoc]{
-		Table: table, Name: muster.TableHosts, Decode: decodeProcess, Encode: encodeProcess, Reporter: hostReporter{t},
+func newHosts(table muster.Table, t *corruption.Teller) *state.Collection[Process] {
+	return state.New(state.Options[Process]{
+		Table: table, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: hostReporter{t},
 	})
 }
 
@@ -101,7 +97,7 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 
 // write writes the document of the host over the revision at.
 func (h *Host) write(ctx context.Context, at muster.Rev) error {
-	_, err := h.hosts.Put(ctx, h.doc.Slot, slotDoc{Process: h.doc}, at)
+	_, err := h.hosts.Put(ctx, h.doc.Slot, h.doc, at)
 	return err
 }
 
@@ -113,19 +109,14 @@ func (h *Host) Lost() <-chan struct{} { return h.lease.Lost() }
 
 // SetGuard notes which process guards the host's tools.
 func (h *Host) SetGuard(ctx context.Context, pid int) error {
-	for {
-		now, rev, err := h.hosts.Get(ctx, h.doc.Slot)
-		if err != nil {
-			return err
-		}
-		if now.Life != h.doc.Life {
+	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *Process) error {
+		if p.Life != h.doc.Life {
 			return muster.Errorf(muster.Fenced, "%s is no longer this process", h.doc.Slot)
 		}
-		h.doc.GuardPID = pid
-		if err := h.write(ctx, rev); !errors.Is(err, muster.ErrStale) {
-			return err
-		}
-	}
+		p.GuardPID = pid
+		return nil
+	})
+	return err
 }
 
 // Release ends the life: members that it still hosts can be taken over at once.
@@ -153,22 +144,17 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 
 // Hosts returns the living processes, by slot. A slot whose document cannot be read is left out, and reported once.
 func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
-	var all []Process
-	known, err := r.hosts.List(ctx)
+	all, err := r.hosts.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range known {
-		if p.slot != p.Slot {
-			continue // another program's, or copied
-		}
-		held, err := r.leases.Held(ctx, p.Slot)
-		if err != nil {
-			return nil, err
-		}
-		if held {
-			all = append(all, p.Process)
-		}
+	all = slices.DeleteFunc(all, func(p Process) bool {
+		held, e := r.leases.Held(ctx, p.Slot)
+		err = cmp.Or(err, e)
+		return !held
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b Process) int { // host-2 before host-10
 		return cmp.Or(cmp.Compare(len(a.Slot), len(b.Slot)), cmp.Compare(a.Slot, b.Slot))
@@ -208,7 +194,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	defer func() { _ = lease.Release() }() // the end of the process releases it too
 	d, err := r.hostTable.Get(ctx, slot)
 	if err == nil {
-		_, err = decodeProcess(slot, d.Data)
+		_, err = decodeHost(slot, d.Data)
 	}
 	if err == nil || errors.Is(err, muster.ErrNotFound) {
 		return false, nil
@@ -238,22 +224,6 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 		return fmt.Sprintf("pid %d", p.PID)
 	}
 	return fmt.Sprintf("%s, pid %d", p.About, p.PID)
-}
-
-func decodeProcess(slot string, data []byte) (slotDoc, error) {
-	p := slotDoc{slot: slot}
-	if err := json.Unmarshal(data, &p.Process); err != nil {
-		return p, muster.Errorf(muster.Corrupt, "the host %s cannot be read: %w", slot, err)
-	}
-	return p, nil
-}
-
-func encodeProcess(slot string, p slotDoc) ([]byte, error) {
-	data, err := muster.Encode(p.Process)
-	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "the host %s cannot be written: %w", slot, err)
-	}
-	return data, nil
 }
 
 // corruptHost returns the report of a slot whose document cannot be read.

@@ -23,16 +23,12 @@ func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near 
 	case !errors.Is(err, muster.ErrNotFound):
 		return false, nil, err
 	}
-	same, err := r.namesakes(ctx, name)
+	foreign, err := r.foreign(ctx, func(muster.Name) bool { return true })
 	if err != nil {
 		return false, nil, err
 	}
-	if slices.Contains(same, name) {
+	if slices.Contains(foreign, name) {
 		return true, nil, nil
-	}
-	foreign, err := r.foreign(ctx)
-	if err != nil {
-		return false, nil, err
 	}
 	all, err := r.List(ctx)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package roster keeps who belongs to a team, what each member does, and which process runs it.
 //
 // Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). index.go derives the order
-// and the number of the members from them. config.go and page.go write config.json, a copy of the members for people
-// and for other programs, and read the members that those have added to it. hosts.go keeps the processes that run
+// and the number of the members from them. config.go writes config.json, a copy of the members for people and for other
+// programs, and index.go reads the members that those have added to it. hosts.go keeps the processes that run
 // members: a host is alive as long as it holds the lease of its slot and the slot's document has its life.
 //
 // The documents of the members decide. config.json may be late, and is never read back for members of ours. What a
@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"strings"
@@ -32,31 +31,33 @@ type Roster struct {
 	table   muster.Table // of the members, for Changed
 
 	hostTable muster.Table // of the hosts, for the content of a corrupt document
-	hosts     *state.Collection[slotDoc]
+	hosts     *state.Collection[Process]
 	kept      muster.Table // what was corrupt and has been replaced
 	leases    muster.Leases
 	journal   *journal.Journal
 	teller    *corruption.Teller
-	index     *index
-	listed    *listed
-	page      *page
+	index     *index // guarded by the lock of members: see Collection.View
+
+	docs   *state.Collection[teamDoc]
+	listed []muster.Name // the names in config.json, ours and those of other programs; guarded by the lock of docs
+	config configFile
 }
 
 // New returns the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
-	x, names := &index{byName: map[muster.Name]muster.Member{}}, &listed{}
 	r := &Roster{team: team, table: s.Table(muster.TableMembers), hostTable: s.Table(muster.TableHosts),
-		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t, index: x, listed: names,
-		page: newPage(team, config, x)}
+		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
+		index:  &index{byName: map[muster.Name]muster.Member{}},
+		config: configFile{team: team, table: config, turn: make(chan struct{}, 1)}}
 	r.hosts = newHosts(r.hostTable, t)
 	r.members = state.New(state.Options[muster.Member]{
 		Table: r.table, Name: muster.TableMembers, Decode: decode, Encode: encode,
-		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: x.onChange, Reporter: t,
+		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
+		Reporter: t,
 	})
-	x.members = r.members
-	names.docs = state.New(state.Options[teamDoc]{
-		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: names.onChange, Reporter: t,
+	r.docs = state.New(state.Options[teamDoc]{
+		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: r.onTeamDoc, Reporter: t,
 	})
 	return r
 }
@@ -70,7 +71,9 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 		if err := muster.CheckName(m.Name); err != nil {
 			return muster.Member{}, err
 		}
-		others, err := r.namesakes(ctx, m.Name)
+		others, err := r.foreign(ctx, func(n muster.Name) bool {
+			return strings.EqualFold(string(n), string(m.Name))
+		})
 		if err != nil {
 			return muster.Member{}, err
 		}
@@ -166,10 +169,16 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 
 // List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left
 // out. Callers share the list: it is not to be changed.
-func (r *Roster) List(ctx context.Context) ([]muster.Member, error) { return r.index.all(ctx) }
+func (r *Roster) List(ctx context.Context) (all []muster.Member, err error) {
+	err = r.members.ViewFresh(ctx, func() { all = r.index.inOrder() })
+	return all, err
+}
 
 // Teammates is how many members there are that have not shut down, without the lead. It looks at what has changed only.
-func (r *Roster) Teammates(ctx context.Context) (int, error) { return r.index.teammates(ctx) }
+func (r *Roster) Teammates(ctx context.Context) (n int, err error) {
+	err = r.members.ViewFresh(ctx, func() { n = r.index.living })
+	return n, err
+}
 
 // Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is
 // gone or cannot be read is left out.
@@ -311,23 +320,8 @@ func withRepairHint(err error, name muster.Name) error {
 	return err
 }
 
-// decode reads a member's document. The key is the member's name, whatever the document says.
-func decode(key string, data []byte) (m muster.Member, err error) {
-	if err := json.Unmarshal(data, &m); err != nil {
-		return m, muster.Errorf(muster.Corrupt, "the record of %s cannot be read: %w", key, err)
-	}
-	m.Name = muster.Name(key)
-	return m, nil
-}
-
-// encode writes a member's document.
-func encode(key string, m muster.Member) ([]byte, error) {
-	data, err := muster.Encode(m)
-	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "the record of %s cannot be written: %w", key, err)
-	}
-	return data, nil
-}
+// decode and encode read and write a member's document.
+var decode, encode = state.JSON("the record of %s", func(m *muster.Member, key string) { m.Name = muster.Name(key) })
 
 // same reports whether two members have the same document.
 func same(a, b muster.Member) bool {

@@ -23,7 +23,7 @@ func fine(t *rapid.T, err error) {
 }
 
 // plain is config.json made of nothing but the file and the members.
-func plain(t *rapid.T, f document, all []muster.Member) string {
+func plain(t *rapid.T, f configDoc, all []muster.Member) string {
 	t.Helper()
 	members := []json.RawMessage{}
 	ours := map[muster.Name]json.RawMessage{}
@@ -41,41 +41,38 @@ func plain(t *rapid.T, f document, all []muster.Member) string {
 		if m.Name == muster.Lead {
 			continue
 		}
-		raw, err := muster.MarshalLine(show(&m))
-		fine(t, err)
-		raw, err = withRest(raw, ours[m.Name], shownFields)
+		var rest map[string]json.RawMessage
+		_ = json.Unmarshal(ours[m.Name], &rest)
+		raw, err := withRest(configMember{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}, rest,
+			memberFields...)
 		fine(t, err)
 		members = append(members, raw)
 	}
-	head, err := muster.MarshalLine(struct {
+	whole, err := withRest(struct {
 		Team    muster.Name       `json:"team_name"`
 		Members []json.RawMessage `json:"members"`
-	}{"api-v2", members})
-	fine(t, err)
-	rest, err := muster.MarshalLine(f.rest)
-	fine(t, err)
-	whole, err := withRest(head, rest, []string{"team_name", "members"})
+	}{"api-v2", members}, f.rest, "team_name", "members")
 	fine(t, err)
 	data, err := muster.Encode(json.RawMessage(whole))
 	fine(t, err)
 	return string(data)
 }
 
-// Whatever changed, in the members or in the file, and whoever changed it: what a process writes that keeps its rows is what
-// one writes that makes all of it anew.
-func TestThePageFollows(t *testing.T) {
+// Whatever changed, in the members or in the file, and whoever changed it: what a process writes that has written before is
+// what the file and the members say.
+func TestConfigFollows(t *testing.T) {
 	names := []string{"a", "b", "c", "lead", "zed"}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := mem.New()
 		r, other := process(s), process(s.Handle())
-		file := other.page.table
-		read := func() (f document, rev muster.Rev) {
+		file := other.config.table
+		read := func() (f configDoc, rev muster.Rev) {
 			d, err := file.Get(t.Context(), configKey)
 			if errors.Is(err, muster.ErrNotFound) {
 				return f, muster.None
 			}
 			fine(rt, err)
-			f, err = parse(d.Data)
+			f, err = parseConfig(d.Data)
 			fine(rt, err)
 			return f, d.Rev
 		}
