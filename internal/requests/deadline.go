@@ -23,9 +23,9 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	return left
 }
 
-// overdue reports whether r has waited longer than it may.
+// overdue reports whether r is pending and has waited longer than it may.
 func (q *Requests) overdue(r muster.Request, now time.Time) bool {
-	return r.Deadline != 0 && q.Left(r, now) <= 0
+	return r.Deadline != 0 && !Final(r) && q.Left(r, now) <= 0
 }
 
 // firstSeen returns when this process first saw r pending, or now if it has not seen it yet.

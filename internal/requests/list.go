@@ -3,7 +3,6 @@ package requests
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/state"
 )
 
 // idRule is what a request's id looks like. It allows more than newID makes, because other programs have ids of their
@@ -24,11 +24,17 @@ func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request
 }
 
 // List returns all requests, oldest first. One that cannot be read is left out.
-func (q *Requests) List(ctx context.Context) ([]muster.Request, error) { return q.list(ctx) }
+func (q *Requests) List(ctx context.Context) ([]muster.Request, error) {
+	out, err := q.items.List(ctx)
+	slices.SortFunc(out, func(a, b muster.Request) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return out, err
+}
 
 // Pending returns the requests that wait, oldest first.
 func (q *Requests) Pending(ctx context.Context) ([]muster.Request, error) {
-	all, err := q.list(ctx)
+	all, err := q.List(ctx)
 	return slices.DeleteFunc(all, Final), err
 }
 
@@ -67,29 +73,5 @@ func differs(a, b muster.RequestID) int {
 	return n
 }
 
-// list returns all requests after a refresh, oldest first.
-func (q *Requests) list(ctx context.Context) ([]muster.Request, error) {
-	out, err := q.items.List(ctx)
-	slices.SortFunc(out, func(a, b muster.Request) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return out, err
-}
-
-// decode reads a request's document. The key is the request's id, whatever the document says.
-func decode(key string, data []byte) (r muster.Request, err error) {
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, muster.Errorf(muster.Corrupt, "the request %s cannot be read: %w", key, err)
-	}
-	r.ID = muster.RequestID(key)
-	return r, nil
-}
-
-// encode writes a request's document.
-func encode(key string, r muster.Request) ([]byte, error) {
-	data, err := muster.Encode(r)
-	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "the request %s cannot be written: %w", key, err)
-	}
-	return data, nil
-}
+// decode and encode read and write a request's document.
+var decode, encode = state.JSON("the request %s", func(r *muster.Request, key string) { r.ID = muster.RequestID(key) })

@@ -2,7 +2,7 @@
 //
 // Its type is Requests. Each request is one document and one small state machine (state.go): it is pending until it is
 // approved, rejected, expired or cancelled, and that is final. The document decides. It is written by compare-and-set
-// before any mail about it is sent, and names the mail that must still follow (letters.go), so a crash loses none. Mail
+// before any mail about it is sent, and names the mail that must still follow (mail.go), so a crash loses none. Mail
 // that is sent twice has the same id, so it is read once. Deadlines are in deadline.go.
 //
 // Who decides is told by the runtime, never by a text. What follows from a decision, such as stopping a member or
@@ -59,8 +59,8 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
 	r.CreatedAt = muster.UnixTime(now)
 	r.UpdatedAt = r.CreatedAt
-	if r.Deadline == 0 {
-		r.Deadline = deadline(r.Kind, now)
+	if wait := waits[r.Kind]; r.Deadline == 0 && wait > 0 {
+		r.Deadline = muster.UnixTime(now.Add(wait))
 	}
 	switch r.Kind {
 	case muster.AskShutdown, muster.AskPermission:
@@ -95,7 +95,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		switch {
 		case err == nil:
 			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": about(r)})
-			return q.tell(ctx, r, rev)
+			return q.sendQueued(ctx, r, rev)
 		case !errors.Is(err, muster.ErrStale):
 			return muster.Request{}, err
 		case minted:
@@ -111,7 +111,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		case !Final(there):
 			queueMail(&there, true)
 		}
-		return q.tell(ctx, there, rev)
+		return q.sendQueued(ctx, there, rev)
 	}
 }
 
@@ -135,34 +135,23 @@ func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error 
 func (q *Requests) Decide(
 	ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string,
 ) (r muster.Request, now bool, err error) {
-	for {
-		r, rev, err := q.read(ctx, id)
-		if err != nil {
-			return muster.Request{}, false, err
-		}
-		if by != r.To && (r.To != muster.Lead || by != muster.User) {
-			return r, false, muster.Errorf(muster.Invalid,
-				"request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
-		}
-		if Final(r) {
-			r, err = q.tell(ctx, r, rev)
-			return r, false, err
-		}
-		v := reject
-		if yes {
-			v = approve
-		}
-		over := q.overdue(r, time.Now())
-		if over {
-			r, err = q.move(ctx, r, rev, late(r.Kind), muster.System, tooLate)
-		} else {
-			r, err = q.move(ctx, r, rev, v, by, response)
-		}
-		if errors.Is(err, muster.ErrStale) {
-			continue
-		}
-		return r, err == nil && !over, err
+	r, _, err = q.read(ctx, id)
+	if err != nil {
+		return muster.Request{}, false, err
 	}
+	if by != r.To && (r.To != muster.Lead || by != muster.User) {
+		return r, false, muster.Errorf(muster.Invalid, "request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
+	}
+	status := muster.RequestRejected
+	if yes {
+		status = muster.RequestApproved
+	}
+	over := q.overdue(r, time.Now())
+	if over {
+		status, by, response = late(r.Kind), muster.System, tooLate
+	}
+	r, now, err = q.end(ctx, id, status, by, response)
+	return r, now && !over, err
 }
 
 // tooLate is the response of a request that ended at its deadline.
@@ -172,7 +161,8 @@ const tooLate = "nobody answered in time"
 func (q *Requests) Cancel(
 	ctx context.Context, id muster.RequestID, by muster.Name, why string,
 ) (muster.Request, error) {
-	return q.settle(ctx, id, cancel, by, why)
+	r, _, err := q.end(ctx, id, muster.RequestCancelled, by, why)
+	return r, err
 }
 
 // Leave ends what concerns a member that has shut down: requests that it should do so are granted by the fact, and what
@@ -185,9 +175,9 @@ func (q *Requests) Leave(ctx context.Context, name muster.Name, why string) erro
 	for _, r := range pending {
 		switch {
 		case r.Kind == muster.AskShutdown && r.To == name:
-			_, err = q.settle(ctx, r.ID, approve, name, why)
+			_, _, err = q.end(ctx, r.ID, muster.RequestApproved, name, why)
 		case r.From == name:
-			_, err = q.settle(ctx, r.ID, cancel, name, why)
+			_, _, err = q.end(ctx, r.ID, muster.RequestCancelled, name, why)
 		}
 		if err != nil {
 			return err
@@ -209,7 +199,7 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 			continue
 		}
 		was := r.UpdatedAt
-		r, err := q.settle(ctx, r.ID, late(r.Kind), muster.System, tooLate)
+		r, _, err := q.end(ctx, r.ID, late(r.Kind), muster.System, tooLate)
 		if err != nil {
 			return ended, err
 		}
@@ -220,48 +210,43 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 	return ended, nil
 }
 
-// settle applies the verb to a pending request and returns a final one as it is. It starts again whenever another
-// process was faster, so a request is decided once.
-func (q *Requests) settle(
-	ctx context.Context, id muster.RequestID, v verb, by muster.Name, why string,
-) (muster.Request, error) {
+// end gives a pending request its final status, and mails the answer if there is one. It reports whether this call did
+// so: a request that is final already stays as it is, and only mail about it that is still queued is sent. end starts
+// again whenever another process was faster, so a request is decided once.
+func (q *Requests) end(
+	ctx context.Context, id muster.RequestID, to muster.RequestStatus, by muster.Name, response string,
+) (r muster.Request, ended bool, err error) {
 	for {
 		r, rev, err := q.read(ctx, id)
-		if err != nil || Final(r) {
-			return r, err
+		if err != nil {
+			return r, false, err
 		}
-		r, err = q.move(ctx, r, rev, v, by, why)
-		if !errors.Is(err, muster.ErrStale) {
-			return r, err
+		if Final(r) {
+			r, err = q.sendQueued(ctx, r, rev)
+			return r, false, err
 		}
-	}
-}
-
-// move applies the verb to a pending request, writes it over the revision rev, and mails the answer if there is one.
-// The same write names the answer in the record, so a crash after it does not lose the mail. Errors: Stale when another
-// process was faster.
-func (q *Requests) move(
-	ctx context.Context, r muster.Request, rev muster.Rev, v verb, by muster.Name, response string,
-) (muster.Request, error) {
-	to, err := next(r.Status, v)
-	if err != nil {
-		return r, err
-	}
-	r.Status, r.ResolvedBy, r.Response = to, by, response
-	r.ResolvedAt = muster.UnixTime(time.Now())
-	r.UpdatedAt = r.ResolvedAt
-	m, answered := answer(r)
-	if answered { // an answer that cannot be mailed decides nothing; one without a reader decides all the same
-		if err := q.post.Check(ctx, m); errors.Is(err, muster.ErrInvalid) {
-			return r, err
+		r.Status, r.ResolvedBy, r.Response = to, by, response
+		r.ResolvedAt = muster.UnixTime(time.Now())
+		r.UpdatedAt = r.ResolvedAt
+		m, answered := answer(r)
+		if answered { // an answer that cannot be mailed decides nothing; one without a reader decides all the same
+			if err := q.post.Check(ctx, m); errors.Is(err, muster.ErrInvalid) {
+				return r, false, err
+			}
 		}
+		// The write that decides also names the mail, so a crash after it does not lose the mail.
+		queueMail(&r, answered)
+		rev, err = q.items.Put(ctx, string(r.ID), r, rev)
+		if errors.Is(err, muster.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return r, false, err
+		}
+		q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": by, "text": response})
+		r, err = q.sendQueued(ctx, r, rev)
+		return r, err == nil, err
 	}
-	queueMail(&r, answered)
-	if rev, err = q.items.Put(ctx, string(r.ID), r, rev); err != nil {
-		return r, err
-	}
-	q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": by, "text": response})
-	return q.tell(ctx, r, rev)
 }
 
 // Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned as its
@@ -279,7 +264,7 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 			return r, err
 		}
 		if q.overdue(r, time.Now()) {
-			if r, err = q.settle(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
+			if r, _, err = q.end(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
 				return r, err
 			}
 		}
@@ -321,12 +306,11 @@ func (q *Requests) emit(ctx context.Context, kind string, r muster.Request, fiel
 
 // title names a request in a sentence: plan of carol for 9.
 func title(r muster.Request) string {
-	kind := string(r.Kind)
-	if r.Kind == muster.AskPlan {
-		kind = "plan"
-	}
-	s := fmt.Sprintf("%s of %s", kind, r.From)
-	if r.Kind == muster.AskShutdown {
+	s := fmt.Sprintf("%s of %s", r.Kind, r.From)
+	switch r.Kind {
+	case muster.AskPlan:
+		s = fmt.Sprintf("plan of %s", r.From)
+	case muster.AskShutdown:
 		s = fmt.Sprintf("shutdown of %s", r.To)
 	}
 	if r.TaskID != 0 {

@@ -8,34 +8,6 @@ import (
 	"muster"
 )
 
-// verb is what can happen to a request.
-type verb string
-
-const (
-	approve verb = "approve"
-	reject  verb = "reject"
-	expire  verb = "expire"
-	cancel  verb = "cancel"
-)
-
-// next is the state machine of every request: the verb moves a pending one to a final status. A final one is Held.
-func next(s muster.RequestStatus, v verb) (muster.RequestStatus, error) {
-	if s != muster.RequestPending {
-		return s, muster.Errorf(muster.Held, "the request is %s already", s)
-	}
-	switch v {
-	case approve:
-		return muster.RequestApproved, nil
-	case reject:
-		return muster.RequestRejected, nil
-	case expire:
-		return muster.RequestExpired, nil
-	case cancel:
-		return muster.RequestCancelled, nil
-	}
-	return s, muster.Errorf(muster.Invalid, "nothing is called %q that could happen to a request", string(v))
-}
-
 // Final reports whether nothing can happen to r any more.
 func Final(r muster.Request) bool { return r.Status != muster.RequestPending }
 
@@ -45,23 +17,17 @@ const (
 	PermissionWait = 10 * time.Minute
 )
 
-// deadline returns when a request of the kind that is made now ends by itself; 0 is never.
-func deadline(k muster.RequestKind, now time.Time) float64 {
-	switch k {
-	case muster.AskShutdown:
-		return muster.UnixTime(now.Add(ShutdownWait))
-	case muster.AskPermission:
-		return muster.UnixTime(now.Add(PermissionWait))
-	}
-	return 0
+// waits is how long a request of a kind waits before it ends by itself; 0 is for ever.
+var waits = map[muster.RequestKind]time.Duration{
+	muster.AskShutdown: ShutdownWait, muster.AskPermission: PermissionWait,
 }
 
-// late returns what happens to a request of the kind at its deadline. A permission that nobody gave counts as refused.
-func late(k muster.RequestKind) verb {
+// late returns the status of a request of the kind after its deadline. A permission that nobody gave counts as refused.
+func late(k muster.RequestKind) muster.RequestStatus {
 	if k == muster.AskPermission {
-		return reject
+		return muster.RequestRejected
 	}
-	return expire
+	return muster.RequestExpired
 }
 
 // PlanHash returns a digest of a plan's text. An approval holds for the text with this digest only.

@@ -14,25 +14,22 @@ import (
 )
 
 func TestAFinalRequestStaysAsItIs(t *testing.T) {
-	becomes := map[verb]muster.RequestStatus{approve: muster.RequestApproved, reject: muster.RequestRejected,
-		expire: muster.RequestExpired, cancel: muster.RequestCancelled}
-	rapid.Check(t, func(t *rapid.T) {
-		verbs := rapid.SliceOfN(rapid.SampledFrom([]verb{approve, reject, expire, cancel, "dance"}), 1, 10).Draw(t, "verbs")
-		status, decided := muster.RequestPending, false
-		for _, v := range verbs {
-			to, err := next(status, v)
-			want, known := becomes[v]
-			switch {
-			case decided && (to != status || !errors.Is(err, muster.ErrHeld)):
-				t.Fatalf("%s became %s by %s: %v", status, to, v, err)
-			case !decided && known && (to != want || err != nil):
-				t.Fatalf("pending became %s by %s: %v", to, v, err)
-			case !decided && !known && (to != status || !errors.Is(err, muster.ErrInvalid)):
-				t.Fatalf("pending became %s by %s: %v", to, v, err)
+	rapid.Check(t, func(rt *rapid.T) {
+		q := process(mem.New())
+		r, err := q.Ask(t.Context(), plan("text"))
+		must(t, err)
+		final := muster.RequestPending
+		for _, to := range rapid.SliceOfN(rapid.SampledFrom([]muster.RequestStatus{muster.RequestApproved,
+			muster.RequestRejected, muster.RequestExpired, muster.RequestCancelled}), 1, 5).Draw(rt, "statuses") {
+			got, ended, err := q.end(t.Context(), r.ID, to, r.To, "")
+			must(t, err)
+			if isFirst := final == muster.RequestPending; isFirst {
+				final = to
+			} else if ended {
+				rt.Fatalf("a request that is %s was ended as %s", final, to)
 			}
-			status, decided = to, decided || known
-			if Final(muster.Request{Status: status}) != decided {
-				t.Fatalf("%s is final or not", status)
+			if got.Status != final || !Final(got) {
+				rt.Fatalf("the request is %s, want %s", got.Status, final)
 			}
 		}
 	})

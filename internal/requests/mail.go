@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"muster"
 )
@@ -63,22 +64,16 @@ func answer(r muster.Request) (muster.Message, bool) {
 // A request names in its field effects what must still follow from its last change: "mail". The process that changed it
 // sends the mail and clears the field. If it dies before that, another process does so at its next Settle, so a crash
 // between the record and the mail loses nothing. Mail that is sent twice has the same id.
-const (
-	effects = "effects"
-	mail    = `["mail"]`
-)
+const effects = "effects"
 
 // queueMail notes in r that its mail must still be sent, or that it has been. It copies Extra, which r may share with
 // the cache of the collection.
 func queueMail(r *muster.Request, mails bool) {
 	x := muster.Extra{}
-	for k, v := range r.Extra {
-		if k != effects {
-			x[k] = v
-		}
-	}
+	maps.Copy(x, r.Extra)
+	delete(x, effects)
 	if mails {
-		x[effects] = json.RawMessage(mail)
+		x[effects] = json.RawMessage(`["mail"]`)
 	}
 	if r.Extra = x; len(x) == 0 {
 		r.Extra = nil
@@ -88,8 +83,8 @@ func queueMail(r *muster.Request, mails bool) {
 // hasQueuedMail reports whether mail about r must still be sent.
 func hasQueuedMail(r muster.Request) bool { return len(r.Extra[effects]) > 0 }
 
-// tell sends the mail that r names and then clears it from the record at rev. A crash between the two sends it again.
-func (q *Requests) tell(ctx context.Context, r muster.Request, rev muster.Rev) (muster.Request, error) {
+// sendQueued sends the mail that r names and then clears it from the record at rev. A crash between the two sends it again.
+func (q *Requests) sendQueued(ctx context.Context, r muster.Request, rev muster.Rev) (muster.Request, error) {
 	if !hasQueuedMail(r) {
 		return r, nil
 	}
@@ -125,7 +120,7 @@ func (q *Requests) Settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := q.tell(ctx, r, rev); err != nil {
+		if _, err := q.sendQueued(ctx, r, rev); err != nil {
 			return err
 		}
 	}
