@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/state"
 	"muster/store/mem"
 )
 
@@ -34,14 +35,11 @@ func BenchmarkGraph(bm *testing.B) {
 			b := filled(bm, n)
 			bm.ResetTimer()
 			for range bm.N {
-				for id := range b.graph.ready.forRole("") {
-					free := b.graph.tasks[id].task
-					claimed := *free
-					claimed.Status = muster.InProgress
-					b.graph.put(&claimed)
-					b.graph.put(free)
-					break
-				}
+				free := b.graph.ready[0].task
+				claimed := *free
+				claimed.Status = muster.InProgress
+				b.graph.onChange(state.Change[muster.Task]{Key: key(free.ID), New: &claimed})
+				b.graph.onChange(state.Change[muster.Task]{Key: key(free.ID), New: free})
 			}
 		})
 	}

@@ -88,12 +88,12 @@ func (b *Board) WithBlocks(ctx context.Context, t muster.Task) (muster.Task, err
 // List returns all tasks by id, with BlockedBy and Blocks as the graph has them now. A task that cannot be read is
 // left out, reported once by an event, and listed by Corrupt.
 func (b *Board) List(ctx context.Context) ([]muster.Task, error) {
-	return b.list(ctx, func() []muster.TaskID { return b.graph.ids })
+	return b.list(ctx, b.graph.ids)
 }
 
 // Ready returns the tasks that a member of the role may claim now: the higher priority first, then the lower id.
 func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
-	return b.list(ctx, func() []muster.TaskID { return slices.Collect(b.graph.ready.forRole(role)) })
+	return b.list(ctx, func() []muster.TaskID { return b.graph.readyFor(role) })
 }
 
 // Claimed returns the tasks that somebody works on or that are landing, by id.

@@ -111,9 +111,9 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
-			for id := range b.graph.ready.forRole(c.Role) {
-				if !tried[id] {
-					next = id
+			for _, n := range b.graph.ready {
+				if n.task.RoleMay(c.Role) && !tried[n.task.ID] {
+					next = n.task.ID
 					break
 				}
 			}

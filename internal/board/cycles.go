@@ -1,6 +1,7 @@
 package board
 
 import (
+	"maps"
 	"slices"
 
 	"muster"
@@ -33,105 +34,71 @@ func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []must
 	return nil
 }
 
-// cycles returns the groups of unfinished tasks that wait for each other, each in the order in which they wait.
-func (g *graph) cycles() [][]muster.TaskID {
-	stuck := g.stuck()
-	g.dropUnawaited(stuck)
-	// What is left is in a cycle or on a way between two. It is in one if a way leads from it back to itself.
-	var out [][]muster.TaskID
+// cycles returns the groups of unfinished tasks that wait for each other, each in the order in which they wait. Each is
+// a shortest cycle through its first task; every task that is in some cycle is in one of them.
+func (g *graph) cycles() (out [][]muster.TaskID) {
+	component := g.components()
 	placed := map[muster.TaskID]bool{}
-	for _, id := range g.ids {
-		if _, left := stuck[id]; !left || placed[id] {
+	for _, id := range slices.Sorted(maps.Keys(component)) {
+		if placed[id] {
 			continue
 		}
-		if cycle := g.cycleThrough(id, stuck); cycle != nil {
-			for _, d := range cycle {
-				placed[d] = true
+		// A cycle never leaves its component, so the search for one through id need not either.
+		on := func(id muster.TaskID) []muster.TaskID {
+			return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {
+				c, open := component[d]
+				return !open || c != component[id]
+			})
+		}
+		var cycle []muster.TaskID
+		for _, d := range on(id) {
+			if way := path(d, id, on); cycle == nil || len(way) < len(cycle) {
+				cycle = way
 			}
+		}
+		for _, d := range cycle {
+			placed[d] = true
+		}
+		if cycle != nil {
 			out = append(out, cycle)
 		}
 	}
 	return out
 }
 
-// stuck returns the unfinished tasks that can never be finished, those in a cycle and those that wait for one, with the
-// number of their blockers that are stuck too. It removes tasks without unfinished blockers from the graph, one after
-// the other; what cannot be removed is stuck.
-func (g *graph) stuck() map[muster.TaskID]int {
-	open := map[muster.TaskID]int{}
-	var free []muster.TaskID
-	for id, n := range g.tasks {
-		if n.isDone() {
-			continue
-		}
-		for _, d := range n.on {
-			if b := g.tasks[d]; b != nil && !b.isDone() {
-				open[id]++
-			}
-		}
-		if open[id] == 0 {
-			free = append(free, id)
-		}
-	}
-	for len(free) > 0 {
-		id := free[0]
-		free = free[1:]
-		for _, d := range g.dependants[id] {
-			if _, left := open[d]; !left {
+// components gives each unfinished task the number of its strongly connected component: two tasks have the same number
+// exactly if each waits for the other, directly or through others. It is Tarjan's algorithm, which looks at each edge
+// once.
+func (g *graph) components() map[muster.TaskID]int {
+	component, lowest := map[muster.TaskID]int{}, map[muster.TaskID]int{}
+	var stack []muster.TaskID // the tasks that were visited and have no component yet
+	var visit func(muster.TaskID)
+	visit = func(id muster.TaskID) {
+		number, at := len(lowest), len(stack)
+		lowest[id] = number
+		stack = append(stack, id)
+		for _, d := range g.tasks[id].on {
+			if g.tasks[d] == nil || g.isDone(d) {
 				continue
 			}
-			if open[d]--; open[d] == 0 {
-				delete(open, d)
-				free = append(free, d)
+			if _, visited := lowest[d]; !visited {
+				visit(d)
+			}
+			if _, complete := component[d]; !complete {
+				lowest[id] = min(lowest[id], lowest[d])
 			}
 		}
-	}
-	return open
-}
-
-// dropUnawaited removes from stuck, again and again, the tasks that no other one in it waits for: they wait for a cycle
-// and are in none.
-func (g *graph) dropUnawaited(stuck map[muster.TaskID]int) {
-	waiters := map[muster.TaskID]int{}
-	var free []muster.TaskID
-	for id := range stuck {
-		for _, d := range g.dependants[id] {
-			if _, left := stuck[d]; left {
-				waiters[id]++
+		if lowest[id] == number { // nothing from here on leads back to an earlier task
+			for _, d := range stack[at:] {
+				component[d] = number
 			}
-		}
-		if waiters[id] == 0 {
-			free = append(free, id)
+			stack = stack[:at]
 		}
 	}
-	for len(free) > 0 {
-		id := free[0]
-		free = free[1:]
-		delete(stuck, id)
-		for _, d := range g.tasks[id].on {
-			if _, left := stuck[d]; left {
-				if waiters[d]--; waiters[d] == 0 {
-					free = append(free, d)
-				}
-			}
+	for id, n := range g.tasks {
+		if _, visited := lowest[id]; !visited && !n.isDone() {
+			visit(id)
 		}
 	}
-}
-
-// cycleThrough returns a shortest cycle of stuck tasks through id, which is its first and not its last element, or nil
-// when there is none.
-func (g *graph) cycleThrough(id muster.TaskID, stuck map[muster.TaskID]int) []muster.TaskID {
-	on := func(id muster.TaskID) []muster.TaskID {
-		return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {
-			_, left := stuck[d]
-			return !left
-		})
-	}
-	var best []muster.TaskID
-	for _, d := range on(id) {
-		if way := path(d, id, on); way != nil && (best == nil || len(way) < len(best)) {
-			best = way
-		}
-	}
-	return best
+	return component
 }

@@ -1,6 +1,8 @@
 package board
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,12 +14,13 @@ import (
 // has to look at. It follows the collection change by change and does no I/O. The lock of the collection guards it.
 type graph struct {
 	highest muster.TaskID           // the highest id ever seen, also of tasks that are gone
-	ids     []muster.TaskID         // of all tasks that can be read, sorted
-	tasks   map[muster.TaskID]*node // those tasks
+	tasks   map[muster.TaskID]*node // the tasks that can be read
 	// dependants are the edges backwards: the tasks that have the key in dependsOn, sorted. This is what Blocks says. A
 	// key need not be a task: another program may have written an edge to a task that is not there.
 	dependants map[muster.TaskID][]muster.TaskID
-	ready      queues                 // the tasks that can be claimed now
+	// ready are the tasks that can be claimed now, by inOrder. It is kept sorted, so that a claim costs the same on
+	// every board: the first of the list is found at once, and to take it out moves a few bytes for each of the others.
+	ready      []*node
 	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
 	gone       map[muster.TaskID]bool // tasks that were seen and have been deleted since
 	// missing has the time at which this process first missed a blocker that it had never seen. Settle waits a while
@@ -31,94 +34,83 @@ type graph struct {
 	hasCycles bool                   // a change since the last search may have closed a cycle
 }
 
-// node is one task of the graph.
+// node is one version of one task in the graph. A newer version of the task gets a new node.
 type node struct {
 	task    *muster.Task    // as it is stored; never changed
-	on      []muster.TaskID // dependsOn, sorted, each once
-	waiting int             // how many of on are not completed
-	queued  bool            // it is in the queue of the role, at the slot
-	role    string
-	slot    slot
+	on      []muster.TaskID // dependsOn, sorted, each once; never changed
+	isReady bool            // it is in graph.ready
 }
+
+// absent stands for a task that is not in the graph. It is never changed.
+var absent = &node{task: &muster.Task{}}
 
 func (n *node) isDone() bool { return n.task.Status == muster.Completed }
 
+// inOrder compares tasks by who is claimed first: the higher priority, then the lower id.
+func inOrder(a, b *node) int {
+	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID))
+}
+
 func newGraph() *graph {
 	return &graph{
-		tasks: map[muster.TaskID]*node{}, dependants: map[muster.TaskID][]muster.TaskID{}, ready: queues{},
+		tasks: map[muster.TaskID]*node{}, dependants: map[muster.TaskID][]muster.TaskID{},
 		unreadable: map[muster.TaskID]bool{}, gone: map[muster.TaskID]bool{},
 		missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
 		dirty: map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
 	}
 }
 
-// onChange follows one change of the collection.
+// onChange follows one change of the collection. A task that cannot be read, is deleted, or is marked as deleted by
+// another program leaves the graph. The edges of other tasks to it stay, and block them like an unfinished task until
+// Settle drops them.
 func (g *graph) onChange(c state.Change[muster.Task]) {
 	id, _ := idOf(c.Key)
 	g.highest = max(g.highest, id)
-	switch {
-	case c.Err != nil:
-		g.forget(id)
-		g.unreadable[id] = true
-	case c.New == nil:
-		g.forget(id)
-		g.gone[id] = true
-		delete(g.removed, id)
-	case c.New.Status == deleted:
-		g.forget(id)
-		g.gone[id], g.removed[id] = true, true
-	default:
-		g.put(c.New)
+	is := absent
+	isMarked := c.New != nil && c.New.Status == deleted
+	if c.New != nil && !isMarked {
+		is = &node{task: c.New, on: set(c.New.DependsOn...)}
+		delete(g.missing, id)
+	}
+	g.replace(id, is)
+	mark(g.unreadable, id, c.Err != nil)
+	mark(g.removed, id, isMarked)
+	if c.Err == nil {
+		mark(g.gone, id, is == absent)
 	}
 }
 
-// put replaces a task by its newest version, or adds it. It keeps the graph consistent with that one change: the edges
-// and the places in the queues of the task itself and of those that wait for it. Its cost depends on the number of
-// their edges, not on the size of the board.
-func (g *graph) put(t *muster.Task) {
-	id := t.ID
-	n, known := g.tasks[id]
+// replace makes is the node of the task, or removes the task from the graph when is is absent. It keeps the graph
+// consistent with that one change: the edges and the place in ready of the task itself and of those that wait for it.
+// Its cost depends on the number of their edges, not on the size of the board.
+func (g *graph) replace(id muster.TaskID, is *node) {
+	was, known := g.tasks[id]
 	if !known {
-		n = &node{task: &muster.Task{}}
-		g.tasks[id] = n
-		at, _ := slices.BinarySearch(g.ids, id)
-		g.ids = slices.Insert(g.ids, at, id)
-		delete(g.gone, id)
-		delete(g.removed, id)
-		delete(g.unreadable, id)
-		delete(g.missing, id)
+		was = absent
 	}
-	was, wasDone := n.task.Status, known && n.isDone()
-	on := set(t.DependsOn...)
-	hasNewEdges := !slices.Equal(on, n.on)
+	hasNewEdges := !slices.Equal(was.on, is.on)
 	if hasNewEdges {
-		g.removeEdges(id, n)
-		g.addEdges(id, n, on)
+		g.removeEdges(id, was.on)
+		g.addEdges(id, is.on)
 	}
-	n.task = t
-	if !known || wasDone != n.isDone() {
+	g.setReady(was, false)
+	if is != absent {
+		g.tasks[id] = is
+		g.place(is)
+	} else {
+		delete(g.tasks, id)
+	}
+	if was == absent || is == absent || was.isDone() != is.isDone() {
 		for _, d := range g.dependants[id] {
-			if d == id {
-				continue
-			}
-			if wasDone != n.isDone() {
-				g.tasks[d].waiting += map[bool]int{true: -1, false: 1}[n.isDone()]
-				g.place(d)
-			}
+			g.place(g.tasks[d])
 			g.dirty[d] = true // its stored blockedBy may be wrong now
 		}
 	}
-	n.waiting = 0
-	for _, d := range on {
-		if !g.isDone(d) {
-			n.waiting++
-		}
-	}
-	g.place(id)
-	g.dirty[id] = true
-	mark(g.effects, id, len(t.Effects) > 0)
-	mark(g.claimed, id, t.Claimed())
-	if t.Status == muster.Pending && n.waiting > 0 && (hasNewEdges || was != t.Status) {
+	mark(g.dirty, id, is != absent)
+	mark(g.effects, id, len(is.task.Effects) > 0)
+	mark(g.claimed, id, is.task.Claimed())
+	hasNewStatus := was.task.Status != is.task.Status
+	if is.task.Status == muster.Pending && (hasNewEdges || hasNewStatus) && g.waits(is) {
 		g.hasCycles = true
 	}
 }
@@ -132,82 +124,65 @@ func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 	}
 }
 
-// forget removes a task from the graph. The edges of other tasks to it stay, and block them like an unfinished task
-// until Settle drops them.
-func (g *graph) forget(id muster.TaskID) {
-	delete(g.unreadable, id)
-	n, known := g.tasks[id]
-	if !known {
-		return
-	}
-	g.removeEdges(id, n)
-	wasDone := n.isDone()
-	g.unqueue(n)
-	delete(g.tasks, id)
-	delete(g.dirty, id)
-	delete(g.effects, id)
-	delete(g.claimed, id)
-	if at, there := slices.BinarySearch(g.ids, id); there {
-		g.ids = slices.Delete(g.ids, at, at+1)
-	}
-	for _, d := range g.dependants[id] {
-		if wasDone {
-			g.tasks[d].waiting++
-			g.place(d)
-		}
-		g.dirty[d] = true
-	}
-}
-
 // addEdges makes id a dependant of each of on.
-func (g *graph) addEdges(id muster.TaskID, n *node, on []muster.TaskID) {
-	n.on = on
+func (g *graph) addEdges(id muster.TaskID, on []muster.TaskID) {
 	for _, d := range on {
-		if at, there := slices.BinarySearch(g.dependants[d], id); !there {
-			g.dependants[d] = slices.Insert(g.dependants[d], at, id)
-		}
+		at, _ := slices.BinarySearch(g.dependants[d], id)
+		g.dependants[d] = slices.Insert(g.dependants[d], at, id)
 	}
 }
 
 // removeEdges takes id out of the dependants of its blockers.
-func (g *graph) removeEdges(id muster.TaskID, n *node) {
-	for _, d := range n.on {
-		if at, there := slices.BinarySearch(g.dependants[d], id); there {
-			g.dependants[d] = slices.Delete(g.dependants[d], at, at+1)
-		}
-		if len(g.dependants[d]) == 0 {
+func (g *graph) removeEdges(id muster.TaskID, on []muster.TaskID) {
+	for _, d := range on {
+		at, _ := slices.BinarySearch(g.dependants[d], id)
+		if g.dependants[d] = slices.Delete(g.dependants[d], at, at+1); len(g.dependants[d]) == 0 {
 			delete(g.dependants, d)
 		}
 	}
 }
 
-// place moves the task to the queue that it belongs to now, or to none. A task is in a queue exactly when it is
-// pending, has no owner, and all its blockers are completed.
-func (g *graph) place(id muster.TaskID) {
-	n := g.tasks[id]
-	queued := n.task.Status == muster.Pending && n.task.Owner == "" && n.waiting == 0
-	at := slot{n.task.Priority, id}
-	if !queued || n.slot != at || n.role != gate(n.task.ClaimRole) {
-		g.unqueue(n)
+// place puts the task into ready or takes it out. A task is ready exactly when it is pending, has no owner, and all its
+// blockers are completed.
+func (g *graph) place(n *node) {
+	g.setReady(n, n.task.Status == muster.Pending && n.task.Owner == "" && !g.waits(n))
+}
+
+// setReady adds the node to ready, or removes it from there.
+func (g *graph) setReady(n *node, ready bool) {
+	if n.isReady == ready {
+		return
 	}
-	if queued && !n.queued {
-		n.queued, n.role, n.slot = true, gate(n.task.ClaimRole), at
-		g.ready.add(n.role, n.slot)
+	at, _ := slices.BinarySearchFunc(g.ready, n, inOrder)
+	if n.isReady = ready; ready {
+		g.ready = slices.Insert(g.ready, at, n)
+	} else {
+		g.ready = slices.Delete(g.ready, at, at+1)
 	}
 }
 
-// unqueue takes the task out of its queue.
-func (g *graph) unqueue(n *node) {
-	if n.queued {
-		g.ready.remove(n.role, n.slot)
-		n.queued = false
-	}
+// waits reports whether a blocker of the task is not completed.
+func (g *graph) waits(n *node) bool {
+	return slices.ContainsFunc(n.on, func(d muster.TaskID) bool { return !g.isDone(d) })
 }
 
 func (g *graph) isDone(id muster.TaskID) bool { n := g.tasks[id]; return n != nil && n.isDone() }
 
 // exists reports whether there is a task of that id, readable or not.
 func (g *graph) exists(id muster.TaskID) bool { return g.unreadable[id] || g.tasks[id] != nil }
+
+// ids returns the tasks that can be read, sorted.
+func (g *graph) ids() []muster.TaskID { return slices.Sorted(maps.Keys(g.tasks)) }
+
+// readyFor returns the tasks that a member of the role may claim, in the order in which they are claimed.
+func (g *graph) readyFor(role string) (ids []muster.TaskID) {
+	for _, n := range g.ready {
+		if n.task.RoleMay(role) {
+			ids = append(ids, n.task.ID)
+		}
+	}
+	return ids
+}
 
 // unfinished returns ids without those that are completed, sorted, each once.
 func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
@@ -224,18 +199,16 @@ func (g *graph) view(id muster.TaskID) muster.Task {
 	t := *n.task
 	t.DependsOn = slices.Clone(t.DependsOn)
 	t.BlockedBy = nil
-	if n.waiting > 0 {
+	if g.waits(n) {
 		t.BlockedBy = g.unfinished(n.on)
 	}
 	t.Blocks = g.blocks(id)
 	t.Effects = slices.Clone(t.Effects)
 	if t.Landing != nil {
-		l := *t.Landing
-		t.Landing = &l
+		t.Landing = new(*t.Landing)
 	}
 	if t.Landed != nil {
-		l := *t.Landed
-		t.Landed = &l
+		t.Landed = new(*t.Landed)
 	}
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -232,20 +233,20 @@ func TestGraphAgreesWithAPlainLook(t *testing.T) {
 			g.onChange(state.Change[muster.Task]{Key: key(id), New: &read})
 		}
 		for _, role := range []string{"", "coder", "cook", "else"} {
-			var want []slot
-			for id, t := range all {
+			var want []*node
+			for _, t := range all {
 				open := slices.ContainsFunc(t.DependsOn, func(d muster.TaskID) bool { return all[d].Status != muster.Completed })
 				if t.Status == muster.Pending && !open && t.RoleMay(role) {
-					want = append(want, slot{t.Priority, id})
+					want = append(want, &node{task: &t})
 				}
 			}
-			slices.SortFunc(want, before)
-			var got []slot
-			for id := range g.ready.forRole(role) {
-				got = append(got, slot{all[id].Priority, id})
+			slices.SortFunc(want, inOrder)
+			var wantIDs []muster.TaskID
+			for _, n := range want {
+				wantIDs = append(wantIDs, n.task.ID)
 			}
-			if !slices.Equal(got, want) {
-				r.Fatalf("ready for %q: %v, want %v", role, got, want)
+			if got := g.readyFor(role); !slices.Equal(got, wantIDs) {
+				r.Fatalf("ready for %q: %v, want %v", role, got, wantIDs)
 			}
 		}
 		for id := range ids.Draw(r, "last") {
@@ -266,8 +267,8 @@ func TestGraphAgreesWithAPlainLook(t *testing.T) {
 				}
 			}
 		}
-		if len(g.ids) != len(all) || !slices.IsSorted(g.ids) {
-			r.Fatalf("ids %v of %d tasks", g.ids, len(all))
+		if ids := slices.Sorted(maps.Keys(all)); !slices.Equal(g.ids(), ids) {
+			r.Fatalf("ids %v of %v", g.ids(), ids)
 		}
 		// cycles finds a cycle of unfinished tasks exactly where there is one.
 		open := map[muster.TaskID]muster.Task{}
@@ -298,34 +299,6 @@ func openOnly(all map[muster.TaskID]muster.Task) map[muster.TaskID]muster.Task {
 		out[id] = t
 	}
 	return out
-}
-
-func TestQueueIsASortedSet(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		q := &queue{}
-		var want []slot
-		n := rapid.IntRange(0, 3*block).Draw(r, "first")
-		for i := range n {
-			s := slot{id: muster.TaskID(i * 7 % 1009)}
-			q.add(s)
-			want = append(want, s)
-		}
-		for range rapid.IntRange(0, 200).Draw(r, "changes") {
-			s := slot{rapid.IntRange(0, 1).Draw(r, "priority"), muster.TaskID(rapid.IntRange(0, 1100).Draw(r, "id"))}
-			if rapid.Bool().Draw(r, "add") {
-				q.add(s)
-				want = append(want, s)
-			} else {
-				q.remove(s)
-				want = slices.DeleteFunc(want, func(o slot) bool { return o == s })
-			}
-		}
-		slices.SortFunc(want, before)
-		want = slices.Compact(want)
-		if got := slices.Collect(q.all()); !slices.Equal(got, want) {
-			r.Fatalf("got %v, want %v", got, want)
-		}
-	})
 }
 
 func ExampleDraft() {
