@@ -70,7 +70,7 @@ func filled(bm *testing.B, n int) *Board {
 		w.write(key(t.ID), string(data))
 	}
 	b := w.board()
-	if err := b.refresh(w.ctx); err != nil {
+	if err := b.tasks.Refresh(w.ctx); err != nil {
 		bm.Fatal(err)
 	}
 	return b

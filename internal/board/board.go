@@ -17,9 +17,7 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
-	"time"
 
 	"muster"
 	"muster/internal/corruption"
@@ -27,50 +25,38 @@ import (
 	"muster/journal"
 )
 
-// grace is how long what must be written after a step may go on without the caller's context.
-const grace = 5 * time.Second
-
-// errNoChange ends a change of a task, or of meta, that has nothing to write.
-var errNoChange = state.ErrNoChange
-
 // Board is the tasks of a team. Several values, in several processes, may work on one state.
 type Board struct {
-	tasks    *state.Collection[muster.Task]
-	table    muster.Table // the same table, for the meta document
-	replaced muster.Table // keeps what was corrupt and has been replaced
-	log      muster.Log
-	journal  *journal.Journal
-	teller   *corruption.Teller
+	*records
+	meta    *metaFile
+	edges   *edges
+	effects *effects
 
-	graph    *graph        // guarded by the lock of tasks: see Collection.View
 	settling chan struct{} // held by the one Settle that runs in this process
 
-	mu       sync.Mutex // guards the following
-	handlers map[muster.Effect]func(context.Context, muster.Task) error
-	running  map[effectRun]bool
-	revoke   func(context.Context, muster.Task) error // nil: nobody here can
-}
-
-// effectRun is an effect of a task that this process is running.
-type effectRun struct {
-	id     muster.TaskID
-	effect muster.Effect
+	mu     sync.Mutex
+	revoke func(context.Context, muster.Task) error // nil: nobody here can; guarded by mu
 }
 
 // New returns the board in s. Its events go to j.
 func New(s muster.Store, j *journal.Journal) *Board {
-	b := &Board{
-		table: s.Table(muster.TableTasks), replaced: s.Table(corruption.Table), log: s.Log(), journal: j,
-		teller: corruption.New(s.Log(), s.Inbox(), j), graph: newGraph(), settling: make(chan struct{}, 1),
-		handlers: map[muster.Effect]func(context.Context, muster.Task) error{}, running: map[effectRun]bool{},
-	}
-	b.tasks = state.New(state.Options[muster.Task]{
-		Table: b.table, Name: muster.TableTasks, Decode: decodeTask, Encode: encodeTask,
+	table, teller := s.Table(muster.TableTasks), corruption.New(s.Log(), s.Inbox(), j)
+	r := &records{graph: newGraph(), log: s.Log(), journal: j}
+	r.tasks = state.New(state.Options[muster.Task]{
+		Table: table, Name: muster.TableTasks, Decode: decodeTask, Encode: encodeTask,
 		IsKey:    func(key string) bool { _, is := idOf(key); return is },
 		NotFound: func(key string) error { id, _ := idOf(key); return errAbsent(id) },
-		OnChange: b.graph.onChange, Reporter: b.teller,
+		OnChange: r.graph.onChange, Reporter: teller,
 	})
-	return b
+	meta := &metaFile{records: r, table: table, replaced: s.Table(corruption.Table), teller: teller}
+	return &Board{
+		records: r, meta: meta, edges: &edges{r, meta}, settling: make(chan struct{}, 1),
+		effects: &effects{
+			records:  r,
+			handlers: map[muster.Effect]func(context.Context, muster.Task) error{},
+			running:  map[effectRun]bool{},
+		},
+	}
 }
 
 // Get returns the task as it is stored, without Blocks. The error is NotFound, Corrupt or Unavailable.
@@ -80,8 +66,8 @@ func (b *Board) Get(ctx context.Context, id muster.TaskID) (muster.Task, error) 
 }
 
 // WithBlocks returns t with Blocks as the graph has them now. It needs the whole board, which Get does not.
-func (b *Board) WithBlocks(ctx context.Context, t muster.Task) (muster.Task, error) {
-	err := b.tasks.ViewFresh(ctx, func() { t.Blocks = b.graph.blocks(t.ID) })
+func (b *Board) WithBlocks(ctx context.Context, t muster.Task) (_ muster.Task, err error) {
+	t.Blocks, err = b.dependants(ctx, t.ID)
 	return t, err
 }
 
@@ -99,18 +85,6 @@ func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
 // Claimed returns the tasks that somebody works on or that are landing, by id.
 func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })
-}
-
-// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph.
-func (b *Board) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
-	err = b.tasks.ViewFresh(ctx, func() {
-		ids := which()
-		out = make([]muster.Task, 0, len(ids))
-		for _, id := range ids {
-			out = append(out, b.graph.view(id))
-		}
-	})
-	return out, err
 }
 
 // Unreadable is a task whose document cannot be read.
@@ -132,45 +106,3 @@ func (b *Board) Corrupt() []Unreadable {
 
 // Watch receives after the board may have changed, until ctx ends.
 func (b *Board) Watch(ctx context.Context) <-chan struct{} { return b.tasks.Watch(ctx) }
-
-// key returns the key of a task's document.
-func key(id muster.TaskID) string { return strconv.Itoa(int(id)) }
-
-// idOf returns the task that a key names. It returns false for other keys, such as that of the meta document, and for a
-// number that key would write in another way.
-func idOf(key string) (muster.TaskID, bool) {
-	n, err := strconv.Atoi(key)
-	return muster.TaskID(n), err == nil && n > 0 && strconv.Itoa(n) == key
-}
-
-// now returns the time as the state files have it.
-func now() float64 { return muster.UnixTime(time.Now()) }
-
-// read returns a task as it is stored and its revision. A task that another program marked as deleted does not exist.
-func (b *Board) read(ctx context.Context, id muster.TaskID) (muster.Task, muster.Rev, error) {
-	t, rev, err := b.tasks.Get(ctx, key(id))
-	if err == nil && t.Status == deleted {
-		return muster.Task{}, rev, errAbsent(id)
-	}
-	return t, rev, err
-}
-
-// errAbsent returns the error for a task that does not exist.
-func errAbsent(id muster.TaskID) error {
-	return muster.Errorf(muster.NotFound, "there is no task %d", id)
-}
-
-// change lets f alter the task and writes it over the revision that was read. It starts again whenever another process
-// was faster, so f may run several times and must not keep anything from an earlier run. An error of f ends the change
-// without a write. errNoChange means that the task already is as it should be, and is no error of change.
-func (b *Board) change(ctx context.Context, id muster.TaskID, f func(t *muster.Task) error) (muster.Task, error) {
-	return b.tasks.Update(ctx, key(id), func(t *muster.Task) error {
-		if t.Status == deleted {
-			return errAbsent(id)
-		}
-		return f(t)
-	})
-}
-
-// refresh brings the graph up to date.
-func (b *Board) refresh(ctx context.Context) error { return b.tasks.Refresh(ctx) }

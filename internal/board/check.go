@@ -2,7 +2,6 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -25,13 +24,13 @@ func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 	}
 	for _, t := range tasks {
 		stored, err := b.Get(ctx, t.ID)
-		if errors.Is(err, muster.ErrNotFound) || errors.Is(err, muster.ErrCorrupt) {
+		switch {
+		case ignoreVanished(err) != nil:
+			return nil, err
+		case err != nil:
 			continue // deleted meanwhile, or reported as unreadable
 		}
-		if err != nil {
-			return nil, err
-		}
-		if is, want := sortedIDs(stored.BlockedBy), sortedIDs(t.BlockedBy); !slices.Equal(is, want) {
+		if is, want := set(stored.BlockedBy...), set(t.BlockedBy...); !slices.Equal(is, want) {
 			text := fmt.Sprintf("blockedBy says %v, by dependsOn it is %v", is, want)
 			all = append(all, Finding{Task: t.ID, Text: text})
 		}
@@ -41,11 +40,4 @@ func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 		}
 	}
 	return all, nil
-}
-
-// sortedIDs returns the ids sorted, each once, as a new list.
-func sortedIDs(list []muster.TaskID) []muster.TaskID {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	if err != nil {
 		return muster.Task{}, err
 	}
-	down := b.emit(ctx, event(journal.TaskClaimed, t, t.Owner, map[string]any{
-		"role": c.Role, "source": c.Source, "subject": t.Subject, "fence": t.Fence, "lane": string(t.Worktree)}))
-	return t, firstError(down, b.recordClaim(ctx, journal.TaskClaimed, t, t.Owner, c.Role, c.Source))
+	return t, b.emitClaim(ctx, journal.TaskClaimed, t, claimLine{Owner: t.Owner, Role: c.Role, Source: c.Source},
+		event(journal.TaskClaimed, t, t.Owner, map[string]any{"role": c.Role, "source": c.Source, "subject": t.Subject,
+			"fence": t.Fence, "lane": string(t.Worktree)}))
 }
 
 // waits reads the blockers of t as they are stored, because the graph may be behind what other processes have just
@@ -182,10 +183,7 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	if t.Status == muster.NeedsAttention {
 		events = append(events, attentionEvent(t, was.Owner))
 	}
-	down := firstError(b.emit(ctx, events...),
-		b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
-	t, _, err = b.runEffects(ctx, t)
-	return t, firstError(down, onlyUnavailable(err))
+	return b.endClaim(ctx, journal.TaskReleased, t, was, events...)
 }
 
 // Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever the old
@@ -199,8 +197,18 @@ func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, re
 	if err != nil {
 		return t, err
 	}
-	down := b.emit(ctx, event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
-	return t, firstError(down, b.recordClaim(ctx, journal.TaskRevoked, t, was.Owner, "", was.ClaimSource))
+	return b.endClaim(ctx, journal.TaskRevoked, t, was,
+		event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
+}
+
+// endClaim writes the events of a step that took t from its owner, when it was was, and runs the effects of that step.
+// An effect that fails is no error: a later Settle runs it.
+func (b *Board) endClaim(
+	ctx context.Context, kind string, t, was muster.Task, events ...muster.Event,
+) (muster.Task, error) {
+	down := b.emitClaim(ctx, kind, t, claimLine{Owner: was.Owner, Source: was.ClaimSource}, events...)
+	t, _, err := b.effects.run(ctx, t)
+	return t, cmp.Or(down, onlyUnavailable(err))
 }
 
 // checkOwner refuses names that no member could have. The lead and the user can own tasks too. An owner need not be in

@@ -174,7 +174,7 @@ func aftermath(w *world, when string) {
 			must(w, t, lastErr(b.Revoke(w.ctx, id, muster.System, "dead")))
 		}
 	}
-	if m, err := b.readMeta(w.ctx); err != nil || len(m.Adding) > 0 {
+	if m, err := b.meta.read(w.ctx); err != nil || len(m.Adding) > 0 {
 		w.Errorf("%s: meta %+v, %v", when, m, err)
 	}
 	for {

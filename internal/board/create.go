@@ -46,7 +46,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
 		DependsOn: set(d.BlockedBy...),
 	}
-	if err := b.refresh(ctx); err != nil {
+	if err := b.tasks.Refresh(ctx); err != nil {
 		return muster.Task{}, err
 	}
 	for _, id := range t.DependsOn {
@@ -66,7 +66,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 		return muster.Task{}, err
 	}
 	down := b.emit(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
-	return b.dropDeletedBlockers(ctx, t, t.DependsOn), down
+	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }
 
 // insert writes t under the next free id, and tries the following ones while other processes take them first.
@@ -76,7 +76,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 // is larger than the id by then, t is removed again and gets a new id.
 func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) {
 	for {
-		m, err := b.readMeta(ctx)
+		m, err := b.meta.read(ctx)
 		if err != nil {
 			return t, err
 		}
@@ -88,7 +88,7 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		})
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
-			if m, err := b.readMeta(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
+			if m, err := b.meta.read(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
 				return t, nil
 			}
 		} else if !errors.Is(err, muster.ErrStale) {

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,22 +20,15 @@ func (b *Board) OnRevoke(f func(context.Context, muster.Task) error) {
 	b.revoke = f
 }
 
-// revoker is what OnRevoke set; nil when nobody did.
-func (b *Board) revoker() func(context.Context, muster.Task) error {
+// revokeLanding ends the right of t's claim to land, with what OnRevoke set. It returns false when nobody here can.
+func (b *Board) revokeLanding(ctx context.Context, t muster.Task) (bool, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.revoke
-}
-
-// stopLanding ends a landing of t for good. One that begins after t was read changes t, so the deletion is stale.
-func (b *Board) stopLanding(ctx context.Context, t muster.Task) error {
-	if t.Status != muster.Landing {
-		return nil
+	f := b.revoke
+	b.mu.Unlock()
+	if f == nil {
+		return false, nil
 	}
-	if f := b.revoker(); f != nil {
-		return f(ctx, t)
-	}
-	return landingNow(t)
+	return true, f(ctx, t)
 }
 
 // Delete removes the task; its id is never given again. It is refused while unfinished tasks depend on it or somebody
@@ -42,7 +36,7 @@ func (b *Board) stopLanding(ctx context.Context, t muster.Task) error {
 // is landing is revoked first (OnRevoke); Held where nobody can, or when it has just landed.
 func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error {
 	for {
-		if err := b.refresh(ctx); err != nil {
+		if err := b.tasks.Refresh(ctx); err != nil {
 			return err
 		}
 		t, rev, err := b.read(ctx, id)
@@ -54,26 +48,34 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 				return err
 			}
 		}
-		if err := b.stopLanding(ctx, t); err != nil {
-			return err
+		if t.Status == muster.Landing { // a landing that begins after t was read changes t, so remove is Stale
+			if can, err := b.revokeLanding(ctx, t); err != nil {
+				return err
+			} else if !can {
+				return landingNow(t)
+			}
 		}
-		// Whoever is about to create a task and saw the board before this one came sees by this that its id was given.
-		if err := b.raiseNextID(ctx, id); err != nil {
-			return err
-		}
-		err = b.tasks.Delete(ctx, key(id), rev)
-		if err == nil {
-			t.UpdatedAt = now()
-			down := b.emit(ctx, event(journal.TaskDeleted, t, t.Owner, map[string]any{"subject": t.Subject}))
-			return firstError(down, b.dropEdgesTo(ctx, id))
-		}
-		if !errors.Is(err, muster.ErrStale) {
+		if err := b.remove(ctx, t, rev, t.Owner); !errors.Is(err, muster.ErrStale) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// remove deletes t at the revision rev, then the edges to it. The id is retired before: whoever is about to create a
+// task and saw the board before this one came sees by that that its id was given. Errors: Stale when t has changed.
+func (b *Board) remove(ctx context.Context, t muster.Task, rev muster.Rev, owner muster.Name) error {
+	if err := b.meta.raiseNextID(ctx, t.ID); err != nil {
+		return err
+	}
+	if err := b.tasks.Delete(ctx, key(t.ID), rev); err != nil {
+		return err
+	}
+	t.UpdatedAt = now()
+	down := b.emit(ctx, event(journal.TaskDeleted, t, owner, map[string]any{"subject": t.Subject}))
+	return cmp.Or(down, b.edges.dropTo(ctx, t.ID))
 }
 
 // checkUnneeded refuses to delete a task that somebody has or that unfinished tasks wait for.
@@ -98,32 +100,4 @@ func (b *Board) checkUnneeded(t muster.Task) error {
 	}
 	return muster.Errorf(muster.Invalid, verb, strings.Join(who, ", "), t.ID).
 		WithHint("delete it and let the edge go with: muster task delete %d --force", t.ID)
-}
-
-// dropEdgesTo removes the edges to a task that has been deleted. Settle does what it leaves.
-func (b *Board) dropEdgesTo(ctx context.Context, id muster.TaskID) error {
-	var dependants []muster.TaskID
-	if err := b.tasks.ViewFresh(ctx, func() { dependants = b.graph.blocks(id) }); err != nil {
-		return onlyUnavailable(err)
-	}
-	for _, d := range dependants {
-		if _, err := b.dropEdges(ctx, d, "", id); onlyUnavailable(err) != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropDeletedBlockers removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes
-// a task looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of
-// the two sees the other.
-func (b *Board) dropDeletedBlockers(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
-	for _, id := range on {
-		if _, _, err := b.read(ctx, id); errors.Is(err, muster.ErrNotFound) {
-			if now, err := b.dropEdges(ctx, t.ID, "", id); err == nil {
-				t = now
-			}
-		}
-	}
-	return t
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,17 +12,25 @@ import (
 	"muster/journal"
 )
 
-// addEdges announces that the task waits for on too, and returns the number of the addition. The write of the meta
+// edges adds dependencies to tasks that exist, and removes them. Whoever adds one must not close a cycle together with
+// another process. So each addition is first announced in the meta document, whose revision one process at a time can
+// replace, and counts from then on.
+type edges struct {
+	*records
+	meta *metaFile
+}
+
+// announce announces that the task waits for on too, and returns the number of the addition. The write of the meta
 // document decides: it fails for a process that checked an older graph for cycles. From then on the edges count. If
 // this process dies before it writes them into the task, any process that finds them announced does so.
-func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.TaskID) (int, error) {
+func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.TaskID) (int, error) {
 	n := 0
-	err := b.changeMeta(ctx, func(m *meta) error {
+	err := e.meta.change(ctx, func(m *meta) error {
 		if len(m.Adding) > 0 { // of other processes: storedPath below finds every cycle only with them in their tasks
-			if err := b.finishEdges(ctx, m.Adding); err != nil {
+			if err := e.finish(ctx, m.Adding); err != nil {
 				return err
 			}
-			fresh, err := b.readMeta(ctx)
+			fresh, err := e.meta.read(ctx)
 			if err != nil {
 				return err
 			}
@@ -30,16 +39,16 @@ func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.Task
 				return muster.Errorf(muster.Stale, "others are adding edges at the same time")
 			}
 		}
-		if _, _, err := b.read(ctx, id); err != nil {
+		if _, _, err := e.read(ctx, id); err != nil {
 			return err
 		}
 		for _, d := range on {
-			if _, _, err := b.read(ctx, d); errors.Is(err, muster.ErrNotFound) {
+			if _, _, err := e.read(ctx, d); errors.Is(err, muster.ErrNotFound) {
 				return errUnknownBlocker(id, d)
 			} else if err != nil {
 				return err
 			}
-			if way, err := b.storedPath(ctx, d, id); err != nil {
+			if way, err := e.storedPath(ctx, d, id); err != nil {
 				return err
 			} else if way != nil {
 				return errCycle(id, way)
@@ -53,62 +62,61 @@ func (b *Board) addEdges(ctx context.Context, id muster.TaskID, on []muster.Task
 	return n, err
 }
 
-// pendingEdges reports whether the addition n is still announced, that is not known to be in its task.
-func (b *Board) pendingEdges(ctx context.Context, n int) (bool, error) {
-	m, err := b.readMeta(ctx)
+// isPending reports whether the addition n is still announced, that is not known to be in its task.
+func (e *edges) isPending(ctx context.Context, n int) (bool, error) {
+	m, err := e.meta.read(ctx)
 	return slices.ContainsFunc(m.Adding, func(a adding) bool { return a.N == n }), err
 }
 
-// finishEdges writes announced edges into their tasks, then strikes them off. It may be repeated after a crash: edges
-// that the task already has change nothing.
-func (b *Board) finishEdges(ctx context.Context, list []adding) error {
+// finish writes announced edges into their tasks, then strikes them off. It may be repeated after a crash: edges that
+// the task already has change nothing. A task that cannot wait any more, or is gone, gets none.
+func (e *edges) finish(ctx context.Context, list []adding) error {
 	for _, a := range list {
-		t, err := b.change(ctx, a.ID, func(t *muster.Task) error {
-			// This look at meta comes after the read of the task. While the addition is announced nobody has removed
-			// its edges again. Whoever removes them later changes the task, which makes this write stale.
-			if is, err := b.pendingEdges(ctx, a.N); err != nil {
-				return err
-			} else if !is {
-				return errNoChange
-			}
-			if checkWaitable(*t) != nil {
-				return errNoChange
-			}
-			return b.writeEdges(ctx, t, a.On)
-		})
+		t, err := e.change(ctx, a.ID, func(t *muster.Task) error { return e.write(ctx, t, a) })
 		if err == nil {
-			b.dropDeletedBlockers(ctx, t, a.On)
-		}
-		if err != nil && !errors.Is(err, muster.ErrNotFound) && !errors.Is(err, muster.ErrCorrupt) {
+			e.dropDeleted(ctx, t, a.On)
+		} else if ignoreVanished(err) != nil && !errors.Is(err, muster.ErrHeld) && !errors.Is(err, muster.ErrInvalid) {
 			return err
 		}
 	}
-	return b.strikeEdges(ctx, list...)
+	return e.strike(ctx, list...)
 }
 
-// strikeEdges removes additions from the list of announced ones, after their tasks have the edges.
-func (b *Board) strikeEdges(ctx context.Context, list ...adding) error {
-	return b.changeMeta(ctx, func(m *meta) error {
-		left := slices.DeleteFunc(slices.Clone(m.Adding), func(a adding) bool {
+// strike removes additions from the list of announced ones, after their tasks have the edges.
+func (e *edges) strike(ctx context.Context, list ...adding) error {
+	return e.meta.change(ctx, func(m *meta) error {
+		before := len(m.Adding)
+		m.Adding = slices.DeleteFunc(m.Adding, func(a adding) bool {
 			return slices.ContainsFunc(list, func(b adding) bool { return a.N == b.N })
 		})
-		if len(left) == len(m.Adding) {
+		if len(m.Adding) == before {
 			return errNoChange
 		}
-		m.Adding = left
 		return nil
 	})
 }
 
-// writeEdges adds blockers to t, which the caller writes. A blocker that has been deleted adds no edge. One that is
-// complete adds an edge to the graph but does not block.
-func (b *Board) writeEdges(ctx context.Context, t *muster.Task, on []muster.TaskID) error {
+// write adds the edges of an addition to t, which the caller has read and writes. It returns errNoChange when there is
+// nothing to add, or when another process has added them since they were announced. A blocker that has been deleted
+// adds no edge. One that is complete adds an edge to the graph but does not block.
+//
+// This look at meta comes after the read of the task. While the addition is announced nobody has removed its edges
+// again. Whoever removes them later changes the task, which makes the caller's write stale.
+func (e *edges) write(ctx context.Context, t *muster.Task, a adding) error {
+	if is, err := e.isPending(ctx, a.N); err != nil {
+		return err
+	} else if !is {
+		return errNoChange
+	}
+	if err := checkWaitable(*t); err != nil {
+		return err
+	}
 	before := len(t.DependsOn)
-	for _, d := range on {
+	for _, d := range a.On {
 		if slices.Contains(t.DependsOn, d) {
 			continue
 		}
-		blocker, _, err := b.read(ctx, d)
+		blocker, _, err := e.read(ctx, d)
 		if errors.Is(err, muster.ErrNotFound) {
 			continue
 		}
@@ -139,33 +147,59 @@ func checkWaitable(t muster.Task) error {
 	return notPending(t)
 }
 
-// dropEdges removes the blockers from the task, each with an event.
-func (b *Board) dropEdges(
+// drop removes the blockers from the task, each with an event.
+func (e *edges) drop(
 	ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID,
 ) (muster.Task, error) {
-	var was []muster.TaskID
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		was = nil
+	var dropped []muster.TaskID
+	t, err := e.change(ctx, id, func(t *muster.Task) error {
+		dropped = nil
 		for _, d := range on {
 			if slices.Contains(t.DependsOn, d) {
-				was = append(was, d)
+				dropped = append(dropped, d)
 			}
-			t.DependsOn, t.BlockedBy = without(t.DependsOn, d), without(t.BlockedBy, d)
+			isIt := func(x muster.TaskID) bool { return x == d }
+			t.DependsOn, t.BlockedBy = slices.DeleteFunc(t.DependsOn, isIt), slices.DeleteFunc(t.BlockedBy, isIt)
 		}
-		if was == nil {
+		if dropped == nil {
 			return errNoChange
 		}
 		t.UpdatedAt = now()
 		return nil
 	})
-	if err != nil || was == nil {
+	if err != nil {
 		return t, err
 	}
 	var events []muster.Event
-	for _, d := range was {
+	for _, d := range dropped {
 		events = append(events, event(journal.TaskEdgeRemoved, t, by, map[string]any{"blocker": int(d)}))
 	}
-	return t, b.emit(ctx, events...)
+	return t, e.emit(ctx, events...)
+}
+
+// dropTo removes the edges to a task that has been deleted. Settle does what it leaves.
+func (e *edges) dropTo(ctx context.Context, id muster.TaskID) error {
+	dependants, err := e.dependants(ctx, id)
+	for _, d := range dependants {
+		if _, e := e.drop(ctx, d, "", id); onlyUnavailable(e) != nil {
+			return e
+		}
+	}
+	return onlyUnavailable(err)
+}
+
+// dropDeleted removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes a task
+// looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of the two sees
+// the other.
+func (e *edges) dropDeleted(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
+	for _, id := range on {
+		if _, _, err := e.read(ctx, id); errors.Is(err, muster.ErrNotFound) {
+			if now, err := e.drop(ctx, t.ID, "", id); err == nil {
+				t = now
+			}
+		}
+	}
+	return t
 }
 
 // errUnknownBlocker refuses to let the task id wait for a task that does not exist; id 0 is a task yet to be created.
@@ -196,13 +230,10 @@ func arrows(ids []muster.TaskID) string {
 
 // storedPath is path over the tasks as they are stored now. The graph in memory may be behind what another process has
 // just written.
-func (b *Board) storedPath(ctx context.Context, from, to muster.TaskID) ([]muster.TaskID, error) {
-	var failed error
-	way := path(from, to, func(id muster.TaskID) []muster.TaskID {
-		t, _, err := b.read(ctx, id)
-		if err != nil && !errors.Is(err, muster.ErrNotFound) && !errors.Is(err, muster.ErrCorrupt) {
-			failed = firstError(failed, err)
-		}
+func (e *edges) storedPath(ctx context.Context, from, to muster.TaskID) (way []muster.TaskID, failed error) {
+	way = path(from, to, func(id muster.TaskID) []muster.TaskID {
+		t, _, err := e.read(ctx, id)
+		failed = cmp.Or(failed, ignoreVanished(err))
 		return t.DependsOn
 	})
 	return way, failed

@@ -1,10 +1,13 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	"muster"
 )
@@ -15,9 +18,23 @@ import (
 // without a handler stays for a process that has one. Unblocking is the board's own. The last handler for an effect
 // counts. A handler must not call Settle, which waits for it.
 func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.handlers[e] = f
+	b.effects.mu.Lock()
+	defer b.effects.mu.Unlock()
+	b.effects.handlers[e] = f
+}
+
+// effects runs what must follow from a change of a task.
+type effects struct {
+	*records
+	mu       sync.Mutex // guards the following
+	handlers map[muster.Effect]func(context.Context, muster.Task) error
+	running  map[effectRun]bool
+}
+
+// effectRun is an effect of a task that this process is running.
+type effectRun struct {
+	id     muster.TaskID
+	effect muster.Effect
 }
 
 // Unsettled is an effect that failed and stays for a later Settle.
@@ -47,20 +64,17 @@ func OnlyUnsettled(err error) bool {
 	return false
 }
 
-// runEffects runs the effects that t names and clears those that are done. It skips effects that this process is
+// run runs the effects that t names and clears those that are done. It skips effects that this process is
 // already running, so that nobody is told twice of one thing. owed are the errors of handlers, which are no failure
 // of the step that named the effects; err is the board's own.
-func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
-	if len(t.Effects) == 0 {
-		return t, nil, nil
-	}
-	mine := b.reserveEffects(t)
+func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
+	mine := f.reserve(t)
 	if len(mine) == 0 {
 		return t, nil, nil
 	}
-	defer b.releaseEffects(t.ID, mine)
+	defer f.release(t.ID, mine)
 	// Read again after the reservation: whoever ran them last may have cleared them since t was read.
-	now, _, err := b.read(ctx, t.ID)
+	now, _, err := f.read(ctx, t.ID)
 	if errors.Is(err, muster.ErrNotFound) {
 		return t, nil, nil // deleted meanwhile: nothing is owed
 	}
@@ -73,10 +87,10 @@ func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, o
 		if !slices.Contains(mine, e) {
 			continue
 		}
-		ran, failed := b.runEffect(ctx, t, e)
+		ran, failed := f.runOne(ctx, t, e)
 		switch {
 		case failed != nil && e == muster.EffectUnblock:
-			err = firstError(err, failed)
+			err = cmp.Or(err, failed)
 		case failed != nil:
 			owed = errors.Join(owed, &Unsettled{Task: t.ID, Effect: e, Err: failed})
 		case ran:
@@ -86,83 +100,90 @@ func (b *Board) runEffects(ctx context.Context, t muster.Task) (_ muster.Task, o
 	if done == nil {
 		return t, owed, err
 	}
-	now, e := b.clearEffects(ctx, t.ID, done)
+	now, e := f.clear(ctx, t.ID, done)
 	switch {
 	case e == nil:
 		return now, owed, err
 	case errors.Is(e, muster.ErrNotFound): // deleted meanwhile: nothing is owed
 		return t, owed, err
 	}
-	return t, owed, firstError(err, e)
+	return t, owed, cmp.Or(err, e)
 }
 
-// clearEffects removes effects that have run from the task. It goes on for a moment when ctx has ended, because nobody
+// clear removes effects that have run from the task. It goes on for a moment when ctx has ended, because nobody
 // else may settle the board before the next start, and the effects would then run again. It removes only those that
 // have run: another process may have named new ones meanwhile.
-func (b *Board) clearEffects(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
+func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	return b.change(ctx, id, func(t *muster.Task) error {
-		isDone := func(e muster.Effect) bool { return slices.Contains(done, e) }
-		left := slices.DeleteFunc(slices.Clone(t.Effects), isDone)
-		if len(left) == len(t.Effects) {
+	return f.change(ctx, id, func(t *muster.Task) error {
+		before := len(t.Effects)
+		t.Effects = slices.DeleteFunc(t.Effects, func(e muster.Effect) bool { return slices.Contains(done, e) })
+		if len(t.Effects) == before {
 			return errNoChange
 		}
-		t.Effects = left
 		return nil
 	})
 }
 
-// reserveEffects reserves those of t's effects that nobody in this process is running, and returns them.
-func (b *Board) reserveEffects(t muster.Task) (mine []muster.Effect) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// reserve reserves those of t's effects that nobody in this process is running, and returns them.
+func (f *effects) reserve(t muster.Task) (mine []muster.Effect) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, e := range t.Effects {
-		if run := (effectRun{t.ID, e}); !b.running[run] {
-			b.running[run] = true
+		if run := (effectRun{t.ID, e}); !f.running[run] {
+			f.running[run] = true
 			mine = append(mine, e)
 		}
 	}
 	return mine
 }
 
-// releaseEffects ends the reservation, so that effects that failed can run again.
-func (b *Board) releaseEffects(id muster.TaskID, mine []muster.Effect) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// release ends the reservation, so that effects that failed can run again.
+func (f *effects) release(id muster.TaskID, mine []muster.Effect) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, e := range mine {
-		delete(b.running, effectRun{id, e})
+		delete(f.running, effectRun{id, e})
 	}
 }
 
-// runEffect runs one effect. It returns false when no handler of this process does.
-func (b *Board) runEffect(ctx context.Context, t muster.Task, e muster.Effect) (bool, error) {
+// runOne runs one effect. It returns false when no handler of this process does.
+func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
 	if e == muster.EffectUnblock {
-		return true, b.unblock(ctx, t.ID)
+		return true, f.unblock(ctx, t.ID)
 	}
-	b.mu.Lock()
-	f := b.handlers[e]
-	b.mu.Unlock()
-	if f == nil {
+	f.mu.Lock()
+	handle := f.handlers[e]
+	f.mu.Unlock()
+	if handle == nil {
 		return false, nil
 	}
-	t, err := b.WithBlocks(ctx, t)
-	if err != nil {
+	if t.Blocks, err = f.dependants(ctx, t.ID); err != nil {
 		return true, err
 	}
-	return true, f(ctx, t)
+	return true, handle(ctx, t)
 }
 
 // unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to wait while
 // this runs reads the blocker itself and finds it completed.
-func (b *Board) unblock(ctx context.Context, id muster.TaskID) error {
-	var dependants []muster.TaskID
-	if err := b.tasks.ViewFresh(ctx, func() { dependants = b.graph.blocks(id) }); err != nil {
-		return err
-	}
-	var err error
+func (f *effects) unblock(ctx context.Context, id muster.TaskID) error {
+	dependants, err := f.dependants(ctx, id)
 	for _, d := range dependants {
-		err = firstError(err, ignoreVanished(b.updateBlockedBy(ctx, d)))
+		err = cmp.Or(err, ignoreVanished(f.updateBlockedBy(ctx, d)))
+	}
+	return err
+}
+
+// runAll runs the effects of all tasks that have any. It goes on past those that fail.
+func (f *effects) runAll(ctx context.Context) error {
+	tasks, err := f.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(f.graph.effects)) })
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		_, owed, e := f.run(ctx, t)
+		err = errors.Join(err, owed, e)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 
 	"muster"
@@ -53,10 +54,7 @@ func (b *Board) Return(
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, events...)
 	}
-	down := firstError(b.emit(ctx, append(events, attentionEvent(t, was.Owner))...),
-		b.recordClaim(ctx, journal.TaskReleased, t, was.Owner, "", was.ClaimSource))
-	t, _, err = b.runEffects(ctx, t)
-	return t, firstError(down, onlyUnavailable(err))
+	return b.endClaim(ctx, journal.TaskReleased, t, was, append(events, attentionEvent(t, was.Owner))...)
 }
 
 // Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked, handlers of
@@ -87,21 +85,17 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Tas
 	if err != nil {
 		return t, err
 	}
-	var down error
-	if ended {
-		l := t.Landed
-		if l == nil {
-			l = &muster.Landed{}
-		}
-		who := t.Owner
-		if who == "" {
-			who = t.CompletedBy
-		}
-		down = firstError(
-			b.emit(ctx, event(journal.TaskCompleted, t, who, map[string]any{"subject": t.Subject, "commit": l.Commit,
-				"receipt": l.Receipt, "check": l.Check, "seconds": l.Seconds, "result": t.Result})),
-			b.recordClaim(ctx, journal.TaskCompleted, t, who, "", t.ClaimSource))
+	if !ended {
+		t, _, err = b.effects.run(ctx, t)
+		return t, onlyUnavailable(err)
 	}
-	t, _, err = b.runEffects(ctx, t)
-	return t, firstError(down, onlyUnavailable(err))
+	landed := muster.Landed{}
+	if t.Landed != nil {
+		landed = *t.Landed
+	}
+	was := t
+	was.Owner = cmp.Or(t.Owner, t.CompletedBy)
+	return b.endClaim(ctx, journal.TaskCompleted, t, was, event(journal.TaskCompleted, t, was.Owner, map[string]any{
+		"subject": t.Subject, "commit": landed.Commit, "receipt": landed.Receipt, "check": landed.Check,
+		"seconds": landed.Seconds, "result": t.Result}))
 }

@@ -14,9 +14,9 @@ import (
 
 // acceptForeign records that another program completed the task, and writes the event if this call recorded it. The
 // change also names the effects of a completion, so the tasks that wait for it are unblocked.
-func (b *Board) acceptForeign(ctx context.Context, id muster.TaskID) error {
+func (r repair) acceptForeign(ctx context.Context, id muster.TaskID) error {
 	noted := false
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
+	t, err := r.change(ctx, id, func(t *muster.Task) error {
 		err := acceptForeign(t, now())
 		noted = err == nil
 		return err
@@ -24,24 +24,22 @@ func (b *Board) acceptForeign(ctx context.Context, id muster.TaskID) error {
 	if err != nil || !noted {
 		return err
 	}
-	return b.emit(ctx, event(journal.TaskForeign, t, t.Owner,
+	return r.emit(ctx, event(journal.TaskForeign, t, t.Owner,
 		map[string]any{"text": "another program completed it: not landed by us"}))
 }
 
 // restoreStatus makes a task pending again that another program left in a state in which nobody could ever claim it. It
 // revokes the claim before it raises the fence, so that a landing under way cannot finish for the old owner.
-func (b *Board) restoreStatus(ctx context.Context, id muster.TaskID) error {
-	t, _, err := b.read(ctx, id)
+func (r repair) restoreStatus(ctx context.Context, id muster.TaskID) error {
+	t, _, err := r.read(ctx, id)
 	if err != nil || !isInconsistent(t) {
 		return err
 	}
-	if f := b.revoker(); f != nil {
-		if err := f(ctx, t); err != nil {
-			return err
-		}
+	if _, err := r.revokeLanding(ctx, t); err != nil {
+		return err
 	}
 	fence, was := t.Fence, t.Owner
-	t, err = b.change(ctx, id, func(t *muster.Task) error {
+	t, err = r.change(ctx, id, func(t *muster.Task) error {
 		if !isInconsistent(*t) || t.Fence != fence {
 			return errNoChange
 		}
@@ -52,46 +50,38 @@ func (b *Board) restoreStatus(ctx context.Context, id muster.TaskID) error {
 	if err != nil || t.Fence == fence {
 		return err
 	}
-	return b.emit(ctx, event(journal.TaskForeign, t, was,
+	return r.emit(ctx, event(journal.TaskForeign, t, was,
 		map[string]any{"text": "another program put it back on the board"}))
 }
 
 // removeMarked deletes a task that another program marked as deleted, in the order of Delete: the claim is revoked, the
 // id is retired, the task goes, and then the edges to it.
-func (b *Board) removeMarked(ctx context.Context, id muster.TaskID) error {
-	t, rev, err := b.tasks.Get(ctx, key(id))
+func (r repair) removeMarked(ctx context.Context, id muster.TaskID) error {
+	t, rev, err := r.tasks.Get(ctx, key(id))
 	if err != nil {
 		return ignoreVanished(err)
 	}
 	if t.Status != deleted {
 		return nil
 	}
-	if f := b.revoker(); f != nil && t.Fence > 0 {
-		if err := f(ctx, t); err != nil {
+	if t.Fence > 0 {
+		if _, err := r.revokeLanding(ctx, t); err != nil {
 			return err
 		}
 	}
-	if err := b.raiseNextID(ctx, id); err != nil {
+	if err := r.remove(ctx, t, rev, ""); !errors.Is(err, muster.ErrStale) && !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}
-	if err := b.tasks.Delete(ctx, key(id), rev); err != nil {
-		if errors.Is(err, muster.ErrStale) || errors.Is(err, muster.ErrNotFound) {
-			return nil // somebody changed it: the next Settle sees it again
-		}
-		return err
-	}
-	t.UpdatedAt = now()
-	down := b.emit(ctx, event(journal.TaskDeleted, t, "", map[string]any{"subject": t.Subject}))
-	return firstError(down, b.dropEdgesTo(ctx, id))
+	return nil // somebody changed it: the next Settle sees it again
 }
 
 // parkCycle sets the tasks of a cycle aside: they wait for each other, so nobody could ever claim one.
-func (b *Board) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
+func (r repair) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
 	why := fmt.Sprintf("waits for itself: %s", arrows(append(slices.Clone(cycle), cycle[0])))
 	for i, id := range cycle {
 		next := cycle[(i+1)%len(cycle)]
 		parked := false
-		t, err := b.change(ctx, id, func(t *muster.Task) error {
+		t, err := r.change(ctx, id, func(t *muster.Task) error {
 			parked = t.Status == muster.Pending && t.Owner == "" && slices.Contains(t.DependsOn, next)
 			if !parked {
 				return errNoChange
@@ -105,10 +95,10 @@ func (b *Board) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
 		if err != nil || !parked {
 			continue
 		}
-		if err := b.emit(ctx, attentionEvent(t, "")); err != nil {
+		if err := r.emit(ctx, attentionEvent(t, "")); err != nil {
 			return err
 		}
-		if _, _, err := b.runEffects(ctx, t); onlyUnavailable(err) != nil {
+		if _, _, err := r.effects.run(ctx, t); onlyUnavailable(err) != nil {
 			return err
 		}
 	}

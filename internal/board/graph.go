@@ -189,9 +189,6 @@ func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
 	return slices.DeleteFunc(set(ids...), g.isDone)
 }
 
-// blocks returns the dependants of a task, as a new list.
-func (g *graph) blocks(id muster.TaskID) []muster.TaskID { return slices.Clone(g.dependants[id]) }
-
 // view returns the task with the fields that are derived from the graph. It copies everything that a caller could
 // change, because the cache is shared.
 func (g *graph) view(id muster.TaskID) muster.Task {
@@ -202,7 +199,7 @@ func (g *graph) view(id muster.TaskID) muster.Task {
 	if g.waits(n) {
 		t.BlockedBy = g.unfinished(n.on)
 	}
-	t.Blocks = g.blocks(id)
+	t.Blocks = slices.Clone(g.dependants[id])
 	t.Effects = slices.Clone(t.Effects)
 	if t.Landing != nil {
 		t.Landing = new(*t.Landing)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"muster"
+	"muster/internal/corruption"
 )
 
 // metaKey is the document beside the tasks that concerns all of them.
@@ -15,17 +16,17 @@ const metaKey = "meta"
 type meta struct {
 	// NextID is above every task that was deleted. A new task gets NextID, or the highest id on the board plus one if
 	// that is larger, so no id is given twice.
-	NextID muster.TaskID
+	NextID muster.TaskID `json:"next_id"`
 	// Edges counts the additions of edges. It makes every content of the document different from all before, so that a
 	// revision, which is a hash of the content, never comes back.
-	Edges int
+	Edges int `json:"edges"`
 	// Adding are edges that are announced: they count, but their task may not have them yet. Whoever adds edges to a
 	// task that exists announces them here first, at the revision at which it checked the graph for cycles. Of two
 	// processes whose edges would close a cycle together, the second finds another revision and checks again.
-	Adding []adding
+	Adding []adding `json:"adding"`
 
-	all map[string]json.RawMessage
-	rev muster.Rev
+	all map[string]json.RawMessage // the whole document as it was read
+	rev muster.Rev                 // at which it was read
 }
 
 // adding is one announced addition of edges: the task ID is to wait for the tasks On. N numbers it.
@@ -35,71 +36,68 @@ type adding struct {
 	On []muster.TaskID `json:"on"`
 }
 
-// readMeta returns the meta document as it is now. It rebuilds one that cannot be read.
-func (b *Board) readMeta(ctx context.Context) (meta, error) {
+// metaFile reads and writes the meta document.
+type metaFile struct {
+	*records
+	table    muster.Table
+	replaced muster.Table // keeps what was corrupt and has been replaced
+	teller   *corruption.Teller
+}
+
+// read returns the meta document as it is now. It rebuilds one that cannot be read.
+func (f *metaFile) read(ctx context.Context) (meta, error) {
 	for {
-		m, doc, err := b.parseMeta(ctx)
+		m, doc, err := f.parse(ctx)
 		if !errors.Is(err, muster.ErrCorrupt) {
 			return m, err
 		}
-		if err := b.rebuildMeta(ctx, doc.Rev); err != nil {
+		if err := f.rebuild(ctx, doc.Rev); err != nil {
 			return m, err
 		}
 	}
 }
 
-// parseMeta reads the meta document once. A board without one has the zero meta.
-func (b *Board) parseMeta(ctx context.Context) (meta, muster.Doc, error) {
-	var m meta
-	doc, err := b.table.Get(ctx, metaKey)
+// parse reads the meta document once. A board without one has the zero meta. Of a corrupt document it returns what can
+// be read.
+func (f *metaFile) parse(ctx context.Context) (m meta, doc muster.Doc, err error) {
+	doc, err = f.table.Get(ctx, metaKey)
 	if errors.Is(err, muster.ErrNotFound) {
-		return meta{all: map[string]json.RawMessage{}}, doc, nil
+		return m, doc, nil
 	}
 	if err != nil {
 		return m, doc, err
 	}
-	m.rev = doc.Rev
-	err = json.Unmarshal(doc.Data, &m.all)
-	for k, v := range map[string]any{"next_id": &m.NextID, "edges": &m.Edges, "adding": &m.Adding} {
-		if raw, ok := m.all[k]; ok && err == nil {
-			err = json.Unmarshal(raw, v)
-		}
+	if err = json.Unmarshal(doc.Data, &m.all); err == nil {
+		err = json.Unmarshal(doc.Data, &m)
 	}
-	if err != nil {
-		return m, doc, muster.Errorf(muster.Corrupt, "the board's meta document (meta.json) cannot be read: %w", err)
+	if m.rev = doc.Rev; err != nil {
+		err = muster.Errorf(muster.Corrupt, "the board's meta document (meta.json) cannot be read: %w", err)
 	}
-	if m.all == nil {
-		m.all = map[string]json.RawMessage{}
-	}
-	return m, doc, nil
+	return m, doc, err
 }
 
-// putMeta writes m over the revision that it was read at. The error is Stale when another process was faster.
-func (b *Board) putMeta(ctx context.Context, m meta) error {
-	delete(m.all, "adding")
-	fields := map[string]any{"next_id": m.NextID, "edges": m.Edges}
-	if len(m.Adding) > 0 {
-		fields["adding"] = m.Adding
+// put writes m over the revision that it was read at. The error is Stale when another process was faster.
+func (f *metaFile) put(ctx context.Context, m meta) error {
+	fields := map[string]any{}
+	for k, v := range m.all {
+		fields[k] = v
 	}
-	for k, v := range fields {
-		raw, err := muster.MarshalLine(v)
-		if err != nil {
-			return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
-		}
-		m.all[k] = raw
+	fields["next_id"], fields["edges"], fields["adding"] = m.NextID, m.Edges, m.Adding
+	if len(m.Adding) == 0 {
+		delete(fields, "adding")
 	}
-	data, err := muster.Encode(m.all)
+	data, err := muster.Encode(fields)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the board's meta document cannot be written: %w", err)
 	}
-	_, err = b.table.Put(ctx, metaKey, data, m.rev)
+	_, err = f.table.Put(ctx, metaKey, data, m.rev)
 	return err
 }
 
 // raiseNextID makes NextID larger than id, so that no new task gets id. It comes before the task is deleted: a crash
 // between the two then leaves a task, but never an id that is free again.
-func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
-	return b.changeMeta(ctx, func(m *meta) error {
+func (f *metaFile) raiseNextID(ctx context.Context, id muster.TaskID) error {
+	return f.change(ctx, func(m *meta) error {
 		if m.NextID > id {
 			return errNoChange
 		}
@@ -108,18 +106,18 @@ func (b *Board) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	})
 }
 
-// changeMeta lets f alter the meta document and writes it. It starts again whenever another process was faster or f
-// returns Stale. When f returns errNoChange nothing is written.
-func (b *Board) changeMeta(ctx context.Context, f func(*meta) error) error {
+// change lets alter change the meta document and writes it. It starts again whenever another process was faster or
+// alter returns Stale. When alter returns errNoChange nothing is written.
+func (f *metaFile) change(ctx context.Context, alter func(*meta) error) error {
 	for {
-		m, err := b.readMeta(ctx)
+		m, err := f.read(ctx)
 		if err != nil {
 			return err
 		}
-		if err = f(&m); errors.Is(err, errNoChange) {
+		if err = alter(&m); errors.Is(err, errNoChange) {
 			return nil
 		} else if err == nil {
-			err = b.putMeta(ctx, m)
+			err = f.put(ctx, m)
 		}
 		if !errors.Is(err, muster.ErrStale) {
 			return err

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -42,23 +43,23 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	hasEdge := func(d muster.TaskID) bool { return slices.Contains(t.DependsOn, d) }
 	a := adding{ID: id, On: slices.DeleteFunc(set(p.AddBlockers...), hasEdge)}
 	if len(a.On) > 0 {
-		if a.N, err = b.addEdges(ctx, id, a.On); err != nil {
+		if a.N, err = b.edges.announce(ctx, id, a.On); err != nil {
 			return muster.Task{}, err
 		}
 	}
 	t, changed, err := b.writePatch(ctx, p, a)
 	if a.N > 0 {
-		if e := b.strikeEdges(ctx, a); err == nil {
-			down = firstError(down, e)
+		if e := b.edges.strike(ctx, a); err == nil {
+			down = cmp.Or(down, e)
 		}
 		changed = append(changed, "blockedBy")
 	}
 	if err != nil {
 		return muster.Task{}, err
 	}
-	t = b.dropDeletedBlockers(ctx, t, a.On)
+	t = b.edges.dropDeleted(ctx, t, a.On)
 	if len(changed) > 0 {
-		down = firstError(down, b.emit(ctx, event(journal.TaskUpdated, t, p.By, map[string]any{"changed": changed})))
+		down = cmp.Or(down, b.emit(ctx, event(journal.TaskUpdated, t, p.By, map[string]any{"changed": changed})))
 	}
 	return t, down
 }
@@ -85,14 +86,14 @@ func (b *Board) checkPatch(ctx context.Context, id muster.TaskID, p Patch) (must
 // removeBlockers removes the blockers that the patch names. It first writes announced edges into their tasks: one that
 // is removed while it is only announced would come back. A task without an ID means that nothing was removed.
 func (b *Board) removeBlockers(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
-	m, err := b.readMeta(ctx)
+	m, err := b.meta.read(ctx)
 	if err == nil && len(m.Adding) > 0 {
-		err = b.finishEdges(ctx, m.Adding)
+		err = b.edges.finish(ctx, m.Adding)
 	}
 	if err != nil {
 		return muster.Task{}, err
 	}
-	return b.dropEdges(ctx, id, p.By, p.RemoveBlockers...)
+	return b.edges.drop(ctx, id, p.By, p.RemoveBlockers...)
 }
 
 // writePatch writes the fields of the patch and the announced edges into the task in one step. It returns the names of
@@ -107,28 +108,12 @@ func (b *Board) writePatch(ctx context.Context, p Patch, a adding) (t muster.Tas
 		if a.N == 0 {
 			return err
 		}
-		if e := b.writeAnnounced(ctx, t, a); !errors.Is(e, errNoChange) {
+		if e := b.edges.write(ctx, t, a); !errors.Is(e, errNoChange) {
 			return e
 		}
 		return err
 	})
 	return t, changed, err
-}
-
-// writeAnnounced adds the edges of an addition to t, unless another process has done so since it was announced: then it
-// returns errNoChange. It looks after t was read; finishEdges says why.
-func (b *Board) writeAnnounced(ctx context.Context, t *muster.Task, a adding) error {
-	isPending, err := b.pendingEdges(ctx, a.N)
-	if err != nil {
-		return err
-	}
-	if !isPending {
-		return errNoChange
-	}
-	if err := checkWaitable(*t); err != nil {
-		return err
-	}
-	return b.writeEdges(ctx, t, a.On)
 }
 
 // apply changes the fields of the task that the patch names, but no blockers. It returns the names of the fields that

@@ -2,7 +2,6 @@ package board
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,52 +10,48 @@ import (
 	"muster/internal/corruption"
 )
 
-// rebuildMeta replaces a meta document that cannot be read. The old content is kept in another table, and the next id
+// rebuild replaces a meta document that cannot be read. The old content is kept in another table, and the next id
 // is found from the tasks and the events, so that no id is given away twice. Edges that were half added are lost;
 // they were not acknowledged. The error is nil when the caller may read meta again.
-func (b *Board) rebuildMeta(ctx context.Context, bad muster.Rev) error {
+func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
 	select { // a program that takes no lock may be in the middle of writing it
 	case <-time.After(corruption.HalfWritten):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	was, doc, why := b.parseMeta(ctx)
+	was, doc, why := f.parse(ctx)
 	if !errors.Is(why, muster.ErrCorrupt) || doc.Rev != bad {
 		return nil
 	}
-	next, err := b.unusedID(ctx)
+	next, err := f.unusedID(ctx)
 	if err != nil {
 		return err
 	}
-	kept, err := corruption.Keep(ctx, b.replaced, muster.TableTasks, doc, why)
+	kept, err := corruption.Keep(ctx, f.replaced, muster.TableTasks, doc, why)
 	if err != nil {
 		return err
 	}
 	// The count of edges goes on above every one that there was: no content of the document may come twice.
 	m := meta{NextID: max(next, was.NextID), Edges: int(time.Now().UnixMilli()), rev: doc.Rev, all: was.all}
-	if m.all == nil {
-		m.all = map[string]json.RawMessage{}
-	}
-	delete(m.all, "adding")
 	// It is reported first: once it has been replaced nobody can see that it was corrupt.
 	done := fmt.Sprintf("it is kept as %s/%s and written anew: the next task is %d", corruption.Table, kept, m.NextID)
 	record := corruption.Record{Table: muster.TableTasks, Key: metaKey, Rev: doc.Rev, Text: why.Error(), Done: done}
-	if err := b.teller.Tell(ctx, record); err != nil {
+	if err := f.teller.Tell(ctx, record); err != nil {
 		return err
 	}
-	if err := b.putMeta(ctx, m); !errors.Is(err, muster.ErrStale) {
+	if err := f.put(ctx, m); !errors.Is(err, muster.ErrStale) {
 		return err
 	}
 	return nil
 }
 
 // unusedID returns the id above every one that a task or an event has.
-func (b *Board) unusedID(ctx context.Context) (muster.TaskID, error) {
+func (f *metaFile) unusedID(ctx context.Context) (muster.TaskID, error) {
 	next := muster.TaskID(0)
-	if err := b.tasks.ViewFresh(ctx, func() { next = b.graph.highest + 1 }); err != nil {
+	if err := f.tasks.ViewFresh(ctx, func() { next = f.graph.highest + 1 }); err != nil {
 		return 0, err
 	}
-	for e, err := range b.journal.Read(ctx, 0) {
+	for e, err := range f.journal.Read(ctx, 0) {
 		if err == nil {
 			next = max(next, e.Task+1)
 		} else if !errors.Is(err, muster.ErrCorrupt) {

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -28,10 +29,11 @@ func (b *Board) Settle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	m, err := b.readMeta(ctx)
+	m, err := b.meta.read(ctx)
 	if err == nil && len(m.Adding) > 0 {
-		err = b.finishEdges(ctx, m.Adding)
+		err = b.edges.finish(ctx, m.Adding)
 	}
+	r := repair{b, m.NextID}
 	var dirty, removed []muster.TaskID
 	var cycles [][]muster.TaskID
 	fresh := b.tasks.ViewFresh(ctx, func() {
@@ -46,36 +48,29 @@ func (b *Board) Settle(ctx context.Context) error {
 		return errors.Join(err, fresh)
 	}
 	for _, cycle := range cycles {
-		if e := b.parkCycle(ctx, cycle); e != nil {
+		if e := r.parkCycle(ctx, cycle); e != nil {
 			err = errors.Join(err, e)
 			b.tasks.View(func() { b.graph.hasCycles = true })
 		}
 	}
 	for _, id := range removed {
-		err = errors.Join(err, b.removeMarked(ctx, id))
+		err = errors.Join(err, r.removeMarked(ctx, id))
 	}
 	for _, id := range dirty {
-		if e := b.reconcile(ctx, id, m); e != nil {
+		if e := r.reconcile(ctx, id); e != nil {
 			err = errors.Join(err, e)
 			if errors.Is(e, muster.ErrUnavailable) || ctx.Err() != nil {
 				break // so would the next ones
 			}
 		}
 	}
-	return errors.Join(err, b.runAllEffects(ctx))
+	return errors.Join(err, b.effects.runAll(ctx))
 }
 
-// runAllEffects runs the effects of all tasks that have any. It goes on past those that fail.
-func (b *Board) runAllEffects(ctx context.Context) error {
-	tasks, err := b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.effects)) })
-	for _, t := range tasks {
-		if ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		_, owed, e := b.runEffects(ctx, t)
-		err = errors.Join(err, owed, e)
-	}
-	return err
+// repair is what one Settle does to tasks.
+type repair struct {
+	*Board
+	nextID muster.TaskID // of the meta document, when Settle began
 }
 
 // findings are what reconcile has to repair in one task.
@@ -86,122 +81,50 @@ type findings struct {
 	waits        bool            // for a blocker that may still come
 }
 
-// inspect compares a task with the graph and takes it off the list of those to compare. It returns false when there is
-// no such task any more. The caller holds the lock of the graph.
+// inspect compares a task with the graph and takes it off the list of those to compare. A task that is not there any
+// more has no findings. The caller holds the lock of the graph.
 //
 // A blocker that is not there is lost if this process saw it deleted. Otherwise it is lost only after missingFor, and
 // only if its id was given away already: a task of a later id may still be created.
-func (b *Board) inspect(id muster.TaskID, m meta) (f findings, known bool) {
-	g := b.graph
+func (r repair) inspect(id muster.TaskID) (f findings) {
+	g := r.graph
 	delete(g.dirty, id)
-	n, known := g.tasks[id]
-	if !known {
-		return f, false
-	}
+	n := cmp.Or(g.tasks[id], absent)
 	f.foreignDone, f.inconsistent = n.isDone() && n.task.CompletedBy == "", isInconsistent(*n.task)
 	for _, d := range n.on {
 		if g.exists(d) {
 			continue
 		}
-		if _, seen := g.missing[d]; !seen {
+		if g.missing[d].IsZero() {
 			g.missing[d] = time.Now()
 		}
-		if g.gone[d] || d < max(m.NextID, g.highest+1) && time.Since(g.missing[d]) >= missingFor {
+		if g.gone[d] || d < max(r.nextID, g.highest+1) && time.Since(g.missing[d]) >= missingFor {
 			f.lost = append(f.lost, d)
 		} else {
 			f.waits = true
 		}
 	}
-	return f, true
+	return f
 }
 
 // reconcile compares one task with the graph and repairs it. When that fails, or the task waits for a blocker that may
 // still come, the next Settle compares it again.
-func (b *Board) reconcile(ctx context.Context, id muster.TaskID, m meta) error {
+func (r repair) reconcile(ctx context.Context, id muster.TaskID) (err error) {
 	var f findings
-	var known bool
-	b.tasks.View(func() { f, known = b.inspect(id, m) })
-	if !known {
-		return nil
-	}
-	var err error
+	r.tasks.View(func() { f = r.inspect(id) })
 	if f.foreignDone {
-		err = b.acceptForeign(ctx, id)
+		err = r.acceptForeign(ctx, id)
 	}
 	if f.inconsistent {
-		err = b.restoreStatus(ctx, id)
+		err = r.restoreStatus(ctx, id)
 	}
 	if len(f.lost) > 0 {
-		_, e := b.dropEdges(ctx, id, "", f.lost...)
-		err = firstError(err, e)
+		_, e := r.edges.drop(ctx, id, "", f.lost...)
+		err = cmp.Or(err, e)
 	}
-	err = ignoreVanished(firstError(err, b.updateBlockedBy(ctx, id)))
+	err = ignoreVanished(cmp.Or(err, r.updateBlockedBy(ctx, id)))
 	if err != nil || f.waits {
-		b.tasks.View(func() { b.graph.dirty[id] = true })
+		r.tasks.View(func() { r.graph.dirty[id] = true })
 	}
 	return err
-}
-
-// ignoreVanished returns err unless it says that the task was deleted or became corrupt meanwhile: the next refresh
-// shows that.
-func ignoreVanished(err error) error {
-	if errors.Is(err, muster.ErrNotFound) || errors.Is(err, muster.ErrCorrupt) {
-		return nil
-	}
-	return err
-}
-
-// updateBlockedBy brings the task's blockedBy to what the graph, as last refreshed, says.
-func (b *Board) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
-	right := false
-	b.tasks.View(func() {
-		n, known := b.graph.tasks[id]
-		right = !known || same(n.task.BlockedBy, b.graph.unfinished(n.on))
-	})
-	if right {
-		return nil
-	}
-	_, err := b.change(ctx, id, func(t *muster.Task) error {
-		var waits []muster.TaskID
-		b.tasks.View(func() { waits = b.graph.unfinished(t.DependsOn) })
-		// The graph may be behind: a blocker that somebody has already taken out of blockedBy may have been completed
-		// since. Putting it back would block the task although nothing unblocks it any more.
-		waits = slices.DeleteFunc(waits, func(d muster.TaskID) bool {
-			if slices.Contains(t.BlockedBy, d) {
-				return false
-			}
-			on, _, err := b.read(ctx, d)
-			return err == nil && on.Status == muster.Completed
-		})
-		if same(t.BlockedBy, waits) {
-			return errNoChange
-		}
-		t.BlockedBy = waits
-		return nil
-	})
-	return err
-}
-
-// same reports whether a list that another program may have written, in whatever order, has what the sorted one has.
-func same(ids, sorted []muster.TaskID) bool {
-	return slices.Equal(ids, sorted) || slices.Equal(set(ids...), sorted)
-}
-
-// firstError returns the first of errs that is not nil.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// onlyUnavailable returns err if it says that the engine cannot be reached: nothing less is reported of what follows a
-// step that is already durable.
-func onlyUnavailable(err error) error {
-	if errors.Is(err, muster.ErrUnavailable) {
-		return err
-	}
-	return nil
 }

@@ -213,7 +213,7 @@ func retry(t *muster.Task, at float64) error {
 
 // heldBy is the refusal for who comes second.
 func heldBy(t muster.Task) error {
-	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, since(t.ClaimedAt))
+	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, clock(" since ", t.ClaimedAt))
 	return e.WithHint("take it back with: muster task release %d", t.ID)
 }
 
@@ -256,9 +256,6 @@ func lost(t muster.Task) error {
 	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
 }
 
-// since returns the time of a claim for a refusal; "" when it is not known.
-func since(stamp float64) string { return clock(" since ", stamp) }
-
 // clock is a time of day for people, with the date when it is not today; "" when the time is not known.
 func clock(before string, stamp float64) string {
 	if stamp == 0 {
@@ -269,11 +266,6 @@ func clock(before string, stamp float64) string {
 		return before + t.Format("15:04")
 	}
 	return before + t.Format("2006-01-02 15:04")
-}
-
-// without is ids less id, as a new list.
-func without(ids []muster.TaskID, id muster.TaskID) []muster.TaskID {
-	return slices.DeleteFunc(slices.Clone(ids), func(x muster.TaskID) bool { return x == id })
 }
 
 // set is ids sorted, each once, as a new list.
