@@ -55,11 +55,11 @@ type stamp struct {
 // file may change again without a new stamp.
 const minStampAge = 100 * time.Millisecond
 
-// stampOf returns the stamp of a file, or zero if it is too young to be trusted.
+// stampOf returns the stamp of a file, however young it is.
 func stampOf(fi fs.FileInfo) stamp {
 	s := stamp{size: fi.Size(), mtime: fi.ModTime().UnixNano()}
 	s.inode, s.ctime = inode(fi)
-	return s.settled(time.Now())
+	return s
 }
 
 // settled returns s, or zero if it is too young to be trusted.

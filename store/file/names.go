@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"muster/internal/durable"
 )
@@ -23,7 +24,7 @@ func stampsByFS(on durable.FS, dir string, n int, name func(i int) string) []sta
 	all := make([]stamp, n)
 	for i := range all {
 		if fi, err := on.Stat(filepath.Join(dir, name(i))); err == nil {
-			all[i] = stampOf(fi)
+			all[i] = stampOf(fi).settled(time.Now())
 		}
 	}
 	return all

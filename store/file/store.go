@@ -82,12 +82,11 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 
 		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt,
 	}
-	s.watch = newWatcher(s.fs, root)
-	s.watch.onFailure = func(err error) {
+	s.watch = newWatcher(s.fs, root, func(err error) {
 		if s.Logger != nil {
 			s.Logger.Warn("watcher failed", "dir", root, "err", err)
 		}
-	}
+	})
 	s.boxes = boxes{store: s, grace: segmentGrace, byName: map[muster.Name]*box{}}
 	return s, nil
 }

@@ -284,7 +284,7 @@ func (t *table) fetch(key string) docContent {
 	switch {
 	case err == nil:
 		text := muster.TrimBOM(data)
-		return docContent{file: stampOf(fi), data: text, rev: revOf(data)}
+		return docContent{file: stampOf(fi).settled(time.Now()), data: text, rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
 		return docContent{}
 	}

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"sync"
 	"time"
@@ -24,31 +23,29 @@ type watcher struct {
 	sweepAlone   time.Duration // between two sweeps without one
 	open         func() (*fsnotify.Watcher, error)
 
-	onFailure func(err error) // is called with the reason why the system does not watch; nil: nobody is told
+	onFailure func(err error) // is called with the reason why the system does not watch
 
-	mu       sync.Mutex
-	dirs     map[string]*watchedDir
-	n        int               // subscriptions
-	sys      *fsnotify.Watcher // nil: there is none, or it has failed
-	lostAt   time.Time         // when it failed
-	verifyAt time.Time         // when all directories are looked at after some of them came or went; zero: not
-	stop     chan struct{}     // ends the goroutine; nil: none runs
-	done     bool              // closed for good
+	mu     sync.Mutex
+	dirs   map[string]*watchedDir
+	n      int               // subscriptions
+	sys    *fsnotify.Watcher // nil: there is none, or it has failed
+	lostAt time.Time         // when it failed
+	stop   chan struct{}     // ends the goroutine; nil: none runs
+	done   bool              // closed for good
 }
 
 // watchedDir is a directory that somebody watches.
 type watchedDir struct {
 	path   string
 	topics map[string]*topic // by file name; "" is any file
-	// watched is what the system watches for it: path, or the nearest existing directory above.
+	// watched is what the system watches for it: path, or the nearest existing directory above; "" if it watches none.
 	watched string
-	// info is path as it was when its watch was made.
-	info fs.FileInfo
 }
 
 // topic is one file of a directory, or all of them, and who waits for it.
 type topic struct {
-	// note is called first; if it returns false, the file is none of ours.
+	// note is called first with the name of a file of the directory, or "" for all of them; if it returns false, the
+	// file is none of ours. A topic of one file has no note.
 	note func(file string) bool
 	subs map[chan struct{}]struct{}
 	// last is the stamp of the one file at the last sweep.
@@ -56,16 +53,17 @@ type topic struct {
 }
 
 // newWatcher returns a watcher of the state below root. It does nothing before the first subscription.
-func newWatcher(fs durable.FS, root string) *watcher {
-	w := &watcher{fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
-		dirs: map[string]*watchedDir{}}
-	w.open = func() (*fsnotify.Watcher, error) {
-		if _, ok := fs.(durable.OS); !ok {
-			return nil, errors.New("only the real file system can be watched")
-		}
-		return fsnotify.NewWatcher()
+func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
+	return &watcher{
+		fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
+		onFailure: onFailure, dirs: map[string]*watchedDir{},
+		open: func() (*fsnotify.Watcher, error) {
+			if _, ok := fs.(durable.OS); !ok {
+				return nil, errors.New("only the real file system can be watched")
+			}
+			return fsnotify.NewWatcher()
+		},
 	}
-	return w
 }
 
 // subscribe returns a channel that receives after changes of a file of dir, or of any file if file is "", until ctx
@@ -78,7 +76,11 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 		close(ch)
 		return ch
 	}
-	w.startLoop()
+	if w.stop == nil {
+		w.stop = make(chan struct{})
+		w.reopen()
+		go w.run(w.stop)
+	}
 	d := w.dirs[dir]
 	if d == nil {
 		d = &watchedDir{path: dir, topics: map[string]*topic{}}
@@ -89,40 +91,36 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 	if t == nil {
 		t = &topic{note: note, subs: map[chan struct{}]struct{}{}}
 		d.topics[file] = t
-		t.last = w.stampOf(dir, file)
 		if note != nil {
 			note("") // whatever happened before this watch was not named
+		} else {
+			t.last = w.stampOf(dir, file)
 		}
 	}
 	// The channel is registered under the lock under which hints are given, so a change after this call is never
 	// missed.
 	t.subs[ch] = struct{}{}
 	w.n++
-	context.AfterFunc(ctx, func() { w.unsubscribe(dir, file, ch) })
+	context.AfterFunc(ctx, func() { w.unsubscribe(d, file, ch) })
 	return ch
 }
 
-// unsubscribe ends one watch, and with the last one stops the loop.
-func (w *watcher) unsubscribe(dir, file string, ch chan struct{}) {
+// unsubscribe ends one watch, and with the last one stops the loop. What the system watches for a directory without
+// topics is dropped at the next sweep.
+func (w *watcher) unsubscribe(d *watchedDir, file string, ch chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.dirs[dir]
-	if d == nil || d.topics[file] == nil {
-		return // the store was closed
+	if w.done {
+		return // close has closed the channel
 	}
 	t := d.topics[file]
-	if _, ok := t.subs[ch]; !ok {
-		return
-	}
 	delete(t.subs, ch)
 	close(ch)
-	w.n--
-	if len(t.subs) == 0 {
+	if w.n--; len(t.subs) == 0 {
 		delete(d.topics, file)
 	}
 	if len(d.topics) == 0 {
-		delete(w.dirs, dir)
-		w.release(d.watched)
+		delete(w.dirs, d.path)
 	}
 	if w.n == 0 {
 		w.stopLoop()
@@ -133,6 +131,9 @@ func (w *watcher) unsubscribe(dir, file string, ch chan struct{}) {
 func (w *watcher) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.done {
+		return
+	}
 	w.done = true
 	for _, d := range w.dirs {
 		for _, t := range d.topics {
@@ -141,7 +142,7 @@ func (w *watcher) close() {
 			}
 		}
 	}
-	w.dirs, w.n = map[string]*watchedDir{}, 0
+	clear(w.dirs)
 	w.stopLoop()
 }
 
@@ -150,17 +151,15 @@ func (w *watcher) covers(dir string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := w.dirs[dir]
-	return w.sys != nil && d != nil && d.watched == dir && d.topics[""] != nil
+	return d != nil && d.watched == dir && d.topics[""] != nil
 }
 
 // notify gives hints after a change of this process.
 func (w *watcher) notify(dir, file string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.dirs[dir]; d != nil {
-		if t := d.topics[file]; t != nil {
-			t.hint()
-		}
+	if d := w.dirs[dir]; d != nil && d.topics[file] != nil {
+		d.topics[file].hint()
 	}
 }
 
@@ -174,14 +173,14 @@ func (t *topic) hint() {
 	}
 }
 
-// startLoop starts the goroutine unless it runs. As for all methods that follow, the caller holds the lock.
-func (w *watcher) startLoop() {
+// stopLoop stops the goroutine and closes the system's watcher. As for all methods that follow, the caller holds the
+// lock.
+func (w *watcher) stopLoop() {
 	if w.stop != nil {
-		return
+		close(w.stop)
+		w.stop = nil
 	}
-	w.stop = make(chan struct{})
-	w.reopen()
-	go w.run(w.stop)
+	w.dropSystem()
 }
 
 // reopen asks the system for a watcher. Without one, the sweeps do its work.
@@ -189,19 +188,10 @@ func (w *watcher) reopen() {
 	sys, err := w.open()
 	if err != nil {
 		w.lostAt = time.Now()
-		w.reportFailure(err)
+		w.onFailure(err)
 		return
 	}
 	w.sys = sys
-}
-
-// stopLoop stops the goroutine and closes the system's watcher.
-func (w *watcher) stopLoop() {
-	if w.stop != nil {
-		close(w.stop)
-		w.stop = nil
-	}
-	w.dropSystem()
 }
 
 // dropSystem gives up the system's watcher.
@@ -211,54 +201,42 @@ func (w *watcher) dropSystem() {
 		w.sys = nil
 	}
 	for _, d := range w.dirs {
-		d.watched, d.info = "", nil
+		d.watched = ""
 	}
 }
 
-// attach lets the system watch d, or the nearest directory above it that exists, up to the repository's root.
+// attach lets the system watch d, or the nearest directory above it that exists.
 func (w *watcher) attach(d *watchedDir) {
-	if w.sys == nil {
-		d.watched, d.info = "", nil
-		return
-	}
-	for {
-		dir, fi := w.nearest(d.path)
-		old, made := d.watched, dir != "" && w.sys.Add(dir) == nil
-		if d.watched, d.info = dir, fi; !made {
-			d.watched, d.info = "", nil
-		}
-		if old != d.watched {
-			w.release(old)
+	for w.sys != nil {
+		dir := w.nearest(d.path)
+		if d.watched = dir; dir == "" || w.sys.Add(dir) != nil {
+			d.watched = ""
 		}
 		// One that was made before this watch was not announced, and one that has just gone cannot be watched.
-		if again, _ := w.nearest(d.path); again == dir {
+		if w.nearest(d.path) == dir {
 			return
 		}
 	}
 }
 
 // nearest returns the deepest directory that exists on the way from the repository's root to path.
-func (w *watcher) nearest(path string) (string, fs.FileInfo) {
+func (w *watcher) nearest(path string) string {
 	for dir := path; len(dir) >= len(w.root); dir = filepath.Dir(dir) {
-		if fi, err := w.fs.Stat(dir); err == nil {
-			return dir, fi
+		if _, err := w.fs.Stat(dir); err == nil {
+			return dir
 		}
 		if dir == w.root {
 			break
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// release lets go of a directory that nobody needs any more.
-func (w *watcher) release(dir string) {
-	if dir == "" || w.sys == nil {
-		return
+// stampOf returns the stamp of a file, however young it is, or zero if there is none.
+func (w *watcher) stampOf(dir, file string) stamp {
+	fi, err := w.fs.Stat(filepath.Join(dir, file))
+	if err != nil {
+		return stamp{}
 	}
-	for _, d := range w.dirs {
-		if d.watched == dir {
-			return
-		}
-	}
-	_ = w.sys.Remove(dir)
+	return stampOf(fi)
 }

@@ -2,7 +2,6 @@ package file
 
 import (
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,42 +11,40 @@ import (
 	"muster/internal/durable"
 )
 
-// debounce is how long after directories came or went all of them are checked. When they come and go quickly, the
-// system's watcher may mistake a new one for the old one and keep silent.
-const debounce = 100 * time.Millisecond
+// errWatcherClosed is the reason of a failure when the channels of the system's watcher are closed.
+var errWatcherClosed = errors.New("the system's watcher is closed")
 
-// run handles the system's events and sweeps, until stop is closed.
+// run handles the system's events, and sweeps when it is time, when a directory came or went, and when events were
+// lost, until stop is closed.
 func (w *watcher) run(stop chan struct{}) {
-	for next := time.Now().Add(w.interval()); ; {
-		w.mu.Lock()
-		if w.stop != stop {
-			w.mu.Unlock()
-			return
-		}
+	timer := time.NewTimer(w.interval())
+	defer timer.Stop()
+	for {
 		var events chan fsnotify.Event
 		var errs chan error
+		w.mu.Lock()
 		if w.sys != nil {
 			events, errs = w.sys.Events, w.sys.Errors
 		}
-		until := next
-		if !w.verifyAt.IsZero() && w.verifyAt.Before(next) {
-			until = w.verifyAt
-		}
 		w.mu.Unlock()
-		switch w.listen(stop, events, errs, until) {
-		case watchStopped:
+		select {
+		case <-stop:
 			return
-		case dirsChanged:
-		case eventsLost:
-			next = time.Now()
-		case timeReached:
-		}
-		if time.Now().Before(next) {
-			w.verify(stop)
-			continue
+		case e, ok := <-events:
+			if !ok {
+				w.handleFailure(stop, errWatcherClosed)
+			} else if !w.handleEvent(e) {
+				continue
+			}
+		case err, ok := <-errs:
+			if !ok {
+				err = errWatcherClosed
+			}
+			w.handleFailure(stop, err)
+		case <-timer.C:
 		}
 		w.sweep(stop)
-		next = time.Now().Add(w.interval())
+		timer.Reset(w.interval())
 	}
 }
 
@@ -55,9 +52,6 @@ func (w *watcher) run(stop chan struct{}) {
 func (w *watcher) interval() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sys == nil {
-		return w.sweepAlone
-	}
 	for _, d := range w.dirs {
 		if d.watched == "" {
 			return w.sweepAlone
@@ -66,95 +60,30 @@ func (w *watcher) interval() time.Duration {
 	return w.sweepHealthy
 }
 
-// verify checks whether the directories are still those that the system watches, some time after one of them came or
-// went.
-func (w *watcher) verify(stop chan struct{}) {
+// handleFailure reports err. After a mere overflow the system's watcher goes on; otherwise the sweeps replace it.
+func (w *watcher) handleFailure(stop chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stop != stop || w.verifyAt.IsZero() || time.Now().Before(w.verifyAt) {
+	if w.stop != stop { // another loop has taken over, with a watcher of its own
 		return
 	}
-	w.verifyAt = time.Time{}
-	for _, d := range w.dirs {
-		if w.reattach(d) {
-			d.hintAll()
-		}
-	}
-}
-
-// wakeup says why listen returned.
-type wakeup int
-
-const (
-	timeReached  wakeup = iota // the time has come
-	watchStopped               // the watcher has
-	eventsLost                 // the system lost events, or itself
-	dirsChanged                // directories came or went
-)
-
-// listen handles the system's events until a time.
-func (w *watcher) listen(stop chan struct{}, events chan fsnotify.Event, errs chan error, until time.Time) wakeup {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	for {
-		select {
-		case <-stop:
-			return watchStopped
-		case e, ok := <-events:
-			if !ok {
-				w.onSystemFailure(stop, errWatcherClosed)
-				return eventsLost
-			}
-			if w.event(e) {
-				return dirsChanged
-			}
-		case err, ok := <-errs:
-			if !ok {
-				err = errWatcherClosed
-			}
-			if errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.reportFailure(err)
-			} else {
-				w.onSystemFailure(stop, err)
-			}
-			return eventsLost
-		case <-t.C:
-			return timeReached
-		}
-	}
-}
-
-// errWatcherClosed is the reason of a failure when the channels of the system's watcher are closed.
-var errWatcherClosed = errors.New("the system's watcher is closed")
-
-// onSystemFailure falls back to sweeps because of err.
-func (w *watcher) onSystemFailure(stop chan struct{}, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop == stop {
+	w.onFailure(err)
+	if !errors.Is(err, fsnotify.ErrEventOverflow) {
 		w.dropSystem()
 		w.lostAt = time.Now()
-		w.reportFailure(err)
 	}
 }
 
-// reportFailure reports that the system does not tell of all changes.
-func (w *watcher) reportFailure(err error) {
-	if w.onFailure != nil {
-		w.onFailure(err)
-	}
-}
-
-// event gives hints to those whom an event concerns. It reports whether a watched directory came or went.
-func (w *watcher) event(e fsnotify.Event) (structural bool) {
+// handleEvent gives hints to those whom an event concerns. It reports whether a watched directory, or one above it,
+// came or went.
+func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 	dir, name := filepath.Split(e.Name)
-	dir = filepath.Clean(dir)
 	if durable.IsTemporary(name) || e.Op == fsnotify.Chmod {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.dirs[dir]; d != nil && d.watched == dir {
+	if d := w.dirs[filepath.Clean(dir)]; d != nil && d.watched == d.path {
 		if t := d.topics[name]; t != nil {
 			t.hint()
 		}
@@ -162,63 +91,36 @@ func (w *watcher) event(e fsnotify.Event) (structural bool) {
 			t.hint()
 		}
 	}
-	gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
-	if !gone && !e.Has(fsnotify.Create) {
+	if !e.Has(fsnotify.Remove) && !e.Has(fsnotify.Rename) && !e.Has(fsnotify.Create) {
 		return false
 	}
 	for _, d := range w.dirs {
-		if !within(d.path, e.Name) {
-			continue
-		}
-		structural = true
-		if gone || d.watched != d.path {
-			w.attach(d)
-			d.hintAll()
+		rest, ok := strings.CutPrefix(d.path, e.Name)
+		if ok && (rest == "" || rest[0] == filepath.Separator) {
+			return true
 		}
 	}
-	if structural {
-		w.verifyAt = time.Now().Add(debounce)
-	}
-	return structural
+	return false
 }
 
-// within reports whether path is dir or lies below it.
-func within(path, dir string) bool {
-	rest, ok := strings.CutPrefix(path, dir)
-	return ok && (rest == "" || rest[0] == filepath.Separator)
-}
-
-// hintAll gives a hint to everybody who watches something in d.
-func (d *watchedDir) hintAll() {
-	for _, t := range d.topics {
-		if t.note != nil {
-			t.note("")
-		}
-		t.hint()
-	}
-}
-
-// sweep looks for what no event has reported: directories that were replaced, and files that have changed. It reads
-// the files without the lock, because there may be thousands of inboxes.
+// sweep watches all directories anew and looks for what no event has reported. What changes after a directory was
+// added to the system's watcher is reported by an event, and what changed before is found by the look that follows.
 func (w *watcher) sweep(stop chan struct{}) {
-	type one struct {
+	type watchedFile struct {
 		dir, file string
 		t         *topic
 	}
-	var files []one
+	var files []watchedFile
 	w.mu.Lock()
 	if w.stop != stop {
 		w.mu.Unlock()
 		return
 	}
-	if w.sys == nil && time.Since(w.lostAt) >= w.sweepAlone {
-		w.reopen()
-	}
+	w.rewatch()
 	for _, d := range w.dirs {
-		w.reattach(d)
 		for file, t := range d.topics {
 			if file != "" {
-				files = append(files, one{d.path, file, t})
+				files = append(files, watchedFile{d.path, file, t})
 				continue
 			}
 			t.note("")
@@ -229,7 +131,7 @@ func (w *watcher) sweep(stop chan struct{}) {
 	for _, f := range files { // thousands of inboxes: not under the lock, and only who has something new is woken
 		now := w.stampOf(f.dir, f.file)
 		w.mu.Lock()
-		if now != f.t.last || now == (stamp{}) && w.exists(f.dir, f.file) {
+		if now != f.t.last || now != (stamp{}) && now.settled(time.Now()) == (stamp{}) {
 			f.t.last = now
 			f.t.hint()
 		}
@@ -237,43 +139,19 @@ func (w *watcher) sweep(stop chan struct{}) {
 	}
 }
 
-// reattach watches d again if it is no longer what the system watches, and returns true if it did.
-func (w *watcher) reattach(d *watchedDir) bool {
-	if d.watched == d.path && d.info != nil {
-		if fi, err := w.fs.Stat(d.path); err == nil && sameFile(fi, d.info) {
-			return false
-		}
-		if w.sys != nil {
-			_ = w.sys.Remove(d.path)
-		}
+// rewatch lets the system watch all directories anew. If they were only added again, the system's watcher could mistake
+// a new directory for the one that was at its path before, and keep silent.
+func (w *watcher) rewatch() {
+	if w.sys == nil && time.Since(w.lostAt) >= w.sweepAlone {
+		w.reopen()
 	}
-	old := d.watched
-	w.attach(d)
-	return d.watched != old || d.watched == d.path
-}
-
-// stampOf returns the stamp of a file, or zero if there is none or it is too young to be trusted.
-func (w *watcher) stampOf(dir, file string) stamp {
-	if file == "" {
-		return stamp{}
+	if w.sys == nil {
+		return
 	}
-	fi, err := w.fs.Stat(filepath.Join(dir, file))
-	if err != nil {
-		return stamp{}
+	for _, dir := range w.sys.WatchList() {
+		_ = w.sys.Remove(dir)
 	}
-	return stampOf(fi)
-}
-
-// exists reports whether a file exists. A file that exists but has no stamp is too young to be trusted.
-func (w *watcher) exists(dir, file string) bool {
-	_, err := w.fs.Stat(filepath.Join(dir, file))
-	return err == nil
-}
-
-// sameFile reports whether two descriptions are of the same inode. os.SameFile knows only what os.Stat returned, and a
-// simulated file system has descriptions of its own.
-func sameFile(a, b fs.FileInfo) bool {
-	x, _ := inode(a)
-	y, _ := inode(b)
-	return x == y
+	for _, d := range w.dirs {
+		w.attach(d)
+	}
 }
