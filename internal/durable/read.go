@@ -6,18 +6,10 @@ import (
 	"os"
 )
 
-// ReadFile returns the content of a file, and its info from before it was read. On Linux it takes four system calls,
-// because the first look at a large table is mostly this.
+// ReadFile returns the content of a file, and its info from before it was read. Whoever keeps both then takes a content
+// for too old, never for too new.
 func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
-	if _, ok := f.fs.(OS); ok {
-		return readFile(name)
-	}
-	return readOpened(f.fs, name)
-}
-
-// readOpened is ReadFile through the interface.
-func readOpened(on FS, name string) ([]byte, fs.FileInfo, error) {
-	file, err := on.OpenFile(name, os.O_RDONLY, 0)
+	file, err := f.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -25,9 +17,6 @@ func readOpened(on FS, name string) ([]byte, fs.FileInfo, error) {
 	fi, err := file.Stat()
 	if err != nil {
 		return nil, nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
 	_, err = b.ReadFrom(file)

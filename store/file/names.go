@@ -1,16 +1,15 @@
 package file
 
 import (
-	"path/filepath"
+	"cmp"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"muster/internal/durable"
 )
 
-// namesByFS lists a directory through the interface.
-func namesByFS(on durable.FS, dir string) ([]string, error) {
+// fileNames lists a directory.
+func fileNames(on durable.FS, dir string) ([]string, error) {
 	entries, err := on.ReadDir(dir)
 	names := make([]string, len(entries))
 	for i, e := range entries {
@@ -19,16 +18,8 @@ func namesByFS(on durable.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// stampsByFS is stamps through the interface.
-func stampsByFS(on durable.FS, dir string, n int, name func(i int) string) []stamp {
-	all := make([]stamp, n)
-	for i := range all {
-		if fi, err := on.Stat(filepath.Join(dir, name(i))); err == nil {
-			all[i] = stampOf(fi).settled(time.Now())
-		}
-	}
-	return all
-}
+// byKey orders documents by key; numbers are ordered by their value.
+func byKey(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // parallelFrom is from how many files on they are read in parallel.
 const parallelFrom = 64
@@ -39,23 +30,19 @@ const parallelReaders = 8
 
 // inParallel calls f for 0 to n-1, from several goroutines if n is large.
 func inParallel(n int, f func(i int)) {
-	const batch = 16
-	if n < parallelFrom {
-		for i := range n {
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 			f(i)
 		}
+	}
+	if n < parallelFrom {
+		work()
 		return
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
+	var all sync.WaitGroup
 	for range parallelReaders {
-		wg.Go(func() {
-			for to := int(next.Add(batch)); to-batch < n; to = int(next.Add(batch)) {
-				for i := to - batch; i < min(to, n); i++ {
-					f(i)
-				}
-			}
-		})
+		all.Go(work)
 	}
-	wg.Wait()
+	all.Wait()
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -29,22 +28,15 @@ const (
 	briefWait = 5 * time.Millisecond
 )
 
-// table is the documents of one directory. file and key convert between keys and file names.
+// table is the documents of one directory.
 type table struct {
 	s    *Store
 	name string
 	dir  string
 	// errInvalid says why the name is no table's.
 	errInvalid error
-	file       func(key string) string
-	key        func(file string) (string, bool)
 	cache      cache
-	// validRevs maps the keys of large documents to the revision that was last seen to be JSON.
-	validRevs sync.Map
 }
-
-// largeDocument is the size from which validRevs is used: checking JSON costs several times as much as reading.
-const largeDocument = 64 << 10
 
 // reserved are the directories in .team that are not tables.
 var reserved = []string{"inbox", "locks", "outputs", "scratch", "archive", "cache"}
@@ -54,32 +46,14 @@ func isNumber(key string) bool {
 	return key != "" && len(key) <= 18 && key[0] != '0' && strings.Trim(key, "0123456789") == ""
 }
 
-// newTable returns a table with the directory and the file names that the formats give it. Any name is accepted; that
-// of no table makes every later call fail.
+// newTable returns a table with the directory that the formats give it. Any name is accepted; that of no table makes
+// every later call fail.
 func newTable(s *Store, name string) *table {
 	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name)}
-	t.file = func(key string) string { return key + ".json" }
-	t.key = func(file string) (string, bool) {
-		key, ok := strings.CutSuffix(file, ".json")
-		return key, ok && t.check(key) == nil
-	}
+	t.cache.t, t.cache.keys = t, map[string]bool{}
 	switch name {
 	case muster.TableTasks:
 		t.dir = s.dir.Tasks()
-		t.file = func(key string) string {
-			if key == "meta" {
-				return "meta.json"
-			}
-			return "task_" + key + ".json"
-		}
-		t.key = func(file string) (string, bool) {
-			if file == "meta.json" {
-				return "meta", true
-			}
-			name, ok := strings.CutPrefix(file, "task_")
-			key, whole := strings.CutSuffix(name, ".json")
-			return key, ok && whole && isNumber(key)
-		}
 	case muster.TableTeam:
 		t.dir = s.dir.Team()
 	default:
@@ -89,8 +63,27 @@ func newTable(s *Store, name string) *table {
 				name, name)
 		}
 	}
-	t.cache.t = t
 	return t
+}
+
+// taskPrefix begins the file names of tasks.
+const taskPrefix = "task_"
+
+// file returns the name of a document's file.
+func (t *table) file(key string) string {
+	if t.name == muster.TableTasks && key != "meta" {
+		key = taskPrefix + key
+	}
+	return key + ".json"
+}
+
+// key returns the key of the document that a file has. It returns false if the file is no document's.
+func (t *table) key(file string) (string, bool) {
+	key := strings.TrimSuffix(file, ".json")
+	if t.name == muster.TableTasks {
+		key = strings.TrimPrefix(key, taskPrefix)
+	}
+	return key, t.file(key) == file && t.check(key) == nil
 }
 
 // check reports why key cannot be a key of this table.
@@ -114,20 +107,14 @@ func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.Doc{}, err
 	}
-	for waited := time.Duration(0); ; waited += briefWait {
-		now := t.load(key)
-		switch {
-		case now.err != nil:
-			return muster.Doc{}, now.err
-		case now.rev == muster.None:
-			return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
-		case now.bad == nil || waited >= maxHalfWritten:
-			return muster.Doc{Key: key, Rev: now.rev, Data: now.data}, now.bad
-		}
-		if err := sleepContext(ctx, briefWait); err != nil {
-			return muster.Doc{}, err
-		}
+	all, err := t.load(ctx, []string{key}, func(string) muster.Rev { return muster.None })
+	if err != nil {
+		return muster.Doc{}, err
 	}
+	if all[0].rev == muster.None {
+		return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
+	}
+	return muster.Doc{Key: key, Rev: all[0].rev, Data: all[0].data}, all[0].bad
 }
 
 // Put writes the document if it is still at revision at. It compares the revision under the lock, and again after the
@@ -169,20 +156,11 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	}
 	// Also after an error the document may have changed: the rename may be done and its sync have failed. So the
 	// watchers look in any case.
-	rev := revOf(data)
-	t.rememberValid(key, rev, len(data))
 	t.notifyChange(key)
 	if err != nil {
 		return muster.None, err
 	}
-	return rev, nil
-}
-
-// rememberValid remembers that a content is JSON.
-func (t *table) rememberValid(key string, rev muster.Rev, size int) {
-	if size >= largeDocument {
-		t.validRevs.Store(key, rev)
-	}
+	return revOf(data), nil
 }
 
 // Delete removes the document if it is still at revision at.
@@ -265,14 +243,39 @@ type docContent struct {
 	err    error // nothing of this table can be read
 }
 
-// load reads a document and checks that it is JSON.
-func (t *table) load(key string) docContent {
-	now := t.fetch(key)
-	if whole, ok := t.validRevs.Load(key); now.data == nil || ok && whole == now.rev {
-		return now
+// load reads documents, many of them in parallel. A program that writes in place leaves a file half written for a
+// moment, so those that are corrupt are read once more after maxHalfWritten, all together. A content whose revision
+// known returns was reported before, and is not waited for again.
+func (t *table) load(ctx context.Context, keys []string, known func(key string) muster.Rev) ([]docContent, error) {
+	all := make([]docContent, len(keys))
+	inParallel(len(keys), func(i int) { all[i] = t.read(keys[i]) })
+	var half []int
+	for i, now := range all {
+		if now.bad != nil && now.rev != known(keys[i]) {
+			half = append(half, i)
+		}
 	}
-	if now.bad = t.checkJSON(key, now.data); now.bad == nil {
-		t.rememberValid(key, now.rev, len(now.data))
+	if len(half) > 0 {
+		if err := sleepContext(ctx, maxHalfWritten); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range half {
+		all[i] = t.read(keys[i])
+	}
+	for _, now := range all {
+		if now.err != nil {
+			return nil, now.err
+		}
+	}
+	return all, nil
+}
+
+// read reads a document and checks that it is JSON.
+func (t *table) read(key string) docContent {
+	now := t.fetch(key)
+	if now.data != nil {
+		now.bad = t.checkJSON(key, now.data)
 	}
 	return now
 }
@@ -283,8 +286,7 @@ func (t *table) fetch(key string) docContent {
 	data, fi, err := t.s.files.ReadFile(path)
 	switch {
 	case err == nil:
-		text := muster.TrimBOM(data)
-		return docContent{file: stampOf(fi).settled(time.Now()), data: text, rev: revOf(data)}
+		return docContent{file: stampOf(fi).settled(time.Now()), data: muster.TrimBOM(data), rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
 		return docContent{}
 	}
@@ -298,27 +300,20 @@ func (t *table) fetch(key string) docContent {
 // checkJSON returns what is wrong with the bytes of a document, with the line.
 func (t *table) checkJSON(key string, data []byte) error {
 	if !utf8.Valid(data) {
-		at := 0
-		for r, n := utf8.DecodeRune(data); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(data[at:]) {
-			at += n
-		}
-		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), lineOf(data, at))
+		lines := slices.Collect(bytes.Lines(data))
+		bad := slices.IndexFunc(lines, func(line []byte) bool { return !utf8.Valid(line) })
+		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), 1+bad)
 	}
 	if json.Valid(data) {
 		return nil
 	}
 	err := json.Unmarshal(data, new(any))
-	line := lineOf(data, len(data))
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		line = lineOf(data, int(syntax.Offset))
+	end := len(data)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		end = min(end, int(syntax.Offset))
 	}
+	line := 1 + bytes.Count(data[:end], []byte("\n"))
 	return muster.Errorf(muster.Corrupt, "%s is not JSON in line %d (%w)", t.path(key), line, err)
-}
-
-// lineOf returns the number of the line at an offset.
-func lineOf(data []byte, offset int) int {
-	return 1 + bytes.Count(data[:min(offset, len(data))], []byte("\n"))
 }
 
 // revOf returns the revision of a content. It depends on the content alone, so all processes agree on it without a

@@ -94,7 +94,7 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 		if note != nil {
 			note("") // whatever happened before this watch was not named
 		} else {
-			t.last = w.stampOf(dir, file)
+			t.last = stampAt(w.fs, filepath.Join(dir, file))
 		}
 	}
 	// The channel is registered under the lock under which hints are given, so a change after this call is never
@@ -230,13 +230,4 @@ func (w *watcher) nearest(path string) string {
 		}
 	}
 	return ""
-}
-
-// stampOf returns the stamp of a file, however young it is, or zero if there is none.
-func (w *watcher) stampOf(dir, file string) stamp {
-	fi, err := w.fs.Stat(filepath.Join(dir, file))
-	if err != nil {
-		return stamp{}
-	}
-	return stampOf(fi)
 }

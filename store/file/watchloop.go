@@ -107,8 +107,8 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 // added to the system's watcher is reported by an event, and what changed before is found by the look that follows.
 func (w *watcher) sweep(stop chan struct{}) {
 	type watchedFile struct {
-		dir, file string
-		t         *topic
+		path string
+		t    *topic
 	}
 	var files []watchedFile
 	w.mu.Lock()
@@ -120,7 +120,7 @@ func (w *watcher) sweep(stop chan struct{}) {
 	for _, d := range w.dirs {
 		for file, t := range d.topics {
 			if file != "" {
-				files = append(files, watchedFile{d.path, file, t})
+				files = append(files, watchedFile{filepath.Join(d.path, file), t})
 				continue
 			}
 			t.note("")
@@ -129,7 +129,7 @@ func (w *watcher) sweep(stop chan struct{}) {
 	}
 	w.mu.Unlock()
 	for _, f := range files { // thousands of inboxes: not under the lock, and only who has something new is woken
-		now := w.stampOf(f.dir, f.file)
+		now := stampAt(w.fs, f.path)
 		w.mu.Lock()
 		if now != f.t.last || now != (stamp{}) && now.settled(time.Now()) == (stamp{}) {
 			f.t.last = now
