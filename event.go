@@ -1,9 +1,6 @@
 package muster
 
-import (
-	"encoding/json"
-	"maps"
-)
+import "encoding/json"
 
 // Event is one thing that happened, as a line of the journal: {"event","ts","member","task_id", and flat fields}.
 // The kinds and their fields are listed in the package journal.
@@ -15,36 +12,36 @@ type Event struct {
 	Fields map[string]any
 }
 
+// eventFields are the fields of the flat line that every event may have.
+type eventFields struct {
+	Kind   string  `json:"event"`
+	At     float64 `json:"ts"`
+	Member Name    `json:"member,omitempty"`
+	Task   TaskID  `json:"task_id,omitempty"`
+}
+
 // MarshalJSON writes the flat line: what happened, when, who, which task, then the other fields by name.
 func (e Event) MarshalJSON() ([]byte, error) {
-	rest := maps.Clone(e.Fields)
-	for _, k := range []string{"event", "ts", "member", "task_id"} {
-		delete(rest, k)
-	}
 	extra := Extra{}
-	for k, v := range rest {
+	for k, v := range e.Fields {
 		data, err := MarshalLine(v)
 		if err != nil {
 			return nil, err
 		}
 		extra[k] = data
 	}
-	return marshalKeep(struct {
-		Kind   string  `json:"event"`
-		At     float64 `json:"ts"`
-		Member Name    `json:"member,omitempty"`
-		Task   TaskID  `json:"task_id,omitempty"`
-	}{e.Kind, e.At, e.Member, e.Task}, extra)
+	for _, k := range eventNames {
+		delete(extra, k)
+	}
+	return marshalKeep(eventFields{e.Kind, e.At, e.Member, e.Task}, extra)
 }
+
+// eventNames are the names of eventFields.
+var eventNames = []string{"event", "ts", "member", "task_id"}
 
 // UnmarshalJSON reads the flat line.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	var f struct {
-		Kind   string  `json:"event"`
-		At     float64 `json:"ts"`
-		Member Name    `json:"member"`
-		Task   TaskID  `json:"task_id"`
-	}
+	var f eventFields
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
@@ -52,7 +49,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &e.Fields); err != nil {
 		return err
 	}
-	for _, k := range []string{"event", "ts", "member", "task_id"} {
+	for _, k := range eventNames {
 		delete(e.Fields, k)
 	}
 	return nil

@@ -30,12 +30,5 @@ func (l Lane) MarshalJSON() ([]byte, error) { return marshalKeep(laneFields(l), 
 
 // UnmarshalJSON reads a lane and keeps what it does not know.
 func (l *Lane) UnmarshalJSON(data []byte) error {
-	var f laneFields
-	extra, err := unmarshalKeep(data, &f)
-	if err != nil {
-		return err
-	}
-	f.Extra = extra
-	*l = Lane(f)
-	return nil
+	return unmarshalKeep(data, (*laneFields)(l), &l.Extra, laneFields{})
 }

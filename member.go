@@ -54,15 +54,9 @@ func (m Member) MarshalJSON() ([]byte, error) { return marshalKeep(memberFields(
 
 // UnmarshalJSON reads a member, also as other programs write it: active for working.
 func (m *Member) UnmarshalJSON(data []byte) error {
-	var f memberFields
-	extra, err := unmarshalKeep(data, &f)
-	if err != nil {
-		return err
+	err := unmarshalKeep(data, (*memberFields)(m), &m.Extra, memberFields{})
+	if err == nil && m.Status == "active" {
+		m.Status = Working
 	}
-	if f.Status == "active" {
-		f.Status = Working
-	}
-	f.Extra = extra
-	*m = Member(f)
-	return nil
+	return err
 }

@@ -1,6 +1,9 @@
 package muster
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // MessageType says what a mail is.
 type MessageType string
@@ -53,15 +56,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
-	if f.From == "" {
-		f.From = f.Sender
-	}
-	if f.At == 0 {
-		f.At = f.TS
-	}
-	if f.Approve == nil {
-		f.Approve = f.Approved
-	}
+	f.From, f.At, f.Approve = cmp.Or(f.From, f.Sender), cmp.Or(f.At, f.TS), cmp.Or(f.Approve, f.Approved)
 	switch f.Type {
 	case "":
 		if f.Content == "" && f.From == "" {

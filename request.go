@@ -51,12 +51,5 @@ func (r Request) MarshalJSON() ([]byte, error) { return marshalKeep(requestField
 
 // UnmarshalJSON reads a request and keeps what it does not know.
 func (r *Request) UnmarshalJSON(data []byte) error {
-	var f requestFields
-	extra, err := unmarshalKeep(data, &f)
-	if err != nil {
-		return err
-	}
-	f.Extra = extra
-	*r = Request(f)
-	return nil
+	return unmarshalKeep(data, (*requestFields)(r), &r.Extra, requestFields{})
 }

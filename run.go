@@ -30,14 +30,7 @@ func (r Run) MarshalJSON() ([]byte, error) { return marshalKeep(runFields(r), r.
 
 // UnmarshalJSON reads a run and keeps what it does not know.
 func (r *Run) UnmarshalJSON(data []byte) error {
-	var f runFields
-	extra, err := unmarshalKeep(data, &f)
-	if err != nil {
-		return err
-	}
-	f.Extra = extra
-	*r = Run(f)
-	return nil
+	return unmarshalKeep(data, (*runFields)(r), &r.Extra, runFields{})
 }
 
 // Has reports whether a task was made or done in the run: by its id, which no clock changes, else by its stamps.

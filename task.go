@@ -1,6 +1,8 @@
 package muster
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -146,21 +148,16 @@ func (t StoredTask) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a task, also as other programs write it: blocked_by, required_role, owner null, and blockedBy
 // without dependsOn.
 func (t *Task) UnmarshalJSON(data []byte) error {
-	f := taskFields{Status: Pending}
-	extra, err := unmarshalKeep(data, &f)
-	if err != nil {
-		return err
-	}
-	if err := extra.take(&f.BlockedBy, "blocked_by"); err != nil {
+	var f taskFields
+	var extra Extra
+	if err := unmarshalKeep(data, &f, &extra, taskFields{Status: Pending}); err != nil {
 		return err
 	}
 	var role string
-	if err := extra.take(&role, "required_role"); err != nil {
+	if err := errors.Join(extra.take("blocked_by", &f.BlockedBy), extra.take("required_role", &role)); err != nil {
 		return err
 	}
-	if f.ClaimRole == "" {
-		f.ClaimRole = role
-	}
+	f.ClaimRole = cmp.Or(f.ClaimRole, role)
 	if f.DependsOn == nil {
 		f.DependsOn = slices.Clone(f.BlockedBy)
 	}
