@@ -43,17 +43,17 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	w := m.script.playTo(me, r)
 	t, _ := w.turn()
 	if t == nil {
-		t = &turn{say: "Nothing more to say.", stop: llm.StopEnd}
+		t = &turn{Say: "Nothing more to say.", Stop: placed[llm.Stop]{value: llm.StopEnd}}
 	}
 	reply, err := w.reply(t, r)
 	if err != nil {
 		return llm.Reply{}, llm.Errorf(llm.BadRequest, "%s:%d: %s says nothing: %w", m.script.file, t.line, me, err)
 	}
 	failure := m.failure(attempt{r.CacheKey, t, w.played})
-	if failure != nil && failure.kind != llm.Incomplete {
+	if failure != nil && failure.Kind != llm.Incomplete {
 		return llm.Reply{}, scriptedError(failure)
 	}
-	if err := m.stream(ctx, reply.Message, t.wait, emit, failure != nil); err != nil {
+	if err := m.stream(ctx, reply.Message, time.Duration(t.Wait), emit, failure != nil); err != nil {
 		return llm.Reply{}, err
 	}
 	if failure != nil {
@@ -82,44 +82,44 @@ func (s *Script) speaker(key string) (string, error) {
 
 // failure returns the error that a turn ends in this time, or nil if it has failed often enough.
 func (m *model) failure(o attempt) *failure {
-	if o.turn.fail == nil {
+	if o.turn.Error == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.failed[o] >= o.turn.fail.times {
+	if m.failed[o] >= o.turn.Error.Times.value {
 		return nil
 	}
 	m.failed[o]++
-	return o.turn.fail
+	return o.turn.Error
 }
 
 // scriptedError returns the error that a script asks for.
 func scriptedError(f *failure) *llm.Error {
-	e := llm.Errorf(f.kind, "rehearsed by the script")
-	e.After = f.after
+	e := llm.Errorf(f.Kind, "rehearsed by the script")
+	e.After = time.Duration(f.After)
 	return e
 }
 
 // reply returns the reply of a turn, with its values filled in.
 func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 	msg := llm.Message{Role: llm.Assistant}
-	if t.think != "" {
-		text, _, err := w.fill(t.think)
+	if t.Think != "" {
+		text, _, err := w.fill(t.Think)
 		if err != nil {
 			return reply, err
 		}
 		msg.Parts = append(msg.Parts, llm.Thinking{Text: text, Provider: provider})
 	}
-	if t.say != "" {
-		text, _, err := w.fill(t.say)
+	if t.Say != "" {
+		text, _, err := w.fill(t.Say)
 		if err != nil {
 			return reply, err
 		}
 		msg.Parts = append(msg.Parts, llm.Text{Text: text})
 	}
-	for i, c := range t.calls {
-		v, err := w.fillAll(c.input)
+	for i, c := range t.Do {
+		v, err := mapTexts(c.input, w.fillAny)
 		if err != nil {
 			return reply, err
 		}
@@ -129,7 +129,7 @@ func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 		}
 		msg.Parts = append(msg.Parts, llm.Call{ID: w.callID(r, i), Name: c.tool, Input: input})
 	}
-	return llm.Reply{Message: msg, Stop: t.stop, Usage: usage(r, msg), Model: provider}, nil
+	return llm.Reply{Message: msg, Stop: t.Stop.value, Usage: usage(r, msg), Model: provider}, nil
 }
 
 // callID returns an id that is the same whenever the same request is sent, and different everywhere else.

@@ -1,12 +1,13 @@
 package script
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -15,34 +16,6 @@ import (
 	"muster"
 	"muster/internal/yamldoc"
 	"muster/llm"
-)
-
-// What the file holds, before it is checked.
-type (
-	fileText struct {
-		Speakers map[string][]turnText `yaml:"speakers"`
-		Scenes   []sceneText           `yaml:"scenes"`
-	}
-	sceneText struct {
-		Cue   string     `yaml:"cue"`
-		Who   []string   `yaml:"who"`
-		Turns []turnText `yaml:"turns"`
-	}
-	turnText struct {
-		Cue   string           `yaml:"cue"`
-		Until string           `yaml:"until"`
-		Say   string           `yaml:"say"`
-		Think string           `yaml:"think"`
-		Do    []map[string]any `yaml:"do"`
-		Wait  string           `yaml:"wait"`
-		Stop  string           `yaml:"stop"`
-		Error *errorText       `yaml:"error"`
-	}
-	errorText struct {
-		Kind  string `yaml:"kind"`
-		After string `yaml:"after"`
-		Times int    `yaml:"times"`
-	}
 )
 
 // keys is the hint that lists all keys of the format.
@@ -64,217 +37,210 @@ func Load(path string) (*Script, error) {
 // Parse reads a script from memory. Errors are Invalid, with the line.
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
-// parse reads a script; file is its name in errors.
+// parse reads a script; file is its name in errors. The types of the script decode and check themselves: the methods
+// UnmarshalYAML below report mistakes in the order in which the library decodes, and only the first one counts.
 func parse(file string, data []byte) (*Script, error) {
-	root, err := yamldoc.Parse(file, data)
-	if err != nil {
+	if _, err := yamldoc.Parse(file, data); err != nil {
 		return nil, withKeys(err)
 	}
-	var text fileText
+	var text struct {
+		Speakers map[string]list[turn]
+		Scenes   list[scene]
+	}
 	if err := yaml.UnmarshalWithOptions(muster.TrimBOM(data), &text, yaml.Strict()); err != nil {
+		if mistake, ok := errors.AsType[*muster.Error](err); ok {
+			return nil, muster.Errorf(muster.Invalid, "%s:%w", file, mistake)
+		}
 		return nil, withKeys(yamldoc.Error(file, err, expectation(err)))
 	}
 	if len(text.Speakers) == 0 && len(text.Scenes) == 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s: it is empty", file).WithHint(keys)
 	}
-	r := &reader{file: file, root: root, groups: map[string]bool{}}
-	return r.script(text)
-}
-
-// reader checks what a file holds and makes the script from it. It reports the first mistake.
-type reader struct {
-	file   string
-	root   ast.Node
-	groups map[string]bool // every name that a cue captures
-	err    error           // the first one
-}
-
-// script returns the whole script.
-func (r *reader) script(text fileText) (*Script, error) {
-	s := &Script{file: r.file, speakers: map[string][]*turn{}}
-	for name, turns := range text.Speakers {
-		s.speakers[name] = r.turns(turns, "speakers", name)
-	}
-	for i, sc := range text.Scenes {
-		if sc.Cue == "" {
-			r.reject("a scene needs a cue, else it is never entered", "scenes", i)
-		}
-		if len(sc.Turns) == 0 {
-			r.reject("a scene needs turns", "scenes", i)
-		}
-		s.scenes = append(s.scenes, &scene{cue: r.cue(sc.Cue, "scenes", i, "cue"), who: sc.Who,
-			turns: r.turns(sc.Turns, "scenes", i, "turns")})
-	}
-	for name, turns := range text.Speakers {
-		r.checkValues(turns, "speakers", name)
-	}
-	for i, sc := range text.Scenes {
-		r.checkValues(sc.Turns, "scenes", i, "turns")
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return s, nil
-}
-
-// turns returns a list of turns. path says where it is in the file.
-func (r *reader) turns(texts []turnText, path ...any) (turns []*turn) {
-	for i, t := range texts {
-		turns = append(turns, r.turn(t, appendPath(path, i)))
-	}
-	return turns
-}
-
-// turn returns one turn.
-func (r *reader) turn(t turnText, path []any) *turn {
-	line, _ := r.place(path)
-	out := &turn{line: line, say: t.Say, think: t.Think, cue: r.cue(t.Cue, appendPath(path, "cue")...),
-		until: r.cue(t.Until, appendPath(path, "until")...),
-		wait:  r.duration(t.Wait, appendPath(path, "wait"))}
-	for i, one := range t.Do {
-		if len(one) != 1 {
-			r.reject("each entry of do is one call: a tool's name and its input", appendPath(path, "do", i)...)
-		}
-		for name, v := range one {
-			input, ok := v.(map[string]any)
-			if !ok && v != nil {
-				r.reject("the input of "+name+" is not a mapping of its fields", appendPath(path, "do", i, name)...)
-			}
-			if input == nil {
-				input = map[string]any{}
-			}
-			out.calls = append(out.calls, call{name, input})
-		}
-	}
-	switch out.stop = llm.Stop(t.Stop); {
-	case out.stop != "" && out.stop != llm.StopEnd && out.stop != llm.StopMax && out.stop != llm.StopRefused:
-		r.reject("a turn's stop is end, max_tokens or refused", appendPath(path, "stop")...)
-	case out.stop != "" && len(out.calls) > 0:
-		r.reject("a turn with calls stops for their results: leave stop out, or do", appendPath(path, "stop")...)
-	case out.stop == "" && len(out.calls) > 0:
-		out.stop = llm.StopTools
-	case out.stop == "":
-		out.stop = llm.StopEnd
-	}
-	if t.Error != nil {
-		out.fail = r.failure(*t.Error, appendPath(path, "error"))
-	}
-	if t.Say == "" && t.Think == "" && len(t.Do) == 0 {
-		r.reject("a turn needs say, think or do: also one that fails first, for the time after", path...)
-	}
-	return out
-}
-
-// failure returns the error of a turn.
-func (r *reader) failure(e errorText, path []any) *failure {
-	f := &failure{kind: llm.Kind(e.Kind), after: r.duration(e.After, appendPath(path, "after")), times: e.Times}
-	switch f.kind {
-	case llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest, llm.Denied, llm.Spent:
-	default:
-		r.reject("an error's kind is overloaded, limited, incomplete, context_full, bad_request, denied or spent",
-			path...)
-	}
-	if f.times < 0 {
-		r.reject("times is how often it fails: 1 or more", appendPath(path, "times")...)
-	}
-	f.times = max(f.times, 1)
-	return f
-}
-
-// cue compiles a regular expression.
-func (r *reader) cue(text string, path ...any) *regexp.Regexp {
-	if text == "" {
-		return nil
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		r.reject("this is not a regular expression: "+err.Error(), path...)
-		return nil
-	}
-	for _, name := range re.SubexpNames() {
-		r.groups[name] = true
-	}
-	return re
-}
-
-// duration parses a duration.
-func (r *reader) duration(text string, path []any) time.Duration {
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		r.reject(strconv.Quote(text)+" is not a duration: write it like 200ms or 2s", path...)
-	}
-	return d
+	s := &Script{file: file, speakers: text.Speakers, scenes: text.Scenes}
+	return s, s.checkValues()
 }
 
 // checkValues checks that every value in the turns can become known. A misspelt one is found when the script is read,
 // and not in the middle of a run. It comes after all cues were read, because a value may be captured anywhere.
-func (r *reader) checkValues(turns []turnText, path ...any) {
-	for i, t := range turns {
-		texts := []string{t.Say, t.Think}
-		for _, one := range t.Do {
-			texts = stringsIn(texts, one)
-		}
-		for _, text := range texts {
-			for _, name := range valuesIn(text) {
-				if !isBuiltIn(name) && !r.groups[name] {
-					r.reject("nothing can fill in ${"+name+"}: no cue has a group (?P<"+name+">...), "+
-						"and the values that are always there are "+
-						builtIns+" (for the text itself write $${"+name+"})", appendPath(path, i)...)
-				}
+func (s *Script) checkValues() error {
+	var turns list[turn]
+	var cues []cue
+	for _, of := range s.speakers {
+		turns = append(turns, of...)
+	}
+	for _, sc := range s.scenes {
+		turns, cues = append(turns, sc.Turns...), append(cues, sc.Cue)
+	}
+	for _, t := range turns {
+		cues = append(cues, t.Cue, t.Until)
+	}
+	isCaptured := func(name string) bool {
+		return slices.ContainsFunc(cues, func(c cue) bool { return c.Regexp != nil && c.SubexpIndex(name) >= 0 })
+	}
+	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.line, b.line) })
+	for _, t := range turns {
+		for _, name := range t.values() {
+			if !isBuiltIn(name) && !isCaptured(name) {
+				return muster.Errorf(muster.Invalid, "%s:%d:%d: nothing can fill in ${%s}: "+
+					"no cue has a group (?P<%[4]s>...), and the values that are always there are %s "+
+					"(for the text itself write $${%[4]s})", s.file, t.line, t.column, name, builtIns)
 			}
-		}
-	}
-}
-
-// reject remembers a mistake with its place, if it is the first one. Later mistakes may only follow from it.
-func (r *reader) reject(what string, path ...any) {
-	if r.err == nil {
-		line, column := r.place(path)
-		r.err = muster.Errorf(muster.Invalid, "%s:%d:%d: %s", r.file, line, column, what)
-	}
-}
-
-// place returns where the node at the path begins, or the nearest one above it.
-func (r *reader) place(path []any) (line, column int) {
-	node := r.root
-	for _, step := range path {
-		next := childNode(node, step)
-		if next == nil {
-			break
-		}
-		node = next
-	}
-	return yamldoc.Place(node)
-}
-
-// childNode returns the value of a key (a string), or an entry of a list (an int).
-func childNode(n ast.Node, step any) ast.Node {
-	switch n := n.(type) {
-	case *ast.AnchorNode:
-		return childNode(n.Value, step)
-	case *ast.SequenceNode:
-		if i, ok := step.(int); ok && i < len(n.Values) {
-			return n.Values[i]
-		}
-	case *ast.MappingNode:
-		for _, v := range n.Values {
-			if found := childNode(v, step); found != nil {
-				return found
-			}
-		}
-	case *ast.MappingValueNode:
-		if key, ok := step.(string); ok && n.Key.GetToken().Value == key {
-			return n.Value
 		}
 	}
 	return nil
 }
 
-// appendPath returns a longer path without changing the shorter one, which is used for several keys.
-func appendPath(path []any, more ...any) []any { return append(append([]any{}, path...), more...) }
+// decoder decodes a node of the file into a value, or into an ast.Node the node itself. The library passes one to each
+// UnmarshalYAML.
+type decoder = func(any) error
+
+// reject returns the error for a mistake at a node. It begins with the node's place; parse puts the file before it.
+func reject(node ast.Node, format string, args ...any) error {
+	line, column := yamldoc.Place(node)
+	return muster.Errorf(muster.Invalid, "%d:%d: "+format, append([]any{line, column}, args...)...)
+}
+
+// placed is a value with the node that it was read from, for mistakes that show only later.
+type placed[T any] struct {
+	value T
+	node  ast.Node
+}
+
+// UnmarshalYAML reads the value.
+func (p *placed[T]) UnmarshalYAML(decode decoder) error {
+	return cmp.Or(decode(&p.node), decode(&p.value))
+}
+
+// list is a list without empty entries, which the library would not decode and so not check.
+type list[T any] []T
+
+// UnmarshalYAML reads the list.
+func (l *list[T]) UnmarshalYAML(decode decoder) error {
+	var nodes placed[[]ast.Node]
+	if err := cmp.Or(decode(&nodes), decode((*[]T)(l))); err != nil {
+		return err
+	}
+	if slices.Contains(nodes.value, nil) {
+		return reject(nodes.node, "an entry of this list is empty")
+	}
+	return nil
+}
+
+// UnmarshalYAML reads and checks a scene.
+func (s *scene) UnmarshalYAML(decode decoder) error {
+	type fields scene // without this method
+	var text placed[fields]
+	if err := decode(&text); err != nil {
+		return err
+	}
+	switch *s = scene(text.value); {
+	case s.Cue.Regexp == nil:
+		return reject(text.node, "a scene needs a cue, else it is never entered")
+	case len(s.Turns) == 0:
+		return reject(text.node, "a scene needs turns")
+	}
+	return nil
+}
+
+// UnmarshalYAML reads and checks a turn.
+func (t *turn) UnmarshalYAML(decode decoder) error {
+	type fields turn // without this method
+	var text placed[fields]
+	if err := decode(&text); err != nil {
+		return err
+	}
+	*t = turn(text.value)
+	t.line, t.column = yamldoc.Place(text.node)
+	switch stop := &t.Stop.value; {
+	case t.Say == "" && t.Think == "" && len(t.Do) == 0:
+		return reject(text.node, "a turn needs say, think or do: also one that fails first, for the time after")
+	case *stop != "" && *stop != llm.StopEnd && *stop != llm.StopMax && *stop != llm.StopRefused:
+		return reject(t.Stop.node, "a turn's stop is end, max_tokens or refused")
+	case *stop != "" && len(t.Do) > 0:
+		return reject(t.Stop.node, "a turn with calls stops for their results: leave stop out, or do")
+	case len(t.Do) > 0:
+		*stop = llm.StopTools
+	case *stop == "":
+		*stop = llm.StopEnd
+	}
+	return nil
+}
+
+// UnmarshalYAML reads a call, which is written as a mapping with the tool's name as its only key.
+func (c *call) UnmarshalYAML(decode decoder) error {
+	var entry placed[map[string]placed[any]]
+	if err := decode(&entry); err != nil {
+		return err
+	}
+	if len(entry.value) != 1 {
+		return reject(entry.node, "each entry of do is one call: a tool's name and its input")
+	}
+	for name, input := range entry.value {
+		fields, ok := input.value.(map[string]any)
+		if !ok && input.value != nil {
+			return reject(input.node, "the input of %s is not a mapping of its fields", name)
+		}
+		if fields == nil {
+			fields = map[string]any{}
+		}
+		*c = call{name, fields}
+	}
+	return nil
+}
+
+// UnmarshalYAML reads and checks the error of a turn.
+func (f *failure) UnmarshalYAML(decode decoder) error {
+	type fields failure // without this method
+	var text placed[fields]
+	if err := decode(&text); err != nil {
+		return err
+	}
+	*f = failure(text.value)
+	if !slices.Contains([]llm.Kind{llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest,
+		llm.Denied, llm.Spent}, f.Kind) {
+		return reject(text.node, "an error's kind is "+
+			"overloaded, limited, incomplete, context_full, bad_request, denied or spent")
+	}
+	if f.Times.value < 0 {
+		return reject(f.Times.node, "times is how often it fails: 1 or more")
+	}
+	f.Times.value = max(f.Times.value, 1)
+	return nil
+}
+
+// cue is a regular expression, nil if none is given.
+type cue struct{ *regexp.Regexp }
+
+// UnmarshalYAML compiles the expression. An empty one is none.
+func (c *cue) UnmarshalYAML(decode decoder) error {
+	var text placed[string]
+	err := decode(&text)
+	if err != nil || text.value == "" {
+		return err
+	}
+	if c.Regexp, err = regexp.Compile(text.value); err != nil {
+		return reject(text.node, "this is not a regular expression: %v", err)
+	}
+	return nil
+}
+
+// duration is a time.Duration that is not negative. The library's own decoding would also take other forms.
+type duration time.Duration
+
+// UnmarshalYAML parses the duration. An empty text is none.
+func (d *duration) UnmarshalYAML(decode decoder) error {
+	var text placed[string]
+	err := decode(&text)
+	if err != nil || text.value == "" {
+		return err
+	}
+	parsed, err := time.ParseDuration(text.value)
+	if err != nil || parsed < 0 {
+		return reject(text.node, "%q is not a duration: write it like 200ms or 2s", text.value)
+	}
+	*d = duration(parsed)
+	return nil
+}
 
 // withKeys adds the hint that lists all keys to an error that has a place in the file.
 func withKeys(err error) error {

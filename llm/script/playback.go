@@ -22,7 +22,7 @@ type playback struct {
 
 // sceneProgress is a list of turns and how many of them were played.
 type sceneProgress struct {
-	turns []*turn
+	turns []turn
 	next  int
 	// repeating says that the next turn was played and is repeated until its until matches.
 	repeating bool
@@ -80,16 +80,16 @@ func (w *playback) receive(text string) {
 	}
 	var entries []entry
 	for _, s := range w.script.scenes {
-		if len(s.who) > 0 && !slices.Contains(s.who, w.me) && !slices.Contains(s.who, w.role) {
+		if len(s.Who) > 0 && !slices.Contains(s.Who, w.me) && !slices.Contains(s.Who, w.role) {
 			continue
 		}
 		seen := map[string]bool{}
-		for _, at := range s.cue.FindAllStringSubmatchIndex(text, -1) {
-			captured := groups(s.cue, text, at)
-			if key := fingerprint(s.cue, captured); !seen[key] {
+		for _, at := range s.Cue.FindAllStringSubmatchIndex(text, -1) {
+			captured := groups(s.Cue.Regexp, text, at)
+			if key := fingerprint(s.Cue.Regexp, captured); !seen[key] {
 				seen[key] = true
 				entries = append(entries, entry{at[0],
-					&sceneProgress{turns: s.turns, since: text + "\n", captured: captured}})
+					&sceneProgress{turns: s.Turns, since: text + "\n", captured: captured}})
 			}
 		}
 	}
@@ -117,13 +117,13 @@ func (w *playback) turn() (*turn, *sceneProgress) {
 // turn returns the next turn that what came in allows.
 func (f *sceneProgress) turn() *turn {
 	for f.next < len(f.turns) {
-		t := f.turns[f.next]
+		t := &f.turns[f.next]
 		if f.repeating {
-			if !f.matches(t.until) {
+			if !f.matches(t.Until) {
 				return t
 			}
 			f.repeating = false
-		} else if t.cue == nil || f.matches(t.cue) {
+		} else if t.Cue.Regexp == nil || f.matches(t.Cue) {
 			return t
 		}
 		f.next++
@@ -134,7 +134,7 @@ func (f *sceneProgress) turn() *turn {
 // play moves on after t was said. A turn with an until stays, and is said again until what comes in matches.
 func (f *sceneProgress) play(t *turn) {
 	f.since = ""
-	if t.until != nil {
+	if t.Until.Regexp != nil {
 		f.repeating = true
 		return
 	}
@@ -142,9 +142,9 @@ func (f *sceneProgress) play(t *turn) {
 }
 
 // matches looks for the cue in what came in since the last turn, and keeps what it captures.
-func (f *sceneProgress) matches(cue *regexp.Regexp) bool {
+func (f *sceneProgress) matches(cue cue) bool {
 	at := cue.FindStringSubmatchIndex(f.since)
-	for name, v := range groups(cue, f.since, at) {
+	for name, v := range groups(cue.Regexp, f.since, at) {
 		f.captured[name] = v
 	}
 	return at != nil

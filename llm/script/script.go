@@ -54,38 +54,34 @@
 // in memory.)
 package script
 
-import (
-	"regexp"
-	"time"
-
-	"muster/llm"
-)
+import "muster/llm"
 
 // Script is a script that was read. It never changes, so several models may play it.
 type Script struct {
 	file     string
-	speakers map[string][]*turn
-	scenes   []*scene
+	speakers map[string]list[turn]
+	scenes   list[scene]
 }
 
 // scene is what is said when its cue comes in.
 type scene struct {
-	cue   *regexp.Regexp
-	who   []string // empty: everybody
-	turns []*turn
+	Cue   cue
+	Who   []string // names or roles; empty: everybody
+	Turns list[turn]
 }
 
-// turn is one reply.
+// turn is one reply. The values in its texts are still to be filled in.
 type turn struct {
-	line  int
-	cue   *regexp.Regexp // nil: always
-	until *regexp.Regexp // nil: once
-	say   string
-	think string
-	calls []call
-	wait  time.Duration
-	stop  llm.Stop
-	fail  *failure
+	Cue   cue // the turn is skipped unless it matches
+	Until cue // the turn is repeated until it matches
+	Say   string
+	Think string
+	Do    list[call]
+	Wait  duration
+	Stop  placed[llm.Stop]
+	Error *failure
+
+	line, column int
 }
 
 // call is one call of a reply. The values in its input are still to be filled in.
@@ -96,9 +92,9 @@ type call struct {
 
 // failure is an error that a turn ends in before it replies.
 type failure struct {
-	kind  llm.Kind
-	after time.Duration
-	times int
+	Kind  llm.Kind
+	After duration
+	Times placed[int]
 }
 
 // Model returns a model that plays s.

@@ -27,31 +27,21 @@ func isBuiltIn(name string) bool {
 	return false
 }
 
-// valuesIn returns the names of the innermost values in a text, without the number: before a name.
-func valuesIn(text string) (names []string) {
-	for _, m := range valuePattern().FindAllString(text, -1) {
-		if !strings.HasPrefix(m, "$$") {
-			names = append(names, strings.TrimPrefix(m[2:len(m)-1], "number:"))
+// values returns the names of the innermost values in the turn's texts, without the number: before a name.
+func (t turn) values() (names []string) {
+	collect := func(text string) (any, error) {
+		for _, m := range valuePattern().FindAllString(text, -1) {
+			if !strings.HasPrefix(m, "$$") {
+				names = append(names, strings.TrimPrefix(m[2:len(m)-1], "number:"))
+			}
 		}
+		return text, nil
+	}
+	_, _ = collect(t.Say + "\n" + t.Think) // it never fails, and a value contains no newline
+	for _, c := range t.Do {
+		_, _ = mapTexts(c.input, collect)
 	}
 	return names
-}
-
-// stringsIn appends every text inside a call's input.
-func stringsIn(texts []string, v any) []string {
-	switch v := v.(type) {
-	case string:
-		return append(texts, v)
-	case []any:
-		for _, e := range v {
-			texts = stringsIn(texts, e)
-		}
-	case map[string]any:
-		for _, e := range v {
-			texts = stringsIn(texts, e)
-		}
-	}
-	return texts
 }
 
 // unknownValueError is the name of a value that the conversation does not tell (yet).
@@ -93,20 +83,24 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 // digits matches a number that JSON can hold without losing digits.
 var digits = lazily(`^(0|[1-9][0-9]{0,17})$`)
 
-// fillAll puts the values into every text of a call's input.
-func (w *playback) fillAll(v any) (any, error) {
+// fillAny puts the values into a text of a call's input, which may become a number.
+func (w *playback) fillAny(text string) (any, error) {
+	out, number, err := w.fill(text)
+	if number {
+		return json.Number(out), err
+	}
+	return out, err
+}
+
+// mapTexts returns a copy of a call's input, or a part of it, with what f makes of every text in it.
+func mapTexts(v any, f func(string) (any, error)) (_ any, err error) {
 	switch v := v.(type) {
 	case string:
-		text, number, err := w.fill(v)
-		if number {
-			return json.Number(text), err
-		}
-		return text, err
+		return f(v)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			var err error
-			if out[i], err = w.fillAll(e); err != nil {
+			if out[i], err = mapTexts(e, f); err != nil {
 				return nil, err
 			}
 		}
@@ -114,8 +108,7 @@ func (w *playback) fillAll(v any) (any, error) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			var err error
-			if out[k], err = w.fillAll(e); err != nil {
+			if out[k], err = mapTexts(e, f); err != nil {
 				return nil, err
 			}
 		}
