@@ -13,7 +13,6 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -46,14 +45,12 @@ type Options struct {
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first Reply.
 func New(o Options) llm.Model {
-	if o.BaseURL == "" {
-		o.BaseURL = Endpoint
-	}
 	if o.MaxTokens <= 0 {
 		o.MaxTokens = DefaultMaxTokens
 	}
+	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	opts := []option.RequestOption{
-		option.WithBaseURL(wire.Base(o.BaseURL, "/")),
+		option.WithBaseURL(wire.Base(peer.URL, "/")),
 		option.WithHTTPClient(wire.Client(o.Client)),
 		option.WithMaxRetries(0), // one retry policy, and it is not here
 		option.WithoutOpenTelemetry(),
@@ -62,55 +59,26 @@ func New(o Options) llm.Model {
 	if o.Key != "" {
 		opts = append(opts, option.WithAPIKey(o.Key))
 	}
-	peer := wire.Peer{URL: o.BaseURL, Model: o.Model}
-	provider := "anthropic"
-	if at := peer.Host(); at != "api.anthropic.com" {
-		// A signature means nothing to another server.
-		provider += "@" + at
-	}
-	return &model{
-		o:        o,
-		peer:     peer,
-		provider: provider,
-		// The service alone: the SDK's client would look for keys in the environment and in files.
-		messages: sdk.NewMessageService(opts...),
-	}
+	// Not NewClient: it would look for keys in the environment and in files.
+	return &model{o, peer, peer.Provider("anthropic"), sdk.Client{Options: opts}}
 }
 
 // model implements llm.Model.
 type model struct {
-	o    Options
-	peer wire.Peer
-	// provider marks the thinking that this endpoint made, because no other takes it back.
-	provider string
-	messages sdk.MessageService
+	o        Options
+	peer     wire.Peer
+	provider string // marks the thinking that this endpoint made
+	client   sdk.Client
 }
 
 // Reply implements llm.Model.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	if emit == nil {
-		emit = func(llm.Delta) {}
-	}
-	params, err := m.params(r)
+	body, err := m.request(r)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	x := wire.Exchange{Peer: m.peer, Emit: emit}
-	stream := m.messages.NewStreaming(ctx, params, option.WithMiddleware(x.Do))
-	defer func() { _ = stream.Close() }() // the reply is complete or lost by then
-	b := replyBuilder{model: m, ids: wire.IDs{Turn: len(r.Messages)}, emit: emit}
-	for stream.Next() {
-		if err := b.event(stream.Current()); err != nil {
-			return llm.Reply{}, err
-		}
-		if b.hasStopped {
-			return b.reply() // what could follow is not waited for
-		}
-	}
-	// An error event inside the stream has the body of an error answer, but no status and no headers.
-	err = stream.Err()
-	if e, ok := errors.AsType[*sdk.Error](err); ok {
-		err = m.peer.ErrorInStream([]byte(e.RawJSON()))
-	}
-	return llm.Reply{}, x.Error(ctx, err)
+	x := wire.NewExchange(m.peer, r, emit)
+	var res *http.Response
+	err = m.client.Post(ctx, "v1/messages", body, &res, option.WithMiddleware(x.Do))
+	return x.Read(ctx, res, err, &replyBuilder{Exchange: x, provider: m.provider})
 }

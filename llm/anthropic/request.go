@@ -1,12 +1,10 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
@@ -15,76 +13,106 @@ import (
 // maxCacheBreakpoints is how many cache breakpoints the API allows in one request.
 const maxCacheBreakpoints = 4
 
-// params builds the request. It is a function of r alone and keeps its order. A longer conversation begins with the
-// bytes of a shorter one; only the cache breakpoints move.
-func (m *model) params(r llm.Request) (sdk.MessageNewParams, error) {
-	most := r.MaxTokens
-	if most <= 0 {
-		most = m.o.MaxTokens
+// What a request holds, as the API wants it. The SDK has such types too, but they would sort the properties of a tool's
+// schema, and the vendor's cache compares bytes. For the same reason the order of the fields must stay.
+type (
+	request struct {
+		MaxTokens    int               `json:"max_tokens"`
+		Messages     []message         `json:"messages"`
+		Model        string            `json:"model"`
+		Metadata     map[string]string `json:"metadata,omitempty"`
+		OutputConfig map[string]string `json:"output_config,omitempty"`
+		System       []block           `json:"system,omitempty"`
+		Thinking     map[string]any    `json:"thinking,omitempty"`
+		Tools        []tool            `json:"tools,omitempty"`
+		Stream       bool              `json:"stream"`
 	}
-	p := sdk.MessageNewParams{
-		Model:     m.o.Model,
-		MaxTokens: int64(most),
-		Messages:  m.messagesOf(r.Messages),
+	message struct {
+		Content []block  `json:"content"`
+		Role    llm.Role `json:"role"`
+	}
+	// block is a content block of any type. Each type uses a few of the fields.
+	block struct {
+		ID           string            `json:"id,omitempty"`
+		ToolUseID    string            `json:"tool_use_id,omitempty"`
+		IsError      bool              `json:"is_error,omitempty"`
+		Text         string            `json:"text,omitempty"`
+		Input        json.RawMessage   `json:"input,omitempty"`
+		Name         string            `json:"name,omitempty"`
+		Signature    string            `json:"signature,omitempty"`
+		Thinking     *string           `json:"thinking,omitempty"` // "" too must be sent
+		Data         string            `json:"data,omitempty"`
+		Source       map[string]string `json:"source,omitempty"`
+		CacheControl map[string]string `json:"cache_control,omitempty"`
+		Content      []block           `json:"content,omitempty"`
+		Type         string            `json:"type"`
+	}
+	tool struct {
+		InputSchema  json.RawMessage   `json:"input_schema"`
+		Name         string            `json:"name"`
+		Description  string            `json:"description,omitempty"`
+		CacheControl map[string]string `json:"cache_control,omitempty"`
+	}
+)
+
+// request builds the request. It is a function of r alone and keeps its order. A longer conversation begins with the
+// bytes of a shorter one; only the cache breakpoints move.
+func (m *model) request(r llm.Request) (*request, error) {
+	p := &request{MaxTokens: r.MaxTokens, Model: m.o.Model, Stream: true}
+	if p.MaxTokens <= 0 {
+		p.MaxTokens = m.o.MaxTokens
+	}
+	for _, msg := range r.Messages {
+		// The API refuses a message without content. Leaving it out leaves two messages of one side in a row, which it
+		// takes as one.
+		if content := m.blocks(msg.Parts); len(content) > 0 {
+			p.Messages = append(p.Messages, message{content, cmp.Or(msg.Role, llm.User)})
+		}
 	}
 	if len(p.Messages) == 0 {
-		return p, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+		return nil, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
 	}
 	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the vendor tell
 	// conversations apart.
 	if r.CacheKey != "" {
-		p.Metadata.UserID = sdk.String(r.CacheKey)
+		p.Metadata = map[string]string{"user_id": r.CacheKey}
 	}
 	for _, s := range r.System {
-		if strings.TrimSpace(s) != "" { // the API refuses empty blocks
-			p.System = append(p.System, sdk.TextBlockParam{Text: s})
-		}
+		p.System = append(p.System, m.blocks([]llm.Part{llm.Text{Text: s}})...)
 	}
 	for _, t := range r.Tools {
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: inputSchema(t.Schema)}
-		if t.Description != "" {
-			tool.Description = sdk.String(t.Description)
-		}
-		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
+		p.Tools = append(p.Tools, tool{Name: t.Name, Description: t.Description,
+			InputSchema: wire.OrDefault(t.Schema, `{"type":"object"}`)})
 	}
-	setCacheBreakpoints(&p)
-	m.setThinking(&p)
+	setCacheBreakpoints(p)
+	m.setThinking(p)
 	return p, nil
-}
-
-// inputSchema passes on a tool's schema byte for byte. The SDK's type would sort its properties, and the vendor's cache
-// compares bytes.
-func inputSchema(s json.RawMessage) sdk.ToolInputSchemaParam {
-	if len(s) == 0 {
-		s = json.RawMessage(`{"type":"object"}`)
-	}
-	return param.Override[sdk.ToolInputSchemaParam](s)
 }
 
 // setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system prompt (on
 // the last ones, if there are too many), and the first of them covers the tools. Up to two more go on the ends of the
 // last user messages. The older of these is the end of the previous request; it stays in reach when a round of tools
 // was longer than the API looks back.
-func setCacheBreakpoints(p *sdk.MessageNewParams) {
-	ephemeral := sdk.NewCacheControlEphemeralParam()
+func setCacheBreakpoints(p *request) {
+	ephemeral := map[string]string{"type": "ephemeral"}
 	left := maxCacheBreakpoints - 1
 	for i := max(0, len(p.System)-left); i < len(p.System); i++ {
 		p.System[i].CacheControl = ephemeral
 		left--
 	}
 	if len(p.System) == 0 && len(p.Tools) > 0 {
-		p.Tools[len(p.Tools)-1].OfTool.CacheControl = ephemeral
+		p.Tools[len(p.Tools)-1].CacheControl = ephemeral
 		left--
 	}
 	left = min(left+1, 2)
 	for i := len(p.Messages) - 1; i >= 0 && left > 0; i-- {
-		if last := i == len(p.Messages)-1; !last && p.Messages[i].Role != sdk.MessageParamRoleUser {
+		if last := i == len(p.Messages)-1; !last && p.Messages[i].Role != llm.User {
 			continue
 		}
 		blocks := p.Messages[i].Content
 		for j := len(blocks) - 1; j >= 0; j-- {
-			if c := blocks[j].GetCacheControl(); c != nil { // thinking takes none
-				*c = ephemeral
+			if blocks[j].Type != thinking && blocks[j].Type != redacted { // these take none
+				blocks[j].CacheControl = ephemeral
 				left--
 				break
 			}
@@ -92,81 +120,30 @@ func setCacheBreakpoints(p *sdk.MessageNewParams) {
 	}
 }
 
-// messagesOf converts the conversation. It leaves out messages without content, which the API refuses.
-func (m *model) messagesOf(ms []llm.Message) []sdk.MessageParam {
-	var out []sdk.MessageParam
-	for _, msg := range ms {
-		var blocks []sdk.ContentBlockParamUnion
-		for _, p := range msg.Parts {
-			if b, ok := m.block(p); ok {
-				blocks = append(blocks, b)
+// blocks converts the parts of a message or a result, without those that are empty or for which the API has no block.
+// Names and ids that came from another vendor are brought into the form that this one accepts; a call and its result are
+// changed alike, so they still belong together.
+func (m *model) blocks(parts []llm.Part) (out []block) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if strings.TrimSpace(p.Text) != "" {
+				out = append(out, block{Type: "text", Text: p.Text})
 			}
+		case llm.Image:
+			if len(p.Data) > 0 {
+				out = append(out, block{Type: "image", Source: map[string]string{"type": "base64",
+					"media_type": p.Media, "data": base64.StdEncoding.EncodeToString(p.Data)}})
+			}
+		case llm.Thinking:
+			out = append(out, m.thinkingBlocks(p)...)
+		case llm.Call:
+			out = append(out, block{Type: "tool_use", ID: wire.Name(p.ID, 64), Name: wire.Name(p.Name, 128),
+				Input: wire.OrDefault(p.Input, "{}")})
+		case llm.Result:
+			out = append(out, block{Type: "tool_result", ToolUseID: wire.Name(p.ID, 64), IsError: p.IsError,
+				Content: m.blocks(p.Parts)})
 		}
-		// The API refuses a message without content. Leaving it out leaves two
-		// messages of one side in a row, which it takes as one.
-		if len(blocks) == 0 {
-			continue
-		}
-		role := sdk.MessageParamRoleUser
-		if msg.Role == llm.Assistant {
-			role = sdk.MessageParamRoleAssistant
-		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
 	}
 	return out
-}
-
-// block converts one part; ok is false if the API has no block for it. Names and ids that came from another vendor are
-// brought into the form that this one accepts; a call and its result are changed alike, so they still belong together.
-func (m *model) block(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
-	switch p := p.(type) {
-	case llm.Text:
-		return sdk.NewTextBlock(p.Text), strings.TrimSpace(p.Text) != ""
-	case llm.Image:
-		return sdk.ContentBlockParamUnion{OfImage: imageBlock(p)}, len(p.Data) > 0
-	case llm.Thinking:
-		return m.thinkingBlock(p)
-	case llm.Call:
-		return sdk.ContentBlockParamUnion{OfToolUse: &sdk.ToolUseBlockParam{
-			ID:    wire.Name(p.ID, 64),
-			Name:  wire.Name(p.Name, 128),
-			Input: orEmptyObject(p.Input),
-		}}, true
-	case llm.Result:
-		b := &sdk.ToolResultBlockParam{ToolUseID: wire.Name(p.ID, 64)}
-		if p.IsError {
-			b.IsError = sdk.Bool(true)
-		}
-		for _, part := range p.Parts {
-			switch part := part.(type) {
-			case llm.Text:
-				if strings.TrimSpace(part.Text) != "" {
-					b.Content = append(b.Content,
-						sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: part.Text}})
-				}
-			case llm.Image:
-				if len(part.Data) > 0 {
-					b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfImage: imageBlock(part)})
-				}
-			}
-		}
-		return sdk.ContentBlockParamUnion{OfToolResult: b}, true
-	}
-	return sdk.ContentBlockParamUnion{}, false
-}
-
-// imageBlock converts an image.
-func imageBlock(p llm.Image) *sdk.ImageBlockParam {
-	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
-		MediaType: sdk.Base64ImageSourceMediaType(p.Media),
-		Data:      base64.StdEncoding.EncodeToString(p.Data),
-	}}}
-}
-
-// orEmptyObject returns the input of a call, which the API wants even if it is empty.
-func orEmptyObject(in json.RawMessage) json.RawMessage {
-	if len(in) == 0 {
-		return json.RawMessage("{}")
-	}
-	return in
 }

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, got, "", " "); err != nil {
+	if err := json.Indent(&b, bytes.TrimSpace(got), "", " "); err != nil {
 		t.Fatal(err)
 	}
 	b.WriteByte('\n')

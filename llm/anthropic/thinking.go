@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"muster/llm"
 )
 
@@ -24,42 +22,42 @@ const (
 	redacted = "redacted_thinking"
 )
 
-// thinkingBlock returns the block that p was made from, unchanged. Thinking of another endpoint, and thinking without
+// thinkingBlocks returns the block that p was made from, unchanged. Thinking of another endpoint, and thinking without
 // a signature, is not sent.
-func (m *model) thinkingBlock(p llm.Thinking) (b sdk.ContentBlockParamUnion, ok bool) {
+func (m *model) thinkingBlocks(p llm.Thinking) []block {
 	var s opaqueThinking
 	if p.Provider != m.provider || json.Unmarshal(p.Opaque, &s) != nil {
-		return b, false
+		return nil
 	}
 	switch {
 	case s.Type == thinking && s.Signature != "":
-		return sdk.NewThinkingBlock(s.Signature, p.Text), true
+		return []block{{Type: thinking, Signature: s.Signature, Thinking: &p.Text}}
 	case s.Type == redacted && s.Data != "":
-		return sdk.NewRedactedThinkingBlock(s.Data), true
+		return []block{{Type: redacted, Data: s.Data}}
 	}
-	return b, false
+	return nil
 }
 
 // setThinking asks for thinking in the form that the model takes: an effort, or for older models a budget of tokens,
 // which is added to the length of the reply.
-func (m *model) setThinking(p *sdk.MessageNewParams) {
+func (m *model) setThinking(p *request) {
 	if m.o.Effort == "" {
 		return
 	}
 	if hasAdaptiveThinking(m.o.Model) {
-		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
-		p.OutputConfig.Effort = sdk.OutputConfigEffort(m.o.Effort)
+		p.Thinking = map[string]any{"type": "adaptive"}
+		p.OutputConfig = map[string]string{"effort": m.o.Effort}
 		return
 	}
 	// The older API counts the budget as part of max_tokens, so the reply would be shorter by it.
-	budget := int64(4096)
+	budget := 4096
 	switch m.o.Effort {
 	case "low":
 		budget = 2048
 	case "high", "xhigh", "max":
 		budget = 16384
 	}
-	p.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
+	p.Thinking = map[string]any{"type": "enabled", "budget_tokens": budget}
 	p.MaxTokens += budget
 }
 

@@ -1,73 +1,31 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
 )
 
-// replyByChat answers by Chat Completions.
-func (m *model) replyByChat(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	params, err := m.chatParams(r)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	return m.stream(ctx, "chat/completions", params, emit,
-		&chatReplyBuilder{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
-}
-
-// chatParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one. The vendor caches the longest beginning that it has seen before, so any change in the order of messages,
-// tools or keys would make every request pay for the whole conversation again.
-func (m *model) chatParams(r llm.Request) (sdk.ChatCompletionNewParams, error) {
-	p := sdk.ChatCompletionNewParams{
-		Model:         m.o.Model,
-		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
-	}
-	for _, msg := range m.chatMessages(r) {
-		p.Messages = append(p.Messages, param.Override[sdk.ChatCompletionMessageParamUnion](msg))
-	}
-	if len(r.Messages) == 0 || len(p.Messages) == 0 {
-		return p, errNothingToSend()
-	}
-	for _, t := range r.Tools {
-		p.Tools = append(p.Tools, param.Override[sdk.ChatCompletionToolUnionParam](chatTool{
-			Type: "function",
-			Function: chatFunction{Name: t.Name, Description: t.Description,
-				Parameters: orDefault(t.Schema, emptySchema)},
-		}))
-	}
-	if m.isVendor {
-		p.MaxCompletionTokens = sdk.Int(m.maxTokens(r))
-	} else {
-		p.MaxTokens = sdk.Int(m.maxTokens(r)) // the older name is the one that every other server knows
-	}
-	if r.CacheKey != "" {
-		// Requests with the same key go to the same machine, whose cache then hits. Servers that do not know the newer
-		// field refuse it; user is the older name for the same thing.
-		if m.isVendor {
-			p.PromptCacheKey = sdk.String(r.CacheKey)
-		} else {
-			p.User = sdk.String(r.CacheKey)
-		}
-	}
-	if m.o.Effort != "" {
-		p.ReasoningEffort = shared.ReasoningEffort(m.o.Effort)
-	}
-	return p, nil
-}
-
 // What a request holds, as the API wants it. The SDK has such types too, but they would sort a schema's properties,
-// which changes the bytes that the cache compares, and they know nothing of reasoning that is sent back.
+// which changes the bytes that the cache compares, and they know nothing of reasoning that is sent back. For the same
+// reason the order of the fields must stay.
 type (
+	// chatRequest names the limit and the cache key in two ways: the newer one is understood by the vendor alone.
+	chatRequest struct {
+		Messages            []chatMessage   `json:"messages"`
+		Model               string          `json:"model"`
+		MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
+		MaxTokens           int             `json:"max_tokens,omitempty"`
+		PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
+		User                string          `json:"user,omitempty"`
+		ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
+		StreamOptions       map[string]bool `json:"stream_options"`
+		Tools               []chatTool      `json:"tools,omitempty"`
+		Stream              bool            `json:"stream"`
+	}
 	// chatMessage is one message of any role. The reasoning of an assistant stands under one of two names, depending on
 	// the server that it came from.
 	chatMessage struct {
@@ -80,12 +38,9 @@ type (
 	}
 	// chatPart is a text or an image in a message that has images.
 	chatPart struct {
-		Type     string     `json:"type"`
-		Text     string     `json:"text,omitempty"`
-		ImageURL *chatImage `json:"image_url,omitempty"`
-	}
-	chatImage struct {
-		URL string `json:"url"`
+		Type     string            `json:"type"`
+		Text     string            `json:"text,omitempty"`
+		ImageURL map[string]string `json:"image_url,omitempty"`
 	}
 	// chatCall is a call of a tool in an assistant's message.
 	chatCall struct {
@@ -97,17 +52,41 @@ type (
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"` // JSON as text
 	}
-	// chatTool declares a tool. The schema is passed on byte for byte.
+	// chatTool declares a tool.
 	chatTool struct {
-		Type     string       `json:"type"`
-		Function chatFunction `json:"function"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
 	}
-	chatFunction struct {
+	function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
 		Parameters  json.RawMessage `json:"parameters"`
 	}
 )
+
+// chatRequest builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
+// shorter one. The vendor caches the longest beginning that it has seen before, so any change in the order of messages,
+// tools or keys would make every request pay for the whole conversation again.
+func (m *model) chatRequest(r llm.Request) chatRequest {
+	q := chatRequest{Messages: m.chatMessages(r), Model: m.o.Model, ReasoningEffort: m.o.Effort,
+		StreamOptions: map[string]bool{"include_usage": true}, Stream: true}
+	for _, t := range r.Tools {
+		q.Tools = append(q.Tools, chatTool{"function", newFunction(t)})
+	}
+	// Requests with the same key go to the same machine, whose cache then hits. Servers refuse fields that they do not
+	// know.
+	if m.peer.IsVendor {
+		q.MaxCompletionTokens, q.PromptCacheKey = r.MaxTokens, r.CacheKey
+	} else {
+		q.MaxTokens, q.User = r.MaxTokens, r.CacheKey
+	}
+	return q
+}
+
+// newFunction describes a tool. Its schema is passed on byte for byte; the API wants one even of a tool without input.
+func newFunction(t llm.Spec) function {
+	return function{t.Name, t.Description, wire.OrDefault(t.Schema, `{"type":"object","properties":{}}`)}
+}
 
 // chatMessages converts the system prompt and the conversation. A message of the assistant of which nothing can be sent
 // is left out, because servers refuse a message without content and without calls.
@@ -149,7 +128,7 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 		case llm.Call:
 			a.ToolCalls = append(a.ToolCalls, chatCall{
 				ID: p.ID, Type: "function",
-				Function: chatArgs{Name: wire.Name(p.Name, 64), Arguments: string(orDefault(p.Input, emptyInput))},
+				Function: chatArgs{Name: wire.Name(p.Name, 64), Arguments: string(wire.OrDefault(p.Input, "{}"))},
 			})
 		}
 	}
@@ -183,7 +162,7 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 	rest = append(ofResults, rest...)
 	if len(images(rest)) > 0 {
 		content := convertContent(rest, func(text string) chatPart { return chatPart{Type: "text", Text: text} },
-			func(url string) chatPart { return chatPart{Type: "image_url", ImageURL: &chatImage{url}} })
+			func(url string) chatPart { return chatPart{Type: "image_url", ImageURL: map[string]string{"url": url}} })
 		return append(out, chatMessage{Role: "user", Content: content})
 	}
 	// Many servers that imitate the API take a single string only, so a list is sent only where there are images.

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"muster/llm"
@@ -13,9 +12,8 @@ import (
 // chatReplyBuilder collects a reply of Chat Completions. The API sends text, reasoning and calls in pieces and without
 // an order among them; the finished reply has the reasoning first, then the text, then the calls.
 type chatReplyBuilder struct {
-	model *model
-	ids   wire.IDs
-	emit  func(llm.Delta)
+	*wire.Exchange
+	provider string
 
 	name    string // of the model that answers
 	text    strings.Builder
@@ -68,8 +66,8 @@ type callDelta struct {
 	} `json:"function"`
 }
 
-// event applies a chunk. It never ends the stream, because the usage comes after the finish reason.
-func (c *chatReplyBuilder) event(data []byte) (bool, error) {
+// Event applies a chunk. It never ends the stream, because the usage comes after the finish reason.
+func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	var k chatChunk
 	if err := json.Unmarshal(data, &k); err != nil {
 		return false, err
@@ -93,7 +91,7 @@ func (c *chatReplyBuilder) event(data []byte) (bool, error) {
 	if s := d.Content + d.Refusal; s != "" {
 		c.refused = c.refused || d.Refusal != ""
 		c.text.WriteString(s)
-		c.emit(llm.Delta{Part: 1, Text: s})
+		c.Emit(llm.Delta{Part: 1, Text: s})
 	}
 	for _, t := range d.ToolCalls {
 		if err := c.addCall(t); err != nil {
@@ -110,7 +108,7 @@ func (c *chatReplyBuilder) event(data []byte) (bool, error) {
 func (c *chatReplyBuilder) addThinking(field, s string) {
 	c.field = field
 	c.thought.WriteString(s)
-	c.emit(llm.Delta{Part: 0, Think: s})
+	c.Emit(llm.Delta{Part: 0, Think: s})
 }
 
 // addCall appends a piece of a call.
@@ -171,13 +169,13 @@ func parseArguments(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut or refused, a
+// Reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut or refused, a
 // call may be incomplete, and an incomplete call must never run.
-func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
+func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.finish == "" {
 		return r, false, nil
 	}
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: cmp.Or(c.name, c.model.o.Model)}
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: cmp.Or(c.name, c.Model)}
 	var runs bool
 	switch c.finish {
 	case "length":
@@ -185,10 +183,9 @@ func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 	case "content_filter", "sensitive":
 		r.Stop = llm.StopRefused
 	case "insufficient_system_resource":
-		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources",
-			c.model.peer.Host())
+		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources", c.Host())
 	case "error", "network_error", "abort":
-		return llm.Reply{}, false, c.model.errBroken("it ended with %q", c.finish)
+		return llm.Reply{}, false, c.ErrBroken("it ended with %q", c.finish)
 	default: // some say "stop" where they mean "tool_calls"
 		r.Stop, runs = llm.StopEnd, true
 	}
@@ -201,7 +198,7 @@ func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 		if err != nil {
 			return llm.Reply{}, false, err
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.model.provider,
+		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider,
 			Opaque: opaque})
 	}
 	if c.text.Len() > 0 {
@@ -211,14 +208,14 @@ func (c *chatReplyBuilder) reply() (r llm.Reply, ok bool, err error) {
 		return r, true, nil
 	}
 	for _, t := range c.calls {
-		in, err := llm.Input([]byte(t.args.String()))
+		call, err := c.Call(t.id, t.name, t.args.String())
 		if err == nil && t.name == "" {
-			err = errors.New("it has no name")
+			err = c.ErrBroken("a call has no name")
 		}
 		if err != nil {
-			return llm.Reply{}, false, c.model.errBroken("call %q: %w", t.name, err)
+			return llm.Reply{}, false, err
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: c.ids.Next(t.id), Name: t.name, Input: in})
+		r.Message.Parts = append(r.Message.Parts, call)
 		r.Stop = llm.StopTools
 	}
 	return r, true, nil

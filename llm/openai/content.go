@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -38,11 +37,6 @@ func newUsage(prompt, output, cacheRead, cacheWrite int) llm.Usage {
 	}
 }
 
-// errNothingToSend is the error for a conversation that has no content, which every server would refuse.
-func errNothingToSend() *llm.Error {
-	return llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
-}
-
 // joinTexts joins the texts of ps. Most servers that imitate the API take a single string.
 func joinTexts(ps []llm.Part) string {
 	var out []string
@@ -69,17 +63,3 @@ func images(ps []llm.Part) (out []llm.Image) {
 	}
 	return out
 }
-
-// orDefault returns s, or none if s is empty.
-func orDefault(s json.RawMessage, none string) json.RawMessage {
-	if len(s) == 0 {
-		return json.RawMessage(none)
-	}
-	return s
-}
-
-// What is sent for a call without arguments and for a tool without a schema. The API wants an object in both places.
-const (
-	emptyInput  = `{}`
-	emptySchema = `{"type":"object","properties":{}}`
-)

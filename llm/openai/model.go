@@ -14,14 +14,11 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
@@ -63,29 +60,18 @@ type Options struct {
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first Reply.
 func New(o Options) llm.Model {
-	if o.BaseURL == "" {
-		o.BaseURL = Endpoint
-	}
 	if o.MaxTokens <= 0 {
 		o.MaxTokens = DefaultMaxTokens
 	}
-	m := &model{o: o, peer: wire.Peer{URL: o.BaseURL, Model: o.Model}}
-	// The newer names of some fields are understood by the vendor alone, so they depend on the host and not on the API.
-	m.isVendor = m.peer.Host() == "api.openai.com"
+	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	if o.API == Auto {
-		m.o.API = Chat
-		if m.isVendor {
-			m.o.API = Responses
+		o.API = Chat
+		if peer.IsVendor {
+			o.API = Responses
 		}
 	}
-	m.provider = "openai-" + string(m.o.API)
-	if !m.isVendor {
-		// What one server encrypted means nothing to another, and a conversation may change its server between two
-		// runs.
-		m.provider += "@" + m.peer.Host()
-	}
 	opts := []option.RequestOption{
-		option.WithBaseURL(wire.Base(o.BaseURL, "/v1/")),
+		option.WithBaseURL(wire.Base(peer.URL, "/v1/")),
 		option.WithHTTPClient(wire.Client(o.Client)),
 		option.WithMaxRetries(0), // one retry policy, and it is not here
 	}
@@ -93,99 +79,40 @@ func New(o Options) llm.Model {
 		opts = append(opts, option.WithAPIKey(o.Key))
 	}
 	// Not NewClient: it would look into the environment.
-	m.client = sdk.Client{Options: opts}
-	return m
+	return &model{o, peer, peer.Provider("openai-" + string(o.API)), sdk.Client{Options: opts}}
 }
 
 // model implements llm.Model.
 type model struct {
 	o        Options
 	peer     wire.Peer
-	isVendor bool
-	// provider marks the reasoning that this endpoint made, because no other takes it back.
-	provider string
+	provider string // marks the reasoning that this endpoint made
 	client   sdk.Client
 }
 
 // Reply implements llm.Model.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	if emit == nil {
-		emit = func(llm.Delta) {}
+	// There always is a limit, because a model that repeats itself does not stop.
+	if r.MaxTokens <= 0 {
+		r.MaxTokens = m.o.MaxTokens
 	}
+	x := wire.NewExchange(m.peer, r, emit)
+	path, body, hasContent := "chat/completions", any(nil), false
+	var to wire.Reader
 	if m.o.API == Responses {
-		return m.replyByResponses(ctx, r, emit)
+		q := m.responsesRequest(r)
+		path, body, hasContent = "responses", q, len(q.Input) > 0
+		to = &responseBuilder{Exchange: x, provider: m.provider}
+	} else {
+		q := m.chatRequest(r)
+		body, hasContent = q, len(r.Messages) > 0 && len(q.Messages) > 0
+		to = &chatReplyBuilder{Exchange: x, provider: m.provider}
 	}
-	return m.replyByChat(ctx, r, emit)
-}
-
-// maxTokens returns the limit for the reply to r. There always is one, because a model that repeats itself does not
-// stop.
-func (m *model) maxTokens(r llm.Request) int64 {
-	if r.MaxTokens > 0 {
-		return int64(r.MaxTokens)
+	if !hasContent { // every server would refuse it
+		return llm.Reply{}, llm.Errorf(llm.BadRequest,
+			"there is nothing to send: the conversation has no message with content")
 	}
-	return int64(m.o.MaxTokens)
-}
-
-// replyReader collects a reply while it streams in. There is one for each API.
-type replyReader interface {
-	// event applies the JSON of the next event. It returns true if no later event matters.
-	event(data []byte) (done bool, err error)
-	// reply returns the finished reply; ok is false if the stream has not reached its end.
-	reply() (r llm.Reply, ok bool, err error)
-}
-
-// stream sends params and reads the stream of the answer. It uses the SDK's decoder, but not its stream type, which
-// takes an event with "error": null for an error. It returns a complete reply or an error, never a part of a reply,
-// because a part could lack a call that the rest of the text speaks of.
-func (m *model) stream(ctx context.Context, path string, params any, emit func(llm.Delta), to replyReader) (llm.Reply,
-	error) {
-	x := wire.Exchange{Peer: m.peer, Emit: emit}
 	var res *http.Response
-	err := m.client.Post(ctx, path, params, &res, option.WithJSONSet("stream", true), option.WithMiddleware(x.Do))
-	if err != nil {
-		return llm.Reply{}, x.Error(ctx, err)
-	}
-	events := ssestream.NewDecoder(res)
-	defer func() { _ = events.Close() }() // the reply is complete or lost by then
-	for events.Next() {
-		data := events.Event().Data
-		if bytes.HasPrefix(data, []byte("[DONE]")) {
-			break
-		}
-		if isErrorEvent(data) {
-			return llm.Reply{}, m.peer.ErrorInStream(data)
-		}
-		done, err := to.event(data)
-		if err != nil {
-			return llm.Reply{}, x.Error(ctx, err)
-		}
-		if done {
-			break
-		}
-	}
-	// A connection that breaks after the last event takes nothing away, so its error is looked at only without a reply.
-	r, ok, err := to.reply()
-	if err != nil || ok {
-		return r, err
-	}
-	return llm.Reply{}, x.Error(ctx, events.Err())
-}
-
-// isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error": null with
-// every event.
-func isErrorEvent(data []byte) bool {
-	var e struct {
-		Type  string          `json:"type"`
-		Error json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(data, &e) != nil {
-		return false
-	}
-	return e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null"
-}
-
-// errBroken is the error for a stream that makes no sense. Its kind lets the request be repeated.
-func (m *model) errBroken(f string, a ...any) *llm.Error {
-	return llm.Errorf(llm.Incomplete, "the answer of "+m.peer.Host()+" is broken: "+f, a...)
+	err := m.client.Post(ctx, path, body, &res, option.WithMiddleware(x.Do))
+	return x.Read(ctx, res, err, to)
 }

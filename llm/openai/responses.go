@@ -1,87 +1,32 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
 )
 
-// replyByResponses answers by the Responses API.
-func (m *model) replyByResponses(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	params, err := m.responseParams(r)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	return m.stream(ctx, "responses", params, emit,
-		&responseBuilder{model: m, emit: emit, ids: wire.IDs{Turn: len(r.Messages)}})
-}
-
-// responseParams builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole conversation is sent each
-// time, and the reasoning goes back in encrypted form as part of it.
-func (m *model) responseParams(r llm.Request) (responses.ResponseNewParams, error) {
-	p := responses.ResponseNewParams{
-		Model:           m.o.Model,
-		Store:           sdk.Bool(false),
-		MaxOutputTokens: sdk.Int(m.maxTokens(r)),
-	}
-	if canReason(m.o.Model) {
-		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
-	}
-	if s := joinSystem(r.System); s != "" {
-		p.Instructions = sdk.String(s)
-	}
-	var items responses.ResponseInputParam
-	for _, msg := range r.Messages {
-		for _, it := range m.items(msg) {
-			items = append(items, param.Override[responses.ResponseInputItemUnionParam](it))
-		}
-	}
-	if len(items) == 0 {
-		return p, errNothingToSend()
-	}
-	p.Input.OfInputItemList = items
-	for _, t := range r.Tools {
-		p.Tools = append(p.Tools, param.Override[responses.ToolUnionParam](responseTool{
-			Type: "function", Name: t.Name, Description: t.Description, Parameters: orDefault(t.Schema, emptySchema),
-		}))
-	}
-	if r.CacheKey != "" {
-		p.PromptCacheKey = sdk.String(r.CacheKey)
-	}
-	if m.o.Effort != "" {
-		p.Reasoning.Effort = shared.ReasoningEffort(m.o.Effort)
-	}
-	return p, nil
-}
-
-// canReason reports whether a model may be asked for reasoning. Older models refuse the question.
-func canReason(model string) bool {
-	for _, s := range []string{"gpt-3", "gpt-4", "chatgpt-"} {
-		if strings.HasPrefix(model, s) {
-			return false
-		}
-	}
-	return !strings.Contains(model, "-chat")
-}
-
 // What a request holds, as the API wants it. Types of our own keep a tool's schema and an item that came from the
-// vendor byte for byte.
+// vendor byte for byte. The order of the fields must stay, because the vendor's cache compares bytes.
 type (
+	responsesRequest struct {
+		Instructions    string            `json:"instructions,omitempty"`
+		MaxOutputTokens int               `json:"max_output_tokens"`
+		PromptCacheKey  string            `json:"prompt_cache_key,omitempty"`
+		Store           bool              `json:"store"`
+		Include         []string          `json:"include,omitempty"`
+		Input           []any             `json:"input"`
+		Model           string            `json:"model"`
+		Reasoning       map[string]string `json:"reasoning,omitempty"`
+		Tools           []responseTool    `json:"tools,omitempty"`
+		Stream          bool              `json:"stream"`
+	}
 	responseTool struct {
-		Type        string          `json:"type"`
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      bool            `json:"strict"` // true, which is the default, takes only some schemas
+		Type string `json:"type"`
+		function
+		Strict bool `json:"strict"` // true, which is the default, takes only some schemas
 	}
 	inputMessage struct {
 		Type    string        `json:"type"`
@@ -106,6 +51,33 @@ type (
 		Output any    `json:"output"` // a string or []contentPart
 	}
 )
+
+// responsesRequest builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
+// shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole conversation is sent each
+// time, and the reasoning goes back in encrypted form as part of it.
+func (m *model) responsesRequest(r llm.Request) responsesRequest {
+	q := responsesRequest{Instructions: joinSystem(r.System), MaxOutputTokens: r.MaxTokens, PromptCacheKey: r.CacheKey,
+		Model: m.o.Model, Stream: true}
+	if canReason(m.o.Model) {
+		q.Include = []string{"reasoning.encrypted_content"}
+	}
+	for _, msg := range r.Messages {
+		q.Input = append(q.Input, m.items(msg)...)
+	}
+	if m.o.Effort != "" {
+		q.Reasoning = map[string]string{"effort": m.o.Effort}
+	}
+	for _, t := range r.Tools {
+		q.Tools = append(q.Tools, responseTool{Type: "function", function: newFunction(t)})
+	}
+	return q
+}
+
+// canReason reports whether a model may be asked for reasoning. Older models refuse the question.
+func canReason(model string) bool {
+	return !strings.HasPrefix(model, "gpt-3") && !strings.HasPrefix(model, "gpt-4") &&
+		!strings.HasPrefix(model, "chatgpt-") && !strings.Contains(model, "-chat")
+}
 
 // opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the message that
 // follows. The vendor takes reasoning back only unchanged and together with the item that it led to, so both are kept.
@@ -158,7 +130,7 @@ func (m *model) callItem(c llm.Call) any {
 	}
 	return functionCall{
 		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
-		Arguments: string(orDefault(c.Input, emptyInput)),
+		Arguments: string(wire.OrDefault(c.Input, "{}")),
 	}
 }
 

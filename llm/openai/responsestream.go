@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -12,27 +13,18 @@ import (
 // responseBuilder collects a reply of the Responses API. The deltas are only shown; the reply is made from the finished
 // items, which the final event repeats.
 type responseBuilder struct {
-	model *model
-	ids   wire.IDs
-	emit  func(llm.Delta)
+	*wire.Exchange
+	provider string
 
-	items []indexedItem // that are done
+	items []outputItem // that are done
 	end   *responseBody
-}
-
-// indexedItem is an output item with its position. Items may be done in another order than the one that they have in
-// the reply.
-type indexedItem struct {
-	index int
-	raw   json.RawMessage
 }
 
 // responseBody is what is read of the final event.
 type responseBody struct {
-	Model      string            `json:"model"`
-	Status     string            `json:"status"`
-	Output     []json.RawMessage `json:"output"`
-	Error      json.RawMessage   `json:"error"`
+	Model      string          `json:"model"`
+	Output     []outputItem    `json:"output"`
+	Error      json.RawMessage `json:"error"`
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
@@ -44,11 +36,13 @@ type responseBody struct {
 			Written int `json:"cache_write_tokens"`
 		} `json:"input_tokens_details"`
 	} `json:"usage"`
+
+	isIncomplete bool
 }
 
-// event applies an event. The event that ends the response returns true. Events of types that are not known here are
+// Event applies an event. The event that ends the response returns true. Events of types that are not known here are
 // ignored, because the vendor adds new ones at any time.
-func (c *responseBuilder) event(data []byte) (bool, error) {
+func (c *responseBuilder) Event(data []byte) (bool, error) {
 	var e struct {
 		Type     string          `json:"type"`
 		Index    int             `json:"output_index"`
@@ -61,31 +55,28 @@ func (c *responseBuilder) event(data []byte) (bool, error) {
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		c.emit(llm.Delta{Part: e.Index, Text: deltaText(e.Delta)})
+		c.Emit(llm.Delta{Part: e.Index, Text: deltaText(e.Delta)})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		c.emit(llm.Delta{Part: e.Index, Think: deltaText(e.Delta)})
+		c.Emit(llm.Delta{Part: e.Index, Think: deltaText(e.Delta)})
 	case "response.output_item.done":
-		c.items = append(c.items, indexedItem{e.Index, e.Item})
-	case "response.failed", "response.completed", "response.incomplete", "response.cancelled":
+		item := outputItem{index: e.Index}
+		if err := json.Unmarshal(e.Item, &item); err != nil {
+			return false, err
+		}
+		c.items = append(c.items, item)
+	case "response.cancelled":
+		return true, c.ErrBroken("it was cancelled there")
+	case "response.failed", "response.completed", "response.incomplete":
 		var r responseBody
 		if err := json.Unmarshal(e.Response, &r); err != nil {
 			return false, err
 		}
-		switch e.Type {
-		case "response.failed":
+		if e.Type == "response.failed" {
 			// In the form of an error event, so that one function judges both.
-			body, err := json.Marshal(map[string]json.RawMessage{"error": orDefault(r.Error, "null")})
-			if err != nil {
-				return false, err
-			}
-			return true, c.model.peer.ErrorInStream(body)
-		case "response.cancelled":
-			return true, c.model.errBroken("it was cancelled there")
-		case "response.completed":
-			r.Status = "completed"
-		default:
-			r.Status = "incomplete"
+			body, err := json.Marshal(map[string]json.RawMessage{"error": wire.OrDefault(r.Error, "null")})
+			return true, cmp.Or[error](err, c.ErrorInStream(body))
 		}
+		r.isIncomplete = e.Type == "response.incomplete"
 		c.end = &r
 		return true, nil
 	}
@@ -98,8 +89,70 @@ func deltaText(raw json.RawMessage) (s string) {
 	return s
 }
 
-// outputItem is what is read of an item, whatever its type. The item itself is kept whole, because the vendor wants it
-// back as it was.
+// Reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a word for.
+func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
+	if c.end == nil {
+		return r, false, nil
+	}
+	u := c.end.Usage
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: cmp.Or(c.end.Model, c.Model),
+		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
+	switch reason := c.end.Incomplete.Reason; {
+	case !c.end.isIncomplete:
+	case reason == "max_output_tokens":
+		r.Stop = llm.StopMax
+	case reason == "content_filter":
+		r.Stop = llm.StopRefused
+	default:
+		return llm.Reply{}, false, c.ErrBroken("it is incomplete: %s", reason)
+	}
+	items := c.end.Output
+	if len(items) == 0 { // some servers give the items only one by one
+		items = c.items
+		slices.SortStableFunc(items, func(a, b outputItem) int { return a.index - b.index })
+	}
+	if slices.ContainsFunc(items, outputItem.isRefusal) {
+		r.Stop = llm.StopRefused
+	}
+	canRun := r.Stop == llm.StopEnd // the calls
+	// Reasoning is kept only with the item that it led to, because the vendor refuses it without.
+	var reasoning []llm.Part
+	for _, it := range items {
+		switch it.Type {
+		case "reasoning":
+			reasoning = append(reasoning, it.thinking(c.provider)...)
+			continue
+		case "message":
+			if parts := it.texts(c.provider); len(parts) > 0 {
+				r.Message.Parts = append(append(r.Message.Parts, reasoning...), parts...)
+			} else {
+				continue
+			}
+		case "function_call":
+			if canRun {
+				call, err := c.Call(it.CallID, it.Name, it.Arguments)
+				if err != nil {
+					return llm.Reply{}, false, err
+				}
+				// The item can go back as it came only if its call kept the server's id.
+				if call.ID == it.CallID {
+					call.Opaque = opaqueItem{Provider: c.provider, Item: it.raw}.encode()
+				}
+				r.Message.Parts = append(append(r.Message.Parts, reasoning...), call)
+				r.Stop = llm.StopTools
+			}
+		default: // such as those of the vendor's own tools
+			continue
+		}
+		reasoning = nil
+	}
+	if canRun {
+		r.Message.Parts = append(r.Message.Parts, reasoning...)
+	}
+	return r, true, nil
+}
+
+// outputItem is what is read of an item, whatever its type.
 type outputItem struct {
 	Type      string `json:"type"`
 	Phase     string `json:"phase"`
@@ -111,137 +164,70 @@ type outputItem struct {
 		Text string `json:"text"`
 	} `json:"summary"`
 	Content []struct {
-		Type    string `json:"type"`
 		Text    string `json:"text"`
 		Refusal string `json:"refusal"`
 	} `json:"content"`
+
+	raw   json.RawMessage // the whole item, because the vendor wants it back as it was
+	index int             // items may be done in another order than the one that they have in the reply
 }
 
-// reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a word for.
-func (c *responseBuilder) reply() (r llm.Reply, ok bool, err error) {
-	if c.end == nil {
-		return r, false, nil
-	}
-	u := c.end.Usage
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd,
-		Model: cmp.Or(c.end.Model, c.model.o.Model),
-		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
-	if c.end.Status == "incomplete" {
-		switch c.end.Incomplete.Reason {
-		case "max_output_tokens":
-			r.Stop = llm.StopMax
-		case "content_filter":
-			r.Stop = llm.StopRefused
-		default:
-			return llm.Reply{}, false, c.model.errBroken("it is incomplete: %s", c.end.Incomplete.Reason)
-		}
-	}
-	raws := c.end.Output
-	if len(raws) == 0 { // some servers give the items only one by one
-		slices.SortStableFunc(c.items, func(a, b indexedItem) int { return a.index - b.index })
-		for _, it := range c.items {
-			raws = append(raws, it.raw)
-		}
-	}
-	for _, raw := range raws {
-		if err := c.addItem(&r, raw); err != nil {
-			return llm.Reply{}, false, err
-		}
-	}
-	reconcileCalls(&r)
-	return r, true, nil
+// UnmarshalJSON reads an item and keeps it as it is.
+func (it *outputItem) UnmarshalJSON(data []byte) error {
+	type fields outputItem // without this method
+	it.raw = bytes.Clone(data)
+	return json.Unmarshal(data, (*fields)(it))
 }
 
-// addItem appends one output item to the reply. Items of other types, such as those of the vendor's own tools, are left
-// out.
-func (c *responseBuilder) addItem(r *llm.Reply, raw json.RawMessage) error {
-	var it outputItem
-	if err := json.Unmarshal(raw, &it); err != nil {
-		return c.model.errBroken("an item does not parse: %w", err)
+// isRefusal reports whether the model or the vendor declined in this item.
+func (it outputItem) isRefusal() bool {
+	for _, p := range it.Content {
+		if p.Refusal != "" {
+			return it.Type == "message"
+		}
 	}
-	switch it.Type {
-	case "reasoning":
-		p := llm.Thinking{Provider: c.model.provider}
-		for i, s := range it.Summary {
-			if i > 0 {
-				p.Text += "\n\n"
-			}
-			p.Text += s.Text
-		}
-		for _, s := range it.Content {
-			p.Text += s.Text
-		}
-		if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
-			p.Opaque = c.marshalOpaque(opaqueItem{Item: raw})
-		}
-		if p.Text != "" || p.Opaque != nil {
-			r.Message.Parts = append(r.Message.Parts, p)
-		}
-	case "message":
-		s := ""
-		for _, p := range it.Content {
-			s += p.Text + p.Refusal
-			if p.Refusal != "" {
-				r.Stop = llm.StopRefused
-			}
-		}
-		if s == "" {
-			return nil
-		}
-		if it.Phase != "" {
-			// llm.Text has no place for the phase, so a part before the text carries it.
-			r.Message.Parts = append(r.Message.Parts,
-				llm.Thinking{Provider: c.model.provider, Opaque: c.marshalOpaque(opaqueItem{Phase: it.Phase})})
-		}
-		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: s})
-	case "function_call":
-		in, err := llm.Input([]byte(it.Arguments))
-		if r.Stop == llm.StopMax {
-			in, err = nil, nil // dropped below, and it may be cut
-		}
-		if err != nil {
-			return c.model.errBroken("call %q: %w", it.Name, err)
-		}
-		call := llm.Call{ID: c.ids.Next(it.CallID), Name: it.Name, Input: in}
-		// The item can go back as it came only if its call kept the server's id.
-		if call.ID == it.CallID {
-			call.Opaque = c.marshalOpaque(opaqueItem{Provider: c.model.provider, Item: raw})
-		}
-		r.Message.Parts = append(r.Message.Parts, call)
-	}
-	return nil
+	return false
 }
 
-// marshalOpaque encodes an opaqueItem.
-func (c *responseBuilder) marshalOpaque(k opaqueItem) json.RawMessage {
-	b, err := json.Marshal(k)
-	if err != nil {
-		return nil // not reached: an item was parsed before it is kept
+// thinking returns the part for an item of reasoning, or none if there is nothing in it.
+func (it outputItem) thinking(provider string) []llm.Part {
+	p := llm.Thinking{Provider: provider}
+	for i, s := range it.Summary {
+		if i > 0 {
+			p.Text += "\n\n"
+		}
+		p.Text += s.Text
 	}
+	for _, s := range it.Content {
+		p.Text += s.Text
+	}
+	if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
+		p.Opaque = opaqueItem{Item: it.raw}.encode()
+	}
+	if p.Text == "" && p.Opaque == nil {
+		return nil
+	}
+	return []llm.Part{p}
+}
+
+// texts returns the parts for a message, or none if it says nothing.
+func (it outputItem) texts(provider string) (parts []llm.Part) {
+	s := ""
+	for _, p := range it.Content {
+		s += p.Text + p.Refusal
+	}
+	if s == "" {
+		return nil
+	}
+	if it.Phase != "" {
+		// llm.Text has no place for the phase, so a part before the text carries it.
+		parts = append(parts, llm.Thinking{Provider: provider, Opaque: opaqueItem{Phase: it.Phase}.encode()})
+	}
+	return append(parts, llm.Text{Text: s})
+}
+
+// encode returns the JSON of k. It cannot fail, because an item was parsed before it is kept.
+func (k opaqueItem) encode() json.RawMessage {
+	b, _ := json.Marshal(k)
 	return b
-}
-
-// reconcileCalls makes the stop reason and the calls agree. Where it drops calls, it also drops the reasoning before
-// them, because the vendor refuses reasoning without the item that it led to.
-func reconcileCalls(r *llm.Reply) {
-	if r.Stop == llm.StopEnd {
-		if len(r.Message.Calls()) > 0 {
-			r.Stop = llm.StopTools
-		}
-		return
-	}
-	var out []llm.Part
-	var pending []llm.Part
-	for _, p := range r.Message.Parts {
-		switch p.(type) {
-		case llm.Call:
-			pending = nil
-		case llm.Thinking:
-			pending = append(pending, p)
-		default:
-			out = append(append(out, pending...), p)
-			pending = nil
-		}
-	}
-	r.Message.Parts = out
 }

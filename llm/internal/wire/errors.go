@@ -1,6 +1,6 @@
-// Package wire is what the vendor adapters share about HTTP. Peer turns answers into errors of package llm, Exchange
-// is the middleware that both SDKs call, Base normalises base URLs, RetryAfter reads how long to wait, and Name and
-// IDs make names and ids that every vendor accepts.
+// Package wire is what the vendor adapters share. Exchange is one request: the middleware that both SDKs call, and the
+// loop that reads the stream of the answer. Peer turns answers into errors of package llm, Base normalises base URLs,
+// RetryAfter reads how long to wait, and Name makes names that every vendor accepts.
 //
 // Every error that leaves the package is an *llm.Error whose text is one sentence for people. It knows no vendor's
 // request or reply format.
@@ -26,8 +26,16 @@ import (
 
 // Peer is the server and the model that are spoken to, as errors name them.
 type Peer struct {
-	URL   string // the base URL
-	Model string
+	URL      string // the base URL
+	Model    string
+	IsVendor bool // the server is the vendor's own
+}
+
+// NewPeer returns the peer at a base URL, or at the vendor's if it is "".
+func NewPeer(url, vendorURL, model string) Peer {
+	p := Peer{URL: cmp.Or(url, vendorURL), Model: model}
+	p.IsVendor = p.Host() == Peer{URL: vendorURL}.Host()
+	return p
 }
 
 // Host returns the host of the peer's URL.
@@ -36,6 +44,15 @@ func (p Peer) Host() string {
 		return u.Host
 	}
 	return p.URL
+}
+
+// Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what one server
+// signed or encrypted means nothing to another, and a conversation may change its server between two runs.
+func (p Peer) Provider(api string) string {
+	if p.IsVendor {
+		return api
+	}
+	return api + "@" + p.Host()
 }
 
 // errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a network that is

@@ -3,7 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"encoding/json"
 	"strings"
 )
 
@@ -27,24 +27,10 @@ func Name(s string, limit int) string {
 	return out[:min(len(out), limit-9)] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// IDs gives the calls of one reply their ids. A server that leaves an id out or repeats one gets one made from the
-// call's place in the conversation. It is the same when the request is sent again, and different from that of any
-// other call.
-type IDs struct {
-	Turn int // the number of messages of the request
-	n    int
-	seen map[string]bool
-}
-
-// Next returns the id of the next call, for which the server said id.
-func (d *IDs) Next(id string) string {
-	if d.seen == nil {
-		d.seen = map[string]bool{}
+// OrDefault returns s, or what stands for it if it is empty.
+func OrDefault(s json.RawMessage, byDefault string) json.RawMessage {
+	if len(s) == 0 {
+		return json.RawMessage(byDefault)
 	}
-	d.n++
-	if id == "" || d.seen[id] {
-		id = fmt.Sprintf("call_%d_%d", d.Turn, d.n)
-	}
-	d.seen[id] = true
-	return id
+	return s
 }
