@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -41,26 +42,37 @@ func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
 
 // AppendLines appends to a slice what Lines returns. A log of many events saves the allocations.
 func AppendLines(to []Line, e muster.Event, f Facts) []Line {
-	t := lineWriter{e, f, to}
+	t := lineWriter{e, f}
+	var l Line
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check":
-		return t.runLines()
+		l = t.runLine()
 	case "member", "turn", "tool", "model":
-		return t.memberLines()
+		l = t.memberLine()
 	case "task":
-		return t.taskLines()
-	case "mail", "request":
-		return t.mailLines()
+		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
+			failed := checkLine(t.taskName(), Cut(OneLine(t.Check), 60), "FAIL "+seconds(t.Number("seconds")), Bad)
+			to = append(to, failed)
+		}
+		l = t.taskLine()
+	case "mail":
+		l = t.mailLine()
+	case "request":
+		l = t.requestLine()
+	default:
+		l = t.laneLine()
 	}
-	return t.laneLines()
+	if l.Verb == "" {
+		l = t.unknownLine()
+	}
+	return append(to, l)
 }
 
-// lineWriter puts one event into words. There is a method for each group of kinds. An event of a kind that is not known
-// here comes from a newer program and is shown as it stands.
+// lineWriter puts one event into words. There is a method for each group of kinds. It returns a line without a verb
+// for a kind that is not known here, which comes from a newer program and is shown as it stands.
 type lineWriter struct {
 	muster.Event
 	Facts
-	lines []Line // before what it says
 }
 
 // field returns a field of the event as one line of at most n columns, or of any length if n is 0.
@@ -72,26 +84,8 @@ func (t lineWriter) field(field string, n int) string {
 	return s
 }
 
-// list returns a field that is a list of words.
-func (t lineWriter) list(field string) (all []string) {
-	switch list := t.Fields[field].(type) {
-	case []string:
-		all = append(all, list...)
-	case []any:
-		for _, v := range list {
-			all = append(all, OneLine(fmt.Sprint(v)))
-		}
-	}
-	return all
-}
-
 // who returns the event's member, or other when it has none.
-func (t lineWriter) who(other string) string {
-	if t.Member != "" {
-		return OneLine(string(t.Member))
-	}
-	return other
-}
+func (t lineWriter) who(other string) string { return cmp.Or(OneLine(string(t.Member)), other) }
 
 // taskName returns the number and the subject of the event's task.
 func (t lineWriter) taskName() string {
@@ -102,12 +96,12 @@ func (t lineWriter) taskName() string {
 	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + Cut(s, 60))
 }
 
-// taskWith returns the task's name, padded to its column, and more text after it.
-func (t lineWriter) taskWith(more string) string {
+// nameWith returns a task's name, padded to its column, and more text after it.
+func nameWith(name, more string) string {
 	if more == "" {
-		return t.taskName()
+		return name
 	}
-	return Pad(t.taskName(), taskColumn) + "  " + more
+	return Pad(name, taskColumn) + "  " + more
 }
 
 // Because returns a text with its reason after a colon, where there is a reason.
@@ -118,8 +112,8 @@ func Because(s, reason string) string {
 	return s + ": " + reason
 }
 
-// runLines are the lines of the events of runs and of checks of the base.
-func (t lineWriter) runLines() []Line {
+// runLine is the line of an event of a run or of a check of the base.
+func (t lineWriter) runLine() Line {
 	l := Line{Who: t.who("muster"), Show: true}
 	switch t.Kind {
 	case journal.RunStarted:
@@ -127,35 +121,33 @@ func (t lineWriter) runLines() []Line {
 	case journal.RunResumed:
 		l.Who, l.Verb, l.Text = t.who("lead"), "again", t.field("goal", 200)
 	case journal.RunEnded:
-		l.Verb, l.Text, l.Show = "ends", Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.field("text", 200)),
-			false
+		l.Verb, l.Show = "ends", false
+		l.Text = Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.field("text", 200))
 	case journal.RunNote:
 		l.Who, l.Verb, l.Text = "muster", "note", t.field("text", 0)
 	case journal.CheckStarted:
-		return append(t.lines, runningCheck("the base", t.field("command", 60)))
+		l = checkLine("the base", t.field("command", 60), "running", Plain)
+		l.Show = false
 	case journal.CheckBase:
-		l.Who, l.Verb = "landing", "check"
-		l.name, l.command = "the base", t.field("command", 60)
-		base := Pad(l.name, taskColumn) + "  " + l.command + "  "
-		switch t.Text("result") {
+		verdict, tone := t.field("result", 60), Bad
+		switch took := seconds(t.Number("seconds")); verdict {
 		case "ok":
-			l.Text, l.Tone = base+"ok "+seconds(t.Number("seconds")), Good
+			verdict, tone = "ok "+took, Good
 		case "red":
-			l.Text, l.Tone = base+"FAIL "+seconds(t.Number("seconds"))+
-				"; until a landing turns it green, red ones are accepted", Bad
-		default:
-			l.Text, l.Tone = base+t.field("result", 60), Bad
+			verdict = "FAIL " + took + "; until a landing turns it green, red ones are accepted"
 		}
-	default:
-		return t.unknown()
+		l = checkLine("the base", t.field("command", 60), verdict, tone)
 	}
-	return append(t.lines, l)
+	return l
 }
 
-// runningCheck is the line of a check that has begun.
-func runningCheck(what, command string) Line {
-	return Line{Who: "landing", Verb: "check", Text: Pad(what, taskColumn) + "  " + command + "  running",
-		command: command, name: what}
+// proof is what a check said, after its command where that is known.
+func proof(command, verdict string) string { return strings.TrimPrefix(command+"  "+verdict, "  ") }
+
+// checkLine is the line of a check of what name says: the command, if it is known, and its verdict.
+func checkLine(name, command, verdict string, tone Tone) Line {
+	return Line{Who: "landing", Verb: "check", Text: nameWith(name, proof(command, verdict)), Tone: tone, Show: true,
+		command: command, name: name}
 }
 
 // seconds formats how long a check took.
@@ -177,8 +169,8 @@ func (t lineWriter) tool() string {
 	return t.field("tool", 40)
 }
 
-// memberLines are the lines of the events of members, turns, tools and models.
-func (t lineWriter) memberLines() []Line {
+// memberLine is the line of an event of a member, a turn, a tool or a model.
+func (t lineWriter) memberLine() Line {
 	l := Line{Who: t.who("?"), Show: t.Member != muster.Lead}
 	switch t.Kind {
 	case journal.MemberSpawned:
@@ -186,12 +178,10 @@ func (t lineWriter) memberLines() []Line {
 	case journal.MemberResumed:
 		l.Verb, l.Text = "again", "goes on with its conversation"
 	case journal.MemberWorking:
-		l.Verb, l.Text, l.Show = "works", "", false
+		l.Verb, l.Show = "works", false
 	case journal.MemberIdle:
-		l.Verb, l.Text = "idle", t.field("reason", 80)
-		if w, ok := idleReasons[muster.IdleReason(l.Text)]; ok {
-			l.Text = w
-		}
+		reason := t.field("reason", 80)
+		l.Verb, l.Text = "idle", cmp.Or(idleReasons[muster.IdleReason(reason)], reason)
 	case journal.MemberShutdown:
 		l.Verb, l.Text = "stops", t.field("reason", 80)
 	case journal.TurnStarted:
@@ -213,78 +203,68 @@ func (t lineWriter) memberLines() []Line {
 		if until := t.Number("until"); until > 0 {
 			l.Text += "; goes on by itself at " + muster.Time(until).Local().Format("15:04:05")
 		}
-	default:
-		return t.unknown()
 	}
-	return append(t.lines, l)
+	return l
 }
 
-// taskLines are the lines of the events of tasks.
-func (t lineWriter) taskLines() []Line {
-	l := Line{Who: t.who("board"), Show: true}
+// taskLine is the line of an event of a task.
+func (t lineWriter) taskLine() Line {
+	name := t.taskName()
+	l := Line{Who: t.who("board"), Text: name, Show: true}
+	reason := t.field("reason", 100)
 	switch t.Kind {
 	case journal.TaskCreated:
-		l.Verb, l.Text = "adds", t.taskName()
+		l.Verb = "adds"
 	case journal.TaskUpdated:
-		changed := t.list("changed")
-		l.Verb, l.Text, l.Show = "edits", Because(t.taskName(), strings.Join(changed, ", ")), false
-		if slices.Contains(changed, "retry") {
-			l.Verb, l.Text, l.Show = "retry", t.taskName(), true
+		l.Verb, l.Show = "edits", false
+		if changed := t.changed(); slices.Contains(changed, "retry") {
+			l.Verb, l.Show = "retry", true
+		} else {
+			l.Text = Because(name, strings.Join(changed, ", "))
 		}
 	case journal.TaskClaimed:
-		lane := t.field("lane", 40)
-		if lane != "" {
-			lane = "lane " + lane
+		l.Verb, l.name = "takes", name
+		if lane := t.field("lane", 40); lane != "" {
+			l.Text = nameWith(name, "lane "+lane)
 		}
-		l.Verb, l.Text, l.name = "takes", t.taskWith(lane), t.taskName()
 	case journal.TaskReleased:
-		l.Verb, l.Text = "leaves", Because(t.taskName(), t.field("reason", 100))
+		l.Verb, l.Text = "leaves", Because(name, reason)
 	case journal.TaskRevoked:
-		by := t.field("by", 40)
-		l.Verb, l.Text = "frees", Because(t.taskName()+" from "+l.Who, t.field("reason", 100))
-		l.Who = "board"
-		if by != "" {
-			l.Who = by
-		}
+		l.Verb, l.Text = "frees", Because(name+" from "+l.Who, reason)
+		l.Who = cmp.Or(t.field("by", 40), "board")
 	case journal.TaskLanding:
-		l.Verb, l.Text, l.Show = "lands?", t.taskWith(fmt.Sprintf("%.7s", t.field("head", 0))), false
+		l.Verb, l.Text, l.Show = "lands?", nameWith(name, fmt.Sprintf("%.7s", t.field("head", 0))), false
 	case journal.TaskReturned:
-		return t.returnedLines()
+		l.Who, l.Verb, l.Tone = "landing", "back", Bad
+		why := "conflict in " + t.field("text", 100)
+		if t.Text("reason") == "check" {
+			why = Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
+		}
+		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:
-		return append(t.lines, t.completedLine(l))
+		return t.completedLine(l)
 	case journal.TaskAttention:
 		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
-		l.Text = t.taskWith(t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
+		l.Text = nameWith(name, t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
 	case journal.TaskDeleted:
-		l.Verb, l.Text = "drops", t.taskName()
+		l.Verb = "drops"
 	case journal.TaskEdgeRemoved:
-		l.Verb, l.Text, l.Show = "edits", fmt.Sprintf("%s no longer waits for %.0f", t.taskName(),
-			t.Number("blocker")), false
+		l.Verb, l.Show = "edits", false
+		l.Text = fmt.Sprintf("%s no longer waits for %.0f", name, t.Number("blocker"))
 	case journal.TaskForeign:
-		l.Who, l.Verb, l.Text = "board", "note", Because(t.taskName(), t.field("text", 120))
-	default:
-		return t.unknown()
+		l.Who, l.Verb, l.Text = "board", "note", Because(name, t.field("text", 120))
 	}
-	return append(t.lines, l)
+	return l
 }
 
-// returnedLines say that a task went back to its owner, and why: a conflict, or a check that failed on the merged
-// tree.
-func (t lineWriter) returnedLines() []Line {
-	back := Line{Who: "landing", Verb: "back", Tone: Bad, Show: true}
-	to := t.taskName() + " to " + t.who("its owner") + ": "
-	if t.Text("reason") != "check" {
-		back.Text = to + "conflict in " + t.field("text", 100)
-		return append(t.lines, back)
+// changed returns the names of the fields that an update changed. The list is of another type in an event that was
+// read from the journal than in one of this process.
+func (t lineWriter) changed() []string {
+	switch list := t.Fields["changed"].(type) {
+	case []string, []any:
+		return strings.Fields(OneLine(strings.Trim(fmt.Sprint(list), "[]")))
 	}
-	proof, command := "FAIL "+seconds(t.Number("seconds")), Cut(OneLine(t.Check), 60)
-	if command != "" {
-		proof = command + "  " + proof
-	}
-	check := Line{Who: "landing", Verb: "check", Tone: Bad, Show: true, Text: t.taskWith(proof), command: command,
-		name: t.taskName()}
-	back.Text = to + Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
-	return append(t.lines, check, back)
+	return nil
 }
 
 // failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ... It is
@@ -306,28 +286,21 @@ func firstFailure(output string) string {
 		}
 		last = s
 	}
-	if last == "" {
-		return "the check fails"
-	}
-	return last
+	return cmp.Or(last, "the check fails")
 }
 
 // completedLine says that a task is done, with its commit and check if it changed anything.
 func (t lineWriter) completedLine(l Line) Line {
 	commit := t.field("commit", 0)
 	if commit == "" {
-		l.Verb, l.Text = "done", t.taskWith("no change")
+		l.Verb, l.Text = "done", nameWith(l.Text, "no change")
 		return l
 	}
-	l.Who, l.Verb, l.Tone = "landing", "lands", Good
-	proof := t.field("receipt", 60)
+	verdict := t.field("receipt", 60)
 	if took := t.Number("seconds"); took > 0 {
-		proof += " " + seconds(took)
+		verdict += " " + seconds(took)
 	}
-	if l.command = t.field("check", 60); l.command != "" {
-		proof = l.command + "  " + proof
-	}
-	l.name = t.taskName()
-	l.Text = t.taskWith(fmt.Sprintf("%.7s  %s", commit, proof))
-	return l
+	landed := checkLine(l.Text, t.field("check", 60), verdict, Good)
+	landed.Verb, landed.Text = "lands", nameWith(l.Text, fmt.Sprintf("%.7s  %s", commit, proof(landed.command, verdict)))
+	return landed
 }

@@ -1,47 +1,52 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
 	"muster"
 	"muster/journal"
 )
 
-// mailLines are the lines of mail and requests. Only mail that a person would miss is shown in the progress: what the
-// runtime mails about a task is shown by the task's own event.
-func (t lineWriter) mailLines() []Line {
+// mailLine is the line of mail. Only mail that a person would miss is shown in the progress: what the runtime mails
+// about a task is shown by the task's own event.
+func (t lineWriter) mailLine() Line {
 	l := Line{Who: t.who("?")}
 	switch t.Kind {
 	case journal.MailSent:
-		kind := muster.MessageType(t.Text("type"))
-		l.Verb, l.Text = "mails", Because("to "+t.field("to", 40), t.field("text", 80))
-		l.Show = t.Member != muster.System && (kind == muster.MailMessage || kind == muster.MailBroadcast)
-		if kind != muster.MailMessage {
-			l.Text = Because("to "+t.field("to", 40), "("+OneLine(string(kind))+") "+t.field("text", 80))
+		kind, to, text := muster.MessageType(t.Text("type")), "to "+t.field("to", 40), t.field("text", 80)
+		l.Verb, l.Show = "mails", t.Member != muster.System
+		switch {
+		case kind == muster.MailBroadcast:
+			to = "to all"
+		case kind != muster.MailMessage:
+			text, l.Show = "("+OneLine(string(kind))+") "+text, false
 		}
+		l.Text = Because(to, text)
 		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
 			// a task's trouble is told by its own event
-			l.Who, l.Verb, l.Text, l.Tone, l.Show = "board", "note", t.field("text", 160), Bad, true
-		}
-		if kind == muster.MailBroadcast {
-			l.Text = Because("to all", t.field("text", 80))
+			l = Line{Who: "board", Verb: "note", Text: t.field("text", 160), Tone: Bad, Show: true}
 		}
 	case journal.MailDelivered:
 		l.Verb, l.Text = "reads", Count(int(t.Number("count")), "mail")
 	case journal.MailRejected:
-		l.Verb, l.Text, l.Tone, l.Show = "note", "a line of its inbox was no mail and is set aside: "+t.field("text",
-			100), Bad, true
+		l.Verb, l.Tone, l.Show = "note", Bad, true
+		l.Text = "a line of its inbox was no mail and is set aside: " + t.field("text", 100)
+	}
+	return l
+}
+
+// requestLine is the line of a request or of its answer.
+func (t lineWriter) requestLine() Line {
+	l := Line{Who: t.who("?"), Text: Because(t.question(), t.field("text", 90)), Show: true}
+	switch t.Kind {
 	case journal.RequestCreated:
-		l.Verb, l.Text, l.Show = "asks", Because(t.question(), t.field("text", 90)), true
+		l.Verb = "asks"
 		if t.Text("to") == string(muster.User) {
 			l.Text += "; muster approve " + t.field("request_id", 8)
 		}
 	case journal.RequestDecided:
-		if by := t.field("by", 40); by != "" {
-			l.Who = by
-		}
-		l.Text, l.Show = Because(t.question(), t.field("text", 90)), true
+		l.Who = cmp.Or(t.field("by", 40), l.Who)
 		switch muster.RequestStatus(t.Text("status")) {
 		case muster.RequestApproved:
 			l.Verb, l.Show = "yes", muster.RequestKind(t.Text("kind")) != muster.AskShutdown
@@ -52,10 +57,8 @@ func (t lineWriter) mailLines() []Line {
 		default:
 			l.Verb, l.Show = "drops", false // taken back by who asked
 		}
-	default:
-		return t.unknown()
 	}
-	return append(t.lines, l)
+	return l
 }
 
 // question is what the event's request asks, in two or three words. Question says the same of a request's record.
@@ -75,8 +78,8 @@ func (t lineWriter) question() string {
 	return t.field("kind", 40)
 }
 
-// laneLines are the lines of the events of lanes and of damaged state.
-func (t lineWriter) laneLines() []Line {
+// laneLine is the line of an event of a lane or of damaged state.
+func (t lineWriter) laneLine() Line {
 	l := Line{Who: t.who("lanes"), Verb: "lane"}
 	lane := t.field("lane", 40)
 	switch t.Kind {
@@ -91,19 +94,18 @@ func (t lineWriter) laneLines() []Line {
 	case journal.LaneFailed:
 		l.Text, l.Tone, l.Show = Because(lane+" failed", t.field("text", 120))+"; muster worktree list", Bad, true
 	case journal.StateCorrupt:
-		l.Who, l.Verb, l.Text, l.Tone, l.Show = "state", "broken", t.field("text", 120)+"; muster doctor", Bad, true
+		l = Line{Who: "state", Verb: "broken", Text: t.field("text", 120) + "; muster doctor", Tone: Bad, Show: true}
 	default:
-		return t.unknown()
+		l.Verb = ""
 	}
-	return append(t.lines, l)
+	return l
 }
 
-// unknown is the line of an event of a kind that only a newer program knows.
-func (t lineWriter) unknown() []Line {
-	data, err := muster.MarshalLine(t.Fields)
-	if err != nil || len(t.Fields) == 0 {
-		data = nil
+// unknownLine is the line of an event of a kind that only a newer program knows.
+func (t lineWriter) unknownLine() Line {
+	text := OneLine(t.Kind)
+	if data, err := muster.MarshalLine(t.Fields); err == nil && len(t.Fields) > 0 {
+		text += " " + Cut(OneLine(string(data)), 160)
 	}
-	return append(t.lines, Line{Who: t.who("?"), Verb: "event",
-		Text: strings.TrimSpace(OneLine(t.Kind) + " " + Cut(OneLine(string(data)), 160))})
+	return Line{Who: t.who("?"), Verb: "event", Text: text}
 }

@@ -73,31 +73,24 @@ func BoardLabel(t muster.Task) string {
 // Write prints the overview.
 func (o Overview) Write(out io.Writer, p Paint, width int) error {
 	w := new(strings.Builder)
-	if err := o.write(w, p, width); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, w.String())
-	return err
-}
-
-// write builds the text of the overview.
-func (o Overview) write(w *strings.Builder, p Paint, width int) error {
-	o.writeHeadline(w, p, width)
+	fmt.Fprintln(w, o.headline(p, width))
 	if len(o.Members) > 0 {
-		if err := o.writeMembers(w, p, width); err != nil {
-			return err
-		}
+		w.WriteString(o.members(p, width))
 	}
 	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(formatCounts(o.Board, "landed", "done", "landing", "in_progress", "ready",
 		"waiting", "needs_attention"), "no tasks"))
 	if s := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed); s != "" {
 		fmt.Fprintf(w, "LANES   %s\n", s)
 	}
-	return o.writeNeeds(w, p, width)
+	if needs := o.needs(); len(needs.Rows) > 0 {
+		w.WriteString(p.In(Bad, "NEEDS YOU") + "\n" + needs.text(p, width))
+	}
+	_, err := io.WriteString(out, w.String())
+	return err
 }
 
-// writeHeadline prints the team, its goal, and for how long it has worked.
-func (o Overview) writeHeadline(w *strings.Builder, p Paint, width int) {
+// headline returns the team, its goal, and for how long it has worked.
+func (o Overview) headline(p Paint, width int) string {
 	team, end := "team "+string(o.Team), ""
 	switch {
 	case o.Run.StartedAt == 0:
@@ -122,7 +115,7 @@ func (o Overview) writeHeadline(w *strings.Builder, p Paint, width int) {
 	if stopped != "" {
 		stopped = p.In(Bad, stopped) + ": muster resume"
 	}
-	fmt.Fprintln(w, team+goal+end+stopped)
+	return team + goal + end + stopped
 }
 
 // hasLiveMember reports whether a process hosts any member. A run without one has stopped, however it looks in the
@@ -131,8 +124,8 @@ func (o Overview) hasLiveMember() bool {
 	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Alive })
 }
 
-// writeMembers prints the table of the members and what they do now.
-func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
+// members returns the table of the members and what they do now.
+func (o Overview) members(p Paint, width int) string {
 	subjects := make(map[muster.TaskID]string, len(o.Tasks))
 	for _, t := range o.Tasks {
 		subjects[t.ID] = t.Subject
@@ -149,7 +142,7 @@ func (o Overview) writeMembers(w *strings.Builder, p Paint, width int) error {
 		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does),
 			Text(SinceStamp(since, o.Now)), Text(fmt.Sprint(m.Turns)))
 	}
-	return t.Write(w, p, width)
+	return t.text(p, width)
 }
 
 // WriteMembers prints a table of members.
@@ -182,9 +175,9 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeNeeds lists what waits for the user, each with the command to type. Requests to the lead are in it too, because
-// the user may answer for the lead.
-func (o Overview) writeNeeds(w *strings.Builder, p Paint, width int) error {
+// needs lists what waits for the user, each with the command to type. Requests to the lead are in it too, because the
+// user may answer for the lead.
+func (o Overview) needs() Table {
 	t := Table{Titles: []string{"", "", ""}, Wide: 1}
 	for _, r := range o.Requests {
 		if r.To != muster.User && r.To != muster.Lead {
@@ -206,9 +199,5 @@ func (o Overview) writeNeeds(w *strings.Builder, p Paint, width int) error {
 	if o.Mail > 0 {
 		t.Row(Text("  mail"), Text(Count(o.Mail, "mail")+" for you"), Text("muster mail list --take"))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	fmt.Fprintln(w, p.In(Bad, "NEEDS YOU"))
-	return t.Write(w, p, width)
+	return t
 }

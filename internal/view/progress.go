@@ -158,12 +158,11 @@ func (p *Progress) noteChecks(e muster.Event) {
 	at := muster.Time(e.At)
 	switch {
 	case e.Kind == journal.CheckStarted:
-		p.checks = append(p.checks, runningCheckNote{at, 0, runningCheck("the base", Cut(OneLine(p.check), 60))})
+		p.checks = append(p.checks, runningCheckNote{at, 0, checkLine("the base", Cut(OneLine(p.check), 60), "running", Plain)})
 	// on a terminal its owner's row says it
 	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil:
-		l := runningCheck(lineWriter{Event: e, Facts: p.facts()}.taskName(), Cut(OneLine(p.check), 60))
-		// it may still wait for another landing
-		l.Verb, l.Text = "lands?", strings.TrimSuffix(l.Text, "running")+"under way"
+		l := checkLine(lineWriter{e, p.facts()}.taskName(), Cut(OneLine(p.check), 60), "under way", Plain)
+		l.Verb = "lands?" // it may still wait for another landing
 		p.checks = append(p.checks, runningCheckNote{at, e.Task, l})
 	}
 }
@@ -305,7 +304,7 @@ func (p *Progress) expireClaims(now time.Time) {
 		}
 		if p.presence.Find(s.by) != nil { // members have lanes, other processes that claim have none
 			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, ""), p.facts())[0]
-			s.line.Text = Pad(s.line.Text, taskColumn) + "  its lane is being made"
+			s.line.Text = nameWith(s.line.Text, "its lane is being made")
 		}
 		s.claim = 0
 	}

@@ -73,21 +73,17 @@ func (s Summary) count() int {
 // next.
 func (s Summary) Write(out io.Writer, p Paint, width int) error {
 	w := new(strings.Builder)
-	if err := s.write(w, p, width); err != nil {
-		return err
+	if s.count() > 0 {
+		s.write(w, p, width)
+	} else if s.Text != "" {
+		fmt.Fprintln(w, ManyLines(s.Text))
 	}
 	_, err := io.WriteString(out, w.String())
 	return err
 }
 
-// write builds the text of the summary. Only the caller writes to the output, so that an error there is seen once.
-func (s Summary) write(w *strings.Builder, p Paint, width int) error {
-	if s.count() == 0 {
-		if s.Text != "" {
-			fmt.Fprintln(w, ManyLines(s.Text))
-		}
-		return nil
-	}
+// write builds the text of the summary of a run that had tasks.
+func (s Summary) write(w *strings.Builder, p Paint, width int) {
 	fmt.Fprintln(w, s.headline())
 	for _, t := range s.unfinished {
 		fmt.Fprintln(w, s.unfinishedLine(t))
@@ -104,13 +100,9 @@ func (s Summary) write(w *strings.Builder, p Paint, width int) error {
 		fmt.Fprintln(w, OneLine(off+why))
 	}
 	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
-		fmt.Fprintln(w)
-		if err := s.writeTable(w, p, width); err != nil {
-			return err
-		}
+		w.WriteString("\n" + s.table(p, width))
 	}
 	s.nextSteps(w)
-	return nil
 }
 
 // headline says how many tasks landed, how they were verified, and what is left. It never claims more than is known:
@@ -205,8 +197,8 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
 }
 
-// writeTable prints what is done: who did it, what landed, how it was checked, and what it took.
-func (s Summary) writeTable(w *strings.Builder, p Paint, width int) error {
+// table returns the lines of what is done: who did it, what landed, how it was checked, and what it took.
+func (s Summary) table(p Paint, width int) string {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {
 		if x.Status != muster.Completed || !s.Run.Has(x) {
@@ -240,7 +232,7 @@ func (s Summary) writeTable(w *strings.Builder, p Paint, width int) error {
 		sum = tokens(s.Tally.tokens)
 	}
 	t.Row(append(texts("", "", "", "", "", ""), Text(elapsed(s.duration())), Text(sum))...)
-	return t.Write(w, p, width)
+	return t.text(p, width)
 }
 
 // checkCell says what the check gave: ok 0.7s.

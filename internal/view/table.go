@@ -31,7 +31,6 @@ type Table struct {
 	// Titles are the titles of the columns. Without any text in them, no line of titles is printed.
 	Titles []string
 	Rows   [][]Cell
-	Gap    int // between columns, 2 if zero
 	// Wide is the column that is cut when the table is wider than the terminal; -1 means none.
 	Wide int
 }
@@ -39,8 +38,18 @@ type Table struct {
 // Row adds a row.
 func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Write prints the table. With width 0 nothing is cut.
+// columnGap is how many blanks stand between two columns.
+const columnGap = 2
+
+// Write prints the table. With width 0 nothing is cut. The table is built whole and written once, so that a reader of
+// a pipe never sees a part of it.
 func (t *Table) Write(w io.Writer, p Paint, width int) error {
+	_, err := io.WriteString(w, t.text(p, width))
+	return err
+}
+
+// text returns the lines of the table, each with its newline.
+func (t *Table) text(p Paint, width int) string {
 	titles := make([]Cell, len(t.Titles))
 	right := make([]bool, len(t.Titles))
 	headed := false
@@ -52,15 +61,10 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	if headed {
 		all = append([][]Cell{titles}, t.Rows...)
 	}
-	gap := t.Gap
-	if gap == 0 {
-		gap = 2
-	}
-	// The table is built whole and written once, so that a reader of a pipe never sees a part of it.
-	widths := t.columnWidths(all, width, gap)
+	widths := t.columnWidths(all, width)
 	var b strings.Builder
 	for _, row := range all {
-		var line strings.Builder
+		line := ""
 		for i, c := range row {
 			s := c.Text
 			if columns(s) > widths[i] {
@@ -71,25 +75,19 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 			if c.Who != "" {
 				painted = p.Who(c.Who, s)
 			}
-			if i > 0 {
-				line.WriteString(strings.Repeat(" ", gap))
-			}
 			if right[i] {
-				line.WriteString(fill + painted)
-			} else {
-				line.WriteString(painted + fill)
+				painted, fill = fill, painted
 			}
+			line += painted + fill + strings.Repeat(" ", columnGap)
 		}
-		b.WriteString(strings.TrimRight(line.String(), " "))
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
 // gives up what is missing, but keeps 12 columns, because less of a text says nothing.
-func (t *Table) columnWidths(all [][]Cell, width, gap int) []int {
+func (t *Table) columnWidths(all [][]Cell, width int) []int {
 	widths := make([]int, len(t.Titles))
 	for _, row := range all {
 		for i, c := range row {
@@ -99,7 +97,7 @@ func (t *Table) columnWidths(all [][]Cell, width, gap int) []int {
 	if width == 0 || t.Wide < 0 || len(widths) == 0 {
 		return widths
 	}
-	sum := gap * (len(widths) - 1)
+	sum := columnGap * (len(widths) - 1)
 	for _, n := range widths {
 		sum += n
 	}

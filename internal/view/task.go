@@ -13,7 +13,7 @@ import (
 func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
-	v := Table{Titles: []string{"", ""}, Wide: -1}
+	v := Table{Titles: []string{"", ""}}
 	row := func(name, value string) {
 		if value != "" {
 			v.Row(Text(name), Text(OneLine(value)))
@@ -54,9 +54,7 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 		}
 		row("added", made)
 	}
-	if err := v.Write(w, p, 0); err != nil {
-		return err
-	}
+	w.WriteString(v.text(p, 0))
 	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}}
 	for _, s := range texts {
 		if body := strings.TrimSpace(ManyLines(s.body)); body != "" {
