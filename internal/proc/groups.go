@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"slices"
 	"sync"
 
 	"muster"
@@ -13,11 +14,11 @@ import (
 type groups struct {
 	mu      sync.Mutex
 	closed  bool
-	running map[*child]bool
+	started []*child // those that are over leave it at the next start
 }
 
 // newGroups returns a launcher that runs nothing yet.
-func newGroups() *groups { return &groups{running: map[*child]bool{}} }
+func newGroups() *groups { return &groups{} }
 
 // Start starts a program in a process group of its own.
 func (g *groups) Start(ctx context.Context, s Spec) (Process, error) {
@@ -44,46 +45,31 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	}
 	// From here the program runs. If its tree cannot be watched it is killed at once: it could not be stopped later.
 	t, err := newTree(p, tag)
-	if err != nil { // without its tree it could not be stopped
+	if err != nil {
 		_ = p.Kill()
 		_, _ = p.Wait()
 		return nil, muster.Errorf(muster.Unavailable, "cannot watch over %s: %w", s.Argv[0], err)
 	}
-	c := newChild()
-	c.pid, c.stop = p.Pid, t.kill
-	pipes.begin(s)
-	release := c.killWith(ctx)
-	g.running[c] = true
-	// The order matters: the tree is dead, then the output has arrived, then Wait returns.
-	go func() {
+	c := follow(ctx, s, pipes, p.Pid, t.kill, func() (int, error) {
 		state, err := t.wait(p)
-		output := pipes.finish()
-		release()
-		g.mu.Lock()
-		delete(g.running, c)
-		g.mu.Unlock()
 		if err != nil {
-			c.end(-1, muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err), nil)
-			return
+			return -1, muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err)
 		}
-		c.end(exitStatus(state), nil, output)
-	}()
+		return exitStatus(state), nil
+	})
+	g.started = append(slices.DeleteFunc(g.started, (*child).isOver), c)
 	return c, nil
 }
 
 // Close kills everything that runs and waits until it is dead.
 func (g *groups) Close() error {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.closed = true
-	var all []*child
-	for c := range g.running {
-		all = append(all, c)
-	}
-	g.mu.Unlock()
-	for _, c := range all {
+	for _, c := range g.started {
 		_ = c.Kill()
 	}
-	for _, c := range all {
+	for _, c := range g.started {
 		_, _ = c.Wait()
 	}
 	return nil

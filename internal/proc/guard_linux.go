@@ -8,7 +8,8 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strings"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -143,9 +144,16 @@ type link struct {
 
 // call is a tool between its start and its end.
 type call struct {
-	child   *child
-	started chan error // nil, or the errno of the start
-	exited  func(status int, err error)
+	pid int // 0 until it has started
+	// answers has what the guard says: that the tool has started, or why not; then how it ended. Both fit into it, so
+	// listen never waits for a caller.
+	answers chan answer
+}
+
+// answer is the process id of a tool that has started, or the exit status of one that has ended.
+type answer struct {
+	number int
+	err    error
 }
 
 // errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
@@ -164,20 +172,19 @@ func startGuard() (*link, error) {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "guard")
 	defer ours.Close()
 	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fail(err)
+	}
+	defer null.Close()
 	conn, err := net.FileConn(ours)
 	if err != nil {
 		return nil, fail(err)
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		_ = conn.Close()
-		return nil, fail(err)
-	}
-	defer null.Close()
 	// /proc/self/exe is the running program, also when an update has replaced its file.
 	guard, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], guardWord}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   guardEnv(os.Environ()),
+		Env:   guardEnv(),
 		Files: []*os.File{null, null, os.Stderr, theirs},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
@@ -195,13 +202,11 @@ func startGuard() (*link, error) {
 }
 
 // guardEnv returns the environment of the guard. Tools can read it, so it has no keys. It keeps the guard's heap small.
-func guardEnv(inherited []string) []string {
+func guardEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOGC=50"}
-	for _, e := range inherited {
-		for _, name := range []string{"GODEBUG=", "GORACE=", "GOCOVERDIR=", "LD_LIBRARY_PATH="} {
-			if strings.HasPrefix(e, name) {
-				env = append(env, e)
-			}
+	for _, name := range []string{"GODEBUG", "GORACE", "GOCOVERDIR", "LD_LIBRARY_PATH"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
 		}
 	}
 	return env
@@ -210,45 +215,32 @@ func guardEnv(inherited []string) []string {
 // start orders a tool from the guard and waits until it has begun. The descriptors of its input and output travel with
 // the order.
 func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
-	c := newChild()
-	k := &call{child: c, started: make(chan error, 1)}
+	k := &call{answers: make(chan answer, 2)}
 	id, err := l.addCall(k)
 	if err != nil {
 		return nil, err
 	}
-	c.stop = func() error { return l.write(frameKill, body{}.uint(id), nil) }
-	release := func() bool { return true }
-	ready := make(chan struct{})
-	k.exited = func(status int, err error) {
-		go func() { // not in listen, which must not wait for the last output
-			<-ready
-			output := pipes.finish()
-			release()
-			c.end(status, err, output)
-		}()
-	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()))
-	b := body{}.uint(id).text(s.Dir).text(path).list(s.Argv).list(s.Env)
-	err = l.write(frameStart, b, rights)
+	args := slices.Concat([]string{s.Dir, path, strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
+	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)
-	if err == nil {
-		err = <-k.started
-	} else {
+	if err != nil {
 		l.removeCall(id)
-		err = errGuardGone
+		return nil, errGuardGone
 	}
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
+	started := <-k.answers
+	if errno, ok := errors.AsType[syscall.Errno](started.err); ok {
 		return nil, startError(s, errno)
-	case err != nil:
-		return nil, err
 	}
-	pipes.begin(s)
-	release = c.killWith(ctx)
-	close(ready)
-	return c, nil
+	if started.err != nil {
+		return nil, started.err
+	}
+	kill := func() error { return l.write(frame{kind: frameKill, call: id}, nil) }
+	return follow(ctx, s, pipes, started.number, kill, func() (int, error) {
+		ended := <-k.answers
+		return ended.number, ended.err
+	}), nil
 }
 
 // addCall gives a call its number. The error is errGuardGone when listen has seen the guard's end.
@@ -263,13 +255,11 @@ func (l *link) addCall(k *call) (id uint64, err error) {
 	return l.next, nil
 }
 
-// removeCall forgets a call and returns it, nil when it is not known.
-func (l *link) removeCall(id uint64) *call {
+// removeCall forgets a call.
+func (l *link) removeCall(id uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := l.calls[id]
 	delete(l.calls, id)
-	return k
 }
 
 // wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit. The error is
@@ -277,12 +267,12 @@ func (l *link) removeCall(id uint64) *call {
 func (l *link) wake() { _ = l.guard.Signal(unix.SIGCONT) }
 
 // write writes a frame. Descriptors go with its first byte.
-func (l *link) write(k kind, b body, rights []byte) error {
+func (l *link) write(f frame, rights []byte) error {
 	l.wake()
+	// One frame at a time: parts of two frames must not mix.
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	// One frame at a time: parts of two frames must not mix.
-	data := append(b.header(k), b...)
+	data := f.encode()
 	n, _, err := l.conn.WriteMsgUnix(data, rights, nil)
 	if err == nil && n < len(data) {
 		_, err = l.conn.Write(data[n:])
@@ -304,14 +294,10 @@ func (l *link) listen() {
 	if len(calls) > 0 {
 		killAll(func() []process { return l.orphans(calls) }, killLimit)
 	}
-	for _, c := range calls {
-		err := muster.Errorf(muster.Unavailable,
-			"the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
-		if c.child.pid == 0 {
-			c.started <- err // it may have begun
-			continue
-		}
-		c.exited(128+int(unix.SIGKILL), err)
+	err := muster.Errorf(muster.Unavailable,
+		"the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
+	for _, c := range calls { // also those that were not said to have started: they may have begun
+		c.answers <- answer{128 + int(unix.SIGKILL), err}
 	}
 	_ = l.conn.Close()
 	close(l.gone)
@@ -321,43 +307,40 @@ func (l *link) listen() {
 func (l *link) readFrames() {
 	r := bufio.NewReader(l.conn)
 	for {
-		k, b, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
+		f, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
 		if err != nil {
 			return
 		}
-		id, err1 := b.takeUint()
-		n, err2 := b.takeUint()
-		if err1 != nil || err2 != nil {
-			return
-		}
-		switch k {
-		case frameStarted:
-			l.mu.Lock()
-			c := l.calls[id]
-			l.mu.Unlock()
-			if c != nil {
-				c.child.pid = int(n)
-				c.started <- nil
-			}
-		case frameFailed:
-			if c := l.removeCall(id); c != nil {
-				c.started <- syscall.Errno(n)
-			}
-		case frameExited:
-			if c := l.removeCall(id); c != nil {
-				c.exited(int(n), nil)
-			}
-		}
+		l.answer(f)
 	}
+}
+
+// answer hands what the guard says to the call that it is about, and forgets a call that is over.
+func (l *link) answer(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.calls[f.call]
+	if c == nil {
+		return
+	}
+	a := answer{number: f.number(0)}
+	switch f.kind {
+	case frameStarted:
+		c.pid = a.number
+	case frameFailed:
+		a.err = syscall.Errno(a.number)
+		delete(l.calls, f.call)
+	case frameExited:
+		delete(l.calls, f.call)
+	}
+	c.answers <- a
 }
 
 // orphans returns the processes that a dead guard's tools left.
 func (l *link) orphans(calls map[uint64]*call) (list []process) {
 	sessions := map[int]bool{}
 	for _, c := range calls {
-		if c.child.pid != 0 {
-			sessions[c.child.pid] = true
-		}
+		sessions[c.pid] = c.pid != 0 // session 0 is the kernel's
 	}
 	for _, t := range allProcesses() {
 		if t.isDead() {

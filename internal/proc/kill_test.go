@@ -3,14 +3,17 @@
 package proc
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -317,15 +320,12 @@ func TestWaitDoesNotHang(t *testing.T) {
 // last tool that may have started it has ended.
 func TestWithoutMarks(t *testing.T) {
 	const nobody = 1 << 30 // no such process: neither mark nor environment can be read
-	g := &guard{running: map[uint64]*run{}, pids: map[int]*run{}, owners: map[processID]*ownership{}}
-	begin := func(call uint64) {
-		r := &run{call: call, pid: nobody + int(call)}
-		g.running[call], g.pids[r.pid] = r, r
-	}
-	end := func(call uint64) {
-		r := g.running[call]
-		delete(g.running, call)
-		delete(g.pids, r.pid)
+	g := &guard{running: map[int]*run{}, owners: map[processID][]*run{}}
+	begin := func(call int) { g.running[nobody+call] = &run{call: uint64(call), pid: nobody + call} }
+	end := func(call int) {
+		r := g.running[nobody+call]
+		delete(g.running, r.pid)
+		r.over = true
 		g.ended = append(g.ended, r)
 	}
 	stranger := process{pid: nobody, parent: 1, session: nobody, group: nobody, state: 'S'}
@@ -359,26 +359,43 @@ func TestWithoutMarks(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
+	text := rapid.StringMatching(`[^\x00]*`)
 	rapid.Check(t, func(t *rapid.T) {
-		n, s := rapid.Uint64().Draw(t, "n"), rapid.String().Draw(t, "s")
-		l := rapid.SliceOf(rapid.String()).Draw(t, "l")
-		whole := body{}.uint(n).text(s).list(l)
-		b := whole
-		n2, err1 := b.takeUint()
-		s2, err2 := b.takeText()
-		l2, err3 := b.takeList()
-		if err := errors.Join(err1, err2, err3); err != nil || n2 != n || s2 != s || !slices.Equal(l, l2) || len(b) != 0 {
-			t.Fatalf("%v: %d %q %q, want %d %q %q", err, n2, s2, l2, n, s, l)
+		want := frame{kind: text.Draw(t, "kind"), call: rapid.Uint64().Draw(t, "call"),
+			args: rapid.SliceOf(text).Draw(t, "args")}
+		read := func(data []byte) (frame, error) {
+			r := bytes.NewReader(data)
+			return readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
 		}
-		// What is cut, or damaged, is refused and nothing worse.
-		b = whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]
-		_, err1 = b.takeUint()
-		_, err2 = b.takeText()
-		_, err3 = b.takeList()
-		if errors.Join(err1, err2, err3) == nil {
-			t.Fatal("a cut frame was read")
+		whole := want.encode()
+		if got, err := read(whole); err != nil || got.kind != want.kind || got.call != want.call ||
+			!slices.Equal(got.args, want.args) {
+			t.Fatalf("%+v, error %v, want %+v", got, err, want)
+		}
+		// What is cut is refused and nothing worse.
+		if got, err := read(whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]); err == nil {
+			t.Fatalf("a cut frame was read: %+v", got)
+		}
+		// So is what has no number.
+		damaged := slices.Concat(whole[:lengthSize], bytes.Repeat([]byte{'x'}, len(whole)-lengthSize))
+		if got, err := read(damaged); err == nil {
+			t.Fatalf("a damaged frame was read: %+v", got)
 		}
 	})
+}
+
+// An order that names more arguments than it has starts nothing.
+func TestBrokenOrders(t *testing.T) {
+	for _, args := range [][]string{nil, {"", "/bin/true"}, {"", "/bin/true", "0"}, {"", "/bin/true", "2", "true"},
+		{"", "/bin/true", "-1", "true"}, {"", "/bin/true", "x", "true"}} {
+		if r, err := new(guard).start(frame{kind: frameStart, args: args}, []int{0, 1}); err != syscall.EBADMSG {
+			t.Errorf("%q: %+v, error %v", args, r, err)
+		}
+	}
+	whole := []string{"", "/bin/true", "1", "true"}
+	if r, err := new(guard).start(frame{kind: frameStart, args: whole}, nil); err != syscall.EBADMSG {
+		t.Errorf("without descriptors: %+v, error %v", r, err)
+	}
 }
 
 func TestTheGuardKnowsNoKeys(t *testing.T) {

@@ -37,39 +37,26 @@ const (
 
 // run is a tool as the guard sees it.
 type run struct {
-	call    uint64
-	pid     int
-	tag     string
-	mark    uint64
-	mustEnd bool // muster has ordered it to be killed
-	status  int
-	fd      int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
+	call   uint64
+	pid    int
+	tag    string
+	mark   uint64
+	over   bool // it has ended, or muster has ordered it to be killed: what belongs to it dies
+	status int
+	fd     int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
 }
 
 // guard is the state of the guard's process. One thread uses it.
 type guard struct {
-	socket     int
+	socket     *os.File
 	tag        string // of all calls of this guard
 	mark       marker
-	running    map[uint64]*run          // by call
-	pids       map[int]*run             // the same by pid
-	owners     map[processID]*ownership // whose adopted processes are, as far as known
-	ended      []*run                   // reaped, not yet reported
-	left       int                      // how many processes the last sweep could not kill
-	hasNoChild bool                     // when last reaped
-	closing    bool                     // muster is gone: everything is to die
-}
-
-// ownership says which call an orphan belongs to, or which calls it may belong to. None means: to one that has ended.
-type ownership struct {
-	of []uint64
-}
-
-// message is what came over the socket.
-type message struct {
-	kind  kind
-	body  body
-	files []int
+	running    map[int]*run         // by pid
+	owners     map[processID][]*run // which tool an adopted process belongs to, or which it may belong to
+	ended      []*run               // reaped, not yet reported
+	left       int                  // how many processes the last sweep could not kill
+	hasNoChild bool                 // when last reaped
+	closing    bool                 // muster is gone: everything is to die
 }
 
 // serve runs the guard. It returns when its program is gone and everything is dead.
@@ -90,14 +77,13 @@ func serve() error {
 	_ = os.WriteFile("/proc/self/comm", []byte("muster-guard"), 0) // for people who look at ps
 	self, _ := readProcess(os.Getpid())
 	g := &guard{
-		socket:  guardSocket,
+		socket:  os.NewFile(guardSocket, "muster"),
 		tag:     guardTag(os.Getpid(), self.started),
 		mark:    newMarker(),
-		running: map[uint64]*run{},
-		pids:    map[int]*run{},
-		owners:  map[processID]*ownership{},
+		running: map[int]*run{},
+		owners:  map[processID][]*run{},
 	}
-	w, err := newWaiter(g.socket, died)
+	w, err := newWaiter(guardSocket, died)
 	if err != nil {
 		return fmt.Errorf("the guard of tools cannot wait: %w", err)
 	}
@@ -114,14 +100,14 @@ func serve() error {
 		}
 		if why.readable {
 			// The end of the socket is the end of the program, however it died.
-			m, ok := receive(g.socket)
-			if !ok {
+			order, files, err := receive(g.socket)
+			if err != nil {
 				g.closing = true
 				g.sweep()
 				g.report()
 				return nil
 			}
-			g.handle(m)
+			g.handle(order, files)
 		}
 		g.report()
 		switch {
@@ -136,58 +122,55 @@ func serve() error {
 // guardTag begins the tag of each call of a guard. The start time tells the guard from a later one with the same pid.
 func guardTag(pid int, started uint64) string { return fmt.Sprintf("%d.%d.", pid, started) }
 
-// handle obeys a message of the program.
-func (g *guard) handle(m message) {
+// handle obeys an order of the program. files are the descriptors that came with it.
+func (g *guard) handle(order frame, files []int) {
 	defer func() {
-		for _, fd := range m.files {
+		for _, fd := range files {
 			_ = unix.Close(fd)
 		}
 	}()
-	call, err := m.body.takeUint()
-	if err != nil {
-		return
-	}
-	switch m.kind {
+	switch order.kind {
 	case frameStart:
-		r := &run{call: call, tag: g.tag + strconv.FormatUint(call, 10), mark: g.mark.of(call)}
-		if err := g.start(r, m); err != nil {
+		r, err := g.start(order, files)
+		if err != nil {
 			errno := syscall.EINVAL
 			errors.As(err, &errno)
-			g.send(frameFailed, body{}.uint(call).uint(uint64(errno)))
+			g.send(frameFailed, order.call, int(errno))
 			return
 		}
-		g.running[call], g.pids[r.pid], g.hasNoChild = r, r, false
-		g.send(frameStarted, body{}.uint(call).uint(uint64(r.pid)))
+		g.running[r.pid], g.hasNoChild = r, false
+		g.send(frameStarted, r.call, r.pid)
 	case frameKill:
-		if r := g.running[call]; r != nil {
-			r.mustEnd = true
-			g.sweep()
+		for _, r := range g.running {
+			if r.call == order.call {
+				r.over = true
+				g.sweep()
+				return
+			}
 		}
 	}
 }
 
 // start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it.
-func (g *guard) start(r *run, m message) error {
-	dir, err1 := m.body.takeText()
-	path, err2 := m.body.takeText()
-	argv, err3 := m.body.takeList()
-	env, err4 := m.body.takeList()
-	if err := errors.Join(err1, err2, err3, err4); err != nil || len(m.files) != 2 {
-		return syscall.EBADMSG
+func (g *guard) start(order frame, files []int) (*run, error) {
+	const first = 3 // the argument after dir, path and the number of arguments
+	args, env := order.args, first+order.number(first-1)
+	if len(files) != 2 || env <= first || env > len(args) {
+		return nil, syscall.EBADMSG
 	}
+	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1}
 	unmark := g.mark.set(r.mark)
 	defer unmark()
-	fd := -1
-	in, out := uintptr(m.files[0]), uintptr(m.files[1])
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Dir:   dir,
-		Env:   setTag(env, r.tag),
+	in, out := uintptr(files[0]), uintptr(files[1])
+	var err error
+	r.pid, err = syscall.ForkExec(args[1], args[first:env], &syscall.ProcAttr{
+		Dir:   args[0],
+		Env:   setTag(args[env:], r.tag),
 		Files: []uintptr{in, out, out},
 		// Pdeathsig kills the tool when the guard itself is killed.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &fd},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},
 	})
-	r.pid, r.fd = pid, fd
-	return err
+	return r, err
 }
 
 // reap reaps what has died. The tools among it go to ended.
@@ -203,17 +186,17 @@ func (g *guard) reap() {
 			return
 		}
 		// Orphans are reaped too. Only tools are reported.
-		r := g.pids[pid]
+		r := g.running[pid]
 		if r == nil {
 			continue
 		}
+		r.over = true
 		r.status = status.ExitStatus()
 		if status.Signaled() {
 			r.status = 128 + int(status.Signal())
 		}
 		r.closeFD()
-		delete(g.pids, pid)
-		delete(g.running, r.call)
+		delete(g.running, pid)
 		g.ended = append(g.ended, r)
 	}
 }
@@ -228,7 +211,7 @@ func (g *guard) report() {
 		g.sweep()
 	}
 	for _, r := range g.ended {
-		g.send(frameExited, body{}.uint(r.call).uint(uint64(r.status)))
+		g.send(frameExited, r.call, r.status)
 	}
 	g.ended = nil
 }
@@ -236,7 +219,7 @@ func (g *guard) report() {
 // hasOrphans reports whether the guard has a child that is not a running tool.
 func (g *guard) hasOrphans() bool {
 	pids, known := children(os.Getpid())
-	return !known || slices.ContainsFunc(pids, func(pid int) bool { return g.pids[pid] == nil })
+	return !known || slices.ContainsFunc(pids, func(pid int) bool { return g.running[pid] == nil })
 }
 
 // sweep kills every process whose tool has ended or must end. left is how many it could not kill in time.
@@ -250,7 +233,7 @@ func (g *guard) sweep() {
 
 // victims returns those of all processes that must be killed.
 func (g *guard) victims(all map[int]process) (list []process) {
-	seen := map[processID]*ownership{}
+	seen := map[processID][]*run{}
 	for _, t := range all {
 		top := t
 		// The walk goes up to a child of the guard. It is bounded, because entries of /proc are read one after the
@@ -263,19 +246,16 @@ func (g *guard) victims(all map[int]process) (list []process) {
 			top = up
 		}
 		dies := g.closing
-		if r := g.pids[top.pid]; r != nil {
-			dies = dies || r.mustEnd
+		if r := g.running[top.pid]; r != nil {
+			dies = dies || r.over
 		} else if !dies {
-			a := g.owners[top.id()]
-			if a == nil {
-				a = g.findOwners(top)
-				g.owners[top.id()] = a
+			owners, known := g.owners[top.id()]
+			if !known {
+				owners = g.findOwners(top)
+				g.owners[top.id()] = owners
 			}
-			seen[top.id()] = a
-			dies = !slices.ContainsFunc(a.of, func(call uint64) bool {
-				r := g.running[call]
-				return r != nil && !r.mustEnd
-			})
+			seen[top.id()] = owners
+			dies = !slices.ContainsFunc(owners, func(r *run) bool { return !r.over })
 		}
 		if dies && !t.isDead() {
 			list = append(list, t)
@@ -285,94 +265,49 @@ func (g *guard) victims(all map[int]process) (list []process) {
 	return list
 }
 
-// findOwners finds the tool that a process belongs to whose ancestors are dead.
-func (g *guard) findOwners(t process) *ownership {
-	for _, r := range slices.Concat(g.ended, slices.Collect(maps.Values(g.running))) {
+// findOwners finds the tool that a process belongs to whose ancestors are dead. None means one that has ended.
+func (g *guard) findOwners(t process) []*run {
+	running := slices.Collect(maps.Values(g.running))
+	for _, r := range slices.Concat(g.ended, running) {
 		if t.session == r.pid || t.group == r.pid {
-			return &ownership{of: []uint64{r.call}}
+			return []*run{r}
 		}
 	}
-	// A mark of no running tool is of one that has ended.
-	if mark, ok := g.mark.read(t.pid); ok {
-		for _, r := range g.running {
-			if r.mark == mark {
-				return &ownership{of: []uint64{r.call}}
-			}
-		}
-		return &ownership{} // of one that has ended
-	}
-	for _, r := range g.running {
-		if hasTag(t.pid, CallVar+"="+r.tag, false) {
-			return &ownership{of: []uint64{r.call}}
+	mark, marked := g.mark.read(t.pid)
+	for _, r := range running {
+		if marked && r.mark == mark || !marked && hasTag(t.pid, CallVar+"="+r.tag, false) {
+			return []*run{r}
 		}
 	}
-	if hasTag(t.pid, CallVar+"="+g.tag, true) {
-		return &ownership{} // of one that has ended
+	if marked || hasTag(t.pid, CallVar+"="+g.tag, true) {
+		return nil
 	}
-	a := &ownership{}
-	for _, r := range g.running {
-		a.of = append(a.of, r.call)
-	}
-	return a
+	return running
 }
 
-// send sends a frame. A write error means that the program is gone, which the end of the socket tells as well.
-func (g *guard) send(k kind, b body) {
-	data := append(b.header(k), b...)
-	for len(data) > 0 {
-		n, err := unix.SendmsgN(g.socket, data, nil, nil, unix.MSG_NOSIGNAL)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return
-		}
-		data = data[n:]
-	}
+// send sends an answer. A write error means that the program is gone, which the end of the socket tells as well.
+func (g *guard) send(kind string, call uint64, number int) {
+	_, _ = g.socket.Write(frame{kind, call, []string{strconv.Itoa(number)}}.encode())
 }
 
-// receive reads the next message from the socket; ok is false at its end. It waits for the rest of a message that has
-// begun: its writer is writing all of it, or is dead.
-func receive(socket int) (m message, ok bool) {
-	k, b, err := readFrame(reader(socket), func(head []byte) error {
+// receive reads the next order from the socket, with the descriptors that come with it. The error is that of its end.
+// It waits for the rest of an order that has begun: its writer is writing all of it, or is dead.
+func receive(socket *os.File) (order frame, files []int, err error) {
+	order, err = readFrame(socket, func(head []byte) error {
 		oob := make([]byte, unix.CmsgSpace(2*4))
-		for len(head) > 0 {
-			n, oobn, _, _, err := unix.Recvmsg(socket, head, oob, unix.MSG_CMSG_CLOEXEC)
-			if err == unix.EINTR {
-				continue
-			}
-			if err != nil || n == 0 {
-				return io.EOF
-			}
-			if controls, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
-				for _, c := range controls {
-					fds, _ := unix.ParseUnixRights(&c)
-					m.files = append(m.files, fds...)
-				}
-			}
-			head = head[n:]
+		var n, oobn int
+		for again := true; again; again = err == unix.EINTR {
+			n, oobn, _, _, err = unix.Recvmsg(guardSocket, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+		}
+		if err != nil || n < len(head) {
+			return io.EOF
+		}
+		controls, _ := unix.ParseSocketControlMessage(oob[:oobn])
+		for _, c := range controls {
+			fds, _ := unix.ParseUnixRights(&c)
+			files = append(files, fds...)
 		}
 		return nil
 	})
-	m.kind, m.body = k, b
-	return m, err == nil
-}
-
-// reader reads a descriptor in blocking calls.
-type reader int
-
-// Read reads, and repeats a call that a signal has interrupted.
-func (r reader) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(r), p)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		return n, nil
-	}
+	return order, files, err
 }

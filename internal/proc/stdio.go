@@ -12,53 +12,41 @@ type stdio struct {
 	in, out *os.File   // the program's ends
 	toClose []*os.File // those of them that are ours to close once it has started
 
-	feed, drain *os.File // our ends, where there is a pipe
+	// feed and drain are our ends, nil where there is no pipe. To close a nil file is an error and does nothing.
+	feed, drain *os.File
 	copied      chan error
 }
 
 // openStdio opens what s needs. The caller ends it with abandon, or with begin and finish.
 func openStdio(s Spec) (p *stdio, err error) {
 	p = &stdio{}
-	defer func() {
-		if err != nil {
-			p.abandon()
-		}
-	}()
-	null := func(mode int) *os.File {
-		if err != nil {
-			return nil
-		}
-		var f *os.File
-		if f, err = os.OpenFile(os.DevNull, mode, 0); err != nil {
-			return nil
-		}
-		p.toClose = append(p.toClose, f)
-		return f
+	if p.in, err = p.fileOf(s.Stdin); err == nil && p.in == nil {
+		p.in, p.feed, err = os.Pipe()
+		p.toClose = append(p.toClose, p.in)
 	}
-	switch f, isFile := s.Stdin.(*os.File); {
-	case s.Stdin == nil || isFile && f == nil:
-		p.in = null(os.O_RDONLY)
-	case isFile:
-		p.in = f
-	default:
-		if p.in, p.feed, err = os.Pipe(); err == nil {
-			p.toClose = append(p.toClose, p.in)
-		}
+	if err == nil {
+		p.out, err = p.fileOf(s.Out)
+	}
+	if err == nil && p.out == nil {
+		p.drain, p.out, err = os.Pipe()
+		p.toClose = append(p.toClose, p.out)
 	}
 	if err != nil {
-		return nil, err
-	}
-	switch f, isFile := s.Out.(*os.File); {
-	case s.Out == nil || isFile && f == nil:
-		p.out = null(os.O_WRONLY)
-	case isFile:
-		p.out = f
-	default:
-		if p.drain, p.out, err = os.Pipe(); err == nil {
-			p.toClose = append(p.toClose, p.out)
-		}
+		p.abandon()
 	}
 	return p, err
+}
+
+// fileOf returns what the program gets for the reader or writer of its Spec where it needs no pipe: the file that it
+// is, or the null device if there is none.
+func (p *stdio) fileOf(end any) (*os.File, error) {
+	f, isFile := end.(*os.File)
+	if f != nil || end != nil && !isFile {
+		return f, nil
+	}
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	p.toClose = append(p.toClose, f)
+	return f, err
 }
 
 // begin starts to copy. The program has started and has its ends.
@@ -85,9 +73,7 @@ func (p *stdio) begin(s Spec) {
 // finish is called when the tree is dead. It waits for the output to arrive, but not for ever: a process that could not
 // be killed may still hold the pipe.
 func (p *stdio) finish() (err error) {
-	if p.feed != nil {
-		_ = p.feed.Close()
-	}
+	_ = p.feed.Close()
 	if p.drain == nil {
 		return nil
 	}
@@ -112,11 +98,8 @@ func (p *stdio) finish() (err error) {
 // abandon closes everything, because the program did not start.
 func (p *stdio) abandon() {
 	p.closeProgramEnds()
-	for _, f := range []*os.File{p.feed, p.drain} {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
+	_ = p.feed.Close()
+	_ = p.drain.Close()
 }
 
 // closeProgramEnds closes the ends that the program has now.

@@ -4,93 +4,64 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 )
 
-// kind is the kind of a frame. Over the socket between a program and its guard go frames of a length, a kind and a
-// body. The descriptors of a start travel with its header.
-type kind uint32
+// frame is what goes over the socket between a program and its guard, in either direction. On the wire it is the length
+// of its body, as four bytes, and its body: kind, call and arguments, separated by NUL bytes. No argument can contain
+// one, because checkSpec refuses it. The descriptors of a start travel with the length.
+type frame struct {
+	kind string
+	call uint64
+	args []string
+}
 
+// The kinds of frames, with their arguments.
 const (
-	frameStart   kind = iota + 1 // to the guard: call, dir, path, argv, env; descriptors: stdin, stdout and stderr
-	frameKill                    // to the guard: call
-	frameStarted                 // from the guard: call, pid
-	frameFailed                  // from the guard: call, errno
-	frameExited                  // from the guard: call, exit status
+	frameStart   = "start"   // to the guard: dir, path, number of arguments, argv, env; descriptors: input and output
+	frameKill    = "kill"    // to the guard: nothing
+	frameStarted = "started" // from the guard: pid
+	frameFailed  = "failed"  // from the guard: errno
+	frameExited  = "exited"  // from the guard: exit status
 )
 
-// headerSize is the size of a frame's length and kind.
-const headerSize = 8
+// lengthSize is the size of a frame's length.
+const lengthSize = 4
 
-// body is the body of a frame, written or read from its front.
-type body []byte
-
-// uint appends a number.
-func (b body) uint(n uint64) body { return binary.LittleEndian.AppendUint64(b, n) }
-
-// text appends a string, after its length.
-func (b body) text(s string) body { return append(b.uint(uint64(len(s))), s...) }
-
-// list appends strings, after their number.
-func (b body) list(l []string) body {
-	b = b.uint(uint64(len(l)))
-	for _, s := range l {
-		b = b.text(s)
-	}
-	return b
-}
-
-// header returns the header of a frame with this body.
-func (b body) header(k kind) []byte {
-	h := binary.LittleEndian.AppendUint32(nil, uint32(len(b)))
-	return binary.LittleEndian.AppendUint32(h, uint32(k))
-}
-
-// errFrame says that a body ends before it should.
+// errFrame says that a body is not that of a frame.
 var errFrame = errors.New("broken frame")
 
-// takeUint takes a number from the front.
-func (b *body) takeUint() (n uint64, err error) {
-	if len(*b) < 8 {
-		return 0, errFrame
-	}
-	n = binary.LittleEndian.Uint64(*b)
-	*b = (*b)[8:]
-	return n, nil
+// encode returns the frame as it goes over the socket.
+func (f frame) encode() []byte {
+	body := strings.Join(append([]string{f.kind, strconv.FormatUint(f.call, 10)}, f.args...), "\x00")
+	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// takeText takes a string from the front.
-func (b *body) takeText() (string, error) {
-	n, err := b.takeUint()
-	if err != nil || n > uint64(len(*b)) {
-		return "", errFrame
+// number returns argument i as a number, or 0.
+func (f frame) number(i int) int {
+	if i >= len(f.args) {
+		return 0
 	}
-	s := string((*b)[:n])
-	*b = (*b)[n:]
-	return s, nil
+	n, _ := strconv.Atoi(f.args[i]) // only the other side of this very program writes it
+	return n
 }
 
-// takeList takes a list of strings from the front.
-func (b *body) takeList() (l []string, err error) {
-	n, err := b.takeUint()
-	if err != nil || n > uint64(len(*b)) {
-		return nil, errFrame
+// readFrame reads one frame. head reads its length, where the guard receives the descriptors.
+func readFrame(r io.Reader, head func([]byte) error) (f frame, err error) {
+	length := make([]byte, lengthSize)
+	if err := head(length); err != nil {
+		return f, err
 	}
-	l = make([]string, n)
-	for i := range l {
-		if l[i], err = b.takeText(); err != nil {
-			return nil, err
-		}
+	body := make([]byte, binary.LittleEndian.Uint32(length))
+	if _, err := io.ReadFull(r, body); err != nil {
+		return f, err
 	}
-	return l, nil
-}
-
-// readFrame reads one frame. head reads its first bytes, where the guard receives the descriptors.
-func readFrame(r io.Reader, head func([]byte) error) (k kind, b body, err error) {
-	h := make([]byte, headerSize)
-	if err := head(h); err != nil {
-		return 0, nil, err
+	fields := strings.Split(string(body), "\x00")
+	if len(fields) < 2 {
+		return f, errFrame
 	}
-	b = make(body, binary.LittleEndian.Uint32(h))
-	_, err = io.ReadFull(r, b)
-	return kind(binary.LittleEndian.Uint32(h[4:])), b, err
+	f.kind, f.args = fields[0], fields[2:]
+	f.call, err = strconv.ParseUint(fields[1], 10, 64)
+	return f, err
 }
