@@ -92,11 +92,7 @@ func errNoMember(name muster.Name, similar []muster.Name) error {
 func (s Mail) Delivered(ctx context.Context, box muster.Name, n int) ([]muster.Message, error) {
 	w := s.t.services()
 	if box != muster.User {
-		t, err := transcript.Open(ctx, w.Store().Log(), box)
-		if err != nil {
-			return nil, err
-		}
-		return t.LastDelivered(n), nil
+		return transcript.LastDelivered(ctx, w.Store().Log(), box, n)
 	}
 	waiting, _, err := s.Pending(ctx, box)
 	if err != nil {

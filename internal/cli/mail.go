@@ -202,11 +202,7 @@ func deliveredMail(
 	ctx context.Context, w *workspace.Workspace, box muster.Name, n int, waiting []muster.Message,
 ) ([]muster.Message, error) {
 	if box != muster.User {
-		t, err := transcript.Open(ctx, w.Store().Log(), box)
-		if err != nil {
-			return nil, err
-		}
-		return t.LastDelivered(n), nil
+		return transcript.LastDelivered(ctx, w.Store().Log(), box, n)
 	}
 	waits := map[muster.MessageID]bool{}
 	for _, m := range waiting {

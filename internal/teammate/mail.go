@@ -9,14 +9,12 @@ import (
 	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
+	"muster/internal/transcript"
 	"muster/journal"
 )
 
 // maxDelivery is how many bytes of mail enter at one boundary.
 const maxDelivery = 64 << 10
-
-// lastMails is how many delivered mails read_inbox shows.
-const lastMails = 20
 
 // deliver moves pending mail into the conversation and reports whether some was new. The
 // transcript comes first, then the inbox: a crash in between leaves mail in both, and the
@@ -161,8 +159,9 @@ func (v *conversation) Inbox(ctx context.Context) (string, error) {
 	} else {
 		b.WriteString("What waits is given to you at the next step:\n" + mailbox.Render(fresh, waiting) + "\n")
 	}
-	if last := v.script.LastDelivered(lastMails); len(last) > 0 {
+	last, err := transcript.LastDelivered(ctx, v.Store.Log(), v.name(), transcript.MaxShown)
+	if len(last) > 0 {
 		b.WriteString("Delivered last:\n" + mailbox.Render(last, 0))
 	}
-	return b.String(), nil
+	return b.String(), err
 }

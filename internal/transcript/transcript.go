@@ -21,9 +21,6 @@ import (
 	"muster/llm"
 )
 
-// MaxShown is the largest number of mails that LastDelivered returns.
-const MaxShown = 20
-
 // Transcript is one agent's log and the current conversation in it. It is safe for concurrent use.
 type Transcript struct {
 	log  muster.Log
@@ -37,19 +34,9 @@ type Transcript struct {
 	conversation conversation
 	// loaded says that the conversation is in memory.
 	loaded   bool
-	damaged  int
 	lastMark string
 	// delivered holds the id of every mail delivered in this process's life, at about 50 bytes each.
 	delivered map[muster.MessageID]struct{}
-	// recent are the newest deliveries, enough for MaxShown mails.
-	recent []delivery
-}
-
-// delivery is where an entry with mail lies and, while the conversation is in memory, the mail itself.
-type delivery struct {
-	before, at muster.Pos
-	count      int
-	mail       []muster.Message
 }
 
 // Open reads the transcript of a member. One that does not exist yet is empty.
@@ -64,7 +51,6 @@ func Open(ctx context.Context, l muster.Log, name muster.Name) (*Transcript, err
 	for e, err := range Read(ctx, l, name, 0) {
 		switch {
 		case errors.Is(err, muster.ErrCorrupt):
-			t.damaged++
 			t.pos = max(t.pos, e.Pos)
 		case err != nil:
 			return nil, err
@@ -83,9 +69,6 @@ func (t *Transcript) apply(e Entry) {
 			t.delivered[id] = struct{}{}
 		}
 	}
-	if mail := e.renderedMail(); len(mail) > 0 {
-		t.noteDelivery(delivery{before: t.pos, at: e.Pos, count: len(mail), mail: mail})
-	}
 	switch e.Kind {
 	case KindFresh:
 		t.start = t.pos
@@ -96,21 +79,6 @@ func (t *Transcript) apply(e Entry) {
 		t.conversation.add(e)
 	}
 	t.pos = e.Pos
-}
-
-// noteDelivery remembers the newest delivery, and forgets those that are too old to be shown.
-func (t *Transcript) noteDelivery(d delivery) {
-	if !t.loaded {
-		d.mail = nil
-	}
-	t.recent = append(t.recent, d)
-	n := 0
-	for i := len(t.recent) - 1; i > 0; i-- {
-		if n += t.recent[i].count; n >= MaxShown {
-			t.recent = slices.Clone(t.recent[i:])
-			return
-		}
-	}
 }
 
 // append writes an entry and then applies it exactly as a reader would, so that what is sent now and what is sent
@@ -235,25 +203,6 @@ func (t *Transcript) Delivered(id muster.MessageID) bool {
 	return ok
 }
 
-// LastDelivered returns the last n delivered mails, at most MaxShown, oldest first, as they were rendered. It returns
-// none while released.
-func (t *Transcript) LastDelivered(n int) []muster.Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var mail []muster.Message
-	for _, d := range t.recent {
-		mail = append(mail, d.mail...)
-	}
-	return mail[max(0, len(mail)-max(0, min(n, MaxShown))):]
-}
-
-// Damaged returns how many entries could not be read. The conversation goes on without them.
-func (t *Transcript) Damaged() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.damaged
-}
-
 // Pos returns where the log ends, as far as this writer knows.
 func (t *Transcript) Pos() muster.Pos {
 	t.mu.Lock()
@@ -266,9 +215,6 @@ func (t *Transcript) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conversation, t.loaded = conversation{}, false
-	for i := range t.recent {
-		t.recent[i].mail = nil
-	}
 }
 
 // Load reads a released conversation again; otherwise it does nothing. Errors: Fenced if another process has written
@@ -279,42 +225,17 @@ func (t *Transcript) Load(ctx context.Context) error {
 	if t.loaded {
 		return nil
 	}
-	var talk conversation
-	err := t.readAgain(ctx, t.start, func(e Entry) bool {
-		talk.add(e)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for i, d := range t.recent {
-		err := t.readAgain(ctx, d.before, func(e Entry) bool {
-			if e.Pos == d.at {
-				t.recent[i].mail = e.renderedMail()
-			}
-			return e.Pos < d.at
-		})
-		if err != nil {
+	var c conversation
+	for e, err := range Read(ctx, t.log, t.name, t.start) {
+		switch {
+		case err != nil && !errors.Is(err, muster.ErrCorrupt):
 			return err
-		}
-	}
-	t.conversation, t.loaded = talk, true
-	return nil
-}
-
-// readAgain reads known entries after a position until f returns false. An entry beyond the known end means that
-// another process has written.
-func (t *Transcript) readAgain(ctx context.Context, after muster.Pos, f func(Entry) bool) error {
-	for e, err := range Read(ctx, t.log, t.name, after) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return err
-		}
-		if e.Pos > t.pos {
+		case e.Pos > t.pos: // an entry beyond the known end is another process's
 			return t.errFenced()
-		}
-		if err == nil && !f(e) {
-			return nil
+		case err == nil:
+			c.add(e)
 		}
 	}
+	t.conversation, t.loaded = c, true
 	return nil
 }
