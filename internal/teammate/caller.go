@@ -2,34 +2,31 @@ package teammate
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"time"
 
 	"muster"
-	"muster/internal/proc"
-	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
 )
 
 // caller is the member as the team's tools see it: teamtools.Caller. Each part of the member
-// answers for itself: presence for Me and Asked, claims for the task, phase for Idle, plans,
-// shutdown and leadWait for what their names say, and conversation for Inbox.
+// answers for itself: presence for Me and Asked, claims for the task, phase for Idle, plans
+// and lead for what their names say, and conversation for Inbox.
 type caller struct {
 	*presence
 	*conversation
 	*claims
 	*phase
 	*plans
-	*shutdown
-	*leadWait
+	*lead
 	*self
 }
 
-var _ teamtools.Caller = caller{}
+// caller returns the member as the team's tools see it.
+func (s *self) caller() teamtools.Caller {
+	return caller{s.presence, s.conversation, s.claims, s.phase, s.plans, s.lead, s}
+}
 
 // Spawn records a new teammate; the supervisor that sees the record starts it.
-func (c caller) Spawn(ctx context.Context, s teamtools.Spawn) (muster.Member, error) {
+func (c caller) Spawn(ctx context.Context, m muster.Member) (muster.Member, error) {
 	run, err := c.self.Run(ctx)
 	if err != nil {
 		return muster.Member{}, err
@@ -44,29 +41,29 @@ func (c caller) Spawn(ctx context.Context, s teamtools.Spawn) (muster.Member, er
 		return muster.Member{}, muster.Errorf(muster.Invalid, "%d teammates live and %d is the most this run may have "+
 			"(--teammates): wait for them, or shut one down first", n, run.Cap)
 	}
-	r, err := c.self.Roster.Add(ctx, muster.Member{Name: s.Name, Role: s.Role, Prompt: s.Prompt, Model: s.Model,
-		RequirePlan: s.RequirePlan, StartedBy: c.self.name(), Status: muster.Working})
+	m.StartedBy, m.Status = c.self.name(), muster.Working
+	m, err = c.self.Roster.Add(ctx, m)
 	if err == nil && c.self.Spawned != nil {
 		c.self.Spawned()
 	}
-	return r, err
+	return m, err
 }
 
-// execInLane runs a command in a lane for worktree_run.
-func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	out := code.NewOutput(b.outputs(), "worktree_run")
-	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
-		Env: code.Environ(ctx, os.Environ(), dir), Out: out})
+// Leave answers a shutdown request for a tool call. When it is granted the member's life ends
+// after the round of tools.
+func (c caller) Leave(ctx context.Context, id muster.RequestID, approve bool, reason string) error {
+	r, err := c.self.Requests.Get(ctx, id)
 	if err != nil {
-		return "", 0, err
+		return err
 	}
-	exit, err := p.Wait()
-	out.Done()
-	text := out.Text()
-	if ctx.Err() == context.DeadlineExceeded { // the caller is told what the command had printed by then
-		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
+	if r.Kind != muster.AskShutdown {
+		return muster.Errorf(muster.Invalid, "request %s is no shutdown but a %s request", id, r.Kind)
 	}
-	return text, exit, err
+	// The first decision stands. If the deadline or somebody else was faster, that is what
+	// counts here, and not what the model has just said.
+	r, _, err = c.self.Requests.Decide(ctx, id, c.self.name(), approve, reason)
+	if err == nil && r.Status == muster.RequestApproved {
+		c.phase.change(func(c *counters) { c.leaves = true })
+	}
+	return err
 }

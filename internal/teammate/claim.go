@@ -11,7 +11,6 @@ import (
 	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
-	"muster/internal/tool/code"
 )
 
 // claims is the member's hold on its task. The board alone says whether a claim still holds:
@@ -19,12 +18,6 @@ import (
 // next.
 type claims struct {
 	*self
-	presence     *presence
-	conversation *conversation
-	phase        *phase
-	jobs         *code.Jobs
-	lanes        laneKeeper
-
 	mu   sync.Mutex
 	held *claim // nil: the member has no task
 }
@@ -62,7 +55,6 @@ func (c *claims) setTask(t muster.Task) {
 	}
 	c.held.task = t
 	c.mu.Unlock()
-	c.presence.setTask(t.ID)
 }
 
 // note changes what this process knows of the current claim.
@@ -79,7 +71,6 @@ func (c *claims) clearTask() {
 	c.mu.Lock()
 	c.held = nil
 	c.mu.Unlock()
-	c.presence.setTask(0)
 }
 
 // endTask clears the task and ends a teammate's phase. The lead goes on.

@@ -19,10 +19,8 @@ import (
 // Its methods are for the goroutine of Live, but for those that say otherwise.
 type conversation struct {
 	*self
-	presence *presence
-	jobs     *code.Jobs
-	script   *transcript.Transcript // nil until the member has started
-	inbox    muster.Pos             // up to where the inbox was read
+	script *transcript.Transcript // nil until the member has started
+	inbox  muster.Pos             // up to where the inbox was read
 
 	mu       sync.Mutex
 	returned map[muster.RequestID]bool // plans whose answer submit_plan has returned

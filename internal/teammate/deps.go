@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"muster"
@@ -66,4 +67,65 @@ type Lander interface {
 	Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (landing.Verdict, error)
 	Revoke(ctx context.Context, id muster.TaskID, fence int) error
 	CheckBase(ctx context.Context) (landing.BaseVerdict, error)
+}
+
+// Talk is a conversation of the user with the lead, as the lead sees it. While it is open the
+// run does not end by itself: where it would, the lead listens.
+type Talk interface {
+	// Closed returns a channel that is closed when the user says no more; the run then ends
+	// like any other.
+	Closed() <-chan struct{}
+	// Turn is called when the lead's turn begins. Its context ends with muster.CauseTurn when
+	// the user stops the turn.
+	Turn(context.Context) (context.Context, context.CancelFunc)
+	// Heard is called for each mail of the user that enters the lead's conversation.
+	Heard(muster.MessageID)
+	// Rest is called when the lead's turn is over and the prompt is the user's. done says
+	// that nothing is open and nobody is at work.
+	Rest(done bool)
+}
+
+// TalkLease is held by a process that shows the user a conversation with a lead that lives in
+// another one.
+const TalkLease = "talk"
+
+// hasConversation reports whether the user is in a conversation with the lead, here or in
+// another process.
+func (s *Services) hasConversation(ctx context.Context) bool {
+	if s.inTalk() {
+		return true
+	}
+	held, err := s.Store.Leases().Held(ctx, TalkLease)
+	return err == nil && held
+}
+
+// inTalk reports whether a conversation is open in this process.
+func (s *Services) inTalk() bool {
+	if s.Talk == nil {
+		return false
+	}
+	select {
+	case <-s.Talk.Closed():
+		return false
+	default:
+		return true
+	}
+}
+
+// logger returns the log of this member. It says nothing where the team has none.
+func (s *self) logger() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log.With("member", s.name())
+}
+
+// logDropped logs an error that does not stop the member: what failed is for people only, or
+// is done again later. An error that only says that the member was cancelled is not worth a
+// line.
+func (s *self) logDropped(ctx context.Context, what string, err error) {
+	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
+		return
+	}
+	s.logger().WarnContext(ctx, "error dropped", "what", what, "err", err)
 }

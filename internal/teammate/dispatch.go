@@ -49,7 +49,7 @@ func (q *Queue) Enter(name muster.Name, role string) (turn <-chan struct{}, leav
 	}
 	p.element = q.waiting[role].PushBack(p)
 	q.mu.Unlock()
-	q.nudge()
+	nudge(q.recheck)
 	return p.turn, func() { q.leave(p) }
 }
 
@@ -67,7 +67,7 @@ func (q *Queue) leave(p *waiter) {
 	q.mu.Unlock()
 	if woken {
 		// The task that the member did not claim, if it is still there, goes to the next one.
-		q.nudge()
+		nudge(q.recheck)
 	}
 }
 
@@ -84,11 +84,10 @@ func (q *Queue) remove(p *waiter) {
 	}
 }
 
-// nudge makes Serve look at the board again. One pending look is enough for any number of
-// nudges.
-func (q *Queue) nudge() {
+// nudge sends a hint. One that waits is enough for any number of nudges.
+func nudge(c chan<- struct{}) {
 	select {
-	case q.recheck <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

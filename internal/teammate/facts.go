@@ -17,7 +17,7 @@ const (
 	Starting   Stage = iota // the transcript is open, and nothing was done with it yet
 	Ready                   // a work phase begins
 	Retrying                // the work phase goes on after an error
-	PhaseEnded              // the engine has stopped
+	PhaseEnded              // the model has stopped
 	Resting                 // a teammate is idle, or the lead's turn is over
 	Leaving                 // the idle timeout has passed, and others were told
 	Left                    // the member has shut down after an idle timeout
@@ -143,11 +143,11 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 		f.Start.OwesReply = m.conversation.owesReply()
 	case PhaseEnded:
 		c := m.phase.snapshot()
-		f.Phase = PhaseFacts{Outcome: m.outcome, Err: m.err, ShutdownGranted: m.shutdown.granted.Load(),
+		f.Phase = PhaseFacts{Outcome: m.outcome, Err: m.err, ShutdownGranted: c.leaves,
 			Restarted: c.restarted && c.replies < minReplies, Parks: c.parks}
 	case Resting:
 		if m.isLead() {
-			f.Turn, err = m.turn.facts(ctx)
+			f.Turn, err = m.lead.turnFacts(ctx)
 			return f, err
 		}
 		if f.Idle, err = m.idle.facts(ctx); err == nil {

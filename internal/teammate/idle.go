@@ -8,7 +8,6 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/tool/code"
 	"muster/llm"
 )
 
@@ -20,15 +19,7 @@ const passOn = time.Second
 // waits for.
 type idling struct {
 	*self
-	limits       Limits
-	presence     *presence
-	conversation *conversation
-	claims       *claims
-	phase        *phase
-	jobs         *code.Jobs
-	shutdown     *shutdown
-	toolbox      *toolbox
-	rest         idleRest
+	rest idleRest
 }
 
 // idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
@@ -223,7 +214,7 @@ func (i *idling) timeOut(ctx context.Context) error {
 
 // facts reads what an idle member looks at.
 func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
-	if f.Shutdown, err = i.shutdown.pending(ctx); err != nil {
+	if f.Shutdown, err = i.pendingShutdown(ctx); err != nil {
 		return f, err
 	}
 	f.JobsFinished = i.jobs.Unannounced() > 0
@@ -241,4 +232,15 @@ func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 		f.KeepsClaim, err = i.keepsClaim(ctx)
 	}
 	return f, err
+}
+
+// pendingShutdown returns the shutdown request that waits for the member, or "".
+func (i *idling) pendingShutdown(ctx context.Context) (muster.RequestID, error) {
+	all, err := i.Requests.Pending(ctx)
+	for _, r := range all {
+		if r.Kind == muster.AskShutdown && r.To == i.name() {
+			return r.ID, err
+		}
+	}
+	return "", err
 }

@@ -7,7 +7,7 @@
 // with other facts. The loop is in runner.go, the facts are in facts.go, and all decisions
 // about the course of a life are in next.go.
 //
-// One action, RunPhase, runs the model: an Engine works on the member's session until the
+// One action, RunPhase, runs the model: package loop works on the member's session until the
 // model calls no more tools. Between two rounds of tools lies the boundary, where mail,
 // finished background jobs and reminders enter and where limits act. What happens there is
 // decided in boundary.go, and done in session.go.
@@ -22,8 +22,8 @@
 //
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
-// shutdown, phase (counters of a work phase), leadWait (the lead's sleep), workdir (where
-// tools run). TeamProgress, which says whether the team can go on, and the Queue, which hands
+// phase (counters of a work phase), lead (the lead's sleep and the end of its turn), workdir
+// (where tools run). They know one another by self. TeamProgress, which says whether the team can go on, and the Queue, which hands
 // out ready tasks to idle members, belong to the team as a whole.
 //
 // How tasks change, how work lands and how mail is stored is not decided here: see packages
@@ -70,30 +70,32 @@ type Config struct {
 // work.
 type Member struct {
 	*self
+	idle *idling // of a teammate
+
+	// state is the course of the machine, of the goroutine of Live alone.
+	state
+}
+
+// self is what the parts of a member share: the services, the record with which this life
+// began, and one another. It does not change while the member lives.
+type self struct {
+	Services
+	limits Limits
+	record muster.Member
 	emit   func(loop.Event)
-	engine Engine
+	model  llm.Model
 	jobs   *code.Jobs
 	todo   *agent.Todo
 
 	presence     *presence
 	conversation *conversation
 	claims       *claims
+	lanes        laneKeeper
 	phase        *phase
-	shutdown     *shutdown
+	plans        *plans
+	lead         *lead
 	toolbox      *toolbox
 	session      *session
-	idle         *idling   // of a teammate
-	turn         *leadTurn // of the lead
-
-	// state is the course of the machine, of the goroutine of Live alone.
-	state
-}
-
-// self is what the parts of a member share and never change: the services, and the record
-// with which this life began.
-type self struct {
-	Services
-	record muster.Member
 }
 
 // name returns the member's name, which is unique in the team.
@@ -114,34 +116,23 @@ type End struct {
 }
 
 // New makes a member of its record. Live starts it.
-func New(c Config) (*Member, error) {
-	s := &self{Services: c.Services, record: c.Record}
-	m := &Member{self: s, emit: c.Emit, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(),
-		presence: newPresence(s), phase: &phase{}, shutdown: &shutdown{self: s}}
-	if m.emit == nil {
-		m.emit = func(loop.Event) {}
+func New(c Config) (_ *Member, err error) {
+	s := &self{Services: c.Services, limits: c.Limits, record: c.Record, emit: c.Emit, jobs: code.NewJobs(c.Launcher),
+		todo: agent.NewTodo(), phase: &phase{}}
+	if s.emit == nil {
+		s.emit = func(loop.Event) {}
 	}
-	model, err := c.Model(m.presence.onModelWait)
-	if err != nil {
+	s.presence = newPresence(s)
+	s.conversation = &conversation{self: s, returned: map[muster.RequestID]bool{}}
+	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
+	s.lead = &lead{self: s, toldUnclaimable: map[muster.MessageID]bool{},
+		toldRequest: map[muster.RequestID]time.Time{}}
+	s.toolbox = &toolbox{self: s, extra: c.Extra}
+	s.session = &session{self: s, pendingCalls: map[string]bool{}}
+	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}
-	m.engine = Loop{Model: model}
-	m.conversation = &conversation{self: s, presence: m.presence, jobs: m.jobs, returned: map[muster.RequestID]bool{}}
-	m.claims = &claims{self: s, presence: m.presence, conversation: m.conversation, phase: m.phase, jobs: m.jobs,
-		lanes: laneKeeper{s}}
-	wait := &leadWait{self: s, presence: m.presence, conversation: m.conversation, claims: m.claims, phase: m.phase,
-		toldUnclaimable: map[muster.MessageID]bool{}, toldRequest: map[muster.RequestID]time.Time{}}
-	m.turn = &leadTurn{self: s, presence: m.presence, conversation: m.conversation, phase: m.phase, wait: wait}
-	plans := &plans{self: s, presence: m.presence, conversation: m.conversation, claims: m.claims}
-	m.toolbox = &toolbox{self: s, limits: c.Limits, extra: c.Extra, model: model, jobs: m.jobs, todo: m.todo,
-		caller: caller{m.presence, m.conversation, m.claims, m.phase, plans, m.shutdown, wait, s}}
-	m.session = &session{self: s, limits: c.Limits, toolbox: m.toolbox, presence: m.presence,
-		conversation: m.conversation, claims: m.claims, phase: m.phase, shutdown: m.shutdown, lead: wait, jobs: m.jobs,
-		todo: m.todo, emit: m.emit, pendingCalls: map[string]bool{}}
-	m.toolbox.session = m.session // the two know each other: the toolbox audits through the session
-	m.idle = &idling{self: s, limits: c.Limits, presence: m.presence, conversation: m.conversation, claims: m.claims,
-		phase: m.phase, jobs: m.jobs, shutdown: m.shutdown, toolbox: m.toolbox}
-	return m, nil
+	return &Member{self: s, idle: &idling{self: s}}, nil
 }
 
 // Name returns the member's name.
@@ -155,7 +146,6 @@ func (m *Member) TurnCount() int { return m.presence.turnCount() }
 // cause its records stay as they are, for the process that takes it over.
 func (m *Member) Live(ctx context.Context) (End, error) {
 	defer m.jobs.Close()
-	defer func() { _ = m.engine.Close() }() // what it could not end dies with this process
 	end, err := m.run(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

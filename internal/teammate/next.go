@@ -29,7 +29,7 @@ type (
 	// phase.
 	ContinueConversation struct{ action }
 
-	// RunPhase runs the engine. Retry goes on with the phase that an error has ended.
+	// RunPhase runs the loop. Retry goes on with the phase that an error has ended.
 	RunPhase struct {
 		action
 		Retry bool

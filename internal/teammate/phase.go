@@ -25,6 +25,7 @@ type phase struct {
 type counters struct {
 	started    time.Time // zero: no phase has begun in this process
 	over       bool      // a tool ended the phase: idle, or a complete_task that landed
+	leaves     bool      // the model has agreed to shut down
 	onHold     bool      // the user stopped the phase, or a limit did in a conversation: the user speaks next
 	turns      int       // of the model, since the phase began or was extended
 	extended   bool      // the turn limit was met once, and as many turns granted again

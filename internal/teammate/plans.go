@@ -12,12 +12,7 @@ import (
 
 // plans asks for approval of plans and holds back the tools that need one. A plan is for one
 // claim: it is void when the claim is over.
-type plans struct {
-	*self
-	presence     *presence
-	conversation *conversation
-	claims       *claims
-}
+type plans struct{ *self }
 
 // Plan asks for approval of a plan for the current task. The member is parked until it is
 // decided.

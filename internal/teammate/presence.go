@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"muster"
 	"muster/journal"
+	"muster/llm"
 )
 
 // presence is the member's record in the roster as this process writes it: what others see of
@@ -20,7 +22,6 @@ type presence struct {
 	mu     sync.Mutex
 	latest muster.Member        // the record as it was read or written last
 	asked  map[muster.Name]bool // whom the member asked something that is not answered yet
-	task   muster.TaskID        // the claimed task
 	turns  int                  // in the member's life, for people
 	parked bool                 // the record says that the member waits for its model
 }
@@ -40,9 +41,10 @@ func (p *presence) Me() muster.Member {
 // setStatus writes what the member does. It is Fenced when another process hosts the member
 // by now: the record is that process's, and writing it would hide what the member does there.
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
+	t, _ := p.claims.CurrentTask()
 	p.mu.Lock()
-	task, turns, asked, host := p.task, p.turns, maps.Clone(p.asked), p.latest.Host
-	same := p.latest.Status == s && p.latest.IdleReason == why && p.latest.Doing == doing && p.latest.Task == task &&
+	turns, asked, host := p.turns, maps.Clone(p.asked), p.latest.Host
+	same := p.latest.Status == s && p.latest.IdleReason == why && p.latest.Doing == doing && p.latest.Task == t.ID &&
 		maps.Equal(askedOf(p.latest), asked)
 	p.mu.Unlock()
 	if same {
@@ -55,7 +57,7 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 		if fenced = r.Host != host; fenced {
 			return
 		}
-		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, task, turns
+		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, turns
 		setAsked(r, asked)
 	})
 	if err != nil {
@@ -80,13 +82,6 @@ func (p *presence) setRecord(r muster.Member) {
 	p.mu.Unlock()
 }
 
-// setTask notes the claimed task, 0 for none. The record shows it with the next status.
-func (p *presence) setTask(id muster.TaskID) {
-	p.mu.Lock()
-	p.task = id
-	p.mu.Unlock()
-}
-
 // show shows what the member does while it works. The text is for people only: a failure to
 // write it changes nothing, and is logged.
 func (p *presence) show(ctx context.Context, doing string) {
@@ -100,19 +95,18 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 }
 
 // onModelWait shows that the member is parked for its model. The model's decorators call it, and
-// have no context for it.
+// have no context for it. What the provider has answered is not logged: it may quote the
+// request.
 func (p *presence) onModelWait(until time.Time, why error) {
 	ctx, cancel := lastWrites(context.Background())
 	defer cancel()
-	p.showModelWait(ctx, until, why)
-}
-
-// showModelWait shows that the member is parked for its model.
-func (p *presence) showModelWait(ctx context.Context, until time.Time, why error) {
 	p.mu.Lock()
 	p.parked = true
 	p.mu.Unlock()
-	p.logRetry(time.Until(until).Round(time.Millisecond).String(), why)
+	e := &llm.Error{}
+	errors.As(why, &e)
+	p.logger().Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
+		"wait", time.Until(until).Round(time.Millisecond).String())
 	p.show(ctx, "parked until "+until.Format("15:04:05"))
 	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
 }
@@ -131,10 +125,8 @@ func (p *presence) onModelReply(ctx context.Context) {
 // event writes what happened to the journal. The journal drives nothing: a failure to write
 // it does not fail the turn.
 func (p *presence) event(ctx context.Context, kind string, fields map[string]any) {
-	p.mu.Lock()
-	task := p.task
-	p.mu.Unlock()
-	e := muster.Event{Kind: kind, Member: p.name(), Task: task, Fields: fields}
+	t, _ := p.claims.CurrentTask()
+	e := muster.Event{Kind: kind, Member: p.name(), Task: t.ID, Fields: fields}
 	_ = p.Journal.Emit(context.WithoutCancel(ctx), e)
 }
 

@@ -129,7 +129,7 @@ func (m *Member) park(ctx context.Context) error {
 		c.parks++
 		wait = time.Duration(c.parks) * parkTime
 	})
-	m.presence.showModelWait(ctx, time.Now().Add(wait), m.err)
+	m.presence.onModelWait(time.Now().Add(wait), m.err)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

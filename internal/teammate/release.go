@@ -126,7 +126,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	}
 	t, had := c.CurrentTask()
 	if had {
-		c.logClaimLost(ctx, t, err)
+		c.logger().InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
 		switch now := c.check(ctx); {
 		case now == nil && errors.Is(err, muster.ErrFenced): // its landing was revoked, and whoever did it has died
 			if e := c.release(ctx, board.Release{Reason: "its right to land was taken back", By: c.name()}); e != nil {

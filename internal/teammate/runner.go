@@ -9,6 +9,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/mailbox"
 	"muster/internal/transcript"
+	"muster/loop"
 )
 
 // state is the course of a member's machine. All else that decides what follows is read from
@@ -56,7 +57,8 @@ func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err
 		end, err := m.giveUp(ctx)
 		return end, true, err
 	case GrantShutdown:
-		return End{Text: "shut down while idle"}, true, m.shutdown.grant(ctx, a.ID)
+		_, _, err := m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
+		return End{Text: "shut down while idle"}, true, err
 	case OpenConversation:
 		err = m.openConversation(ctx, a.Afresh)
 	case RecoverCalls:
@@ -81,9 +83,9 @@ func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err
 	case WaitForWork:
 		err = m.idle.wait(ctx)
 	case Listen:
-		err = m.turn.listen(ctx, a.Done)
+		err = m.lead.listen(ctx, a.Done)
 	case AwaitTeam:
-		err = m.turn.awaitTeam(ctx)
+		err = m.lead.awaitTeam(ctx)
 	case TimeOut:
 		m.stage = Leaving
 		err = m.idle.timeOut(ctx)
@@ -118,11 +120,12 @@ func (m *Member) wakeFor(ctx context.Context, a Action) (err error) {
 	case PresentTask, ClaimTask:
 		woken, err = m.idle.beginTask(ctx)
 	case HearMail:
-		woken, err = m.turn.hear(ctx)
+		m.lead.toldStuck = false
+		woken, err = m.conversation.deliverWaking(ctx)
 	case TellStuck:
-		err = m.turn.tellStuck(ctx, a.Open, a.Why)
+		err = m.lead.tellStuck(ctx, a.Open, a.Why)
 	case Sleep:
-		err = m.turn.sleep(ctx)
+		err = m.lead.sleepAtRest(ctx)
 	default:
 		err = fmt.Errorf("no such action: %T", a)
 	}
@@ -137,7 +140,7 @@ func (m *Member) beginRest(ctx context.Context) error {
 	m.endRest()
 	m.stage = Resting
 	if m.isLead() {
-		m.turn.begin(ctx, m.finalMessage())
+		m.lead.beginRest(ctx, m.finalMessage())
 		return nil
 	}
 	return m.idle.begin(ctx)
@@ -145,7 +148,7 @@ func (m *Member) beginRest(ctx context.Context) error {
 
 // endRest ends what a rest waits on.
 func (m *Member) endRest() {
-	m.turn.end()
+	m.lead.endRest()
 	m.idle.end()
 }
 
@@ -170,7 +173,7 @@ func (m *Member) open(ctx context.Context) (err error) {
 	}
 	// After the claim was found: the lane of the current task has its occupant again, and is
 	// not taken for abandoned.
-	m.claims.lanes.archiveAbandoned(ctx)
+	m.lanes.archiveAbandoned(ctx)
 	mark, err := m.conversation.openingMark(ctx)
 	m.start.Opened = m.conversation.script.Delivered(mark)
 	return err
@@ -231,7 +234,10 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 	return m.conversation.say(ctx, marks, texts...)
 }
 
-// runPhase runs the engine to its stop.
+// parallel is how many read-only calls of one reply run side by side.
+const parallel = 8
+
+// runPhase runs the loop to its stop.
 func (m *Member) runPhase(ctx context.Context, retry bool) error {
 	if !retry {
 		m.phase.begin()
@@ -239,8 +245,12 @@ func (m *Member) runPhase(ctx context.Context, retry bool) error {
 			return err
 		}
 	}
-	turn, done := m.turnContext(ctx)
-	m.err = m.engine.Work(turn, m.session, m.toolbox.get().tools)
+	turn, done := ctx, func() {}
+	if m.isLead() && m.inTalk() { // in a conversation the user can stop the lead's turn
+		turn, done = m.Talk.Turn(ctx)
+	}
+	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: m.session,
+		Boundary: m.session.Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
 	m.outcome = outcomeOf(m.err, context.Cause(turn))
 	done()
 	m.stage = PhaseEnded

@@ -7,29 +7,15 @@ import (
 
 	"muster/internal/failpoint"
 	"muster/internal/prompt"
-	"muster/internal/tool/agent"
-	"muster/internal/tool/code"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
 )
 
-// session is the member's conversation as an engine works on it: the implementation of
-// Session.
+// session is the member's conversation as the loop works on it: it brings in the mail, and
+// keeps the limits.
 type session struct {
 	*self
-	limits       Limits
-	toolbox      *toolbox
-	presence     *presence
-	conversation *conversation
-	claims       *claims
-	phase        *phase
-	shutdown     *shutdown
-	lead         *leadWait
-	jobs         *code.Jobs
-	todo         *agent.Todo
-	emit         func(loop.Event)
-
 	mu sync.Mutex
 	// pendingCalls are calls that the end of this process cut off and that records answer
 	// when the member goes on.
@@ -96,9 +82,6 @@ func (s *session) forgetPendingCalls() {
 	s.mu.Unlock()
 }
 
-// Emit shows what happens in a turn.
-func (s *session) Emit(e loop.Event) { s.emit(e) }
-
 // Boundary is where things from outside enter the conversation, and limits act.
 func (s *session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
@@ -106,7 +89,7 @@ func (s *session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	}
 	// A round of tools that has ended the phase is its last one: no mail is taken that nobody
 	// would read before the next phase.
-	if s.shutdown.granted.Load() || s.phase.snapshot().over {
+	if c := s.phase.snapshot(); c.leaves || c.over {
 		return false, nil
 	}
 	deliver := s.conversation.deliver

@@ -2,9 +2,13 @@ package teammate
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
+	"time"
 
+	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
@@ -28,15 +32,7 @@ type profile struct {
 // team may have thousands of idle members. Safe for concurrent use.
 type toolbox struct {
 	*self
-	limits Limits
-	extra  []llm.Tool
-	model  llm.Model
-	jobs   *code.Jobs
-	todo   *agent.Todo
-	caller caller
-	// session audits the calls of the tools. It is set after the session was made, which uses
-	// the toolbox.
-	session *session
+	extra []llm.Tool // of an embedder
 
 	mu   sync.Mutex
 	made *profile
@@ -67,12 +63,12 @@ func (b *toolbox) newProfile() *profile {
 	if b.isLead() {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
 	}
-	dir := &workdir{self: b.self, claims: b.caller.claims}
+	dir := &workdir{self: b.self}
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.limits.BashTimeout,
 		BackgroundTimeout: b.limits.BackgroundTimeout, Outputs: b.outputs()})
 	own := append([]llm.Tool{}, files...)
 	own = append(own, b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files))
-	own = append(own, toolsFor(b.caller, teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
+	own = append(own, toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})...)
 	own = append(own, b.extra...)
 	p.tools = b.decorate(own, b.session.audit)
@@ -93,9 +89,9 @@ func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
 		Turns: b.limits.SubagentTurns, MaxTokens: b.limits.MaxTokens,
 		Explore: b.decorate(read, b.session.auditSubagent),
 		Work:    b.decorate(files, b.session.auditSubagent),
-		MayWork: func(ctx context.Context) error { return b.caller.plans.require(ctx, "subagent") },
+		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
-			b.caller.presence.event(ctx, journal.TurnEnded,
+			b.presence.event(ctx, journal.TurnEnded,
 				usageFields(r, map[string]any{"subagent": true}))
 		},
 	})
@@ -125,7 +121,7 @@ func (b *toolbox) decorate(list []llm.Tool, audit auditor) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		if t.Spec().NeedsPlan {
-			t = tool.Wrap(t, b.caller.plans.gate)
+			t = tool.Wrap(t, b.plans.gate)
 		}
 		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			return keepOutput(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt", whole)
@@ -133,6 +129,25 @@ func (b *toolbox) decorate(list []llm.Tool, audit auditor) []llm.Tool {
 		out[i] = tool.Wrap(t, audit)
 	}
 	return out
+}
+
+// execInLane runs a command in a lane for worktree_run.
+func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out := code.NewOutput(b.outputs(), "worktree_run")
+	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
+		Env: code.Environ(ctx, os.Environ(), dir), Out: out})
+	if err != nil {
+		return "", 0, err
+	}
+	exit, err := p.Wait()
+	out.Done()
+	text := out.Text()
+	if ctx.Err() == context.DeadlineExceeded { // the caller is told what the command had printed by then
+		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
+	}
+	return text, exit, err
 }
 
 // fileRune replaces what does not belong into a file's name.

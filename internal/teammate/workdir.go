@@ -12,8 +12,6 @@ import (
 // workdir is where the member's tools run.
 type workdir struct {
 	*self
-	claims *claims
-
 	mu      sync.Mutex
 	scratch string // the member's scratch checkout, once made
 	commit  string // the commit of the scratch checkout

@@ -30,7 +30,7 @@ func (refusing) Inbox(context.Context) (string, error)                { return "
 func (refusing) Asked(muster.Name, string)                            {}
 func (refusing) Plan(context.Context, string) (llm.Result, error)     { return llm.Result{}, errRefused }
 func (refusing) Wait(context.Context, bool) (llm.Result, error)       { return llm.Result{}, errRefused }
-func (refusing) Spawn(context.Context, Spawn) (muster.Member, error) {
+func (refusing) Spawn(context.Context, muster.Member) (muster.Member, error) {
 	return muster.Member{}, errRefused
 }
 func (refusing) List(context.Context) ([]muster.Lane, error)         { return nil, errRefused }

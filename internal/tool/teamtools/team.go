@@ -22,7 +22,8 @@ func (k toolset) spawn() llm.Tool {
 	return textTool("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by "+
 		"itself.",
 		func(ctx context.Context, in in) (string, error) {
-			m, err := k.caller.Spawn(ctx, Spawn(in))
+			m, err := k.caller.Spawn(ctx, muster.Member{Name: in.Name, Role: in.Role, Prompt: in.Prompt,
+				Model: in.Model, RequirePlan: in.RequirePlan})
 			if err != nil {
 				return "", err
 			}

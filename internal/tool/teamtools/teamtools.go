@@ -45,23 +45,14 @@ type Caller interface {
 	Idle(reason string)
 	// Wait returns when something needs the lead. With landings each landing does.
 	Wait(ctx context.Context, landings bool) (llm.Result, error)
-	// Spawn records a new teammate, which a supervisor starts.
-	Spawn(ctx context.Context, s Spawn) (muster.Member, error)
+	// Spawn records a new teammate, which a supervisor starts. m has its name, role, prompt, model and RequirePlan.
+	Spawn(ctx context.Context, m muster.Member) (muster.Member, error)
 	// Inbox returns the mail that waits, and the mail that was delivered last.
 	Inbox(ctx context.Context) (string, error)
 	// Leave answers a shutdown request.
 	Leave(ctx context.Context, id muster.RequestID, approve bool, reason string) error
 	// Asked notes that the member has sent somebody mail. The member may be waiting for the answer.
 	Asked(to muster.Name, content string)
-}
-
-// Spawn describes a teammate that is to be started.
-type Spawn struct {
-	Name        muster.Name
-	Role        string
-	Prompt      string
-	Model       string
-	RequirePlan bool
 }
 
 // Lanes is what the lead's tools need of the lanes.

@@ -1,0 +1,328 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/prompt"
+	"muster/internal/transcript"
+	"muster/llm"
+	"muster/tool"
+)
+
+// remindAfter is how long the lead may leave a request undecided, for the user perhaps,
+// before it is told again.
+const remindAfter = 10 * time.Minute
+
+// recheckAfter is how often a waiting lead looks without a hint.
+const recheckAfter = time.Minute
+
+// mailWaits is why a lead is woken most often.
+const mailWaits = "There is mail for you."
+
+// lead is what only the lead does: it sleeps until something needs it, and the end of its
+// turn may be the end of the run. It is for the goroutine of Live, and for the wait tool,
+// which runs in its place.
+type lead struct {
+	*self
+	toldStuck       bool                           // that nothing can move, since it was woken last
+	toldUnclaimable map[muster.MessageID]bool      // tasks that nobody may claim, by the key of the claim to be
+	toldRequest     map[muster.RequestID]time.Time // when it was told last that a request waits for it
+
+	// These are of a turn that has ended, until the next work phase.
+	stopWatch context.CancelFunc // nil: there is no such turn
+	changed   <-chan struct{}    // mail, the board, the roster or requests have changed
+	message   string             // the lead's last message
+}
+
+// Wait is the lead's sleep as a tool: it returns when something needs the lead, at no cost
+// until then. It is level-triggered: asked again in the same situation it answers the same.
+func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
+	if t, ok := l.claims.CurrentTask(); ok {
+		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
+	}
+	text, slept, err := l.sleep(ctx, landings)
+	if err != nil {
+		return llm.Result{}, err
+	}
+	isLoop := false
+	l.phase.change(func(c *counters) { isLoop = c.countWait(slept, text == mailWaits) })
+	if isLoop { // told the same again and again, the lead does nothing about it
+		return llm.Result{}, errLoop
+	}
+	return tool.Text(text), nil
+}
+
+// sleep waits until something needs the lead, and says what. slept is false if something
+// needed it at once.
+func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := l.watch(ctx) // before the facts are read, so that no change is missed
+	for {
+		f, err := l.wakeFacts(ctx, landings)
+		if cause := context.Cause(ctx); cause != nil {
+			return "", slept, cause
+		}
+		if err == nil {
+			text = l.noteTold(wakeReason(f))
+		}
+		if err != nil || text != "" {
+			if slept {
+				l.toldStuck = false
+				l.presence.show(ctx, "")
+			}
+			return text, slept, err
+		}
+		if !slept {
+			slept = true
+			if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
+				return "", slept, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(recheckAfter):
+		}
+	}
+}
+
+// watch returns one channel for all changes that may concern a waiting lead.
+func (l *lead) watch(ctx context.Context) <-chan struct{} {
+	all := make(chan struct{}, 1)
+	for _, c := range []<-chan struct{}{
+		l.Post.Watch(ctx, l.name()), l.Board.Watch(ctx), l.Roster.Watch(ctx), l.Requests.Watch(ctx),
+	} {
+		go func() {
+			for range c { // it is closed when ctx ends
+				nudge(all)
+			}
+		}()
+	}
+	return all
+}
+
+// wakeFacts are what decides whether a sleeping lead is woken.
+type wakeFacts struct {
+	mail        bool
+	progress    TeamProgress
+	landing     string           // the news of a landing, if the lead waits for one
+	requests    []muster.Request // that wait for the lead, and of which it was not told lately
+	unclaimable []muster.Task    // ready tasks that nobody may claim, and of which it was not told
+}
+
+// wakeFacts reads the facts of the lead's sleep. With mail nothing else matters, and is not read.
+func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err error) {
+	if f.mail, err = l.conversation.hasWakingMail(ctx); err != nil || f.mail {
+		return f, err
+	}
+	if f.progress, err = l.Progress(ctx); err != nil {
+		return f, err
+	}
+	if landings {
+		if f.landing, err = l.conversation.newLanding(ctx); err != nil {
+			return f, err
+		}
+	}
+	for _, r := range f.progress.Requests {
+		if last, ok := l.toldRequest[r.ID]; !ok || time.Since(last) >= remindAfter {
+			f.requests = append(f.requests, r)
+		}
+	}
+	for _, t := range f.progress.Unclaimable {
+		if !l.toldUnclaimable[claimKey(t)] {
+			f.unclaimable = append(f.unclaimable, t)
+		}
+	}
+	return f, nil
+}
+
+// wake is what a woken lead reads, and which requests and tasks it is told of by that.
+// Without a text it sleeps on.
+type wake struct {
+	text    string
+	request muster.RequestID
+	tasks   []muster.Task
+}
+
+// wakeReason decides what wakes the lead. A request may also be decided by the user, so that
+// the lead is told of it when it would sleep, and then now and again; it may also sleep on.
+func wakeReason(f wakeFacts) wake {
+	switch {
+	case f.mail:
+		return wake{text: mailWaits}
+	case f.progress.Done():
+		return wake{text: allDoneText(f.progress)}
+	case f.landing != "":
+		return wake{text: f.landing}
+	case f.progress.Stuck != "":
+		return wake{text: "Nothing can wake you: " + f.progress.Stuck + "."}
+	case len(f.requests) > 0:
+		r := f.requests[0]
+		return wake{request: r.ID, text: fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. "+
+			"Decide it, or wait again to leave it to the user.", r.ID, r.From, r.Kind, r.TaskID)}
+	case len(f.unclaimable) > 0:
+		var reasons []string
+		for _, t := range f.unclaimable {
+			reasons = append(reasons, unclaimedReason(t)+" ("+prompt.TaskLine(t)+")")
+		}
+		return wake{tasks: f.unclaimable, text: "Nobody may take what is ready: " + strings.Join(reasons, "; ") + "."}
+	}
+	return wake{}
+}
+
+// noteTold notes what the lead is told, so that it is not woken for the same again, and
+// returns the text.
+func (l *lead) noteTold(w wake) string {
+	if w.request != "" {
+		l.toldRequest[w.request] = time.Now()
+	}
+	for _, t := range w.tasks {
+		l.toldUnclaimable[claimKey(t)] = true
+	}
+	return w.text
+}
+
+// allDoneText says that nothing is open, and names what needs attention.
+func allDoneText(p TeamProgress) string {
+	text := fmt.Sprintf("All done: %s landed, nothing is open.", countTasks(p.Landed))
+	for _, t := range p.NeedsAttention {
+		text += fmt.Sprintf(" Task #%d (%s) needs attention: %s.", t.ID, t.Subject, t.Result)
+	}
+	return text
+}
+
+// beginRest ends the turn. The watch begins before the first facts are read, so that no
+// change is missed.
+func (l *lead) beginRest(ctx context.Context, message string) {
+	watch, stop := context.WithCancel(ctx)
+	l.stopWatch, l.changed, l.message = stop, l.watch(watch), message
+}
+
+// endRest ends the watch.
+func (l *lead) endRest() {
+	if l.stopWatch != nil {
+		l.stopWatch()
+		l.stopWatch = nil
+	}
+}
+
+// turnFacts reads what decides what follows the turn.
+func (l *lead) turnFacts(ctx context.Context) (f TurnFacts, err error) {
+	c := l.phase.snapshot()
+	f = TurnFacts{Message: l.message, CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
+		OnHold: c.onHold}
+	// What the user says is heard whatever else holds. In a conversation the lead hears
+	// everybody, unless the user has stopped it to speak first.
+	everybody := l.inTalk() && !c.onHold
+	f.ToHear, err = l.conversation.hasMailFrom(ctx, func(n muster.Name) bool { return everybody || n == muster.User })
+	if err == nil && !f.ToHear {
+		f.Progress, err = l.Progress(ctx)
+	}
+	return f, err
+}
+
+// tellStuck tells the lead why nothing can move. If it ends its turn again, the run ends.
+func (l *lead) tellStuck(ctx context.Context, open int, why string) error {
+	l.toldStuck = true
+	verb := "are"
+	if open == 1 {
+		verb = "is"
+	}
+	return l.conversation.remind(ctx, "You ended your turn, but %s %s open and nothing can move: %s. "+
+		"Do something about it, or end again to stop the run with this work left.", countTasks(open), verb,
+		mailbox.Escape(why))
+}
+
+// sleepAtRest waits until something needs the lead, and wakes it with that. In a conversation
+// the user gets the prompt back while the team works on.
+func (l *lead) sleepAtRest(ctx context.Context) error {
+	l.handOver(false)
+	text, _, err := l.sleep(ctx, false)
+	if err == nil {
+		err = l.conversation.remind(ctx, "%s", mailbox.Escape(text))
+	}
+	if err != nil {
+		return err
+	}
+	// News that has collected in the meantime enters with what woke the lead.
+	_, err = l.conversation.deliver(ctx)
+	return err
+}
+
+// listen waits, where a run would end, for whatever may change that: mail, the board, the end
+// of the conversation.
+func (l *lead) listen(ctx context.Context, done bool) error {
+	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for you"); err != nil {
+		return err
+	}
+	l.handOver(done)
+	return l.await(ctx, l.Talk.Closed(), nil)
+}
+
+// awaitTeam sleeps until a member, the board or the lead's mail has changed.
+func (l *lead) awaitTeam(ctx context.Context) error {
+	l.handOver(false)
+	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
+		return err
+	}
+	return l.await(ctx, nil, time.After(recheckAfter))
+}
+
+// await waits for a change, for the end of the conversation or for the time to look again.
+func (l *lead) await(ctx context.Context, closed <-chan struct{}, again <-chan time.Time) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.changed:
+	case <-closed:
+	case <-again:
+	}
+	return nil
+}
+
+// handOver hands the prompt to the user.
+func (l *lead) handOver(done bool) {
+	if l.inTalk() {
+		l.Talk.Rest(done)
+	}
+}
+
+// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and
+// the board: what the lead's own process would have returned, had it not been killed before
+// it could.
+func (s *Services) LeadEnd(ctx context.Context) (End, error) {
+	var f TurnFacts
+	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
+		case err != nil:
+			return End{Code: 1}, err
+		case e.Kind == transcript.KindReply && e.Message != nil:
+			f.Message = textOf(*e.Message)
+			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
+		}
+	}
+	var err error
+	if f.Progress, err = s.Progress(ctx); err != nil {
+		return End{Code: 1}, err
+	}
+	if end, over := runEnd(f); over {
+		return end, nil
+	}
+	return End{Text: f.Message}, nil
+}
+
+// countTasks says how many tasks there are.
+func countTasks(n int) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return fmt.Sprintf("%d tasks", n)
+}
