@@ -13,44 +13,31 @@ import (
 	"muster/tool"
 )
 
-// audit writes the start and the end of one of the member's own calls to the journal. A call
-// that the end of the process has cut off stays without an answer if records tell its
-// outcome.
-func (s *session) audit(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-	r, err := s.journalCall(ctx, c, next, nil)
-	// An error of a call that was cut off says nothing about what the call did. If its tool
-	// can read the outcome from records, the call is left open, and recoverCalls answers it.
-	_, recoverable := s.toolbox.get().recoverers[c.Name]
-	if cut := context.Cause(ctx) != nil && (r.IsError || err != nil); cut && recoverable {
-		s.mu.Lock()
-		s.pendingCalls[c.ID] = true
-		s.mu.Unlock()
+// audit runs a call between the two events that tell of it. A subagent's calls are events of
+// the member that it works for. A call of the member's own that the end of the process has cut
+// off stays without an answer if records tell its outcome.
+func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagent bool) (llm.Result, error) {
+	event := func(kind string, fields map[string]any) {
+		fields["tool"] = c.Name
+		if subagent {
+			fields["subagent"] = true
+		}
+		b.presence.event(ctx, kind, fields)
 	}
-	return r, err
-}
-
-// auditSubagent writes a subagent's calls to the journal. They are events of the member that
-// the subagent works for.
-func (s *session) auditSubagent(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-	return s.journalCall(ctx, c, next, map[string]any{"subagent": true})
-}
-
-// journalCall runs a call between the two events that tell of it. Both have the fields more
-// besides their own.
-func (s *session) journalCall(
-	ctx context.Context, c llm.Call, next tool.Next, more map[string]any,
-) (llm.Result, error) {
-	begin := map[string]any{"tool": c.Name, "text": clip(gist(c), 120)}
-	maps.Copy(begin, more)
-	s.presence.event(ctx, journal.ToolStarted, begin)
+	event(journal.ToolStarted, map[string]any{"text": clip(gist(c), 120)})
 	started := time.Now()
 	r, err := next(ctx, c)
-	end := map[string]any{"tool": c.Name, "seconds": seconds(time.Since(started))}
-	maps.Copy(end, more)
-	if r.IsError || err != nil {
+	end := map[string]any{"seconds": seconds(time.Since(started))}
+	failed := r.IsError || err != nil
+	if failed {
 		end["error"] = clip(textOf(llm.Message{Parts: r.Parts}), 200)
 	}
-	s.presence.event(ctx, journal.ToolEnded, end)
+	event(journal.ToolEnded, end)
+	// An error of a call that was cut off says nothing about what the call did. If its tool
+	// can read the outcome from records, the call is left open, and answerCalls answers it.
+	if failed && !subagent && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {
+		b.phase.change(func(p *counters) { p.pending = append(p.pending, c.ID) })
+	}
 	return r, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"muster"
@@ -19,7 +20,7 @@ import (
 type claims struct {
 	*self
 	mu   sync.Mutex
-	held *claim // nil: the member has no task
+	held claim // its task has no id when the member has none
 }
 
 // claim is one claim of the member: the task as it was read last, whose id and fence are the
@@ -33,45 +34,36 @@ type claim struct {
 
 // CurrentTask returns the claimed task as it was read last.
 func (c *claims) CurrentTask() (muster.Task, bool) {
-	h, ok := c.current()
-	return h.task, ok
+	h := c.current()
+	return h.task, h.task.ID != 0
 }
 
 // current returns a copy of the current claim, to decide on.
-func (c *claims) current() (claim, bool) {
+func (c *claims) current() claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held == nil {
-		return claim{}, false
-	}
-	return *c.held, true
+	return c.held
+}
+
+// change changes what this process knows of the current claim.
+func (c *claims) change(f func(*claim)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.held)
 }
 
 // setTask notes a task that the member has claimed, or the claimed task as it is now.
 func (c *claims) setTask(t muster.Task) {
-	c.mu.Lock()
-	if c.held == nil || claimKey(c.held.task) != claimKey(t) {
-		c.held = &claim{}
-	}
-	c.held.task = t
-	c.mu.Unlock()
-}
-
-// note changes what this process knows of the current claim.
-func (c *claims) note(f func(*claim)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.held != nil {
-		f(c.held)
-	}
+	c.change(func(h *claim) {
+		if claimKey(h.task) != claimKey(t) {
+			*h = claim{}
+		}
+		h.task = t
+	})
 }
 
 // clearTask forgets the claim and everything that this process knew about it.
-func (c *claims) clearTask() {
-	c.mu.Lock()
-	c.held = nil
-	c.mu.Unlock()
-}
+func (c *claims) clearTask() { c.change(func(h *claim) { *h = claim{} }) }
 
 // endTask clears the task and ends a teammate's phase. The lead goes on.
 func (c *claims) endTask() {
@@ -93,30 +85,22 @@ func (c *claims) isPresented(h claim) bool {
 }
 
 // find reads from the board what the member has claimed: a claim outlives its owner's
-// process.
+// process. It makes the member the occupant of its task's lane again, which the dead process
+// that hosted it has left. Where an earlier owner still lives in the lane, because that
+// process died before it had made one, the task gets a fresh one. When the lane is gone the
+// member's tools will say so.
 func (c *claims) find(ctx context.Context) error {
 	all, err := c.Board.Claimed(ctx)
-	if err != nil {
+	i := slices.IndexFunc(all, func(t muster.Task) bool { return t.Owner == c.name() })
+	if err != nil || i < 0 {
 		return err
 	}
-	for _, t := range all {
-		if t.Owner == c.name() {
-			c.setTask(t)
-			return c.reenterWorktree(ctx, t)
-		}
-	}
-	return nil
-}
-
-// reenterWorktree makes the member the occupant of its task's lane again, which the dead
-// process that hosted it has left. Where an earlier owner still lives in the lane, because
-// that process died before it had made one, the task gets a fresh one. When the lane is gone
-// the member's tools will say so.
-func (c *claims) reenterWorktree(ctx context.Context, t muster.Task) error {
+	t := all[i]
+	c.setTask(t)
 	if t.Worktree == "" {
 		return nil
 	}
-	err := c.lanes.occupy(ctx, t.Worktree)
+	err = c.lanes.occupy(ctx, t.Worktree)
 	if errors.Is(err, muster.ErrHeld) {
 		if _, _, err = c.lanes.forTask(ctx, &t); err == nil {
 			c.setTask(t)
@@ -126,38 +110,33 @@ func (c *claims) reenterWorktree(ctx context.Context, t muster.Task) error {
 	return ignoreLostClaim(err)
 }
 
-// claimNext claims the next task that the member may take, and returns its text, or "" when
-// there is none.
-func (c *claims) claimNext(ctx context.Context) (text string, key muster.MessageID, err error) {
-	t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.record.Role, Source: muster.SourceAuto})
-	if err != nil || !ok {
-		return "", "", err
-	}
-	// The claim is on the board. A process that dies here leaves a task that its owner finds
-	// again with find, and whose text it has not read.
-	failpoint.Hit("teammate.claimed")
-	c.setTask(t)
-	// Before the lane is made, which may take long: an idle owner looks to the lead as if it
-	// left its task alone.
-	if err := c.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
-		return "", "", err
-	}
-	return c.taskPrompt(ctx, t)
-}
-
-// firstTask returns the text of the task that a new member begins with: one that it has
-// claimed and has not read, or the next one that it may take.
-func (c *claims) firstTask(ctx context.Context) (text string, key muster.MessageID, err error) {
+// nextTask returns the text of the task that the member begins: the one that it has claimed
+// and has not read, or the next one that it may take. The text is "" when there is none.
+func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageID, err error) {
 	if err := ignoreLostClaim(c.verify(ctx)); err != nil {
 		return "", "", err
 	}
-	h, ok := c.current()
-	switch {
-	case !ok:
-		text, key, err = c.claimNext(ctx)
-	case !c.isPresented(h):
-		text, key, err = c.taskPrompt(ctx, h.task)
+	h := c.current()
+	if h.task.ID == 0 {
+		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.record.Role,
+			Source: muster.SourceAuto})
+		if err != nil || !ok {
+			return "", "", ignoreLostClaim(err)
+		}
+		// The claim is on the board. A process that dies here leaves a task that its owner finds
+		// again with find, and whose text it has not read.
+		failpoint.Hit("teammate.claimed")
+		c.setTask(t)
+		h.task = t
+		// Before the lane is made, which may take long: an idle owner looks to the lead as if it
+		// left its task alone.
+		if err := c.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
+			return "", "", ignoreLostClaim(err)
+		}
+	} else if c.isPresented(h) {
+		return "", "", nil
 	}
+	text, key, err = c.taskPrompt(ctx, h.task)
 	return text, key, ignoreLostClaim(err)
 }
 
@@ -187,7 +166,7 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if err == nil && text == "" {
 		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", id)
 	}
-	c.note(func(h *claim) { h.presented = true })
+	c.change(func(h *claim) { h.presented = true })
 	if c.isLead() { // the lead's phase lasts to its next wait, claim or end
 		c.phase.change(func(p *counters) { p.turns, p.extended = 0, false })
 	}
@@ -224,7 +203,12 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 		c.clearTask()
 		return "", "", nil
 	default:
-		return "", "", c.releaseWithoutLane(ctx, t, fmt.Sprintf("no lane could be made: %v", err))
+		note := fmt.Sprintf("no lane could be made: %v", err)
+		if err = c.release(ctx, "no lane", note, true); err == nil {
+			_, err = c.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
+				TaskID: t.ID, Content: fmt.Sprintf("Task #%d could not start: %s", t.ID, note)})
+		}
+		return "", "", err
 	}
 	c.setTask(t)
 	run, err := c.Run(ctx)
@@ -239,15 +223,4 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 		}
 	}
 	return "<auto-claimed>\n" + prompt.Claimed(b, mailbox.Escape) + "\n</auto-claimed>", claimKey(t), nil
-}
-
-// releaseWithoutLane releases a task that cannot start, and tells the lead.
-func (c *claims) releaseWithoutLane(ctx context.Context, t muster.Task, note string) error {
-	err := c.release(ctx, board.Release{Reason: "no lane", Note: note, Counts: true, By: c.name()})
-	if err != nil {
-		return err
-	}
-	_, err = c.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
-		Content: fmt.Sprintf("Task #%d could not start: %s", t.ID, note)})
-	return err
 }

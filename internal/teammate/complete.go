@@ -1,13 +1,12 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"muster"
-	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/llm"
 	"muster/tool"
@@ -15,9 +14,9 @@ import (
 
 // Complete lands the current task for a tool call. It returns when the landing is decided.
 func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error) {
-	h, ok := c.current()
+	h := c.current()
 	t := h.task
-	if !ok || t.ID != id {
+	if t.ID != id {
 		if now, err := c.Board.Get(ctx, id); err == nil && now.Status == muster.Completed {
 			return llm.ErrorResult("Task %d is completed already.", id), nil
 		}
@@ -29,7 +28,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 			"(check_background, stop_background) before you complete.", n), nil
 	}
 	if files := c.onlyIgnoredFiles(ctx, h); files != "" {
-		c.note(func(h *claim) { h.warnedIgnored = true })
+		c.change(func(h *claim) { h.warnedIgnored = true })
 		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change but what git ignores (%s), "+
 			"and that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
 			"nothing does.", t.ID, files), nil
@@ -42,18 +41,19 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	if err != nil {
 		return llm.Result{}, c.onClaimLost(ctx, err)
 	}
-	switch {
-	case v.Task.Status == muster.NeedsAttention:
+	switch v.Task.Status {
+	case muster.NeedsAttention:
 		c.finishTask(ctx)
 		return llm.ErrorResult("Task %d came back too often and needs attention now; it is no longer yours. %s",
 			t.ID, v.Text), nil
-	case v.Task.Status == muster.Completed:
+	case muster.Completed:
 		c.finishTask(ctx)
 		return tool.Text(completedText(v.Task)), nil
 	}
 	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
-	return llm.ErrorResult("%s", returnedText(t, v)), nil
+	return llm.ErrorResult("%s", cmp.Or(v.Text,
+		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
 }
 
 // finishTask leaves the lane of a task that is no longer the member's, and ends its claim.
@@ -88,20 +88,8 @@ func (c *claims) onlyIgnoredFiles(ctx context.Context, h claim) string {
 	return named
 }
 
-// hasInterruptedLanding reports whether a landing of the current task was cut off by an error
-// and is to be resumed. The idle owner must do it, because no other process will. It is tried
-// once for a claim.
-func (c *claims) hasInterruptedLanding(ctx context.Context) bool {
-	h, ok := c.current()
-	if !ok || h.landingResumed || c.jobs.Running() > 0 {
-		return false
-	}
-	now, err := c.Board.Get(ctx, h.task.ID)
-	return err == nil && now.Status == muster.Landing && now.Fence == h.task.Fence
-}
-
-// resumeLanding resumes an interrupted landing of the current task and tells the owner what
-// came of it.
+// resumeLanding resumes a landing of the current task that an error has cut off, and tells the
+// owner what came of it. The idle owner must do it, because no other process will.
 func (c *claims) resumeLanding(ctx context.Context) error {
 	t, ok := c.CurrentTask()
 	if !ok {
@@ -111,16 +99,13 @@ func (c *claims) resumeLanding(ctx context.Context) error {
 		return err
 	}
 	res, err := c.Complete(ctx, t.ID, "")
-	text := res.Text()
-	var e *muster.Error
-	if errors.As(err, &e) && e.Code != muster.Unavailable {
-		text, err = tool.ErrorText(err), nil
-	}
 	if err != nil {
-		return err
+		if res, err = tool.FromError(tool.Classify(err)); err != nil {
+			return err
+		}
 	}
-	c.note(func(h *claim) { h.landingResumed = true })
-	return c.conversation.remind(ctx, "%s", mailbox.Escape(text))
+	c.change(func(h *claim) { h.landingResumed = true })
+	return c.conversation.remind(ctx, "%s", mailbox.Escape(res.Text()))
 }
 
 // Completed returns what complete_task returns for a task that is completed by now.
@@ -141,12 +126,4 @@ func completedText(t muster.Task) string {
 		return fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
 	}
 	return fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
-}
-
-// returnedText is what the owner reads when its work came back.
-func returnedText(t muster.Task, v landing.Verdict) string {
-	if v.Text != "" {
-		return v.Text
-	}
-	return fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID)
 }

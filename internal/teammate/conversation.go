@@ -113,15 +113,6 @@ func (v *conversation) owesReply() bool {
 	return len(messages) > 0 && messages[len(messages)-1].Role == llm.User
 }
 
-// finalMessage returns what the model said last in the transcript, or "" if something was
-// said to it since.
-func (v *conversation) finalMessage() string {
-	if messages := v.script.Messages(); len(messages) > 0 && !v.owesReply() {
-		return textOf(messages[len(messages)-1])
-	}
-	return ""
-}
-
 // announceJobs tells of finished background jobs.
 func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
 	done := v.jobs.Finished()

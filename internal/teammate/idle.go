@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/llm"
 )
 
@@ -24,15 +24,16 @@ type idling struct {
 
 // idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
 type idleRest struct {
-	stop         context.CancelFunc // ends the watches; nil: there is no rest
-	reason       muster.IdleReason  // why the phase ended
-	inbox, board <-chan struct{}    // board: only with a task, which may be taken away
-	leaveQueue   func()             // gives up the place in the queue; nil: there is none
-	backInQueue  <-chan time.Time   // not nil: the member stays out of the queue until then
-	timer        *time.Timer        // of the idle timeout; nil: it has not begun, or there is none
-	called       bool               // the queue has called the member
-	timedOut     bool
-	triedTask    bool // the member has tried to begin a task since it was woken
+	stop        context.CancelFunc     // ends the watches; nil: there is no rest
+	reason      muster.IdleReason      // why the phase ended
+	inbox       <-chan struct{}        // receives when mail may have come
+	watchBoard  func() <-chan struct{} // the same for the board, which is watched from the first call
+	leaveQueue  func()                 // gives up the place in the queue, if there is one
+	backInQueue <-chan time.Time       // not nil: the member stays out of the queue until then
+	deadline    time.Time              // of the idle timeout; zero: it has not begun
+	called      bool                   // the queue has called the member
+	timedOut    bool
+	triedTask   bool // the member has tried to begin a task since it was woken
 }
 
 // begin begins a rest. The watches begin before the first facts are read, so that no change
@@ -40,29 +41,19 @@ type idleRest struct {
 func (i *idling) begin(ctx context.Context) error {
 	watch, stop := context.WithCancel(ctx)
 	c := i.phase.snapshot()
-	i.rest = idleRest{stop: stop, inbox: i.Post.Watch(watch, i.name()),
-		reason: c.idleReason(len(i.presence.openQuestions()) > 0, i.presence.Me())}
+	i.rest = idleRest{stop: stop, inbox: i.Post.Watch(watch, i.name()), leaveQueue: func() {},
+		watchBoard: sync.OnceValue(func() <-chan struct{} { return i.Board.Watch(watch) }),
+		reason:     c.idleReason(len(i.presence.openQuestions()) > 0, i.presence.Me())}
 	return i.sendFinalMessage(ctx)
 }
 
 // end ends the watches, and gives up the place in the queue.
 func (i *idling) end() {
-	i.leaveQueue()
 	if i.rest.stop != nil {
+		i.rest.leaveQueue()
 		i.rest.stop()
 	}
-	if i.rest.timer != nil {
-		i.rest.timer.Stop()
-	}
 	i.rest = idleRest{}
-}
-
-// leaveQueue gives up the place in the queue, if the member has one.
-func (i *idling) leaveQueue() {
-	if i.rest.leaveQueue != nil {
-		i.rest.leaveQueue()
-		i.rest.leaveQueue = nil
-	}
 }
 
 // sendFinalMessage mails the last message of the phase to the lead. Where the model was cut
@@ -84,15 +75,9 @@ func (i *idling) sendFinalMessage(ctx context.Context) error {
 // It reports whether there is one.
 func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	i.rest.triedTask = true
-	var text string
-	var key muster.MessageID
-	if t, ok := i.claims.CurrentTask(); ok {
-		text, key, err = i.claims.taskPrompt(ctx, t)
-	} else {
-		text, key, err = i.claims.claimNext(ctx)
-	}
+	text, key, err := i.claims.nextTask(ctx)
 	if err != nil || text == "" {
-		return false, ignoreLostClaim(err)
+		return false, err
 	}
 	// A crash before the text is in the transcript leaves a claim that was not read: the key
 	// is not noted there, and the member reads its task when it starts again.
@@ -107,12 +92,12 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 // until it has looked, so that nobody else is called for the same task.
 func (i *idling) wait(ctx context.Context) error {
 	r := &i.rest
-	i.leaveQueue()
+	r.leaveQueue()
 	if r.called {
 		r.backInQueue = time.After(passOn)
 	}
-	if r.timedOut {
-		r.timer.Reset(i.limits.IdleTimeout)
+	if r.timedOut || r.deadline.IsZero() {
+		r.deadline = time.Now().Add(i.limits.IdleTimeout)
 	}
 	r.called, r.timedOut, r.triedTask = false, false, false
 	if err := i.markIdle(ctx, r.reason); err != nil {
@@ -122,48 +107,30 @@ func (i *idling) wait(ctx context.Context) error {
 	// A member with a task claims no other, and must hear when its task is taken away. One
 	// without a task is called by the queue, and needs no watch of its own: there may be
 	// thousands.
-	var turn <-chan struct{}
+	var turn, board <-chan struct{}
 	if _, busy := i.claims.CurrentTask(); busy {
-		i.watchBoard(ctx)
+		board = r.watchBoard()
 	} else if r.backInQueue == nil {
 		turn, r.leaveQueue = i.Queue.Enter(i.name(), i.record.Role)
+	}
+	var timeout <-chan time.Time
+	if i.limits.IdleTimeout > 0 {
+		timeout = time.After(time.Until(r.deadline))
 	}
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-r.inbox:
-	case <-r.board:
+	case <-board:
 	case <-i.jobs.Wake():
 	case <-r.backInQueue:
 		r.backInQueue = nil
 	case <-turn:
 		r.called = true
-	case <-i.idleTimeout():
+	case <-timeout:
 		r.timedOut = true
 	}
 	return nil
-}
-
-// watchBoard begins to watch the board, once for each rest.
-func (i *idling) watchBoard(ctx context.Context) {
-	if i.rest.board != nil {
-		return
-	}
-	watch, cancel := context.WithCancel(ctx)
-	stop := i.rest.stop
-	i.rest.stop = func() { cancel(); stop() }
-	i.rest.board = i.Board.Watch(watch)
-}
-
-// idleTimeout returns the channel of the idle timeout, which begins with the first wait.
-func (i *idling) idleTimeout() <-chan time.Time {
-	if i.limits.IdleTimeout <= 0 {
-		return nil
-	}
-	if i.rest.timer == nil {
-		i.rest.timer = time.NewTimer(i.limits.IdleTimeout)
-	}
-	return i.rest.timer.C
 }
 
 // unload frees what only a member at work needs: its conversation, and what its model reads
@@ -201,11 +168,10 @@ func (i *idling) timeOut(ctx context.Context) error {
 	}
 	// The task goes back before the lead is told of it, so that the lead finds it on the
 	// board.
-	err := i.claims.release(ctx, board.Release{Reason: "idle timeout of its owner", By: i.name()})
-	if err != nil {
+	if err := i.claims.release(ctx, "idle timeout of its owner", "", false); err != nil {
 		return err
 	}
-	_, err = i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead, Content: text})
+	_, err := i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead, Content: text})
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}
@@ -221,12 +187,12 @@ func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 	f.TriedTask, f.TimedOut = i.rest.triedTask, i.rest.timedOut
 	if err = i.claims.check(ctx); isLostClaim(err) {
 		f.Claim, err = LostClaim, nil
-	} else if h, ok := i.claims.current(); ok {
+	} else if h := i.claims.current(); h.task.ID != 0 {
 		f.Claim = NotYetRead
 		if i.claims.isPresented(h) {
 			f.Claim = Presented
 		}
-		f.Landing = i.claims.hasInterruptedLanding(ctx)
+		f.Landing = h.task.Status == muster.Landing && !h.landingResumed && i.jobs.Running() == 0
 	}
 	if err == nil && f.TimedOut {
 		f.KeepsClaim, err = i.keepsClaim(ctx)

@@ -72,8 +72,12 @@ type Member struct {
 	*self
 	idle *idling // of a teammate
 
-	// state is the course of the machine, of the goroutine of Live alone.
-	state
+	// The course of the machine, which is of the goroutine of Live alone. All else that
+	// decides what follows is read from records and parts.
+	stage   Stage
+	start   StartFacts // what was found when the transcript was opened
+	outcome Outcome    // of the last phase
+	err     error      // of the last phase
 }
 
 // self is what the parts of a member share: the services, the record with which this life
@@ -95,7 +99,6 @@ type self struct {
 	plans        *plans
 	lead         *lead
 	toolbox      *toolbox
-	session      *session
 }
 
 // name returns the member's name, which is unique in the team.
@@ -128,7 +131,6 @@ func New(c Config) (_ *Member, err error) {
 	s.lead = &lead{self: s, toldUnclaimable: map[muster.MessageID]bool{},
 		toldRequest: map[muster.RequestID]time.Time{}}
 	s.toolbox = &toolbox{self: s, extra: c.Extra}
-	s.session = &session{self: s, pendingCalls: map[string]bool{}}
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}

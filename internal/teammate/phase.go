@@ -41,6 +41,7 @@ type counters struct {
 	replies   int  // of the model, since then
 
 	calls     map[string]llm.Call // of the last reply, by id
+	pending   []string            // calls that the end of this process cut off, and that records answer
 	lastCall  [sha256.Size]byte   // the last counted call with its result
 	repeats   int                 // how often it came in a row
 	warned    bool                // of the repeats

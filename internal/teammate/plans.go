@@ -57,16 +57,15 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 	// A parked member calls no tool that would check its claim. Without this watch it would
 	// wait for the approval of a plan for a task that somebody else works on.
 	changed := p.Board.Watch(waiting)
+	check := func() {
+		if err := p.claims.check(waiting); err != nil {
+			stop(err)
+		}
+	}
 	go func() {
-		for {
-			if err := p.claims.check(waiting); err != nil && waiting.Err() == nil {
-				stop(err)
-			}
-			select {
-			case <-waiting.Done():
-				return
-			case <-changed:
-			}
+		check()
+		for range changed { // it is closed when the wait is over
+			check()
 		}
 	}()
 	r, err := p.Requests.Await(waiting, id)
@@ -98,19 +97,19 @@ func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster
 }
 
 // isPlanFor reports whether a request is the member's plan for a claim.
-func (s *self) isPlanFor(r muster.Request, t muster.Task) bool {
-	return r.Kind == muster.AskPlan && r.From == s.name() && r.TaskID == t.ID && r.Fence == t.Fence
+func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
+	return r.Kind == muster.AskPlan && r.From == p.name() && r.TaskID == t.ID && r.Fence == t.Fence
 }
 
-// cancelPlans cancels the plans of a claim that is over, so that nobody decides them.
-func (s *self) cancelPlans(ctx context.Context, t muster.Task, why string) error {
-	pending, err := s.Requests.Pending(ctx)
+// cancel cancels the plans of a claim that is over, so that nobody decides them.
+func (p *plans) cancel(ctx context.Context, t muster.Task, why string) error {
+	pending, err := p.Requests.Pending(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range pending {
-		if s.isPlanFor(r, t) {
-			if _, err := s.Requests.Cancel(ctx, r.ID, s.name(), why); err != nil {
+		if p.isPlanFor(r, t) {
+			if _, err := p.Requests.Cancel(ctx, r.ID, p.name(), why); err != nil {
 				return err
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/prompt"
 	"muster/journal"
 	"muster/llm"
@@ -18,56 +17,43 @@ import (
 // overloaded; the second time it is twice as long, and so on.
 const parkTime = time.Minute
 
-// recoverCalls answers the calls that a crash or Ctrl-C left without a result. Any call that
-// records do not answer may or may not have happened, and the runtime never runs it again.
-func (m *Member) recoverCalls(ctx context.Context) error {
-	m.start.Recovered = true
+// answerCalls answers the calls that a crash, Ctrl-C or the user left without a result. Any
+// call that records do not answer may or may not have happened: the runtime never runs it
+// again, and the model reads unknown. With resume it may also wait for the end of what a call
+// had begun.
+func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) error {
 	for _, c := range m.conversation.script.Unanswered() {
-		// A landing or a plan that was cut off is waited for again here: its record says how
-		// it ends.
-		r, known, err := m.recoverCall(ctx, c, true)
-		if err != nil {
+		var r llm.Result
+		var known bool
+		var err error
+		if t := m.toolbox.recoverer(c.Name); t != nil {
+			r, known, err = t.Recover(ctx, c, resume)
+		}
+		if err != nil && resume {
 			return err
 		}
-		if !known {
-			r = llm.ErrorResult("Interrupted; the outcome is unknown: check first.")
+		if err != nil || !known {
+			r = llm.ErrorResult("%s", unknown)
 		}
 		r.ID = c.ID
 		if err := m.conversation.script.Result(ctx, r); err != nil {
 			return err
 		}
 	}
-	m.todo.Restore(m.conversation.script.Messages())
 	return nil
-}
-
-// recoverCall answers a call that was cut off, if its tool can; see tool.Recoverer.
-func (m *Member) recoverCall(ctx context.Context, c llm.Call, resume bool) (r llm.Result, known bool, err error) {
-	t, ok := m.toolbox.get().recoverers[c.Name]
-	if !ok {
-		return llm.Result{}, false, nil
-	}
-	return t.Recover(ctx, c, resume)
 }
 
 // closeTurn ends a turn that the user stopped: every call gets its answer, and the model is
 // told why it was cut off.
 func (m *Member) closeTurn(ctx context.Context) error {
-	for _, c := range m.conversation.script.Unanswered() {
-		r, known, err := m.recoverCall(ctx, c, false)
-		if err != nil || !known {
-			r = llm.ErrorResult("The user stopped this turn; the outcome is unknown: check first.")
-		}
-		r.ID = c.ID
-		if err := m.conversation.script.Result(ctx, r); err != nil {
-			return err
-		}
+	err := m.answerCalls(ctx, false, "The user stopped this turn; the outcome is unknown: check first.")
+	if err != nil {
+		return err
 	}
 	// The words of a turn that was cut off are no last message, and the user speaks next.
 	m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
-	m.session.forgetPendingCalls()
 	m.emit(loop.ReplyDiscarded{})
-	if err := m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want."); err != nil {
+	if err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want."); err != nil {
 		return err
 	}
 	return m.beginRest(ctx)
@@ -84,9 +70,7 @@ func (m *Member) holdTurn(ctx context.Context) error {
 
 // releaseAtLimit releases the task of a member that met a limit. It counts as an attempt.
 func (m *Member) releaseAtLimit(ctx context.Context) error {
-	note := m.finalMessage()
-	err := m.claims.release(ctx, board.Release{Reason: m.err.Error(), Note: note, Counts: true, By: m.name()})
-	if err != nil {
+	if err := m.claims.release(ctx, m.err.Error(), m.finalMessage(), true); err != nil {
 		return err
 	}
 	return m.beginRest(ctx)
@@ -98,7 +82,10 @@ func (m *Member) finalMessage() string {
 	if c := m.phase.snapshot(); c.words != "" {
 		return c.words
 	}
-	return m.conversation.finalMessage()
+	if messages := m.conversation.script.Messages(); len(messages) > 0 && !m.conversation.owesReply() {
+		return textOf(messages[len(messages)-1])
+	}
+	return "" // something was said to it since
 }
 
 // giveUp ends a teammate whose model cannot go on: its task goes back, and the lead is told.
@@ -107,8 +94,7 @@ func (m *Member) giveUp(ctx context.Context) (End, error) {
 	// The next owner reads why in the task's note; it counts as an attempt, so that a task
 	// which no model can do does not go round for ever.
 	t, had := m.claims.CurrentTask()
-	release := board.Release{Reason: "its owner's model failed", Note: why, Counts: true, By: m.name()}
-	if err := m.claims.release(ctx, release); err != nil {
+	if err := m.claims.release(ctx, "its owner's model failed", why, true); err != nil {
 		return End{}, err
 	}
 	text := fmt.Sprintf("%s is shut down: %s", m.name(), why)
@@ -130,10 +116,8 @@ func (m *Member) park(ctx context.Context) error {
 		wait = time.Duration(c.parks) * parkTime
 	})
 	m.presence.onModelWait(time.Now().Add(wait), m.err)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

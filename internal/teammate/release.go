@@ -37,12 +37,14 @@ func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) e
 }
 
 // release releases the current task, if there is one; its lane is kept. Work that turns out
-// to have landed is as good.
-func (c *claims) release(ctx context.Context, r board.Release) error {
-	if err := c.giveUp(ctx, r); !errors.Is(err, muster.ErrHeld) {
-		return err
+// to have landed is as good. The next owner reads the note; an attempt counts towards the
+// limit after which the task needs attention.
+func (c *claims) release(ctx context.Context, reason, note string, isAttempt bool) error {
+	err := c.giveUp(ctx, board.Release{Reason: reason, Note: note, Counts: isAttempt, By: c.name()})
+	if errors.Is(err, muster.ErrHeld) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // giveUp releases the current task. It is Held when the work has landed. The order keeps the
@@ -59,7 +61,7 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 	defer c.clearTask()
 	c.jobs.Stop()
 	c.lanes.leave(ctx, t.Worktree)
-	if err := c.cancelPlans(ctx, t, "the task was given back"); err != nil {
+	if err := c.plans.cancel(ctx, t, "the task was given back"); err != nil {
 		return err
 	}
 	if t.Worktree != "" {
@@ -67,27 +69,19 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 			return err
 		}
 	}
-	if err := c.cancelLanding(ctx, t); err != nil {
-		return err
-	}
-	if _, err := c.Board.Release(ctx, t.ID, t.Fence, r); !isLostClaim(err) {
-		return err
-	}
-	return nil // taken from the member, or deleted: there is nothing to give back
-}
-
-// cancelLanding cancels a landing that nobody knows the state of, so that it cannot land
-// after the task went to the next owner. It is Held when the work has landed: then the task
-// is completed.
-func (c *claims) cancelLanding(ctx context.Context, t muster.Task) error {
+	// A landing that nobody knows the state of must not land after the task went to the next
+	// owner. Revoke is Held when it has landed: then the task is completed.
 	now, err := c.Board.Get(ctx, t.ID)
-	if errors.Is(err, muster.ErrNotFound) || err == nil && (now.Status != muster.Landing || now.Fence != t.Fence) {
+	if err == nil && now.Status == muster.Landing && now.Fence == t.Fence {
+		err = c.Lander.Revoke(ctx, t.ID, t.Fence)
+	}
+	if err == nil {
+		_, err = c.Board.Release(ctx, t.ID, t.Fence, r)
+	}
+	if isLostClaim(err) { // taken from the member, or deleted: there is nothing to give back
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return c.Lander.Revoke(ctx, t.ID, t.Fence)
+	return err
 }
 
 // check reads the claimed task from the board again. It is Fenced or NotFound when the task
@@ -129,7 +123,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 		c.logger().InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
 		switch now := c.check(ctx); {
 		case now == nil && errors.Is(err, muster.ErrFenced): // its landing was revoked, and whoever did it has died
-			if e := c.release(ctx, board.Release{Reason: "its right to land was taken back", By: c.name()}); e != nil {
+			if e := c.release(ctx, "its right to land was taken back", "", false); e != nil {
 				return e
 			}
 			c.endTask()
@@ -144,7 +138,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 		return err
 	}
 	// A void plan does no harm.
-	c.logDropped(ctx, "cancelling the plans of a lost task", c.cancelPlans(ctx, t, "the task was taken back"))
+	c.logDropped(ctx, "cancelling the plans of a lost task", c.plans.cancel(ctx, t, "the task was taken back"))
 	if now, e := c.Board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
 		c.lanes.archive(ctx, t.Worktree)
 	} else {

@@ -6,20 +6,10 @@ import (
 	"fmt"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/mailbox"
 	"muster/internal/transcript"
 	"muster/loop"
 )
-
-// state is the course of a member's machine. All else that decides what follows is read from
-// records and parts.
-type state struct {
-	stage   Stage
-	start   StartFacts // what was found when the transcript was opened
-	outcome Outcome    // of the last phase
-	err     error      // of the last phase
-}
 
 // run opens the conversation and performs what Next decides, until that is the end.
 func (m *Member) run(ctx context.Context) (End, error) {
@@ -62,7 +52,10 @@ func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err
 	case OpenConversation:
 		err = m.openConversation(ctx, a.Afresh)
 	case RecoverCalls:
-		err = m.recoverCalls(ctx)
+		// A landing or a plan that was cut off is waited for again: its record says how it ends.
+		m.start.Recovered = true
+		err = m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
+		m.todo.Restore(m.conversation.script.Messages())
 	case ContinueConversation:
 		m.stage = Ready
 		_, err = m.conversation.deliver(ctx)
@@ -181,7 +174,8 @@ func (m *Member) open(ctx context.Context) (err error) {
 
 // openTranscript opens the transcript and makes this process its writer: any process that
 // hosted the member before can append nothing more. That process may be stopped, not dead,
-// and it may be this one, awake again; so the record is read once more.
+// and it may be this one, awake again; so the record is read once more. It is Fenced when
+// another process hosts the member by now.
 func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, error) {
 	const maxTries = 10
 	for try := 1; ; try++ {
@@ -189,22 +183,17 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 		if err != nil || t.Pos() == 0 {
 			return t, err
 		}
-		if err = t.TakeOver(ctx, m.record.Host); err == nil {
-			return t, m.checkHost(ctx)
-		}
-		if !errors.Is(err, muster.ErrFenced) || try == maxTries {
+		switch err = t.TakeOver(ctx, m.record.Host); {
+		case err == nil:
+			r, err := m.Roster.Get(ctx, m.name())
+			if err == nil && (r.Host != m.record.Host || r.Epoch != m.record.Epoch) {
+				err = m.errOtherHost()
+			}
+			return t, err
+		case !errors.Is(err, muster.ErrFenced) || try == maxTries:
 			return nil, err
 		}
 	}
-}
-
-// checkHost is Fenced when another process hosts the member by now.
-func (m *Member) checkHost(ctx context.Context) error {
-	r, err := m.Roster.Get(ctx, m.name())
-	if err == nil && (r.Host != m.record.Host || r.Epoch != m.record.Epoch) {
-		return m.errOtherHost()
-	}
-	return err
 }
 
 // openConversation says the opening words: who the member is, what it was spawned with, and
@@ -219,7 +208,7 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 	marks := []muster.MessageID{mark}
 	if !m.isLead() {
 		texts[1] = mailbox.Escape(m.record.Prompt)
-		text, key, err := m.claims.firstTask(ctx)
+		text, key, err := m.claims.nextTask(ctx)
 		if err != nil {
 			return err
 		}
@@ -249,8 +238,8 @@ func (m *Member) runPhase(ctx context.Context, retry bool) error {
 	if m.isLead() && m.inTalk() { // in a conversation the user can stop the lead's turn
 		turn, done = m.Talk.Turn(ctx)
 	}
-	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: m.session,
-		Boundary: m.session.Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
+	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
+		Boundary: session{m.self}.Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
 	m.outcome = outcomeOf(m.err, context.Cause(turn))
 	done()
 	m.stage = PhaseEnded
@@ -259,8 +248,7 @@ func (m *Member) runPhase(ctx context.Context, retry bool) error {
 
 // leave shuts the member down in order: its task goes back, and its lane is kept.
 func (m *Member) leave(ctx context.Context) error {
-	err := m.claims.release(ctx, board.Release{Reason: "shutdown of its owner", By: m.name()})
-	if err != nil {
+	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
 		return err
 	}
 	if err := m.Requests.Leave(ctx, m.name(), "it has shut down"); err != nil {

@@ -2,7 +2,7 @@ package teammate
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"muster/internal/failpoint"
@@ -14,17 +14,11 @@ import (
 
 // session is the member's conversation as the loop works on it: it brings in the mail, and
 // keeps the limits.
-type session struct {
-	*self
-	mu sync.Mutex
-	// pendingCalls are calls that the end of this process cut off and that records answer
-	// when the member goes on.
-	pendingCalls map[string]bool
-}
+type session struct{ *self }
 
 // Request returns what to send now. System and tools stay the same byte for byte, and
 // messages are only appended to, so that the model's provider can cache the prefix.
-func (s *session) Request(ctx context.Context) (llm.Request, error) {
+func (s session) Request(ctx context.Context) (llm.Request, error) {
 	p := s.toolbox.get()
 	var turn int
 	s.phase.change(func(c *counters) {
@@ -38,7 +32,7 @@ func (s *session) Request(ctx context.Context) (llm.Request, error) {
 }
 
 // Append makes a finished reply durable, before any of its calls begins, and meters it.
-func (s *session) Append(ctx context.Context, r llm.Reply) error {
+func (s session) Append(ctx context.Context, r llm.Reply) error {
 	if err := s.conversation.script.Reply(ctx, r); err != nil {
 		return err
 	}
@@ -49,7 +43,7 @@ func (s *session) Append(ctx context.Context, r llm.Reply) error {
 		now = *c
 	})
 	// From here on a crash leaves calls without results. They are answered when the member
-	// starts again; see recoverCalls.
+	// starts again; see answerCalls.
 	s.presence.onModelReply(ctx)
 	s.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"turn": now.turns,
 		"seconds": seconds(time.Since(now.lastTurnAt))}))
@@ -60,30 +54,25 @@ func (s *session) Append(ctx context.Context, r llm.Reply) error {
 }
 
 // Answer makes the result of one call durable. A call that the end of the process cut off
-// stays open if records answer it: the process that takes the conversation over asks them.
-func (s *session) Answer(ctx context.Context, r llm.Result) error {
-	s.mu.Lock()
-	isPending := s.pendingCalls[r.ID]
-	s.mu.Unlock()
-	if isPending {
-		return nil // an answer now would say "interrupted" of a call whose outcome is on record
-	}
+// stays open if records answer it: the process that takes the conversation over asks them. An
+// answer now would say "interrupted" of a call whose outcome is on record.
+func (s session) Answer(ctx context.Context, r llm.Result) error {
 	p := s.toolbox.get()
-	s.phase.change(func(c *counters) { c.countResult(r, p.polls) })
+	isPending := false
+	s.phase.change(func(c *counters) {
+		if isPending = slices.Contains(c.pending, r.ID); !isPending {
+			c.countResult(r, p.polls)
+		}
+	})
+	if isPending {
+		return nil
+	}
 	defer failpoint.Hit("teammate.answered")
 	return s.conversation.script.Result(ctx, r)
 }
 
-// forgetPendingCalls forgets the calls that were left open: the member itself goes on with
-// the conversation.
-func (s *session) forgetPendingCalls() {
-	s.mu.Lock()
-	clear(s.pendingCalls)
-	s.mu.Unlock()
-}
-
 // Boundary is where things from outside enter the conversation, and limits act.
-func (s *session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
+func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -114,7 +103,7 @@ func (s *session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 }
 
 // decideBoundary decides from the phase's counters what follows at a boundary.
-func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
+func (s session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
 	// A member that waits for something has not stopped, and a lead that was told that
 	// nothing can move knows its task.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +25,7 @@ type profile struct {
 	system []string
 	tools  []llm.Tool // decorated; outermost first: the audit, the output limit, the plan gate, the tool
 	specs  []llm.Spec // of tools, in the same order
-	// recoverers are the tools whose outcome is in records, by name.
-	recoverers map[string]tool.Recoverer
+	bare   []llm.Tool // tools without their decorators
 }
 
 // toolbox makes the profile of a member. It keeps the profile only while the member works: a
@@ -57,7 +57,7 @@ func (b *toolbox) drop() {
 
 // newProfile makes the profile of the member's record, limits and services.
 func (b *toolbox) newProfile() *profile {
-	p := &profile{recoverers: map[string]tool.Recoverer{}}
+	p := &profile{}
 	p.system = prompt.Teammate(b.name(), b.record.Role, b.Team)
 	toolsFor := teamtools.ForTeammate
 	if b.isLead() {
@@ -66,17 +66,12 @@ func (b *toolbox) newProfile() *profile {
 	dir := &workdir{self: b.self}
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.limits.BashTimeout,
 		BackgroundTimeout: b.limits.BackgroundTimeout, Outputs: b.outputs()})
-	own := append([]llm.Tool{}, files...)
-	own = append(own, b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files))
-	own = append(own, toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
-		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})...)
-	own = append(own, b.extra...)
-	p.tools = b.decorate(own, b.session.audit)
-	for _, t := range own {
+	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
+		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})
+	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files)}, team, b.extra)
+	p.tools = b.decorate(p.bare, false)
+	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
-		if r, ok := t.(tool.Recoverer); ok {
-			p.recoverers[t.Spec().Name] = r
-		}
 	}
 	return p
 }
@@ -87,46 +82,45 @@ func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
 	return agent.NewSubagent(agent.Options{
 		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub",
 		Turns: b.limits.SubagentTurns, MaxTokens: b.limits.MaxTokens,
-		Explore: b.decorate(read, b.session.auditSubagent),
-		Work:    b.decorate(files, b.session.auditSubagent),
+		Explore: b.decorate(read, true),
+		Work:    b.decorate(files, true),
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
-			b.presence.event(ctx, journal.TurnEnded,
-				usageFields(r, map[string]any{"subagent": true}))
+			b.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"subagent": true}))
 		},
 	})
 }
 
 // polls reports whether the tool with the name may be called again and again.
 func (p *profile) polls(name string) bool {
-	for _, s := range p.specs {
-		if s.Name == name {
-			return s.Polls
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.specs, func(s llm.Spec) bool { return s.Name == name && s.Polls })
 }
 
-// maxOutput is how many characters of a tool's output a model sees; the whole is kept in a
-// file.
-const maxOutput = 50_000
-
-// auditor is a decorator that writes the calls of a tool to the journal.
-type auditor = func(context.Context, llm.Call, tool.Next) (llm.Result, error)
+// recoverer returns the tool with the name if its outcome is in records, or nil.
+func (b *toolbox) recoverer(name string) tool.Recoverer {
+	for _, t := range b.get().bare {
+		if r, ok := t.(tool.Recoverer); ok && t.Spec().Name == name {
+			return r
+		}
+	}
+	return nil
+}
 
 // decorate puts the decorators around tools. The plan gate is the innermost, so that the
 // audit also shows what it refused. The audit is the outermost, so that its events have what
 // the model sees.
-func (b *toolbox) decorate(list []llm.Tool, audit auditor) []llm.Tool {
+func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		if t.Spec().NeedsPlan {
 			t = tool.Wrap(t, b.plans.gate)
 		}
-		t = tool.Limit(t, maxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
+		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			return keepOutput(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt", whole)
 		})
-		out[i] = tool.Wrap(t, audit)
+		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+			return b.audit(ctx, c, next, subagent)
+		})
 	}
 	return out
 }
