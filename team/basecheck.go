@@ -13,15 +13,15 @@ import (
 
 // checkBase runs the check on the base beside the lead's first turn. What it finds is said to user and lead; a check
 // that cannot run at all stops the run.
-func (t *Team) checkBase(ctx context.Context) error {
-	run, err := t.runs().Get(ctx)
+func (p *process) checkBase(ctx context.Context) error {
+	run, err := p.Run(ctx)
 	if err != nil || run.Check == "" || run.BaseCheck != "" {
 		return err
 	}
-	t.emit(ctx, muster.Event{Kind: journal.CheckStarted, Fields: map[string]any{"command": run.Check}})
+	p.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
 	var v landing.BaseVerdict
-	if err := t.runWithRestarts(ctx, restarts{what: "the check on the base"}, func() (err error) {
-		v, err = t.deps.Lander.CheckBase(ctx)
+	if err := p.runWithRestarts(ctx, restarts{what: "the check on the base"}, func() (err error) {
+		v, err = p.Lander.CheckBase(ctx)
 		return err
 	}); err != nil {
 		return err
@@ -34,12 +34,12 @@ func (t *Team) checkBase(ctx context.Context) error {
 	case !v.Green:
 		result = workspace.BaseRed
 	}
-	t.emit(ctx, muster.Event{Kind: journal.CheckBase,
-		Fields: map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check}})
+	p.emit(ctx, journal.CheckBase, "",
+		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check})
 	if v.Green {
 		return nil
 	}
-	_, err = t.deps.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
+	_, err = p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
 		Content: fmt.Sprintf("The check fails on the base already, before any work: %s\n"+
 			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
 			"after that a red check is refused. Its last lines:\n%s", run.Check, mailbox.Short(v.Output))})

@@ -12,7 +12,7 @@ import (
 
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
 // all.
-func (t *Team) missingTasks(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
+func (p *process) missingTasks(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
 	var commits []string
 	for _, x := range tasks {
 		if x.Landed != nil && x.Landed.Commit != "" {
@@ -22,7 +22,7 @@ func (t *Team) missingTasks(ctx context.Context, tasks []muster.Task) (ids []mus
 	if len(commits) == 0 {
 		return nil, nil, nil
 	}
-	off, heads, err := t.repository.MissingCommits(ctx, t.target(), commits)
+	off, heads, err := p.repository.MissingCommits(ctx, p.target(), commits)
 	if err != nil || len(off) == 0 {
 		return nil, nil, err
 	}
@@ -40,13 +40,13 @@ func (t *Team) missingTasks(ctx context.Context, tasks []muster.Task) (ids []mus
 
 // verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed
 // it.
-func (t *Team) verifyLanded(ctx context.Context, sum *Summary) {
+func (p *process) verifyLanded(ctx context.Context, sum *Summary) {
 	mine := slices.DeleteFunc(slices.Clone(sum.Tasks), func(x muster.Task) bool { return !sum.Run.Has(x) })
-	ids, heads, err := t.missingTasks(ctx, mine)
+	ids, heads, err := p.missingTasks(ctx, mine)
 	said := ""
 	switch {
 	case err != nil:
-		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %v", t.branch, err)
+		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %v", p.branch, err)
 	case len(ids) > 0:
 		sum.Off = ids
 		verb := "are"
@@ -54,7 +54,7 @@ func (t *Team) verifyLanded(ctx context.Context, sum *Summary) {
 			verb = "is"
 		}
 		said = fmt.Sprintf("%s landed and %s no longer on %s, which somebody has moved or removed; to have it back: %s",
-			theTasks(ids), verb, t.branch, t.recoveryCommand(ctx, heads))
+			theTasks(ids), verb, p.branch, p.recoveryCommand(ctx, heads))
 	default:
 		return
 	}
@@ -65,27 +65,27 @@ func (t *Team) verifyLanded(ctx context.Context, sum *Summary) {
 }
 
 // recoveryCommand is what to type so that the target has the commits again.
-func (t *Team) recoveryCommand(ctx context.Context, heads []string) string {
-	if at, err := t.repository.Tip(ctx, t.target()); err == nil && at != "" {
-		return fmt.Sprintf("git switch %s && git merge %s", t.branch, strings.Join(heads, " "))
+func (p *process) recoveryCommand(ctx context.Context, heads []string) string {
+	if at, err := p.repository.Tip(ctx, p.target()); err == nil && at != "" {
+		return fmt.Sprintf("git switch %s && git merge %s", p.branch, strings.Join(heads, " "))
 	}
-	way := fmt.Sprintf("git branch %s %s", t.branch, heads[0])
+	way := fmt.Sprintf("git branch %s %s", p.branch, heads[0])
 	if more := heads[1:]; len(more) > 0 {
-		way += fmt.Sprintf(" && git switch %s && git merge %s", t.branch, strings.Join(more, " "))
+		way += fmt.Sprintf(" && git switch %s && git merge %s", p.branch, strings.Join(more, " "))
 	}
 	return way
 }
 
 // validateTarget refuses to go on where the target is gone, with the commit to bring it back at, or checked out.
-func (t *Team) validateTarget(ctx context.Context) error {
-	err := t.repository.ValidateTarget(ctx, t.target())
+func (p *process) validateTarget(ctx context.Context) error {
+	err := p.repository.ValidateTarget(ctx, p.target())
 	gone, ok := errors.AsType[*muster.Error](err)
 	if !ok || !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}
-	if tasks, lerr := t.deps.Board.List(ctx); lerr == nil {
-		if _, heads, lerr := t.missingTasks(ctx, tasks); lerr == nil && len(heads) > 0 {
-			return gone.WithHint("bring it back: %s", t.recoveryCommand(ctx, heads))
+	if tasks, lerr := p.Board.List(ctx); lerr == nil {
+		if _, heads, lerr := p.missingTasks(ctx, tasks); lerr == nil && len(heads) > 0 {
+			return gone.WithHint("bring it back: %s", p.recoveryCommand(ctx, heads))
 		}
 	}
 	return err

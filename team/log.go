@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"muster"
 	"muster/internal/proc"
 	"muster/llm"
 )
@@ -22,6 +21,11 @@ func (t *Team) logDropped(ctx context.Context, what string, err error) {
 	t.log.WarnContext(ctx, "error dropped", "what", what, "err", causeText(err))
 }
 
+// logDropped logs an error that stops nobody.
+func (p *process) logDropped(ctx context.Context, what string, err error) {
+	p.team.logDropped(ctx, what, err)
+}
+
 // causeText returns an error as the log has it. Of a model's error that is its kind and status: the provider's words
 // may quote the request.
 func causeText(err error) string {
@@ -32,11 +36,6 @@ func causeText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// logMemberStopped logs why a member no longer lives in this process.
-func (t *Team) logMemberStopped(name muster.Name, err error) {
-	t.log.Info("member stopped", "member", name, "cause", causeText(err))
 }
 
 // loggedLauncher logs each program that is started and how it ended. Of its arguments it logs the program only: the

@@ -52,7 +52,7 @@ type restarts struct {
 // runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. The user is told
 // each failure, but a full disk only once. A member that is shut down during a pause ends with its own error, so that
 // its claims are released.
-func (t *Team) runWithRestarts(ctx context.Context, r restarts, run func() error) error {
+func (p *process) runWithRestarts(ctx context.Context, r restarts, run func() error) error {
 	tries, pause, isFullReported := 0, time.Second, false
 	for {
 		began := time.Now()
@@ -70,9 +70,9 @@ func (t *Team) runWithRestarts(ctx context.Context, r restarts, run func() error
 				return err
 			}
 		}
-		t.log.Warn("restart", "what", r.what, "cause", causeText(err), "wait", pause)
+		p.Log.Warn("restart", "what", r.what, "cause", causeText(err), "wait", pause)
 		if !isFull || !isFullReported {
-			t.note(ctx, r.member, r.what+" goes on "+when+": "+mailbox.Short(err.Error()))
+			p.note(ctx, r.member, r.what+" goes on "+when+": "+mailbox.Short(err.Error()))
 		}
 		isFullReported = isFullReported || isFull
 		if !wait(ctx, pause) {
@@ -89,8 +89,10 @@ func (t *Team) runWithRestarts(ctx context.Context, r restarts, run func() error
 // as after a crash; *m is then the new value.
 func (s *supervisor) live(ctx context.Context, m **teammate.Member) (end teammate.End, err error) {
 	name, isFirst := (*m).Name(), true
+	s.Log.Info("member started", "member", name, "host", s.id)
+	defer func() { s.Log.Info("member stopped", "member", name, "cause", causeText(err)) }()
 	r := restarts{what: string(name), member: name, healthy: healthyTime}
-	err = s.team.runWithRestarts(ctx, r, func() (err error) {
+	err = s.runWithRestarts(ctx, r, func() (err error) {
 		if !isFirst {
 			next, err := s.reopenMember(ctx, name)
 			if err != nil {
@@ -108,7 +110,7 @@ func (s *supervisor) live(ctx context.Context, m **teammate.Member) (end teammat
 // reopenMember makes a member of this process anew. The error is Fenced when its life is over, or when it is another
 // process's now.
 func (s *supervisor) reopenMember(ctx context.Context, name muster.Name) (*teammate.Member, error) {
-	record, err := s.team.deps.Roster.TakeOver(ctx, name, s.host, s.host)
+	record, err := s.Roster.TakeOver(ctx, name, s.id, s.id)
 	switch {
 	case errors.Is(err, muster.ErrStale), err == nil && record.Status == muster.Shutdown:
 		return nil, muster.Errorf(muster.Fenced, "%s lives here no more", name)

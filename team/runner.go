@@ -33,17 +33,17 @@ const (
 
 // takeOverMember takes a member that no living process hosts and starts it here.
 func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
-	roster := s.team.deps.Roster
-	if m.Host != "" && m.Host != s.host {
+	roster := s.Roster
+	if m.Host != "" && m.Host != s.id {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
-			s.team.logDropped(ctx, "looking whether a member's host lives", err)
+			s.logDropped(ctx, "looking whether a member's host lives", err)
 			return
 		}
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
-	list, err := s.team.deps.Requests.List(ctx)
+	list, err := s.Requests.List(ctx)
 	if err != nil {
-		s.team.logDropped(ctx, "listing requests", err)
+		s.logDropped(ctx, "listing requests", err)
 		return // the next sweep tries again
 	}
 	for _, r := range list {
@@ -57,10 +57,10 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 		l.cancel(nil)
 		return
 	}
-	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.host)
+	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.id)
 	if err != nil || taken.Status == muster.Shutdown {
 		if !errors.Is(err, muster.ErrStale) {
-			s.team.logDropped(ctx, "taking a member over", err)
+			s.logDropped(ctx, "taking a member over", err)
 		}
 		s.remove(m.Name, l) // another process was faster, or the next sweep tries again
 		return
@@ -88,23 +88,13 @@ func (s *supervisor) add(name muster.Name, l *runningMember) bool {
 func (s *supervisor) remove(name muster.Name, l *runningMember) {
 	s.mu.Lock()
 	delete(s.running, name)
-	s.left = append(s.left, name)
 	s.mu.Unlock()
 	close(l.done)
 	l.cancel(nil)
 }
 
-// close lets nobody in any more.
-func (s *supervisor) close() {
-	s.mu.Lock()
-	s.closing = true
-	s.mu.Unlock()
-}
-
 func (s *supervisor) runMember(ctx context.Context, name muster.Name, m *teammate.Member, l *runningMember) {
-	s.team.log.Info("member started", "member", name, "host", s.host)
 	_, err := s.live(ctx, &m)
-	s.team.logMemberStopped(name, err)
 	var stop *teammate.TeamStop
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
@@ -134,9 +124,9 @@ func (s *supervisor) finalizeMember(ctx context.Context, name muster.Name, why, 
 	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead,
 		Content: words}
 	for pause := finalizeTimeout / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
-		err := s.team.finalizeMember(ctx, name, s.host, why, news)
+		err := s.process.finalizeMember(ctx, name, s.id, why, news)
 		if err == nil || !isTransient(err) || !wait(ctx, pause) {
-			s.team.logDropped(ctx, "ending a member", err)
+			s.logDropped(ctx, "ending a member", err)
 			return
 		}
 	}
@@ -167,45 +157,36 @@ func (s *supervisor) find(name muster.Name) *runningMember {
 	return s.running[name]
 }
 
-func (s *supervisor) each(f func(muster.Name, *runningMember)) {
+// all returns the members that live here now.
+func (s *supervisor) all() map[muster.Name]*runningMember {
 	s.mu.Lock()
-	all := maps.Clone(s.running)
-	s.mu.Unlock()
-	for name, l := range all {
-		f(name, l)
-	}
-}
-
-// wait waits until every member has ended. After it nothing of a member is written any more: close lets nobody in, a
-// member's own code heeds its context, and what does not, a model or an embedder's tool, is left behind by callForeign.
-func (s *supervisor) wait() {
-	s.each(func(_ muster.Name, l *runningMember) { <-l.done })
+	defer s.mu.Unlock()
+	return maps.Clone(s.running)
 }
 
 // member makes a living member of its record.
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
-	t := s.team
-	l := t.config.Limits
+	c, l := s.config, s.config.Limits
 	return teammate.New(teammate.Config{
-		Services: t.deps, Record: record, Extra: foreignTools(t.config.Tools),
+		Services: s.Services, Record: record, Extra: foreignTools(c.Tools),
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			name := record.Model
-			if name == t.config.ModelName {
+			if name == c.ModelName {
 				name = ""
 			}
-			model, err := t.config.Model(name)
+			model, err := c.Model(name)
 			if err != nil {
 				return nil, err
 			}
 			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-			return foreignModel{retry.Wrap(model, retry.Options{Limiter: t.limiter, OnWait: onWait})}, nil
+			return foreignModel{retry.Wrap(model, retry.Options{Limiter: s.team.limiter, OnWait: onWait})}, nil
 		},
 		Emit: func(e loop.Event) {
-			t.subscribers.publish(TurnEvent{record.Name, e})
-			if t.config.Emit != nil {
-				t.config.Emit(record.Name, e)
+			s.team.subscribers.publish(TurnEvent{record.Name, e})
+			if c.Emit != nil {
+				c.Emit(record.Name, e)
 			}
 		},
 	})

@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/teammate"
+	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -35,7 +36,7 @@ type Summary struct {
 }
 
 // conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended.
-func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
+func (p *process) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
 	var stop *teammate.TeamStop
 	stopped := errors.As(err, &stop)
 	if stopped && llm.KindOf(err) == llm.Denied {
@@ -48,47 +49,47 @@ func (t *Team) conclude(ctx context.Context, end teammate.End, err error) (Summa
 	case stopped:
 		end = teammate.End{Code: 3, Text: stop.Error()}
 	case err != nil:
-		run, unread := t.runs().Get(ctx)
-		t.logDropped(ctx, "reading the run's record after it was stopped", unread)
-		t.note(ctx, "", interruption(err))
-		tasks, unread := t.deps.Board.List(ctx)
-		t.logDropped(ctx, "reading the board after the run was stopped", unread)
+		run, unread := p.workspace.Runs().Get(ctx)
+		p.logDropped(ctx, "reading the run's record after it was stopped", unread)
+		p.note(ctx, "", interruption(err))
+		tasks, unread := p.Board.List(ctx)
+		p.logDropped(ctx, "reading the board after the run was stopped", unread)
 		return Summary{Run: run, Code: max(end.Code, 1), Text: err.Error(), Tasks: tasks}, err
 	}
 	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
-	if err := t.runEffects(ctx); err != nil {
-		return Summary{Code: 1}, err
+	if err := p.runEffects(ctx); err != nil {
+		return Summary{}, err
 	}
 	if !stopped {
-		if err := t.stopOrphans(ctx); err != nil {
-			return Summary{Code: 1}, err
+		if err := p.stopOrphans(ctx); err != nil {
+			return Summary{}, err
 		}
 	}
-	run, err := t.runs().Change(ctx, func(r *muster.Run) {
+	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 		if !stopped { // by a limit: it has not ended, and can be resumed
 			r.EndedAt = muster.UnixTime(time.Now())
 		}
 	})
 	if err != nil {
-		return Summary{Code: 1}, err
+		return Summary{}, err
 	}
-	return t.summarize(ctx, run, end)
+	return p.summarize(ctx, run, end)
 }
 
 // summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
 // was written: what is made later belongs to the next run.
-func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
-	tasks, err := t.deps.Board.List(ctx)
+func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
+	tasks, err := p.Board.List(ctx)
 	if err != nil {
-		return Summary{Code: 1}, err
+		return Summary{}, err
 	}
 	if open, late := run.Left(tasks); late && end.Code == 0 {
-		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text, openTasks(len(open)))
+		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text, view.Count(len(open), "open task"))
 		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
 	}
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
 		Red: run.BaseCheck == workspace.BaseRed}
-	for _, u := range t.deps.Board.Corrupt() {
+	for _, u := range p.Board.Corrupt() {
 		if !run.HasID(u.ID) {
 			continue
 		}
@@ -98,14 +99,13 @@ func (t *Team) summarize(ctx context.Context, run muster.Run, end teammate.End) 
 		sum.Unread[u.ID] = u.Why
 		sum.Code = max(sum.Code, 3)
 	}
-	o, err := t.deps.Progress(ctx)
-	t.logDropped(ctx, "looking whether the run had tasks", err)
+	o, err := p.Progress(ctx)
+	p.logDropped(ctx, "looking whether the run had tasks", err)
 	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}
-	t.verifyLanded(ctx, &sum)
-	t.emit(ctx, muster.Event{Kind: journal.RunEnded, Member: muster.Lead,
-		Fields: map[string]any{"text": sum.Text, "code": sum.Code}})
+	p.verifyLanded(ctx, &sum)
+	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
 }
 

@@ -35,9 +35,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/landing"
 	"muster/internal/proc"
-	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -116,13 +114,11 @@ type Team struct {
 	config        Config
 	opened        *workspace.Workspace                // the services while no run has opened its own
 	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
-	repository    repository
-	deps          teammate.Services
+	repository    repository                          // nil: that of opened
 	limiter       *retry.Limiter
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
-	lander        teammate.Lander                              // what deps gets once there is a launcher
 	subscribers   subscribers
 	ownsWorkspace bool
 	log           *slog.Logger // never nil
@@ -243,59 +239,12 @@ func (t *Team) services() *workspace.Workspace {
 	return t.opened
 }
 
-// runs returns the record of the run.
-func (t *Team) runs() *workspace.Runs { return t.services().Runs() }
-
 // prepareChange returns the services for a method that changes the state. The error is Invalid inside one of the team's
 // own tools, and Held while the state is being archived.
 func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) {
 	w := t.services()
 	return w, w.PrepareChange(ctx)
 }
-
-// openServices opens what a run works with, under the name and the target that it has.
-func (t *Team) openServices(ctx context.Context) error {
-	if t.config.Model == nil {
-		return muster.Errorf(muster.Invalid, "a run needs a model").
-			WithHint("set Config.Model: llm/anthropic.New or llm/openai.New")
-	}
-	if t.repository == nil {
-		repo, err := t.opened.Repo(ctx)
-		if err != nil {
-			return err
-		}
-		t.repository = gitRepository{repo}
-	}
-	c := t.config
-	w, lanes, lander, err := t.repository.OpenServices(ctx, workspace.Options{
-		Store: c.Store, Name: c.Name, Target: t.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
-		Landing: landing.Options{
-			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
-			MergeCommits: c.MergeCommits,
-		},
-	})
-	if err != nil {
-		return err
-	}
-	t.running.Store(w)
-	t.lander = lander
-	t.deps = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(), Board: w.Board(),
-		Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
-		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: t.wakeSupervisor,
-		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
-	t.deps.Talk = c.Conversation.listen(t.deps.Post)
-	return nil
-}
-
-// setLauncher makes the launcher the one that starts the tools and the checks of a run.
-func (t *Team) setLauncher(l proc.Launcher) {
-	l = loggedLauncher{l, t.log}
-	t.services().SetLauncher(l)
-	t.deps.Launcher, t.deps.Lander = l, t.lander
-}
-
-// target is the ref on which work lands.
-func (t *Team) target() string { return "refs/heads/" + t.branch }
 
 // wakeSupervisor makes the supervisor reconcile at once.
 func (t *Team) wakeSupervisor() {

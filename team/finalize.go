@@ -1,0 +1,106 @@
+package team
+
+import (
+	"context"
+	"errors"
+
+	"muster"
+)
+
+// stopOrphans shuts down who is left of processes that died: a run ends with nobody, and a new one begins with nobody
+// but those whom the user spawned for it. Their claims go back with them.
+func (p *process) stopOrphans(ctx context.Context) error {
+	return p.finalizeMembers(ctx, "its process died", func(m muster.Member) (bool, error) {
+		if m.Name == muster.Lead || m.Host == "" {
+			return false, nil
+		}
+		alive, err := p.Roster.Alive(ctx, m.Host)
+		return !alive, err
+	})
+}
+
+// finalizeMembers ends the members for which is returns true. It stops at the first error.
+func (p *process) finalizeMembers(
+	ctx context.Context, why string, is func(muster.Member) (bool, error),
+) error {
+	all, err := p.Roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.Status == muster.Shutdown {
+			continue
+		}
+		isOver, err := is(m)
+		if isOver && err == nil {
+			err = p.finalizeMember(ctx, m.Name, m.Host, why, muster.Message{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finalizeMember ends a member that can do nothing any more: what it had claimed goes back on the board, then the lead
+// is sent the news if there is any, then the member's record says so. One that is another process's by now is left
+// alone. It may be called again after an error.
+func (p *process) finalizeMember(
+	ctx context.Context, name muster.Name, host muster.HostID, why string, news muster.Message,
+) error {
+	m, err := p.Roster.Get(ctx, name)
+	isUnreadable := errors.Is(err, muster.ErrCorrupt) // nobody can say so in its record; the rest is done
+	if !isUnreadable && (err != nil || m.Host != host) {
+		return err
+	}
+	err = p.releaseClaims(ctx, why, func(task muster.Task) bool { return task.Owner == name })
+	if err == nil && news.Content != "" {
+		_, err = p.Post.Send(ctx, news)
+	}
+	if err == nil {
+		err = p.Requests.Leave(ctx, name, why)
+	}
+	if err != nil || isUnreadable {
+		return err
+	}
+	// Last, because nobody looks at the claims of a member again that has shut down in order.
+	_, err = p.Roster.Update(ctx, name, func(m *muster.Member) {
+		if m.Host == host {
+			m.Status, m.IdleReason, m.Host, m.Doing, m.Task = muster.Shutdown, "", "", "", 0
+		}
+	})
+	return err
+}
+
+// releaseOrphans puts back what members had claimed who have shut down since: they could not be seen to have it, or it
+// could not be read, when they went. What was claimed in such a name after that is somebody else's doing.
+func (p *process) releaseOrphans(ctx context.Context) error {
+	return p.releaseClaims(ctx, "its owner has shut down", func(task muster.Task) bool {
+		m, err := p.Roster.Find(ctx, task.Owner)
+		// An error: nobody of the team, or nobody who can be read now.
+		return err == nil && m.Status == muster.Shutdown && m.Since >= task.ClaimedAt
+	})
+}
+
+// releaseClaims puts the claimed tasks for which is returns true back on the board. What has landed stays landed.
+func (p *process) releaseClaims(ctx context.Context, why string, is func(muster.Task) bool) error {
+	tasks, err := p.Board.Claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		if !is(task) {
+			continue
+		}
+		// The claim's right to land ends first: otherwise it could land after another member has the task.
+		err := p.Lander.Revoke(ctx, task.ID, task.Fence)
+		if err == nil {
+			_, err = p.Board.Revoke(ctx, task.ID, muster.System, why)
+		}
+		// Held: it has landed. Invalid: nobody has it any more.
+		if err != nil && !errors.Is(err, muster.ErrHeld) && !errors.Is(err, muster.ErrInvalid) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/proc"
+	"muster/internal/teammate"
+	"muster/internal/workspace"
+	"muster/journal"
+)
+
+// process is this process's part in a run, which it leads or has joined.
+type process struct {
+	teammate.Services // what the members of this process share; Launcher is set by host
+	team              *Team
+	config            Config // the team's, with the name, the check and the setup of the run
+	branch            string // the target, without refs/heads/
+	workspace         *workspace.Workspace
+	repository        repository
+}
+
+// open opens what a run works with. The name and the target of last hold, and its check and setup where the
+// configuration has none. The zero Run stands for a run that begins.
+func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
+	if err := t.checkModel(); err != nil {
+		return nil, err
+	}
+	p := &process{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
+	if p.repository == nil {
+		repo, err := t.opened.Repo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.repository = gitRepository{repo}
+	}
+	c := &p.config
+	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
+	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
+		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
+		Landing: landing.Options{
+			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
+			MergeCommits: c.MergeCommits,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.running.Store(w)
+	p.workspace = w
+	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
+		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
+		Lander: lander, Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: t.wakeSupervisor,
+		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
+	p.Talk = c.Conversation.listen(p.Post)
+	return p, nil
+}
+
+// checkModel refuses a run of a team that cannot ask a model.
+func (t *Team) checkModel() error {
+	if t.config.Model == nil {
+		return muster.Errorf(muster.Invalid, "a run needs a model").
+			WithHint("set Config.Model: llm/anthropic.New or llm/openai.New")
+	}
+	return nil
+}
+
+// host makes this process one of the team's, calls prepare, and then work with a supervisor. Only prepare may run
+// before the launcher is ready: it writes the records by which members live. The process stops being one when host
+// returns.
+func (p *process) host(
+	ctx context.Context, about string, prepare func(context.Context, muster.HostID) error,
+	work func(context.Context, *supervisor) error,
+) error {
+	ctx, leave := p.cancelIfRepoMoves(ctx)
+	defer leave()
+	host, err := p.Roster.Join(ctx, about)
+	if err != nil {
+		return err
+	}
+	defer func() { p.logDropped(ctx, "releasing the lease", host.Release()) }()
+	uncancelled := context.WithoutCancel(ctx)
+	launched := inBackground(func() (proc.Launcher, error) { return p.team.launch(uncancelled) })
+	defer func() {
+		if l, err := launched(); err == nil {
+			p.logDropped(uncancelled, "closing the launcher", l.Close())
+		}
+	}()
+	if err := prepare(ctx, host.ID()); err != nil {
+		return err
+	}
+	launcher, err := launched()
+	if err != nil {
+		return err
+	}
+	if g, ok := launcher.(interface{ PID() int }); ok {
+		if err := host.SetGuard(ctx, g.PID()); err != nil {
+			return err
+		}
+	}
+	p.Launcher = loggedLauncher{launcher, p.Log}
+	p.workspace.SetLauncher(p.Launcher)
+	return work(ctx, newSupervisor(p, host.ID()))
+}
+
+// inBackground begins to call f at once. The function that it returns waits for the result.
+func inBackground[T any](f func() (T, error)) func() (T, error) {
+	f = sync.OnceValues(f)
+	go func() { _, _ = f() }() // whoever waits gets the error
+	return f
+}
+
+// cancelIfRepoMoves ends ctx when the repository's directory is moved away or replaced: whatever is written there
+// belongs to nothing.
+func (p *process) cancelIfRepoMoves(ctx context.Context) (context.Context, func()) {
+	root := p.repository.Root()
+	here, err := os.Stat(root)
+	if err != nil {
+		return ctx, func() {} // a repository without a directory
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for wait(ctx, sweep) {
+			if now, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(here, now) {
+				stop(muster.Errorf(muster.Unavailable,
+					"the repository is no longer at %s: it was moved or removed while the team worked", root).
+					WithHint("move it back, then: muster resume"))
+			}
+		}
+	})
+	return ctx, func() { stop(nil); looking.Wait() }
+}
+
+// target is the ref on which work lands.
+func (p *process) target() string { return "refs/heads/" + p.branch }
+
+// runEffects settles what steps have left to follow. What cannot be done now is said and left for the next time: news
+// that is late, or a lane that is not archived, is no reason to stop a team.
+func (p *process) runEffects(ctx context.Context) error {
+	err := p.Board.Settle(ctx)
+	if err == nil || !board.OnlyUnsettled(err) {
+		return err
+	}
+	p.logDropped(ctx, "settling what steps have left", err)
+	p.note(ctx, "", "left for later: "+err.Error())
+	return nil
+}
+
+// note tells the user something about the run, or about a member; "" is none.
+func (p *process) note(ctx context.Context, member muster.Name, text string) {
+	p.emit(ctx, journal.RunNote, member, map[string]any{"text": text})
+}
+
+// emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:
+// the event then goes to those who listen in this process.
+func (p *process) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
+	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
+	if p.Journal.Emit(context.WithoutCancel(ctx), e) == nil {
+		return
+	}
+	p.team.subscribers.publish(StateEvent{journal.Entry{Event: e}})
+	if p.config.Emit != nil {
+		p.config.Emit(member, e)
+	}
+}
