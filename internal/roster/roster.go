@@ -28,7 +28,6 @@ import (
 type Roster struct {
 	team    muster.Name
 	members *state.Collection[muster.Member]
-	table   muster.Table // of the members, for Changed
 
 	hostTable muster.Table // of the hosts, for the content of a corrupt document
 	hosts     *state.Collection[Process]
@@ -46,13 +45,13 @@ type Roster struct {
 // New returns the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
-	r := &Roster{team: team, table: s.Table(muster.TableMembers), hostTable: s.Table(muster.TableHosts),
+	r := &Roster{team: team, hostTable: s.Table(muster.TableHosts),
 		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
 		index:  &index{byName: map[muster.Name]muster.Member{}},
 		config: configFile{team: team, table: config, turn: make(chan struct{}, 1)}}
 	r.hosts = newHosts(r.hostTable, t)
 	r.members = state.New(state.Options[muster.Member]{
-		Table: r.table, Name: muster.TableMembers, Decode: decode, Encode: encode,
+		Table: s.Table(muster.TableMembers), Name: muster.TableMembers, Decode: decode, Encode: encode,
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
 		Reporter: t,
 	})
@@ -178,27 +177,6 @@ func (r *Roster) List(ctx context.Context) (all []muster.Member, err error) {
 func (r *Roster) Teammates(ctx context.Context) (n int, err error) {
 	err = r.members.ViewFresh(ctx, func() { n = r.index.living })
 	return n, err
-}
-
-// Changed returns the members that changed after a mark, zero being before all, and the mark to go on from. What is
-// gone or cannot be read is left out.
-func (r *Roster) Changed(
-	ctx context.Context, since muster.Mark,
-) (changed []muster.Member, mark muster.Mark, err error) {
-	mark = since
-	for c, err := range r.table.Changes(ctx, since) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return changed, since, err
-		}
-		mark = max(mark, c.Mark)
-		if err != nil || c.Rev == muster.None {
-			continue
-		}
-		if m, err := decode(c.Key, c.Data); err == nil {
-			changed = append(changed, m)
-		}
-	}
-	return changed, mark, nil
 }
 
 // Update changes a member by f, which may be called again when somebody else was faster. Nothing is written when f
