@@ -70,7 +70,7 @@ func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
 	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
 ) {
 	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g}
-	o.Lanes = lanes
+	o.Finish = lanes.Finish
 	o.Revoke = func(ctx context.Context, task muster.Task) error { return lander.Revoke(ctx, task.ID, task.Fence) }
 	w, err := workspace.OpenRoot(g.root, o)
 	if err != nil {

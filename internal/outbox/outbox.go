@@ -18,31 +18,27 @@ import (
 	"muster/internal/mailbox"
 )
 
-// Lanes archives the lane of a completed task: worktree.Lanes.
-type Lanes interface {
-	Finish(ctx context.Context, t muster.Task) (ref string, err error)
-}
+// Send sends a mail: mailbox.Mail.Send.
+type Send func(context.Context, muster.Message) (muster.Message, error)
 
-// Mail sends mail: mailbox.Mail.
-type Mail interface {
-	Send(ctx context.Context, m muster.Message) (muster.Message, error)
-}
+// Finish archives the lane of a completed task: worktree.Lanes.Finish.
+type Finish func(context.Context, muster.Task) (ref string, err error)
 
 // Register makes this process one that carries the effects out. A process that has not registered them leaves them to
 // one that has.
-func Register(b *board.Board, post Mail, lanes Lanes) {
-	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return mailEnd(ctx, post, t) })
+func Register(b *board.Board, send Send, finish Finish) {
+	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error { return mailEnd(ctx, send, t) })
 	b.OnEffect(muster.EffectArchive, func(ctx context.Context, t muster.Task) error {
 		if t.Worktree == "" || t.Status != muster.Completed {
 			return nil
 		}
-		_, err := lanes.Finish(ctx, t)
+		_, err := finish(ctx, t)
 		return err
 	})
 }
 
 // mailEnd mails the lead that a task has landed, and lead and user that one needs attention.
-func mailEnd(ctx context.Context, post Mail, t muster.Task) error {
+func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {
@@ -53,7 +49,7 @@ func mailEnd(ctx context.Context, post Mail, t muster.Task) error {
 			"or delete it.", t.ID, reason)
 		toUser := m
 		toUser.To, toUser.Content = muster.User, fmt.Sprintf("task %d %s muster task retry %d", t.ID, reason, t.ID)
-		if _, err := post.Send(ctx, toUser); err != nil {
+		if _, err := send(ctx, toUser); err != nil {
 			return err
 		}
 	case t.CompletedBy == muster.System:
@@ -65,7 +61,7 @@ func mailEnd(ctx context.Context, post Mail, t muster.Task) error {
 		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s",
 			t.ID, t.Subject, t.Landed.Commit, t.Landed.Receipt, mailbox.Short(t.Result))
 	}
-	_, err := post.Send(ctx, m)
+	_, err := send(ctx, m)
 	return err
 }
 

@@ -1,11 +1,13 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"muster"
@@ -32,7 +34,7 @@ func (w *Workspace) PrepareChange(ctx context.Context) error {
 	if err := w.CheckNotArchiving(ctx); err != nil {
 		return err
 	}
-	return w.exclude(ctx)
+	return exclude(ctx, w)
 }
 
 // CheckOutsideTools refuses a command that would change this team from inside one of its own tools: an agent that could
@@ -49,10 +51,7 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	for _, h := range hosts {
 		// The host itself counts beside its guard: a tool may have killed the guard, and nobody has written down the
 		// new one yet.
-		isHost[h.PID] = true
-		if h.GuardPID != 0 {
-			isHost[h.GuardPID] = true
-		}
+		isHost[h.PID], isHost[h.GuardPID] = true, true
 	}
 	for pid := parent(os.Getpid()); pid > 1; pid = parent(pid) {
 		if isHost[pid] {
@@ -75,11 +74,8 @@ func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be told: %w",
 			durable.Unreadable(on, note, err))
 	}
-	switch busy, err := w.store.Leases().Held(ctx, ArchiveLease); {
-	case err != nil:
-		return err
-	case busy:
-		return ErrArchiving()
+	if busy, err := w.store.Leases().Held(ctx, ArchiveLease); err != nil || busy {
+		return cmp.Or(err, ErrArchiving())
 	}
 	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted",
 		strings.TrimSpace(string(data))).WithHint("muster archive")
@@ -92,18 +88,16 @@ func ErrArchiving() error {
 }
 
 // exclude keeps the state out of the user's commits. In the plain case it asks git nothing.
-func (w *Workspace) exclude(ctx context.Context) error {
+func exclude(ctx context.Context, w *Workspace) error {
 	files, err := w.Files()
 	if err != nil {
 		return err
 	}
 	// A file that cannot be read, or is elsewhere, is git's to find.
 	data, _ := files.ReadFile(path.Join(".git", "info", "exclude"))
-	missing := false
-	for _, pattern := range paths.Excluded {
-		missing = missing || !strings.Contains("\n"+string(data)+"\n", "\n"+pattern+"\n")
-	}
-	if !missing {
+	lines := strings.Split(string(data), "\n")
+	isMissing := func(pattern string) bool { return !slices.Contains(lines, pattern) }
+	if !slices.ContainsFunc(paths.Excluded, isMissing) {
 		return nil
 	}
 	repo, err := w.Repo(ctx)

@@ -26,10 +26,7 @@ func newRuns(s muster.Store, j *journal.Journal) *Runs {
 // Get returns the run under way, or the last one, and the zero Run when there was none. The error is Corrupt when the
 // record cannot be read; the lead is told then.
 func (r *Runs) Get(ctx context.Context) (muster.Run, error) {
-	run, rev, err := r.read(ctx)
-	if errors.Is(err, muster.ErrCorrupt) {
-		err = errors.Join(err, r.report(ctx, rev, err))
-	}
+	run, _, err := r.load(ctx)
 	return run, err
 }
 
@@ -42,10 +39,7 @@ func (r *Runs) Look(ctx context.Context) (muster.Run, error) {
 // Change applies f to the record and returns the result. It calls f again when another process was faster.
 func (r *Runs) Change(ctx context.Context, f func(*muster.Run)) (muster.Run, error) {
 	for {
-		run, rev, err := r.read(ctx)
-		if errors.Is(err, muster.ErrCorrupt) {
-			err = errors.Join(err, r.report(ctx, rev, err))
-		}
+		run, rev, err := r.load(ctx)
 		if err != nil {
 			return run, err
 		}
@@ -58,6 +52,16 @@ func (r *Runs) Change(ctx context.Context, f func(*muster.Run)) (muster.Run, err
 			return run, err
 		}
 	}
+}
+
+// load returns the record and its revision. Where it cannot be read, the lead and the journal are told.
+func (r *Runs) load(ctx context.Context) (muster.Run, muster.Rev, error) {
+	run, rev, err := r.read(ctx)
+	if errors.Is(err, muster.ErrCorrupt) {
+		err = errors.Join(err, r.teller.Tell(ctx, corruption.Record{Table: muster.TableTeam, Key: runKey, Rev: rev,
+			Text: "the run's record (run.json) cannot be read: " + errors.Unwrap(err).Error()}))
+	}
+	return run, rev, err
 }
 
 // read returns the record and its revision. It writes nothing.
@@ -76,12 +80,6 @@ func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err er
 			WithHint("mend the file, or move it away: muster doctor says what is lost then")
 	}
 	return run, doc.Rev, err
-}
-
-// report tells the lead, and the journal, that the record cannot be read.
-func (r *Runs) report(ctx context.Context, rev muster.Rev, err error) error {
-	return r.teller.Tell(ctx, corruption.Record{Table: muster.TableTeam, Key: runKey, Rev: rev,
-		Text: "the run's record (run.json) cannot be read: " + errors.Unwrap(err).Error()})
 }
 
 // What the record says of the check on the target. The empty string means that it has not run yet.

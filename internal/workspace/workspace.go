@@ -6,10 +6,10 @@
 // has state already, even the root is found without git. Opening a workspace writes nothing, and neither does any
 // method that its comment does not name as one that writes.
 //
-// The main types are Workspace (the services), Runs (the run's record) and Files (the files of the repository beside
-// the store). The files: workspace.go (Open and the services), find.go (the repository's root), runs.go, files.go,
-// change.go (what a command must respect before it changes anything), check.go and repair.go (what doctor does), and
-// archive.go.
+// The main types are Workspace (the services) and Runs (the run's record). The files: workspace.go (Open and the
+// services), lazy.go, find.go (the repository's root), runs.go, effects.go (what follows from the end of a task),
+// change.go (what a command must respect before it changes anything), check.go, documents.go and repair.go (what doctor
+// does), finding.go (what doctor says) and archive.go.
 //
 // The package keeps these invariants:
 //
@@ -24,8 +24,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 
 	"muster"
 	"muster/internal/board"
@@ -61,10 +62,10 @@ type Options struct {
 	Config *config.Options
 	// WorktreesDir is where lanes are made. By default it is what the settings say, or else .worktrees.
 	WorktreesDir string
-	// Landing has the options of the lander. Target, Outputs and the base's state are filled in where they are empty.
+	// Landing has the check of the lander and how it lands. All else of it is filled in.
 	Landing landing.Options
-	// Lanes and Revoke replace the repository's lanes and lander where a task ends. They are for tests without git.
-	Lanes  outbox.Lanes
+	// Finish and Revoke replace the repository's lanes and lander where a task ends. They are for tests without git.
+	Finish outbox.Finish
 	Revoke func(context.Context, muster.Task) error
 
 	// Log is told what nobody else is told. Nil means that nothing is logged.
@@ -82,14 +83,14 @@ type Workspace struct {
 	runs    *Runs
 
 	repo     lazy[*git.Repo]
-	files    lazy[*Files]
+	files    lazy[*os.Root]
 	board    lazy[*board.Board]
 	roster   lazy[*roster.Roster]
 	mail     lazy[*mailbox.Mail]
 	requests lazy[*requests.Requests]
 	lanes    lazy[*worktree.Lanes]
 	lander   lazy[*landing.Lander]
-	launcher launcher
+	launcher atomic.Pointer[proc.Launcher] // nil while this process runs no checks
 }
 
 // Open opens the workspace of the repository that dir lies in: dir may be a subdirectory, or lie in a linked worktree.
@@ -132,7 +133,10 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 
 // Close closes what the workspace opened. Background reads of the store end with it.
 func (w *Workspace) Close() error {
-	err := w.files.close((*Files).Close)
+	var err error
+	if root := w.files.value(); root != nil {
+		err = root.Close()
+	}
 	if c, ok := w.store.(interface{ Close() error }); ok && w.options.Store == nil {
 		err = errors.Join(err, c.Close())
 	}
@@ -184,9 +188,17 @@ func (w *Workspace) OpenedRepo() *git.Repo {
 	return w.repo.value()
 }
 
-// Files returns the files of the repository beside the store.
-func (w *Workspace) Files() (*Files, error) {
-	return w.files.get(func() (*Files, error) { return openFiles(w.root) })
+// Files opens files of the repository that are not part of the store. Names are relative to the repository's root. A
+// name, and a symbolic link on the way, that leads out of the repository is refused by the operating system, whoever
+// changes the directories meanwhile.
+func (w *Workspace) Files() (*os.Root, error) {
+	return w.files.get(func() (*os.Root, error) {
+		root, err := os.OpenRoot(w.root)
+		if err != nil {
+			return nil, muster.Errorf(muster.Unavailable, "the repository cannot be opened: %w", err)
+		}
+		return root, nil
+	})
 }
 
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each
@@ -204,7 +216,7 @@ func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config
 func (w *Workspace) Board() *board.Board {
 	return w.board.must(func() *board.Board {
 		b := board.New(w.store, w.journal)
-		w.registerEffects(b)
+		registerEffects(w, b)
 		return b
 	})
 }
@@ -232,7 +244,7 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: w.laneBase(ctx, repo)}
+		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: laneBase(ctx, w, repo)}
 		if o.Dir == "" && w.options.Config != nil {
 			settings, _, err := w.Settings(nil)
 			if err != nil {
@@ -240,13 +252,12 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			}
 			o.Dir = settings.WorktreesDir
 		}
-		files := durable.New(durable.OS{})
-		return worktree.Open(repo, files, w.Paths(), w.journal, w.store.Log(), o)
+		return worktree.Open(repo, durable.New(durable.OS{}), w.Paths(), w.journal, w.store.Log(), o)
 	})
 }
 
 // laneBase returns the ref that lanes start from, or "" for HEAD.
-func (w *Workspace) laneBase(ctx context.Context, repo *git.Repo) string {
+func laneBase(ctx context.Context, w *Workspace, repo *git.Repo) string {
 	if w.options.Target != "" {
 		return branchRef(w.options.Target)
 	}
@@ -273,7 +284,7 @@ func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, 
 		}
 		return commit, err
 	}
-	if ref := w.laneBase(ctx, repo); ref != "" {
+	if ref := laneBase(ctx, w, repo); ref != "" {
 		if commit, err := repo.Resolve(ctx, ref); err == nil {
 			return commit, nil
 		}
@@ -292,76 +303,32 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := w.options.Landing
-		if o.Target == "" {
-			branch := w.options.Target
-			if branch == "" {
-				run, err := w.runs.Get(ctx)
-				if err != nil {
-					return nil, err
-				}
-				branch = run.Target
+		branch := w.options.Target
+		if branch == "" {
+			run, err := w.runs.Get(ctx)
+			if err != nil {
+				return nil, err
 			}
-			o.Target = branchRef(branch)
+			branch = run.Target
 		}
-		if o.Log == nil {
-			o.Log = w.options.Log
-		}
-		if o.Outputs == "" {
-			o.Outputs = w.Paths().Outputs()
-		}
-		if o.BaseState == nil || o.SetBaseState == nil {
-			o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
-		}
-		return landing.New(repo, lanes, w.Board(), w.journal, w.launcher.get, o), nil
+		o := w.options.Landing
+		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
+		o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
+		return landing.New(repo, lanes, w.Board(), w.journal, w.currentLauncher, o), nil
 	})
 }
 
 // SetLauncher sets what starts the checks of landings. It may be set again, for the next run of this process.
-func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.set(l) }
+func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.Store(&l) }
+
+// currentLauncher returns what SetLauncher has set. The lander is made before and lives longer, because revoking a
+// landing runs no check. The error is Unavailable while this process runs none.
+func (w *Workspace) currentLauncher() (proc.Launcher, error) {
+	if l := w.launcher.Load(); l != nil {
+		return *l, nil
+	}
+	return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
+}
 
 // branchRef returns the ref of a branch.
 func branchRef(branch string) string { return "refs/heads/" + branch }
-
-// lazy is a value that is made when it is first asked for. One that could not be made is tried again.
-type lazy[T comparable] struct {
-	mu   sync.Mutex
-	made T
-}
-
-// get returns the value, which it makes first where nobody has.
-func (l *lazy[T]) get(make func() (T, error)) (T, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var none T
-	if l.made != none {
-		return l.made, nil
-	}
-	v, err := make()
-	if err == nil {
-		l.made = v
-	}
-	return v, err
-}
-
-// must is get for what cannot fail.
-func (l *lazy[T]) must(make func() T) T {
-	v, _ := l.get(func() (T, error) { return make(), nil })
-	return v
-}
-
-// value returns what was made, or the zero value.
-func (l *lazy[T]) value() T {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.made
-}
-
-// close closes the value if it was made.
-func (l *lazy[T]) close(f func(T) error) error {
-	var none T
-	if v := l.value(); v != none {
-		return f(v)
-	}
-	return nil
-}

@@ -97,11 +97,15 @@ func TestFilesStayInTheRepository(t *testing.T) {
 	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")); err != nil {
 		t.Skip("no symbolic links here")
 	}
-	f, err := openFiles(dir)
+	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer w.Close()
+	f, err := w.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"../outside", "link"} {
 		if data, err := f.ReadFile(name); err == nil {
 			t.Errorf("%s was read: %q", name, data)

@@ -111,7 +111,7 @@ func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 	if err != nil {
 		return g, err
 	}
-	outbox.Register(r.board, r.post, g.lanes)
+	outbox.Register(r.board, r.post.Send, g.lanes.Finish)
 	launch := sync.OnceValues(func() (proc.Launcher, error) { return proc.New(ctx) })
 	g.lander = landing.New(g.repo, g.lanes, r.board, r.journal, launch, landing.Options{Target: target,
 		Check: landing.Check{Command: "test -e README"}, Outputs: dir.Outputs()})

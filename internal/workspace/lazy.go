@@ -1,0 +1,37 @@
+package workspace
+
+import "sync"
+
+// lazy is a value that is made when it is first asked for. One that could not be made is tried again.
+type lazy[T comparable] struct {
+	mu   sync.Mutex
+	made T
+}
+
+// get returns the value, which it makes first where nobody has.
+func (l *lazy[T]) get(make func() (T, error)) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var none T
+	if l.made != none {
+		return l.made, nil
+	}
+	v, err := make()
+	if err == nil {
+		l.made = v
+	}
+	return v, err
+}
+
+// must is get for what cannot fail.
+func (l *lazy[T]) must(make func() T) T {
+	v, _ := l.get(func() (T, error) { return make(), nil })
+	return v
+}
+
+// value returns what was made, or the zero value.
+func (l *lazy[T]) value() T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made
+}
