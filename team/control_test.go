@@ -57,7 +57,7 @@ func ExampleMembers() {
 	for _, m := range must(t.Members().List(ctx)) {
 		fmt.Println(m.Name, m.Role, m.IsAlive)
 	}
-	end := must(t.Members().Stop(ctx, "alice", false))
+	end := must(t.Members().Stop(ctx, false, "alice"))[0]
 	fmt.Println(exit, end.Name, end.IsStopped, end.Why)
 	// Output:
 	// an example

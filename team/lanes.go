@@ -20,25 +20,18 @@ type Lanes struct{ t *Team }
 // Lanes returns the lanes of the team.
 func (t *Team) Lanes() Lanes { return Lanes{t} }
 
-// IsEmpty reports whether no lane was ever made here. Unlike the other methods it does not ask git.
-func (s Lanes) IsEmpty() bool { return !s.t.services().HasLanes() }
-
-// List returns all lanes.
+// List returns all lanes. Where none was ever made it does not ask git, which takes longer than all else that a command
+// does that shows how a team stands.
 func (s Lanes) List(ctx context.Context) ([]muster.Lane, error) {
-	lanes, err := s.t.services().Lanes(ctx)
+	w := s.t.services()
+	if !w.HasLanes() {
+		return nil, nil
+	}
+	lanes, err := w.Lanes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return lanes.List(ctx)
-}
-
-// Get returns one lane.
-func (s Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	lanes, err := s.t.services().Lanes(ctx)
-	if err != nil {
-		return muster.Lane{}, err
-	}
-	return lanes.Get(ctx, name)
 }
 
 // LaneDraft is what a lane that is made by hand is like. Only Name is needed.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/mailbox"
 	"muster/internal/transcript"
 	"muster/journal"
 )
@@ -51,19 +52,45 @@ func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error
 	return w.Mail(ctx).Broadcast(ctx, muster.User, text, to)
 }
 
-// Pending returns the mail of a member, or of the user, that has not been read yet, and the position after it. The
-// error is NotFound, with similar names, when nobody has the name.
-func (s Mail) Pending(ctx context.Context, box muster.Name) (all []muster.Message, end muster.Pos, err error) {
+// Pending returns the mail of a member, or of the user, that has not been read yet. The error is NotFound, with similar
+// names, when nobody has the name.
+func (s Mail) Pending(ctx context.Context, box muster.Name) ([]muster.Message, error) {
 	w := s.t.services()
 	known, similar, err := w.Roster(ctx).Known(ctx, box)
+	if err == nil && !known {
+		err = errNoMember(box, similar)
+	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if !known {
-		return nil, 0, errNoMember(box, similar)
+	all, _, err := pendingMail(ctx, w.Mail(ctx), box)
+	return all, err
+}
+
+// Take shows the mail that waits for the user, and removes it when show has succeeded: mail that is shown twice is
+// better than mail that is lost. Mail that arrives meanwhile stays.
+func (s Mail) Take(ctx context.Context, show func([]muster.Message) error) error {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return err
 	}
+	all, end, err := pendingMail(ctx, w.Mail(ctx), muster.User)
+	if err == nil {
+		err = show(all)
+	}
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return w.Mail(ctx).Drop(ctx, muster.User, end)
+}
+
+// pendingMail returns the mail of a box and the position after it. Peek returns as much as fits, so a large inbox takes
+// several calls.
+func pendingMail(
+	ctx context.Context, mail *mailbox.Mail, box muster.Name,
+) (all []muster.Message, end muster.Pos, err error) {
 	for {
-		some, next, left, err := w.Mail(ctx).Peek(ctx, box, end, math.MaxInt32)
+		some, next, left, err := mail.Peek(ctx, box, end, math.MaxInt32)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -88,13 +115,16 @@ func errNoMember(name muster.Name, similar []muster.Name) error {
 }
 
 // Delivered returns the last n mails of a box that have been read. A member's are in its conversation. The user's are
-// only in the journal, with as much of their text as that has.
+// only in the journal, with as much of their text as that has. Events that cannot be read are left out.
 func (s Mail) Delivered(ctx context.Context, box muster.Name, n int) ([]muster.Message, error) {
 	w := s.t.services()
+	if n <= 0 {
+		return nil, nil
+	}
 	if box != muster.User {
 		return transcript.LastDelivered(ctx, w.Store().Log(), box, n)
 	}
-	waiting, _, err := s.Pending(ctx, box)
+	waiting, err := s.Pending(ctx, box)
 	if err != nil {
 		return nil, err
 	}
@@ -114,14 +144,4 @@ func (s Mail) Delivered(ctx context.Context, box muster.Name, n int) ([]muster.M
 		}
 	}
 	return sent[max(0, len(sent)-n):], nil
-}
-
-// Remove removes the mail of a box up to a position that Pending has returned. What is read is shown first and removed
-// then: mail that is shown twice is better than mail that is lost.
-func (s Mail) Remove(ctx context.Context, box muster.Name, end muster.Pos) error {
-	w, err := s.t.prepareChange(ctx)
-	if err != nil {
-		return err
-	}
-	return w.Mail(ctx).Drop(ctx, box, end)
 }

@@ -111,32 +111,27 @@ type StopResult struct {
 // stopGrace is how long after its request a member may take to end: it is interrupted, then killed.
 const stopGrace = 15 * time.Second
 
-// Stop asks a member to shut down and waits for its answer and its end. A member may refuse unless force is set. When
-// no process runs the member, its record is ended here and its tasks go back to the board.
-func (s Members) Stop(ctx context.Context, name muster.Name, force bool) (StopResult, error) {
-	w, err := s.t.prepareChange(ctx)
-	if err != nil {
-		return StopResult{Name: name}, err
-	}
-	m, err := w.Roster(ctx).Get(ctx, name)
-	if err != nil {
-		return StopResult{Name: name}, err
-	}
-	return stopper{w, force}.stop(ctx, m)
-}
-
-// StopAll stops all members that have not shut down: the teammates at the same time, and then the lead, who has nobody
-// left to wait for. It waits until it is decided for each. The lead is the last in the result.
-func (s Members) StopAll(ctx context.Context, force bool) ([]StopResult, error) {
+// Stop asks members to shut down and waits until it is decided for each: for its answer and its end. A member may
+// refuse unless force is set. When no process runs a member, its record is ended here and its tasks go back to the
+// board. Without names all members are stopped: the teammates at the same time, and then the lead, who has nobody left
+// to wait for. The lead is the last in the result, and members that have shut down already are left out.
+func (s Members) Stop(ctx context.Context, force bool, names ...muster.Name) ([]StopResult, error) {
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range names { // a name that nobody has is an error, with names that are like it
+		if _, err := w.Roster(ctx).Get(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	members, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	members = slices.DeleteFunc(members, func(m Member) bool { return m.Status == muster.Shutdown })
+	members = slices.DeleteFunc(members, func(m Member) bool {
+		return m.Status == muster.Shutdown || len(names) > 0 && !slices.Contains(names, m.Name)
+	})
 	slices.Reverse(members) // the lead is the first of them
 	ends, errs := make([]StopResult, len(members)), make([]error, len(members))
 	var teammates sync.WaitGroup

@@ -95,9 +95,9 @@ func (s Tasks) Claim(ctx context.Context, id muster.TaskID, owner muster.Name, r
 	return w.Board().Claim(ctx, id, board.Claim{Owner: owner, Role: role, Source: muster.SourceManual})
 }
 
-// Complete completes a task in the name of by: of its owner, or of muster.User, who may complete every task. done is
-// true when the task was completed before. The error is Invalid while the task's lane holds work that has not landed,
-// and Held when somebody else than by owns it.
+// Complete completes a task in the name of by, who must own it, or of the user where by is "": the user may complete
+// every task. done is true when the task was completed before. The error is Invalid while the task's lane holds work
+// that has not landed, and Held when somebody else than by owns it.
 func (s Tasks) Complete(
 	ctx context.Context, id muster.TaskID, by muster.Name, result string,
 ) (task muster.Task, done bool, err error) {
@@ -109,10 +109,12 @@ func (s Tasks) Complete(
 		return task, false, err
 	}
 	done = task.Status == muster.Completed
-	if by != muster.User && done {
+	switch {
+	case by == "":
+		by = muster.User
+	case done: // left as it is, whoever owned it: a script may repeat the call
 		return task, true, nil
-	}
-	if by != muster.User && task.Owner != by {
+	case task.Owner != by:
 		return task, false, errNotOwner(task, by)
 	}
 	if err := checkAllLanded(ctx, w, task); err != nil {
@@ -134,7 +136,8 @@ func errNotOwner(t muster.Task, by muster.Name) error {
 		WithHint("as yourself:  muster task complete %d", t.ID)
 }
 
-// checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be lost.
+// checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be lost. When
+// that cannot be verified, the task stays open: lost work cannot be restored, and a refused call can be repeated.
 func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) error {
 	if t.Worktree == "" || t.Status == muster.Completed {
 		return nil
@@ -146,7 +149,7 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	changed, err := lanes.Changed(ctx, t.Worktree)
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
-		return nil
+		return nil // the lane was removed, and what it held was archived then
 	case err != nil:
 		return muster.Errorf(muster.Invalid,
 			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).

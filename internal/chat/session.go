@@ -2,8 +2,8 @@
 // and what happens in the team, is shown above the prompt. Lines that begin with a slash are commands.
 //
 // Session decides what happens when; it knows its surroundings only as values. A Face is where the user types and
-// reads: a terminal, or a Pipe where there is none. A Lead is the other side: one in this process, or a Remote one,
-// whose words Attach reads from its transcript. Speech shows the words of a lead in this process while they arrive.
+// reads: a terminal, or a Pipe where there is none. A Lead is the other side: one in this process, or one in another
+// process, to which Session.Attach connects. Speech shows the words of a lead in this process while they arrive.
 //
 // Leaving a conversation never loses state: the run can always be resumed. The package neither starts runs nor opens
 // stores, and does not draw; the terminal itself is package terminal.
@@ -83,9 +83,10 @@ type Session struct {
 	// WaitForLead takes the next line only when the lead waits for the user. A script that pipes its lines in cannot
 	// wait for answers itself.
 	WaitForLead bool
-	// Remote says that another process hosts the run, so leaving does not end it.
-	Remote bool
-	Now    func() time.Time
+	// Remote says that another process hosts the run, so leaving does not end it. Attach sets it.
+	Remote  bool
+	replies <-chan string // of a remote lead
+	Now     func() time.Time
 }
 
 // doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
@@ -119,6 +120,8 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 				continue
 			}
 			s.showEvent(ctx, e.Event)
+		case text, ok := <-s.replies:
+			s.showReply(text, ok)
 		case <-s.Lead.Changed():
 			s.showResting()
 		case <-tick.C:
@@ -159,10 +162,22 @@ func (s *Session) showRest(ctx context.Context, entries <-chan journal.Entry) {
 				return
 			}
 			s.showEvent(ctx, e.Event)
+		case text, ok := <-s.replies:
+			s.showReply(text, ok)
 		case <-quiet:
 			return
 		}
 	}
+}
+
+// showReply shows what a remote lead says; ok is false when it says no more.
+func (s *Session) showReply(text string, ok bool) {
+	if !ok {
+		s.replies = nil
+		return
+	}
+	s.Face.Stream(text)
+	s.Face.Flush()
 }
 
 // leaveOutcome returns how a conversation ended that the user leaves.

@@ -22,26 +22,26 @@ func (a *App) archiveCommand() *cobra.Command {
 	// App.change would refuse state of which a part is moved, so the command opens the workspace itself.
 	// Workspace.Archive checks what change would have checked.
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		w, err := a.open(c.Context())
+		o, err := a.open(c.Context())
 		if err != nil {
 			return err
 		}
-		defer closeWorkspace(w)
+		defer o.close()
 		// Interrupted, the command is to be called again: the archive goes on where it was.
-		t, err := w.Archive(c.Context())
+		t, err := o.workspace.Archive(c.Context())
 		if err != nil {
 			return err
 		}
 		return a.printLine(t, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
-			view.Count(len(t.Lanes), "lane"), w.Relative(filepath.Join(w.Paths().Archive(), t.Name)))
+			view.Count(len(t.Lanes), "lane"), o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
 	}
 	return c
 }
 
 // listArchives prints the archived teams. An archive that cannot be read is reported and hides no other one. The
 // table then shows the others, and the exit code is 0.
-func (a *App) listArchives(_ *cobra.Command, w *workspace.Workspace, _ []string) error {
-	all, unreadable, err := w.Archives()
+func (a *App) listArchives(_ *cobra.Command, o opened, _ []string) error {
+	all, unreadable, err := o.workspace.Archives()
 	if err != nil {
 		return err
 	}

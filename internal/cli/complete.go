@@ -11,7 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
+	"muster/team"
 )
 
 // completionCommand returns muster completion, which prints the script that a shell needs to complete commands. The
@@ -61,7 +61,7 @@ func isCompletion(args []string) bool {
 
 // candidates returns what may stand in one place of a command line. It only reads the state. It runs while somebody
 // waits for the shell, so it reads no more than it needs.
-type candidates func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error)
+type candidates func(ctx context.Context, t *team.Team) ([]cobra.Completion, error)
 
 // completer tells shells what may stand where.
 type completer struct{ app *App }
@@ -102,7 +102,7 @@ func (c completer) register(root *cobra.Command) {
 		"log --task":        anyTask,
 		"log --member":      anyMember,
 		"task list --owner": owners,
-		"task list --status": func(context.Context, *workspace.Workspace) ([]cobra.Completion, error) {
+		"task list --status": func(context.Context, *team.Team) ([]cobra.Completion, error) {
 			return taskStatuses(), nil
 		},
 		"task add --blocked-by": openTask,
@@ -152,12 +152,12 @@ func (c completer) forFlag(find candidates) cobra.CompletionFunc {
 // no place for an error message, so the user sees that nothing is offered.
 func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	w, err := c.app.look(ctx)
+	o, err := c.app.look(ctx)
 	if err != nil {
 		return nil, directive
 	}
-	defer closeWorkspace(w)
-	found, err := find(ctx, w)
+	defer o.close()
+	found, err := find(ctx, o.Team)
 	if err != nil {
 		return nil, directive
 	}
@@ -172,8 +172,8 @@ func described(value, about string) cobra.Completion {
 
 // withMore returns the candidates of find and some more. It serves names that are no member, such as all and user.
 func withMore(find candidates, more ...cobra.Completion) candidates {
-	return func(ctx context.Context, w *workspace.Workspace) ([]cobra.Completion, error) {
-		found, err := find(ctx, w)
+	return func(ctx context.Context, t *team.Team) ([]cobra.Completion, error) {
+		found, err := find(ctx, t)
 		return append(found, more...), err
 	}
 }
@@ -181,11 +181,11 @@ func withMore(find candidates, more ...cobra.Completion) candidates {
 // tasksThat returns the ids of the tasks that match, each with its subject. A partial list is returned together
 // with the error; find decides what to do with it.
 func tasksThat(match func(muster.Task) bool) candidates {
-	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
-		all, err := w.Board().List(ctx)
-		for _, t := range all {
-			if match(t) {
-				found = append(found, described(fmt.Sprint(t.ID), t.Subject))
+	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+		all, _, err := t.Tasks().List(ctx)
+		for _, x := range all {
+			if match(x) {
+				found = append(found, described(fmt.Sprint(x.ID), x.Subject))
 			}
 		}
 		return found, err
@@ -195,8 +195,8 @@ func tasksThat(match func(muster.Task) bool) candidates {
 // membersThat returns the names of the members that match, each with its role. The lead comes first, as in muster
 // team list.
 func membersThat(match func(muster.Member) bool) candidates {
-	return func(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
-		all, err := listMembers(ctx, w)
+	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+		all, err := t.Members().List(ctx)
 		for _, m := range all {
 			if match(m.Member) {
 				found = append(found, described(string(m.Name), m.Role))
@@ -208,10 +208,10 @@ func membersThat(match func(muster.Member) bool) candidates {
 
 // owners returns who has or had a task. The names come from the tasks and not from the roster, because somebody
 // outside the team can own a task.
-func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
-	all, err := w.Board().List(ctx)
-	for _, t := range all {
-		if name := view.OneLine(string(t.Owner)); name != "" && !slices.Contains(found, name) {
+func owners(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+	all, _, err := t.Tasks().List(ctx)
+	for _, x := range all {
+		if name := view.OneLine(string(x.Owner)); name != "" && !slices.Contains(found, name) {
 			found = append(found, name)
 		}
 	}
@@ -220,13 +220,13 @@ func owners(ctx context.Context, w *workspace.Workspace) (found []cobra.Completi
 
 // roles returns the roles of the members, and those that tasks want. The role of the lead is left out, because it
 // names one member and not a kind of work.
-func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
+func roles(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
 	// The roles of members come first, because a task for one of them can be claimed at once.
-	members, err := listMembers(ctx, w)
+	members, err := t.Members().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := w.Board().List(ctx)
+	tasks, _, err := t.Tasks().List(ctx)
 	add := func(role string) {
 		if role = view.OneLine(role); role != "" && role != string(muster.Lead) && !slices.Contains(found, role) {
 			found = append(found, role)
@@ -235,16 +235,16 @@ func roles(ctx context.Context, w *workspace.Workspace) (found []cobra.Completio
 	for _, m := range members {
 		add(m.Role)
 	}
-	for _, t := range tasks {
-		add(t.ClaimRole)
+	for _, x := range tasks {
+		add(x.ClaimRole)
 	}
 	return found, err
 }
 
 // decidableRequests returns the requests that the user may decide. Requests to other members are left out: approve
 // and reject refuse them.
-func decidableRequests(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
-	all, err := w.Requests(ctx).Pending(ctx)
+func decidableRequests(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+	all, err := t.Requests().Pending(ctx)
 	for _, r := range all {
 		if r.To == muster.User || r.To == muster.Lead {
 			found = append(found, described(string(r.ID), view.Question(r)+" of "+string(r.From)))
@@ -253,17 +253,9 @@ func decidableRequests(ctx context.Context, w *workspace.Workspace) (found []cob
 	return found, err
 }
 
-// laneNames returns the lanes, each with its status. Where no lane was ever made, git is not asked.
-func laneNames(ctx context.Context, w *workspace.Workspace) (found []cobra.Completion, err error) {
-	// To ask git takes longer than a user waits for a completion.
-	if !w.HasLanes() {
-		return nil, nil
-	}
-	lanes, err := w.Lanes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := lanes.List(ctx)
+// laneNames returns the lanes, each with its status.
+func laneNames(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+	all, err := t.Lanes().List(ctx)
 	for _, l := range all {
 		found = append(found, described(string(l.Name), string(l.Status)))
 	}

@@ -13,8 +13,8 @@ import (
 
 // configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
 // of the App, so that a test is independent of the settings of its user.
-func (a *App) configOptions(flags map[string]string) config.Options {
-	return config.Options{Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
+func (a *App) configOptions(root string, flags map[string]string) config.Options {
+	return config.Options{Root: root, Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
 }
 
 // configCommand returns muster config. It works outside of a repository too, where only the settings of the user
@@ -25,17 +25,16 @@ func (a *App) configCommand() *cobra.Command {
 			"config.yaml. Names with a dot are levels in the files.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			// No flags: the table shows what holds for a command without flags of its own.
-			o := a.configOptions(nil)
-			w, err := a.open(c.Context())
+			root := ""
+			o, err := a.open(c.Context())
 			switch {
 			case err == nil:
-				o.Root = w.Root()
-				// Only the root is needed, so the workspace is closed before the settings are read.
-				closeWorkspace(w)
+				root = o.Root()
+				o.close() // only the root is needed
 			case !errors.Is(err, muster.ErrNotFound): // a repository that cannot be used; outside of any is fine
 				return err
 			}
-			_, values, err := config.Load(o)
+			_, values, err := config.Load(a.configOptions(root, nil))
 			if err != nil {
 				return err
 			}

@@ -12,10 +12,8 @@ import (
 
 	"muster"
 	"muster/internal/chat"
-	"muster/internal/git"
 	"muster/internal/terminal"
 	"muster/internal/view"
-	"muster/internal/workspace"
 	"muster/team"
 )
 
@@ -36,12 +34,12 @@ func (a *App) converse(c *cobra.Command, _ []string) error {
 			return c.Help() // nobody is there, and nothing is said
 		}
 	}
-	w, err := a.change(c.Context())
+	o, err := a.change(c.Context())
 	if err != nil {
 		return err
 	}
-	defer closeWorkspace(w)
-	t := &conversation{app: a, w: w, piped: piped, flags: setFlags(c.Flags())}
+	defer o.close()
+	t := &conversation{app: a, opened: o, piped: piped, flags: setFlags(c.Flags())}
 	return t.run(c.Context())
 }
 
@@ -75,8 +73,8 @@ func hasInput(ctx context.Context, piped *bufio.Reader) (bool, error) {
 // Where the lead lives in another process, the conversation only writes mail to it and shows events, and there is
 // no run of its own.
 type conversation struct {
-	app   *App
-	w     *workspace.Workspace
+	app *App
+	opened
 	piped io.Reader
 	flags map[string]string
 
@@ -96,22 +94,22 @@ type conversation struct {
 // cases holds: a lead lives in another process, a run has stopped here, or nothing has begun.
 func (c *conversation) run(ctx context.Context) error {
 	// A lead in another process owns the run, and this process must not start a second one.
-	isRemote, err := isLeadAlive(ctx, c.w)
+	isRemote, err := c.Members().IsLeadAlive(ctx)
 	if err != nil {
 		return err
 	}
-	run, open, isStopped, err := openTasks(ctx, c.w)
+	state, err := c.RunState(ctx)
 	if err != nil {
 		return err
 	}
 	// On a terminal a run that stopped with no task open goes on too.
 	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
 		// The board does not show such a run, so its record is asked.
-		c.hasNoTask = !isStopped && run.StartedAt > 0 && run.EndedAt == 0
-		isStopped = isStopped || c.hasNoTask
+		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
 	}
+	isStopped := state.IsStopped || c.hasNoTask
 	// From here on events are shown. The position is taken before the run begins, so that none of its events is missed.
-	if c.from, err = c.w.Journal().Tail(ctx, 0); err != nil {
+	if c.from, err = c.Journal().Tail(ctx, 0); err != nil {
 		return err
 	}
 	if !isRemote { // what cannot start is reported before anything is typed
@@ -119,7 +117,7 @@ func (c *conversation) run(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, c.stop = context.WithCancelCause(git.With(ctx, c.w.OpenedRepo())) // with the worktree that the user is in
+	ctx, c.stop = context.WithCancelCause(ctx)
 	defer c.stop(nil)
 	// From here on the line editor controls the terminal, so everything is printed with c.face.
 	if err := c.openFace(ctx); err != nil {
@@ -127,17 +125,19 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
 	if c.terminal == nil && isStopped && !isRemote {
-		return team.RunState{Open: open, IsStopped: true}.Err()
+		return state.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
 		HasBegun: isRemote, Now: c.app.Now}
 	if isRemote {
-		isAlive := func() bool { return !isProcessGone(ctx, c.w) }
 		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
-		remote := chat.Attach(ctx, c.w.Store(), c.w.Mail(ctx), c.face, isAlive)
+		remote, err := c.Attach(ctx)
+		if err != nil {
+			return err
+		}
 		defer remote.Detach()
-		s.Lead, s.Over, s.WaitForLead = remote, remote.Over(), false
+		s.Attach(remote)
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 			"and it goes on when you leave")
 	} else {
@@ -146,7 +146,7 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = c.talk
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			c.face.Print(chat.Welcome(stoppedLines(run, open, isStopped)))
+			c.face.Print(chat.Welcome(stoppedLines(state, isStopped)))
 		}
 	}
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
@@ -163,8 +163,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	// The mail is written before the run goes on: the lead finds it in its inbox, and a crash in between loses nothing.
 	j, err := c.prepare(ctx, isStopped, words)
 	if err == nil && j.Resume && words != "" {
-		_, err = c.w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
-			Content: words})
+		_, err = c.Mail().Send(ctx, muster.Lead, words)
 	}
 	if err != nil {
 		c.err = err
@@ -193,20 +192,11 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 // prepare returns the job that the first words make. Its error says what prevents a run. It writes nothing, so it
 // is also called before anything is typed, to report early that a model or a setting is missing.
 func (c *conversation) prepare(ctx context.Context, isStopped bool, words string) (j Job, err error) {
-	j = Job{Dir: c.w.Root(), Store: c.w.Store(), Goal: words, How: team.Start{Add: isStopped},
+	j = Job{Workspace: c.workspace, Goal: words, How: team.Start{Add: isStopped},
 		Resume: isStopped && (words == "" || c.hasNoTask)}
-	if j.Settings, _, err = c.w.Settings(c.flags); err != nil {
+	// The model and the check of a stopped run hold, except for what the command line gives.
+	if j.Settings, err = c.app.runSettings(ctx, c.opened, c.flags, isStopped); err != nil {
 		return j, err
-	}
-	if isStopped {
-		// The model and the check of the stopped run hold, except for what the command line gives.
-		run, err := c.w.Runs().Look(ctx)
-		if err != nil {
-			return j, err
-		}
-		if err := applyRunSettings(run, c.flags, &j.Settings); err != nil {
-			return j, err
-		}
 	}
 	// The model itself is opened again by App.Start. Here only the error matters, such as a key that is not set.
 	_, err = c.app.model(j.Settings.Model, j.Settings)
@@ -253,7 +243,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		if !c.hadTask() { // everything was said in the conversation
 			return exitStatus(c.sum.Code)
 		}
-		return c.app.conclude(late, c.w, c.job, c.sum)
+		return c.app.conclude(late, c.Journal(), c.job, c.sum)
 	}
 	return c.explainKept(late, isInterrupted)
 }
@@ -262,7 +252,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 // of an interruption after a signal, and that of work left when the user has left by a command.
 func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) error {
 	// The board is read again, because the run has changed it since the conversation began.
-	_, open, _, err := openTasks(ctx, c.w)
+	state, err := c.RunState(ctx)
 	if err != nil {
 		return err
 	}
@@ -270,7 +260,7 @@ func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) erro
 	if c.terminal == nil { // a pipe cannot be asked what to do with a team that stopped
 		hint = "go on: muster resume"
 	}
-	explain(c.app.Stderr, "the state is kept; "+countOpen(open), hint)
+	explain(c.app.Stderr, "the state is kept; "+countOpen(state.Open), hint)
 	if isInterrupted {
 		return exitStatus(exitInterrupted)
 	}
@@ -280,15 +270,15 @@ func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) erro
 // endRemote says what has become of a team in another process when that process is gone. The record of the run
 // tells a run that has ended from a process that died, and only the second one leaves work.
 func (c *conversation) endRemote(ctx context.Context) error {
-	run, open, _, err := openTasks(ctx, c.w)
+	state, err := c.RunState(ctx)
 	if err != nil {
 		return err
 	}
-	if run.EndedAt != 0 {
+	if state.Run.EndedAt != 0 {
 		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
 		return nil
 	}
-	explain(c.app.Stderr, "the team's process has died or was stopped; "+countOpen(open),
+	explain(c.app.Stderr, "the team's process has died or was stopped; "+countOpen(state.Open),
 		"go on: muster   or: muster resume")
 	return exitStatus(exitLeft)
 }
@@ -310,26 +300,4 @@ func (c *conversation) hadTask() bool {
 		}
 	}
 	return false
-}
-
-// isLeadAlive reports whether a lead lives in another process. A conversation then joins that lead by mail, because
-// a team has only one lead at a time.
-func isLeadAlive(ctx context.Context, w *workspace.Workspace) (bool, error) {
-	members, err := listMembers(ctx, w)
-	if err != nil || len(members) == 0 {
-		return false, err
-	}
-	lead := members[0]
-	return lead.Name == muster.Lead && lead.Alive && lead.Status != muster.Shutdown, nil
-}
-
-// isProcessGone reports whether the lead of another process is gone, and the process has written all that it had to
-// write: how a run ended is written after its lead has shut down, while the lease is still held.
-func isProcessGone(ctx context.Context, w *workspace.Workspace) bool {
-	if alive, err := isLeadAlive(ctx, w); alive || err != nil {
-		return false
-	}
-	// When the lease cannot be read, the process is taken to live, and the next call asks again.
-	held, err := w.Store().Leases().Held(ctx, workspace.LeadLease)
-	return !held && err == nil
 }

@@ -75,11 +75,11 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 // How a run ended is written after its lead has shut down: until then its process is not gone.
 func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	w := newWorld(t)
-	p, err := w.app.openRoot(t.Context(), w.dir)
+	p, err := w.app.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer p.close()
 	other, err := file.Open(w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +89,13 @@ func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if isProcessGone(t.Context(), p) {
+	if running, err := p.IsRunning(t.Context()); err != nil || !running {
 		t.Error("over, while the lease is held")
 	}
 	if err := lease.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if !isProcessGone(t.Context(), p) {
+	if running, err := p.IsRunning(t.Context()); err != nil || running {
 		t.Error("not over")
 	}
 }

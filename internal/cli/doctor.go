@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster/internal/config"
-	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -42,14 +41,16 @@ func (a *App) doctorCommand() *cobra.Command {
 func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
 	// Without a repository there is no state to check, and the rest of the report still helps.
 	repo, found := workspace.CheckRepository(ctx, a.workDir())
+	root := ""
 	if repo != nil {
+		root = repo.Root()
 		found = append(found, workspace.CheckDirectories(repo)...)
 		if repair {
-			found = append(found, a.inState(ctx, repo, "repair", (*workspace.Workspace).Repair)...)
+			found = append(found, a.inState(ctx, root, "repair", (*workspace.Workspace).Repair)...)
 		}
-		found = append(found, a.inState(ctx, repo, "team", (*workspace.Workspace).Check)...)
+		found = append(found, a.inState(ctx, root, "team", (*workspace.Workspace).Check)...)
 	}
-	a.checkSettings(repo, &found)
+	a.checkSettings(root, &found)
 	a.checkGuard(ctx, &found)
 	return found
 }
@@ -57,35 +58,31 @@ func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
 // inState runs a check on a workspace of its own: what a repair has read before it must not hide what it has
 // changed. A workspace that cannot be opened is itself a finding in the given area.
 func (a *App) inState(
-	ctx context.Context, repo *git.Repo, area string,
+	ctx context.Context, root, area string,
 	check func(*workspace.Workspace, context.Context) workspace.Findings,
 ) (found workspace.Findings) {
-	w, err := a.openRoot(ctx, repo.Root())
+	w, err := workspace.OpenRoot(root, a.workspaceOptions(ctx))
 	if err != nil {
 		found.AddError(area, err)
 		return found
 	}
-	defer closeWorkspace(w)
+	defer w.Close()
 	return check(w, ctx)
 }
 
 // checkSettings says whether the settings can be read, and which check and model they name. Outside of a repository
 // a missing check is no finding, because nothing can land there. A model without a key is a note and not a failure:
 // commands that only look need no model.
-func (a *App) checkSettings(repo *git.Repo, found *workspace.Findings) {
-	o := a.configOptions(nil)
-	if repo != nil {
-		o.Root = repo.Root()
-	}
-	settings, _, err := config.Load(o)
+func (a *App) checkSettings(root string, found *workspace.Findings) {
+	settings, _, err := config.Load(a.configOptions(root, nil))
 	if err != nil {
 		found.AddError("settings", err)
 		return
 	}
-	if repo != nil && settings.Check == "" {
+	if root != "" && settings.Check == "" {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
 			`muster run --check "go test ./...", or check: in muster.yaml`)
-	} else if repo != nil {
+	} else if root != "" {
 		found.Add("check", workspace.Healthy, view.OneLine(settings.Check), "")
 	}
 	// Only the environment is looked at; no request is sent to the provider.

@@ -17,6 +17,7 @@ import (
 	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/journal"
+	"muster/team"
 )
 
 // openFace opens the terminal, or the pipe where there is none. It sets c.face and c.progress, and c.terminal only
@@ -60,7 +61,7 @@ type memberLines struct {
 // terminal asks for rows until it is closed.
 func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
 	ctx = context.WithoutCancel(ctx)
-	task := func(id muster.TaskID) (muster.Task, error) { return c.w.Board().Get(ctx, id) }
+	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
 	return &memberLines{now: c.app.Now, paint: paint, progress: view.NewProgress(view.Options{Out: lineWriter{c},
 		Paint: paint, Start: c.app.Now(), Members: func([]string) {}, Task: task})}
 }
@@ -111,23 +112,34 @@ func (w lineWriter) Write(data []byte) (int, error) {
 // events returns what happens from where the conversation began. Lines of the journal that cannot be read are left
 // out.
 func (c *conversation) events(ctx context.Context) <-chan journal.Entry {
-	return followJournal(ctx, c.w.Journal(), c.from)
+	entries := make(chan journal.Entry)
+	go func() {
+		defer close(entries)
+		for e, err := range c.Journal().Follow(ctx, c.from) {
+			if err != nil {
+				continue
+			}
+			select {
+			case entries <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return entries
 }
 
 // takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,
 // and the mail still waits.
 func (c *conversation) takeMail(ctx context.Context) (lines []string) {
-	all, end, err := waitingMail(ctx, c.w.Mail(ctx), muster.User)
-	if err != nil || len(all) == 0 {
+	_ = c.Mail().Take(ctx, func(all []muster.Message) error {
+		for _, m := range all {
+			// The name is painted in the colour that the member has everywhere.
+			from := c.progress.paint.Who(string(m.From), view.OneLine(string(m.From)))
+			lines = append(lines, fmt.Sprintf("%s to you: %s", from, indentedBody(m)))
+		}
 		return nil
-	}
-	for _, m := range all {
-		// The name is painted in the colour that the member has everywhere.
-		from := c.progress.paint.Who(string(m.From), view.OneLine(string(m.From)))
-		lines = append(lines, fmt.Sprintf("%s to you: %s", from, indentedBody(m)))
-	}
-	// When it fails the mail is shown again. Shown twice is better than not at all.
-	_ = c.w.Mail(ctx).Drop(ctx, muster.User, end)
+	})
 	return lines
 }
 
@@ -139,7 +151,7 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 	// The copy is shallow: the flags of the command change only the copy.
 	a := *c.app
 	a.endsProcess, a.logFile = false, nil // the log is the conversation's
-	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.w.Root(), "", strings.NewReader(""), &out, &out
+	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.Root(), "", strings.NewReader(""), &out, &out
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
@@ -152,7 +164,7 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 
 // memberNames returns the names of the members, for completion. An error means that nothing is completed.
 func (c *conversation) memberNames(ctx context.Context) (names []string) {
-	members, _ := c.w.Roster(ctx).List(ctx)
+	members, _ := c.Members().List(ctx)
 	for _, m := range members {
 		names = append(names, string(m.Name))
 	}
@@ -161,7 +173,7 @@ func (c *conversation) memberNames(ctx context.Context) (names []string) {
 
 // requestIDs returns the ids of the requests that wait, for completion. An error means that nothing is completed.
 func (c *conversation) requestIDs(ctx context.Context) (ids []string) {
-	all, _ := c.w.Requests(ctx).Pending(ctx)
+	all, _ := c.Requests().Pending(ctx)
 	for _, r := range all {
 		ids = append(ids, string(r.ID))
 	}
@@ -170,14 +182,14 @@ func (c *conversation) requestIDs(ctx context.Context) (ids []string) {
 
 // stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who
 // comes back sees in them what the team has left.
-func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []string) {
+func stoppedLines(state team.RunState, isStopped bool) (lines []string) {
 	if !isStopped {
 		return nil
 	}
-	if len(open) == 0 {
-		return []string{"      goal: " + view.Cut(view.OneLine(run.Goal), 60) + "   no task is open"}
+	if len(state.Open) == 0 {
+		return []string{"      goal: " + view.Cut(view.OneLine(state.Run.Goal), 60) + "   no task is open"}
 	}
-	for _, t := range open {
+	for _, t := range state.Open {
 		lines = append(lines, fmt.Sprintf("%4d  %-40s %s", t.ID, view.Cut(view.OneLine(t.Subject), 40),
 			strings.ReplaceAll(string(t.Status), "_", " ")))
 	}
@@ -187,7 +199,7 @@ func stoppedLines(run muster.Run, open []muster.Task, isStopped bool) (lines []s
 // history is what the user typed here before. It belongs to the team, and its lock lets several conversations write
 // to it.
 func (c *conversation) history() *chat.History {
-	dir := c.w.Paths()
+	dir := c.workspace.Paths()
 	return chat.OpenHistory(filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
 		durable.New(durable.OS{}))
 }
@@ -200,7 +212,7 @@ func (c *conversation) remember(ctx context.Context) func(string) {
 	var early []string
 	return func(text string) {
 		early = append(early, text)
-		if !c.w.HasState() {
+		if !c.workspace.HasState() {
 			return
 		}
 		// The lines that were typed before the team had state are written with the first one after that.

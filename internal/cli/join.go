@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
 	"muster/team"
 )
 
@@ -25,15 +25,18 @@ func (r runCommands) join() *cobra.Command {
 	f.String("model", "", "`MODEL` of the workers (default: the run's)")
 	f.IntVar(&workers.N, "teammates", 1, "how many workers")
 	f.StringVar(&workers.Role, "role", "worker", "`ROLE` of the workers: tasks for another role are not theirs")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, _ []string) error {
 		if workers.N < 1 {
 			return &usageError{c.CommandPath(), "--teammates is how many workers join: at least 1"}
 		}
 		flags := setFlags(f)
 		delete(flags, "teammates") // as a setting it is the run's own limit, which is another thing
-		return r.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			return r.hostWorkers(c.Context(), w, &workers, flags)
-		})(c, args)
+		o, err := r.change(c.Context())
+		if err != nil {
+			return err
+		}
+		defer o.close()
+		return r.hostWorkers(c.Context(), o, &workers, flags)
 	}
 	return c
 }
@@ -41,27 +44,19 @@ func (r runCommands) join() *cobra.Command {
 // hostWorkers hosts workers until there is nothing for them here, and prints what happens meanwhile. The settings
 // are those of the run that is going on, except for what the flags say about the workers.
 func (r runCommands) hostWorkers(
-	ctx context.Context, w *workspace.Workspace, workers *team.Workers, flags map[string]string,
+	ctx context.Context, o opened, workers *team.Workers, flags map[string]string,
 ) (err error) {
-	j := Job{Dir: w.Root(), Store: w.Store()}
-	if j.Settings, _, err = w.Settings(flags); err != nil {
+	out := r.newRunOutput(context.WithoutCancel(ctx), o.Team, false)
+	j := Job{Workspace: o.workspace, Emit: out.emit}
+	if j.Settings, err = r.runSettings(ctx, o, flags, true); err != nil {
 		return err
 	}
-	run, err := w.Runs().Look(ctx)
-	if err != nil {
-		return err
-	}
-	if err := applyRunSettings(run, flags, &j.Settings); err != nil {
-		return err
-	}
-	out := r.newRunOutput(context.WithoutCancel(ctx), w, false)
-	j.Emit = out.emit
-	t, err := r.openTeam(ctx, j)
+	t, err := r.openTeam(j)
 	if err != nil {
 		return err
 	}
 	// Events of before this process joined are not printed.
-	from, err := w.Journal().Tail(ctx, 0)
+	from, err := o.Journal().Tail(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -71,7 +66,11 @@ func (r runCommands) hostWorkers(
 	switch {
 	// It is no failure of the team: its other processes go on with the workers.
 	case errors.Is(err, muster.CauseUser):
-		explain(r.Stderr, "left; the team's other processes take "+joinNames(workers.Names, ", ")+" over", "")
+		var names []string
+		for _, n := range workers.Names {
+			names = append(names, string(n))
+		}
+		explain(r.Stderr, "left; the team's other processes take "+strings.Join(names, ", ")+" over", "")
 		return exitStatus(exitInterrupted)
 	case err != nil:
 		return err

@@ -1,21 +1,15 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster"
-	"muster/internal/proc"
 	"muster/internal/view"
-	"muster/internal/workspace"
-	"muster/internal/worktree"
+	"muster/team"
 )
 
 // laneCommands are the commands of the lanes. A lane is a git worktree in which one task is worked on.
@@ -27,83 +21,61 @@ func (l laneCommands) group() *cobra.Command {
 		l.list(), l.create(), l.run(), l.keep(), l.remove())
 }
 
-// onLanes returns the function of a command that changes lanes. The lane that it names comes first in its
-// arguments. It saves each of them from opening the workspace and the lanes itself.
-func (l laneCommands) onLanes(
-	do func(ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, rest []string) error,
-) func(*cobra.Command, []string) error {
-	return l.changing(func(c *cobra.Command, w *workspace.Workspace, args []string) error {
-		lanes, err := w.Lanes(c.Context())
-		if err != nil {
-			return err
-		}
-		return do(c.Context(), w, lanes, muster.Name(args[0]), args[1:])
-	})
-}
-
-// list returns muster worktree list. Unlike the others it changes nothing, and needs no team.
+// list returns muster worktree list. A failed lane stands out, because somebody has to look at it.
 func (l laneCommands) list() *cobra.Command {
-	none := func() error { return l.printLanes(nil) }
+	printAll := func(all []muster.Lane) error {
+		return l.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
+			if len(all) == 0 {
+				_, err := fmt.Fprintln(w, "no lanes")
+				return err
+			}
+			t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
+			for _, x := range all {
+				task := ""
+				if x.TaskID != 0 {
+					task = fmt.Sprint(x.TaskID)
+				}
+				status := view.Cell{Text: string(x.Status)}
+				if x.Status == muster.LaneFailed {
+					status.Tone = view.Bad
+				}
+				t.Row(view.Text(string(x.Name)), status, view.Text(task), view.Text(x.Branch),
+					view.Text(fmt.Sprintf("%.7s", x.Base)), view.Text(x.Path))
+			}
+			return t.Write(w, p, width)
+		})
+	}
 	return &cobra.Command{Use: "list", Short: "all lanes", Args: namedArgs(),
-		RunE: l.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			lanes, err := w.Lanes(c.Context())
+		RunE: l.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
+			all, err := o.Lanes().List(c.Context())
 			if err != nil {
 				return err
 			}
-			all, err := lanes.List(c.Context())
-			if err != nil {
-				return err
-			}
-			return l.printLanes(all)
+			return printAll(all)
 		})}
-}
-
-// printLanes prints lanes as a table, or as JSON. A failed lane stands out, because somebody has to look at it.
-func (l laneCommands) printLanes(all []muster.Lane) error {
-	return l.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
-		if len(all) == 0 {
-			_, err := fmt.Fprintln(w, "no lanes")
-			return err
-		}
-		t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
-		for _, x := range all {
-			task := ""
-			if x.TaskID != 0 {
-				task = fmt.Sprint(x.TaskID)
-			}
-			status := view.Cell{Text: string(x.Status)}
-			if x.Status == muster.LaneFailed {
-				status.Tone = view.Bad
-			}
-			t.Row(view.Text(string(x.Name)), status, view.Text(task), view.Text(x.Branch),
-				view.Text(fmt.Sprintf("%.7s", x.Base)), view.Text(x.Path))
-		}
-		return t.Write(w, p, width)
-	})
 }
 
 // create returns muster worktree create. The task id is checked before the workspace is opened, so that a wrong one
 // changes nothing.
 func (l laneCommands) create() *cobra.Command {
-	var task, base string
+	var d team.LaneDraft
+	var task string
 	c := &cobra.Command{Use: "create NAME", Short: "make a lane by hand", Args: namedArgs("NAME"),
 		Long: "Claimed tasks get their lanes by themselves. A task that is bound to one stays pending for its claimer."}
 	c.Flags().StringVar(&task, "task", "", "bind it to the pending task `ID`")
-	c.Flags().StringVar(&base, "base", "",
+	c.Flags().StringVar(&d.Base, "base", "",
 		"the `COMMIT` it starts from (default: the team's target branch, else HEAD)")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		var id muster.TaskID
 		if task != "" {
-			if id, err = parseTaskID(c, task); err != nil {
+			if d.Task, err = parseTaskID(c, task); err != nil {
 				return err
 			}
 		}
-		return l.onLanes(func(
-			ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, _ []string,
-		) error {
-			lane, err := createLane(ctx, w, lanes, name, id, base)
+		d.Name = muster.Name(args[0])
+		return l.changing(func(c *cobra.Command, o opened, _ []string) error {
+			lane, err := o.Lanes().Create(c.Context(), d)
 			if err != nil {
-				return err
+				return hintAtList(err)
 			}
 			return l.printLine(lane, "lane %s made on %s: %s", lane.Name, lane.Branch, lane.Path)
 		})(c, args)
@@ -111,109 +83,40 @@ func (l laneCommands) create() *cobra.Command {
 	return c
 }
 
-// createLane makes a lane and binds it to a pending task; task 0 is none. A task that is claimed or has a lane
-// already is refused, because its owner may be at work in that lane.
-func createLane(
-	ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, id muster.TaskID, base string,
-) (lane muster.Lane, err error) {
-	var t muster.Task
-	if id != 0 {
-		if t, err = w.Board().Get(ctx, id); err != nil {
-			return lane, hintAtList(err)
-		}
-		if t.Status != muster.Pending || t.Worktree != "" {
-			return lane, muster.Errorf(muster.Invalid,
-				"task %d cannot be bound to a lane: only a pending task without one can", t.ID).
-				WithHint("muster task show %d", t.ID)
-		}
-	}
-	// The base is resolved to a commit now, so that the lane does not depend on where a branch moves.
-	from, err := w.LaneBase(ctx, base)
-	if err != nil {
-		return lane, err
-	}
-	// The lane first: a task that names a lane which does not exist could not be worked on. The fence makes sure
-	// that the task was not claimed meanwhile; if it was, the lane stays and belongs to nobody.
-	if lane, err = lanes.Create(ctx, name, id, from); err != nil || id == 0 {
-		return lane, err
-	}
-	_, err = w.Board().SetLane(ctx, id, t.Fence, lane.Name, lane.Base)
-	return lane, err
-}
-
-// run returns muster worktree run. It counts as a change, because the program may write in the lane.
+// run returns muster worktree run. It counts as a change, because the program may write in the lane. With --json the
+// output is collected and printed at the end. The exit code is the program's own, so a script can tell its failure
+// from one of muster only by the message.
 func (l laneCommands) run() *cobra.Command {
 	return &cobra.Command{Use: "run NAME -- CMD", Short: "run a command in a lane; exits as it does",
 		Args: namedArgs("NAME", "CMD..."),
 		Long: "CMD is a program with its arguments; a single word with spaces in it is given to the shell.",
-		RunE: l.onLanes(func(
-			ctx context.Context, _ *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, argv []string,
-		) error {
-			dir, err := lanes.Enter(ctx, name)
-			if err != nil {
-				return err
+		RunE: l.changing(func(c *cobra.Command, o opened, args []string) error {
+			lane := muster.Name(args[0])
+			command := team.Command{Args: args[1:], Env: l.Env, Stdin: l.Stdin, Out: l.Stdout}
+			var output strings.Builder
+			if l.json {
+				command.Out = &output
 			}
-			return l.runIn(ctx, name, dir, argv)
-		})}
-}
-
-// runIn runs a program in a lane's directory and exits as it does. The program is started by a launcher, as a tool
-// of a member is, so nothing that it starts outlives it where the system allows that. With --json its output is
-// collected and printed at the end.
-func (l laneCommands) runIn(ctx context.Context, lane muster.Name, dir string, argv []string) error {
-	// One word with a blank in it cannot be a program's name, so it is meant for the shell.
-	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
-		argv = proc.Shell(argv[0])
-	}
-	launcher, err := proc.New(ctx)
-	if err != nil {
-		return err
-	}
-	defer launcher.Close()
-	// The copy keeps append from writing into the slice of the App.
-	env := slices.Clone(l.Env)
-	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
-		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
-	}
-	var output strings.Builder
-	spec := proc.Spec{Argv: argv, Dir: dir, Env: env, Stdin: l.Stdin, Out: l.Stdout}
-	if l.json {
-		spec.Out = &output
-	}
-	p, err := launcher.Start(ctx, spec)
-	if err != nil {
-		return err
-	}
-	exit, err := p.Wait()
-	if err != nil {
-		return err
-	}
-	if l.json {
-		if err := l.print(map[string]any{"lane": lane, "exit": exit, "output": output.String()}, nil); err != nil {
+			exit, err := o.Lanes().Run(c.Context(), lane, command)
+			if err == nil && l.json {
+				err = l.print(map[string]any{"lane": lane, "exit": exit, "output": output.String()}, nil)
+			}
+			if err == nil && exit != 0 {
+				err = exitStatus(exit)
+			}
 			return err
-		}
-	}
-	// The exit code is the program's own, so a script can tell its failure from one of muster only by the message.
-	if exit != 0 {
-		return exitStatus(exit)
-	}
-	return nil
+		})}
 }
 
 // keep returns muster worktree keep. A lane that is marked so is not removed after its task has landed.
 func (l laneCommands) keep() *cobra.Command {
 	return &cobra.Command{Use: "keep NAME", Short: "mark a lane to be kept", Args: namedArgs("NAME"),
-		RunE: l.onLanes(func(
-			ctx context.Context, _ *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, _ []string,
-		) error {
-			if err := lanes.Keep(ctx, name); err != nil {
-				return err
-			}
-			lane, err := lanes.Get(ctx, name)
+		RunE: l.changing(func(c *cobra.Command, o opened, args []string) error {
+			lane, err := o.Lanes().Keep(c.Context(), muster.Name(args[0]))
 			if err != nil {
 				return err
 			}
-			return l.printLine(lane, "lane %s is kept", name)
+			return l.printLine(lane, "lane %s is kept", lane.Name)
 		})}
 }
 
@@ -224,37 +127,12 @@ func (l laneCommands) remove() *cobra.Command {
 	c := &cobra.Command{Use: "remove NAME", Short: "remove a lane; refused while it holds unlanded work",
 		Args: namedArgs("NAME")}
 	c.Flags().BoolVar(&force, "force", false, "archive what it holds under refs/muster/archive/, then remove it")
-	c.RunE = l.onLanes(func(
-		ctx context.Context, w *workspace.Workspace, lanes *worktree.Lanes, name muster.Name, _ []string,
-	) error {
-		lane, err := lanes.Get(ctx, name)
+	c.RunE = l.changing(func(c *cobra.Command, o opened, args []string) error {
+		lane, err := o.Lanes().Remove(c.Context(), muster.Name(args[0]), force)
 		if err != nil {
 			return err
 		}
-		// With force the lane is archived before it is removed, so nothing is lost even where somebody works in it.
-		if !force {
-			if err := checkLaneIsFree(ctx, w, lane); err != nil {
-				return err
-			}
-		}
-		if err := lanes.Remove(ctx, name, force); err != nil {
-			return err
-		}
-		return l.printLine(lane, "lane %s is removed", name)
+		return l.printLine(lane, "lane %s is removed", lane.Name)
 	})
 	return c
-}
-
-// checkLaneIsFree refuses to remove a lane in which a member works. The lane of a completed task, or of one without
-// an owner, may go: nobody works in it.
-func checkLaneIsFree(ctx context.Context, w *workspace.Workspace, lane muster.Lane) error {
-	if lane.TaskID == 0 {
-		return nil
-	}
-	t, err := w.Board().Get(ctx, lane.TaskID)
-	if err != nil || t.Worktree != lane.Name || t.Owner == "" || !t.Open() {
-		return nil // no task that is somebody's
-	}
-	return muster.Errorf(muster.Held, "lane %s is where %s works on task %d", lane.Name, t.Owner, t.ID).
-		WithHint("muster task release %d", t.ID)
 }

@@ -14,8 +14,8 @@ import (
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
 	"muster/journal"
+	"muster/team"
 )
 
 // screenful is how many events log -f begins with on a terminal.
@@ -48,11 +48,11 @@ func (a *App) logCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.looking(nil, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
+		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
 			// Each command has its own printer, because the printer remembers the last day.
 			printer := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
-				subjects: subjects(c.Context(), w)}
-			return logReader{w.Journal(), filter, printer}.run(c.Context(), f.follow)
+				subjects: subjects(c.Context(), o.Tasks())}
+			return logReader{o.Journal(), filter, printer}.run(c.Context(), f.follow)
 		})(c, args)
 	}
 	return c
@@ -264,12 +264,12 @@ func (p *eventPrinter) setClock(at time.Time) error {
 
 // subjects returns a function that looks the subjects of tasks up, each once. A task that was deleted has no
 // subject, and that is remembered too, so that the board is not asked again.
-func subjects(ctx context.Context, w *workspace.Workspace) func(muster.TaskID) string {
+func subjects(ctx context.Context, tasks team.Tasks) func(muster.TaskID) string {
 	known := map[muster.TaskID]string{}
 	return func(id muster.TaskID) string {
 		s, ok := known[id]
 		if !ok && id != 0 {
-			if t, err := w.Board().Get(ctx, id); err == nil {
+			if t, err := tasks.Get(ctx, id); err == nil {
 				s = t.Subject
 			}
 			known[id] = s

@@ -25,7 +25,7 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
-	t, err := a.openTeam(ctx, j)
+	t, err := a.openTeam(j)
 	switch {
 	case err != nil:
 		return team.Summary{Code: exitError}, err
@@ -37,7 +37,7 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 
 // openTeam returns the team that a job is about. It is the only place that maps settings to the configuration of
 // package team.
-func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
+func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
 	first, err := a.model(s.Model, s) // a model that cannot be had is reported before anything is written
 	if err != nil {
@@ -47,8 +47,8 @@ func (a *App) openTeam(ctx context.Context, j Job) (*team.Team, error) {
 	if idle == 0 {
 		idle = -1 // never; zero means the default to package team
 	}
-	return team.Open(ctx, team.Config{
-		Dir: j.Dir, Store: j.Store, Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
+	return team.OpenIn(j.Workspace, team.Config{
+		Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
 		Teammates: s.Teammates, ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {

@@ -13,28 +13,39 @@ import (
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
+	"muster/team"
 )
 
 // memoryLimit is how much memory a command that only looks may take before its garbage is collected as usual. With the
 // program, and what the system counts besides, it stays under 200 MB on a board of 100,000 tasks.
 const memoryLimit = 144 << 20
 
-// open opens the workspace that the program was started in. It writes nothing. It does not check whether there is a
-// team: look and change do that, each for its kind of command.
-func (a *App) open(ctx context.Context) (*workspace.Workspace, error) {
-	return workspace.Open(ctx, a.workDir(), a.workspaceOptions(ctx))
+// opened is what a command works on: the workspace that the program was started in, and the API of the team in it.
+// A command uses the API for all that concerns a team. It needs the workspace only for what is done without a team.
+type opened struct {
+	*team.Team
+	workspace *workspace.Workspace
 }
 
-// openRoot is open for a root that was found before: git is not asked again. It is for a second workspace in one
-// command, such as that of a check after a repair.
-func (a *App) openRoot(ctx context.Context, root string) (*workspace.Workspace, error) {
-	return workspace.OpenRoot(root, a.workspaceOptions(ctx))
+// open opens the workspace that the program was started in. It writes nothing. It does not check whether there is a
+// team: look does that. The caller closes what is returned.
+func (a *App) open(ctx context.Context) (opened, error) {
+	w, err := workspace.Open(ctx, a.workDir(), a.workspaceOptions(ctx))
+	if err != nil {
+		return opened{}, err
+	}
+	t, err := team.OpenIn(w, team.Config{}) //nolint:contextcheck // OpenIn starts nothing.
+	return opened{t, w}, err
 }
+
+// close closes the workspace at the end of a command. Everything that was written is synced already, so an error of
+// closing changes nothing.
+func (o opened) close() { _ = o.workspace.Close() }
 
 // workspaceOptions choose the store on files, and the settings of the user and of the repository. The store reports
 // a line of mail that it cannot read as an event, so that the user learns of it.
 func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
-	settings := a.configOptions(nil)
+	settings := a.configOptions("", nil)
 	open := func(root string) (muster.Store, error) {
 		s, err := file.Open(root)
 		if err != nil {
@@ -56,56 +67,52 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam
-// where there is no team yet. The caller closes the workspace.
-func (a *App) look(ctx context.Context) (*workspace.Workspace, error) {
+// where there is no team yet.
+func (a *App) look(ctx context.Context) (opened, error) {
 	if a.endsProcess { // a third of the time of a long list was the collector's
 		// The setting lets the heap grow to five times what lives in it, and the limit keeps a large board from
 		// using all memory.
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	w, err := a.open(ctx)
-	if err != nil {
-		return nil, err
+	o, err := a.open(ctx)
+	if err == nil && !o.workspace.HasState() {
+		o.close()
+		err = workspace.ErrNoTeam
 	}
-	if !w.HasState() {
-		closeWorkspace(w)
-		return nil, workspace.ErrNoTeam
-	}
-	return w, nil
+	return o, err
 }
 
-// change opens the workspace for a command that changes the team's state. It is refused inside the team's own
-// tools. The check is made here, so that no command that changes state can forget it.
-func (a *App) change(ctx context.Context) (*workspace.Workspace, error) {
-	w, err := a.open(ctx)
+// change opens the workspace for a command that brings a team to life. It is refused inside the team's own tools, before
+// anything else is looked at. Other commands need no such check: each method of the API that changes anything makes it.
+func (a *App) change(ctx context.Context) (opened, error) {
+	o, err := a.open(ctx)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	if err := w.PrepareChange(ctx); err != nil {
-		closeWorkspace(w)
-		return nil, err
+	if err = o.workspace.PrepareChange(ctx); err != nil {
+		o.close()
 	}
-	return w, nil
+	return o, err
 }
 
 // action is what a command does with an opened workspace. It does not close the workspace: who has opened it does.
-type action func(c *cobra.Command, w *workspace.Workspace, args []string) error
+type action func(c *cobra.Command, o opened, args []string) error
 
 // looking returns a command's function that only reads. Where there is no team it calls noTeam, or returns
 // ErrNoTeam when that is nil. A command that lists something prints an empty list where there is no team, and a
 // command about one thing fails.
 func (a *App) looking(noTeam func() error, do action) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		w, err := a.look(c.Context())
+		o, err := a.look(c.Context())
 		if noTeam != nil && errors.Is(err, workspace.ErrNoTeam) {
 			return noTeam()
 		}
 		if err != nil {
 			return err
 		}
-		defer closeWorkspace(w)
-		return do(c, w, args)
+		defer o.close()
+		return do(c, o, args)
 	}
 }
 
@@ -113,15 +120,11 @@ func (a *App) looking(noTeam func() error, do action) func(*cobra.Command, []str
 // returns, also after an error.
 func (a *App) changing(do action) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		w, err := a.change(c.Context())
+		o, err := a.open(c.Context())
 		if err != nil {
 			return err
 		}
-		defer closeWorkspace(w)
-		return do(c, w, args)
+		defer o.close()
+		return do(c, o, args)
 	}
 }
-
-// closeWorkspace closes a workspace at the end of a command. Everything that was written is synced already, so an error
-// of closing changes nothing.
-func closeWorkspace(w *workspace.Workspace) { _ = w.Close() }

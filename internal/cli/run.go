@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,26 +14,27 @@ import (
 
 	"muster"
 	"muster/internal/config"
-	"muster/internal/git"
 	"muster/internal/view"
 	"muster/internal/workspace"
+	"muster/journal"
 	"muster/team"
 )
 
 // Job is what the user wants of a team. The command line fills it in, and Start needs nothing else to do it.
 type Job struct {
-	Dir      string       // the repository's root
-	Store    muster.Store // its state
-	Settings config.Settings
-	Goal     string
-	Resume   bool // go on instead: Goal is empty
-	How      team.Start
+	Workspace *workspace.Workspace // the repository and its state
+	Settings  config.Settings
+	Goal      string
+	Resume    bool // go on instead: Goal is empty
+	How       team.Start
 
 	Conversation *team.Conversation     // nil: the run ends by itself
 	Emit         func(muster.Name, any) // gets what streams; nil: nobody
 
-	// isDemo says that the repository is the demo's, not the user's; isTemporary, that it is not kept.
-	isDemo, isTemporary bool
+	// demoDir is the directory of the demo's repository; "" is a repository of the user's. isTemporary says that it is
+	// not kept.
+	demoDir     string
+	isTemporary bool
 }
 
 // Start brings a team to life and returns when its run is over. Its error is muster.CauseUser when the user has
@@ -128,53 +130,38 @@ func (r runCommands) resume() *cobra.Command {
 // here does a job in this repository. A job that goes on with a run keeps the settings of that run, except for those
 // that the flags name.
 func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) error {
-	w, err := r.change(ctx)
+	o, err := r.change(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeWorkspace(w)
-	j.Dir = w.Root()
-	if j.Settings, _, err = w.Settings(flags); err != nil {
-		return err
-	}
-	run, goesOn, err := stoppedRun(ctx, w, j)
-	if err != nil {
-		return err
-	}
-	if goesOn {
-		if err := applyRunSettings(run, flags, &j.Settings); err != nil {
+	defer o.close()
+	goesOn := j.Resume
+	if j.How.Add { // a goal is added only to a run that stopped; where none has, the goal begins a run of its own
+		s, err := o.RunState(ctx)
+		if err != nil {
 			return err
 		}
+		goesOn = s.IsStopped
 	}
-	// The context carries the repository, because git was asked for it once and package team need not ask again.
-	return r.perform(git.With(ctx, w.OpenedRepo()), j)
+	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
+		return err
+	}
+	return r.perform(ctx, o, j)
 }
 
-// stoppedRun returns the run that a job goes on with. goesOn is false when the job starts a run of its own.
-func stoppedRun(ctx context.Context, w *workspace.Workspace, j Job) (run muster.Run, goesOn bool, err error) {
-	if !j.Resume && !j.How.Add {
-		return run, false, nil
+// runSettings returns the settings of a run: of a new one, or of the last one when the job goes on with it.
+func (a *App) runSettings(
+	ctx context.Context, o opened, flags map[string]string, goesOn bool,
+) (config.Settings, error) {
+	s, _, err := config.Load(a.configOptions(o.Root(), flags))
+	if err != nil || !goesOn {
+		return s, err
 	}
-	if j.Resume {
-		run, err = w.Runs().Look(ctx)
-		return run, run.StartedAt > 0 && err == nil, err
+	run, err := o.LastRun(ctx)
+	if err != nil || run.StartedAt == 0 { // where there was no run, package team says so
+		return s, err
 	}
-	// A goal is added only to a run that stopped; where none has, the goal begins a run of its own.
-	run, _, goesOn, err = openTasks(ctx, w)
-	return run, goesOn && err == nil, err
-}
-
-// openTasks returns the last run, the open tasks, and whether they are those of a run that stopped. The
-// conversation shows them to the user, and run --add goes on with them.
-func openTasks(
-	ctx context.Context, w *workspace.Workspace,
-) (run muster.Run, open []muster.Task, isStopped bool, err error) {
-	if run, err = w.Runs().Look(ctx); err != nil {
-		return run, nil, false, err
-	}
-	tasks, err := w.Board().List(ctx)
-	open, isStopped = run.Left(tasks)
-	return run, open, isStopped, err
+	return s, applyRunSettings(run, flags, &s)
 }
 
 // applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
@@ -184,26 +171,24 @@ func applyRunSettings(run muster.Run, flags map[string]string, s *config.Setting
 	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
 		"or put the team aside first with muster archive"
 	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
-	if name, isSet := flags["team"]; isSet && name != string(run.Team) {
-		return &usageError{"muster run", fmt.Sprintf(keeps, "name", run.Team, "team")}
+	for _, x := range []struct{ flag, what, kept string }{
+		{"team", "name", string(run.Team)}, {"land", "branch", run.Target},
+	} {
+		if value, isSet := flags[x.flag]; isSet && value != x.kept {
+			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
+		}
 	}
-	if branch, isSet := flags["land"]; isSet && branch != run.Target {
-		return &usageError{"muster run", fmt.Sprintf(keeps, "branch", run.Target, "land")}
+	keep := func(flag string, setting *string, kept string) {
+		if _, isSet := flags[flag]; !isSet {
+			*setting = kept
+		}
 	}
-	if run.Team != "" {
-		s.Team = string(run.Team)
-	}
-	if _, isSet := flags["model"]; !isSet && run.Model != "" {
-		s.Model = run.Model
-	}
+	s.Team = cmp.Or(string(run.Team), s.Team)
+	keep("model", &s.Model, cmp.Or(run.Model, s.Model))
+	keep("check", &s.Check, run.Check)
+	keep("setup", &s.Setup, run.Setup)
 	if _, isSet := flags["teammates"]; !isSet {
 		s.Teammates = run.Cap
-	}
-	if _, isSet := flags["check"]; !isSet {
-		s.Check = run.Check
-	}
-	if _, isSet := flags["setup"]; !isSet {
-		s.Setup = run.Setup
 	}
 	return nil
 }
@@ -228,7 +213,7 @@ func (r runCommands) demo() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		job.Dir, job.isDemo, job.isTemporary = dir, true, keep == ""
+		job.demoDir, job.isTemporary = dir, keep == ""
 		if !r.json {
 			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
 				"the model's words are scripted; git, tools, tests and landing are real "+
@@ -236,7 +221,12 @@ func (r runCommands) demo() *cobra.Command {
 		}
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
-		return runCommands{&there}.perform(c.Context(), job)
+		o, err := there.open(c.Context())
+		if err != nil {
+			return err
+		}
+		defer o.close()
+		return runCommands{&there}.perform(c.Context(), o, job)
 	}
 	return c
 }
@@ -263,22 +253,16 @@ func (r runCommands) demoDir(keep string) (string, error) {
 
 // perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
 // stdout, so that a script can keep the summary alone.
-func (r runCommands) perform(ctx context.Context, j Job) error {
+func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	catchSIGPIPE()
-	w, err := r.openRoot(ctx, j.Dir)
-	if err != nil {
-		return err
-	}
-	defer closeWorkspace(w)
-	j.Store = w.Store()
 	// Events of earlier runs are not printed again.
-	from, err := w.Journal().Tail(ctx, 0)
+	from, err := o.Journal().Tail(ctx, 0)
 	if err != nil {
 		return err
 	}
 	// The output goes on after Ctrl-C: the team still writes events while it ends its turns.
-	out := r.newRunOutput(context.WithoutCancel(ctx), w, j.Resume)
-	j.Emit = out.emit
+	out := r.newRunOutput(context.WithoutCancel(ctx), o.Team, j.Resume)
+	j.Workspace, j.Emit = o.workspace, out.emit
 	var sum team.Summary
 	out.during(ctx, from, func() { sum, err = r.Start(ctx, j) })
 	switch {
@@ -287,8 +271,8 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 		text, hint := "interrupted; the state is kept", "muster resume"
 		if j.isTemporary {
 			text, hint = "interrupted; the demo's repository is gone", ""
-		} else if j.isDemo {
-			hint = "muster -C " + quotedPath(j.Dir) + " resume"
+		} else if j.demoDir != "" {
+			hint = "muster -C " + quotedPath(j.demoDir) + " resume"
 		}
 		explain(r.Stderr, text, hint)
 		return exitStatus(exitInterrupted)
@@ -298,25 +282,25 @@ func (r runCommands) perform(ctx context.Context, j Job) error {
 	if p, ok := out.listener.(*view.Progress); ok && p.HasWritten() {
 		fmt.Fprintln(r.Stderr) // the summary stands by itself
 	}
-	return r.conclude(context.WithoutCancel(ctx), w, j, sum)
+	return r.conclude(context.WithoutCancel(ctx), o.Journal(), j, sum)
 }
 
 // conclude prints the end of a run on standard output and returns its exit code. With --json nothing is added,
 // because the events have said it all. A reader that has gone away is no error.
-func (a *App) conclude(ctx context.Context, w *workspace.Workspace, j Job, sum team.Summary) error {
+func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum team.Summary) error {
 	if !a.json {
 		tally := view.NewTally()
 		// From the first event: a run that was resumed may have begun anywhere. Events that cannot be read are not
 		// counted.
-		for e, err := range w.Journal().Read(ctx, 0) {
+		for e, err := range events.Read(ctx, 0) {
 			if err == nil && e.At >= sum.Run.StartedAt {
 				tally.Add(e.Event)
 			}
 		}
 		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, Tally: tally, Now: a.Now(), IsTemporary: j.isTemporary}
-		if j.isDemo {
-			end.RepositoryFlag = "-C " + quotedPath(j.Dir) + " "
+		if j.demoDir != "" {
+			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
 		}
 		s := a.screen(a.Stdout)
 		if err := ignoreEPIPE(view.Summarise(end).Write(a.Stdout, s.paint, s.width)); err != nil {

@@ -75,7 +75,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 	}
 	w.run(t.Context(), 0)
 	real, _ := filepath.EvalSymlinks(w.dir)
-	if got.Goal != "make it so" || got.Resume || got.How != (team.Start{Fresh: true}) || got.Dir != real || got.Store == nil ||
+	if got.Goal != "make it so" || got.Resume || got.How != (team.Start{Fresh: true}) || got.Workspace.Root() != real ||
 		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 8000 {
 		t.Errorf("%+v", got)
 	}
@@ -95,7 +95,7 @@ func TestEveryEventIsToldOnceAndInOrder(t *testing.T) {
 	s.Close()
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
 		for i := range 50 {
-			emit(ctx, t, j.Store, at(journal.TaskCreated, "user", muster.TaskID(i+1), "subject", "subject"))
+			emit(ctx, t, j.Workspace.Store(), at(journal.TaskCreated, "user", muster.TaskID(i+1), "subject", "subject"))
 		}
 		return team.Summary{Code: 3, Text: "the budget is spent", Run: muster.Run{Target: "muster/x", StartedAt: 1}, Tasks: []muster.Task{{ID: 1, Subject: "subject", Status: muster.Pending}}}, nil
 	}
@@ -119,7 +119,7 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 func TestEventsAsJSON(t *testing.T) {
 	w := newWorld(t, "run", "x", "--json")
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
-		emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", "<x>"), at(journal.TurnStarted, "lead", 0, "turn", 1))
+		emit(ctx, t, j.Workspace.Store(), at(journal.RunStarted, "lead", 0, "goal", "<x>"), at(journal.TurnStarted, "lead", 0, "turn", 1))
 		return team.Summary{Run: muster.Run{StartedAt: 1}, Text: "answer"}, nil
 	}
 	w.run(t.Context(), 0)
@@ -137,10 +137,10 @@ func TestInterruptKeepsTheState(t *testing.T) {
 	w := newWorld(t, "run", "x")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
-		emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", "x"))
+		emit(ctx, t, j.Workspace.Store(), at(journal.RunStarted, "lead", 0, "goal", "x"))
 		cancel(muster.CauseUser)
 		<-ctx.Done()
-		emit(context.WithoutCancel(ctx), t, j.Store, at(journal.RunNote, "", 0, "text", "last words"))
+		emit(context.WithoutCancel(ctx), t, j.Workspace.Store(), at(journal.RunNote, "", 0, "text", "last words"))
 		return team.Summary{Code: 1}, context.Cause(ctx)
 	}
 	w.run(ctx, 130)
@@ -177,11 +177,11 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 			return Job{Goal: "the demo's", Settings: config.Settings{Check: "true"}}, nil
 		}
 		w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
-			worked = j.Dir
+			worked = j.Workspace.Root()
 			if j.Goal != "the demo's" || j.Settings.Check != "true" {
 				t.Errorf("%+v", j)
 			}
-			emit(ctx, t, j.Store, at(journal.RunStarted, "lead", 0, "goal", j.Goal))
+			emit(ctx, t, j.Workspace.Store(), at(journal.RunStarted, "lead", 0, "goal", j.Goal))
 			return team.Summary{Run: muster.Run{Target: "muster/demo", Check: "true", StartedAt: 1}, Tasks: []muster.Task{landedTask(1, "a", "bob", "abcdef012", "ok")}}, nil
 		}
 		w.run(t.Context(), 0)

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"iter"
 	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
 	"muster/journal"
+	"muster/team"
 )
 
 // listener gets what happens: people, or with --json a program. The calls do not overlap, so a listener needs no
@@ -32,8 +33,8 @@ type runOutput struct {
 
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
 // its opening line says what the team does first.
-func (a *App) newRunOutput(ctx context.Context, w *workspace.Workspace, resumes bool) *runOutput {
-	out := &runOutput{app: a, journal: w.Journal()}
+func (a *App) newRunOutput(ctx context.Context, t *team.Team, resumes bool) *runOutput {
+	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
 		out.listener = jsonLines{a.Stdout}
 		return out
@@ -43,10 +44,10 @@ func (a *App) newRunOutput(ctx context.Context, w *workspace.Workspace, resumes 
 		opening = "finds what the team has left: tasks, lanes, conversations"
 	}
 	s := a.screen(a.Stderr)
-	run, _ := w.Runs().Look(ctx) // without it a check is named a little later
+	run, _ := t.LastRun(ctx) // without it a check is named a little later
 	out.listener = view.NewProgress(view.Options{Out: a.Stderr, Paint: s.paint, Width: s.width, Start: a.Now(),
 		Check: run.Check, Opening: opening,
-		Task: func(id muster.TaskID) (muster.Task, error) { return w.Board().Get(ctx, id) }})
+		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }})
 	return out
 }
 
@@ -73,67 +74,41 @@ func (o *runOutput) emit(_ muster.Name, v any) {
 }
 
 // during runs do, and prints the events behind from meanwhile. When it returns, everything was printed that
-// happened before do returned. It goes on after Ctrl-C, because the end of the run is printed too. The position
-// from moves with each printed event, so the last read of the journal prints exactly what the watch has not
-// brought.
+// happened before do returned. It goes on after Ctrl-C, because the end of the run is printed too.
 func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
-	// Only the return of do ends the loop, because the last events of an interrupted run are printed too.
 	ctx = context.WithoutCancel(ctx)
 	defer o.listener.Close()
-	// Closing done publishes what do has written to the variables of the caller.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		do()
-	}()
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	entries := followJournal(following, o.journal, from)
-	tick := time.NewTicker(view.RedrawInterval)
-	defer tick.Stop()
-	for running := true; running; {
-		select {
-		case e, ok := <-entries:
-			if !ok {
-				entries = nil // the rest is read at the end
-				continue
+	var printing sync.WaitGroup
+	printing.Go(func() { from = o.printAll(o.journal.Follow(following, from), from) })
+	printing.Go(func() {
+		for tick := time.Tick(view.RedrawInterval); following.Err() == nil; {
+			select {
+			case <-tick:
+				o.tick(o.app.Now())
+			case <-following.Done():
 			}
-			o.event(e.Event)
-			from = e.Pos
-		case <-tick.C:
-			o.tick(o.app.Now())
-		case <-done:
-			running = false
 		}
-	}
+	})
+	do()
+	stop()
+	printing.Wait()
 	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
 	// once.
-	for e, err := range o.journal.Read(ctx, from) {
-		if err == nil {
-			o.event(e.Event)
-		}
-	}
+	o.printAll(o.journal.Read(ctx, from), from)
 }
 
-// followJournal returns the events behind a place, and then those that come, until ctx ends. It leaves out lines
-// that cannot be read; muster doctor tells of them. The channel is closed when ctx ends or the journal cannot be
-// watched any more.
-func followJournal(ctx context.Context, j *journal.Journal, from muster.Pos) <-chan journal.Entry {
-	entries := make(chan journal.Entry)
-	go func() {
-		defer close(entries)
-		for e, err := range j.Follow(ctx, from) {
-			if err != nil {
-				continue
-			}
-			select {
-			case entries <- e:
-			case <-ctx.Done():
-				return
-			}
+// printAll prints entries and returns the position of the last one. It leaves out lines that cannot be read; muster
+// doctor tells of them.
+func (o *runOutput) printAll(entries iter.Seq2[journal.Entry, error], last muster.Pos) muster.Pos {
+	for e, err := range entries {
+		if err == nil {
+			o.event(e.Event)
+			last = e.Pos
 		}
-	}()
-	return entries
+	}
+	return last
 }
 
 // jsonLines prints one event a line. A program can read the events while the run goes on.

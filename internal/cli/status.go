@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,25 +12,26 @@ import (
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
+	"muster/team"
 )
 
 // statusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
 // or a task counts as no team.
 func (a *App) statusCommand() *cobra.Command {
 	none := func() error {
-		return a.printLine(newStatus(view.Overview{}), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
+		return a.printLine(newStatus(emptyOverview()), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
 	}
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
-		RunE: a.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			o, err := readOverview(c.Context(), w, a.Now())
+		RunE: a.looking(none, func(c *cobra.Command, o opened, _ []string) error {
+			now, err := readOverview(c.Context(), o.Team, a.Now())
 			if err != nil {
 				return err
 			}
 			// The directory of the state may exist before anything has happened in it.
-			if o.Run.StartedAt == 0 && len(o.Members) == 0 && len(o.Tasks) == 0 {
+			if now.Run.StartedAt == 0 && len(now.Members) == 0 && len(now.Tasks) == 0 {
 				return none()
 			}
-			return a.print(newStatus(o), o.Write)
+			return a.print(newStatus(now), now.Write)
 		})}
 }
 
@@ -50,24 +52,19 @@ type teamStatus struct {
 // newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}. The
 // team is alive when a living process hosts any of its members.
 func newStatus(o view.Overview) teamStatus {
-	s := teamStatus{Team: o.Team, Run: o.Run, Members: []muster.Member{}, Board: o.Board,
+	s := teamStatus{Team: o.Team, Run: o.Run, Alive: hasAlive(o.Members), Members: recordsOf(o.Members), Board: o.Board,
 		Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
-	for _, m := range o.Members {
-		s.Members = append(s.Members, m.Member)
-		s.Alive = s.Alive || m.Alive
-	}
 	for _, t := range o.Tasks {
 		if t.Status == muster.NeedsAttention {
 			s.Needy = append(s.Needy, t)
 		}
 	}
-	if s.Board == nil {
-		s.Board = map[string]int{}
-	}
-	if s.Lanes == nil {
-		s.Lanes = map[muster.LaneStatus]int{}
-	}
 	return s
+}
+
+// hasAlive reports whether a living process hosts any of the members.
+func hasAlive(members []view.Member) bool {
+	return slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
 }
 
 // recentEvents is how many events are read to see what members do right now. What a member does now is among the
@@ -76,97 +73,72 @@ const recentEvents = 300
 
 // readOverview reads how the team stands. The parts are read one after the other while the team works, so they may
 // differ by a moment.
-func readOverview(ctx context.Context, w *workspace.Workspace, now time.Time) (o view.Overview, err error) {
-	o = view.Overview{Team: w.Name(ctx), Now: now, Board: map[string]int{}}
-	if o.Run, err = w.Runs().Look(ctx); err != nil {
+func readOverview(ctx context.Context, t *team.Team, now time.Time) (o view.Overview, err error) {
+	o = emptyOverview()
+	o.Team, o.Now = t.Name(ctx), now
+	if o.Run, err = t.LastRun(ctx); err != nil {
 		return o, err
 	}
-	if o.Members, err = listMembers(ctx, w); err != nil {
+	if o.Members, err = listMembers(ctx, t); err != nil {
 		return o, err
 	}
-	if o.Tasks, err = w.Board().List(ctx); err != nil {
+	if o.Tasks, _, err = t.Tasks().List(ctx); err != nil {
 		return o, err
 	}
-	for _, t := range o.Tasks {
-		o.Board[view.BoardLabel(t)]++
+	for _, x := range o.Tasks {
+		o.Board[view.BoardLabel(x)]++
 	}
-	if o.Requests, err = w.Requests(ctx).Pending(ctx); err != nil {
+	if o.Requests, err = t.Requests().Pending(ctx); err != nil {
 		return o, err
 	}
-	if o.Lanes, err = countLanes(ctx, w); err != nil {
+	lanes, err := t.Lanes().List(ctx)
+	if err != nil {
 		return o, err
 	}
-	mail, _, err := waitingMail(ctx, w.Mail(ctx), muster.User)
+	for _, l := range lanes {
+		o.Lanes[l.Status]++
+	}
+	mail, err := t.Mail().Pending(ctx, muster.User)
 	if err != nil {
 		return o, err
 	}
 	o.Mail = len(mail)
-	recent, err := readRecent(ctx, w.Journal())
-	if err != nil {
-		return o, err
-	}
-	for _, e := range recent {
-		o.Presence.Apply(e)
-	}
-	applyRecent(&o, recent)
-	return o, nil
+	return o, readRecent(ctx, t.Journal(), &o)
 }
 
-// readRecent returns the last events. It leaves out those that cannot be read; muster doctor counts them. They
-// stand in the order in which they happened.
-func readRecent(ctx context.Context, j *journal.Journal) (recent []muster.Event, err error) {
+// emptyOverview returns an overview without content. Its maps are printed as {}.
+func emptyOverview() view.Overview {
+	return view.Overview{Board: map[string]int{}, Lanes: map[muster.LaneStatus]int{}}
+}
+
+// readRecent takes from the last events what the records do not have: what members do now, and the turns since their
+// records were written, because a record is written only when a status changes. It also computes for how long
+// processes of the team have lived in the run. A run whose processes have all ended is counted up to its last event,
+// and not up to now. Events that cannot be read are left out; muster doctor counts them.
+func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error {
 	from, err := j.Tail(ctx, recentEvents)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	last := muster.Event{}
 	for e, err := range j.Read(ctx, from) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return nil, err
+		if errors.Is(err, muster.ErrCorrupt) {
+			continue
 		}
-		if err == nil {
-			recent = append(recent, e.Event)
+		if err != nil {
+			return err
 		}
-	}
-	return recent, nil
-}
-
-// applyRecent computes for how long processes of the team have lived in the run. It also counts the turns that
-// members' records do not have yet, because a record is written only when a status changes. recent are the last
-// events. A run whose processes have all ended is counted up to its last event, and not up to now.
-func applyRecent(o *view.Overview, recent []muster.Event) {
-	isAlive := false
-	for i := range o.Members {
-		m := &o.Members[i]
-		isAlive = isAlive || m.Alive
-		for _, e := range recent {
-			if e.Kind == journal.TurnStarted && e.Member == m.Name {
-				m.Turns = max(m.Turns, int(e.Number("turns")))
-			}
+		last = e.Event
+		o.Presence.Apply(last)
+		i := slices.IndexFunc(o.Members, func(m view.Member) bool { return m.Name == last.Member })
+		if i >= 0 && last.Kind == journal.TurnStarted {
+			o.Members[i].Turns = max(o.Members[i].Turns, int(last.Number("turns")))
 		}
 	}
-	// While a process lives, the run lasts until now.
-	end := o.Now
-	if n := len(recent); n > 0 && !isAlive && recent[n-1].At >= o.Run.StartedAt {
-		end = muster.Time(recent[n-1].At)
+	end := o.Now // while a process lives, the run lasts until now
+	if last.Kind != "" && last.At >= o.Run.StartedAt && !hasAlive(o.Members) {
+		end = muster.Time(last.At)
 	}
-	away := time.Duration(o.Run.Away * float64(time.Second))
-	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - away
-}
-
-// countLanes counts lanes by status. Where no lane was ever made, git is not asked. Starting git is the slowest
-// part of the command.
-func countLanes(ctx context.Context, w *workspace.Workspace) (map[muster.LaneStatus]int, error) {
-	n := map[muster.LaneStatus]int{}
-	if !w.HasLanes() {
-		return n, nil
-	}
-	lanes, err := w.Lanes(ctx)
-	if err != nil {
-		return n, err
-	}
-	all, err := lanes.List(ctx)
-	for _, l := range all {
-		n[l.Status]++
-	}
-	return n, err
+	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - time.Duration(o.Run.Away*float64(time.Second))
+	return nil
 }

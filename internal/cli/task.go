@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster"
-	"muster/internal/board"
-	"muster/internal/workspace"
+	"muster/team"
 )
 
 // taskCommands are the commands of the board. A person can do with them what members do with their tools.
@@ -24,7 +24,7 @@ func (t taskCommands) group() *cobra.Command {
 // add returns muster task add. What can be wrong in the command line is checked before the workspace is opened. The
 // subject may be several words without quotes.
 func (t taskCommands) add() *cobra.Command {
-	var d board.Draft
+	var d team.TaskDraft
 	var blockers []string
 	c := &cobra.Command{Use: "add SUBJECT", Short: "put a task on the board", Args: namedArgs("SUBJECT...")}
 	f := c.Flags()
@@ -45,30 +45,28 @@ func (t taskCommands) add() *cobra.Command {
 		if d.Description, err = t.textOrStdin(d.Description); err != nil {
 			return err
 		}
-		d.Subject, d.CreatedBy = strings.Join(args, " "), muster.User
-		return t.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			task, err := w.Board().Create(c.Context(), d)
+		d.Subject = strings.Join(args, " ")
+		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
+			task, err := o.Tasks().Add(c.Context(), d)
 			if err != nil {
 				return err
 			}
-			return t.printTask(c.Context(), w, task, "task %d added", task.ID)
+			return t.printTask(c.Context(), o.Tasks(), task, "added")
 		})(c, args)
 	}
 	return c
 }
 
-// printTask prints a task as JSON, with Blocks as the board has them now, or one line about it. Blocks is computed
-// from the other tasks, so it is asked for only where it is printed.
-func (t taskCommands) printTask(
-	ctx context.Context, w *workspace.Workspace, task muster.Task, format string, args ...any,
-) error {
-	if t.json {
-		var err error
-		if task, err = w.Board().WithBlocks(ctx, task); err != nil {
+// printTask prints a task as JSON, with Blocks as the board has them now, or one line that says what became of it.
+// Blocks is computed from the other tasks, so it is asked for only where it is printed. A task that has them keeps
+// them: it was deleted, and nothing waits for it any more.
+func (t taskCommands) printTask(ctx context.Context, tasks team.Tasks, task muster.Task, what string) (err error) {
+	if t.json && len(task.Blocks) == 0 {
+		if task, err = tasks.WithBlocks(ctx, task); err != nil {
 			return err
 		}
 	}
-	return t.printLine(task, format, args...)
+	return t.printLine(task, "task %d %s", task.ID, what)
 }
 
 // hintAtList adds a hint to the error that there is no such task. Any other error, and one that has a hint, is
@@ -81,18 +79,22 @@ func hintAtList(err error) error {
 	return err
 }
 
-// onTask returns the function of a command that changes the task that its argument names. The id is checked before
-// the workspace is opened.
+// onTask returns the function of a command that changes the task that its argument names, and prints the task with
+// what became of it. The id is checked before the workspace is opened.
 func (t taskCommands) onTask(
-	do func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error,
+	do func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (task muster.Task, what string, err error),
 ) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		id, err := parseTaskID(c, args[0])
 		if err != nil {
 			return err
 		}
-		return t.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			return hintAtList(do(c.Context(), w, id))
+		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
+			task, what, err := do(c.Context(), o.Tasks(), id)
+			if err != nil {
+				return hintAtList(err)
+			}
+			return t.printTask(c.Context(), o.Tasks(), task, what)
 		})(c, args)
 	}
 }
@@ -107,17 +109,12 @@ func (t taskCommands) claim() *cobra.Command {
 			"it ends with muster task complete or muster task release."}
 	c.Flags().StringVar(&as, "as", "", "`NAME` of the new owner")
 	c.Flags().StringVar(&role, "role", "", "the owner's `ROLE`, for tasks that want one")
-	c.RunE = t.onTask(func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error {
+	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
 		if as == "" {
-			return &usageError{c.CommandPath(), c.CommandPath() + " wants --as NAME"}
+			return muster.Task{}, "", &usageError{c.CommandPath(), c.CommandPath() + " wants --as NAME"}
 		}
-		// A manual claim has no lane and no host: nobody takes it back for the owner's idleness or death.
-		claim := board.Claim{Owner: muster.Name(as), Role: role, Source: muster.SourceManual}
-		task, err := w.Board().Claim(ctx, id, claim)
-		if err != nil {
-			return err
-		}
-		return t.printTask(ctx, w, task, "task %d is %s's", task.ID, task.Owner)
+		task, err := tasks.Claim(ctx, id, muster.Name(as), role)
+		return task, fmt.Sprintf("is %s's", task.Owner), err
 	})
 	return c
 }
@@ -130,78 +127,14 @@ func (t taskCommands) complete() *cobra.Command {
 		Short: "complete a task that has no unlanded work in a lane"}
 	c.Flags().StringVar(&as, "as", "", "complete it as `NAME`, who must own it")
 	c.Flags().StringVar(&result, "result", "", "`TEXT` that the owners of its dependants read")
-	c.RunE = t.onTask(func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error {
-		task, err := w.Board().Get(ctx, id)
-		if err != nil {
-			return err
+	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		task, wasCompleted, err := tasks.Complete(ctx, id, muster.Name(as), result)
+		if wasCompleted {
+			return task, "is completed already", err
 		}
-		// Without --as the user completes the task, whoever owns it.
-		by := muster.User
-		if as != "" {
-			by = muster.Name(as)
-			// A completed task is left as it is, whoever owned it: the command may be repeated by a script.
-			if task.Owner != by && task.Status != muster.Completed {
-				return errNotOwner(task, by)
-			}
-		}
-		isCompleted := task.Status == muster.Completed
-		if !isCompleted || as == "" {
-			if err := checkAllLanded(ctx, w, task); err != nil {
-				return err
-			}
-			// Also for one that is completed: what was cut short of what follows is done now.
-			if task, err = w.Board().Finish(ctx, id, by, result); err != nil {
-				return err
-			}
-		}
-		if isCompleted {
-			return t.printTask(ctx, w, task, "task %d is completed already", id)
-		}
-		return t.printTask(ctx, w, task, "task %d completed", id)
+		return task, "completed", err
 	})
 	return c
-}
-
-// errNotOwner refuses a completion in somebody's name who does not own the task. The hint says how to complete the
-// task all the same.
-func errNotOwner(t muster.Task, by muster.Name) error {
-	if t.Owner == "" {
-		return muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
-			t.ID, t.Status, by).
-			WithHint("muster task claim %d --as %s\nor, as yourself:  muster task complete %d", t.ID, by, t.ID)
-	}
-	return muster.Errorf(muster.Held, "task %d is %s's, not %s's", t.ID, t.Owner, by).
-		WithHint("as yourself:  muster task complete %d", t.ID)
-}
-
-// checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be dropped.
-// When it cannot be verified, the task stays open: work that is lost cannot be restored, and a refused command can
-// be repeated.
-func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) error {
-	if t.Worktree == "" || t.Status == muster.Completed {
-		return nil
-	}
-	lanes, err := w.Lanes(ctx)
-	if err != nil {
-		return err
-	}
-	changed, err := lanes.Changed(ctx, t.Worktree)
-	switch {
-	case errors.Is(err, muster.ErrNotFound):
-		return nil // it was removed, and what it held was archived then
-	case err != nil: // what cannot be verified is kept
-		return muster.Errorf(muster.Invalid,
-			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
-			WithHint("muster worktree list")
-	// The hint names three ways to go on, because only the user knows which one is right.
-	case changed:
-		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
-			t.ID, t.Worktree).
-			WithHint("see it:         muster worktree run %[1]s -- git status\n"+
-				"let it land:    its owner completes it, or muster resume\n"+
-				"put it aside:   muster worktree remove %[1]s --force   (archived first), then again", t.Worktree)
-	}
-	return nil
 }
 
 // release returns muster task release. The fence of the task moves on, so nothing that the old owner still does can
@@ -211,12 +144,9 @@ func (t taskCommands) release() *cobra.Command {
 	c := &cobra.Command{Use: "release ID", Short: "take a task from its owner and put it back on the board",
 		Args: namedArgs("ID"), Long: "What the old owner still does for it is refused; its lane is kept."}
 	c.Flags().StringVar(&reason, "reason", "released by the user", "`TEXT` that the events keep")
-	c.RunE = t.onTask(func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error {
-		task, err := w.RevokeTask(ctx, id, muster.User, reason)
-		if err != nil {
-			return err
-		}
-		return t.printTask(ctx, w, task, "task %d is back on the board", task.ID)
+	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		task, err := tasks.Release(ctx, id, reason)
+		return task, "is back on the board", err
 	})
 	return c
 }
@@ -225,12 +155,9 @@ func (t taskCommands) release() *cobra.Command {
 func (t taskCommands) retry() *cobra.Command {
 	return &cobra.Command{Use: "retry ID", Args: namedArgs("ID"),
 		Short: "let a task that needs attention be tried again",
-		RunE: t.onTask(func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error {
-			task, err := w.Board().Update(ctx, id, board.Patch{Retry: true, By: muster.User})
-			if err != nil {
-				return err
-			}
-			return t.printTask(ctx, w, task, "task %d is pending again", task.ID)
+		RunE: t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+			task, err := tasks.Change(ctx, id, team.TaskChange{Retry: true})
+			return task, "is pending again", err
 		})}
 }
 
@@ -240,19 +167,9 @@ func (t taskCommands) delete() *cobra.Command {
 	c := &cobra.Command{Use: "delete ID", Args: namedArgs("ID"),
 		Short: "remove a task; refused while others wait for it"}
 	c.Flags().BoolVar(&force, "force", false, "remove it all the same: those that wait for it no longer do")
-	c.RunE = t.onTask(func(ctx context.Context, w *workspace.Workspace, id muster.TaskID) error {
-		task, err := w.Board().Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		// Before it is deleted, because then nothing depends on it any more.
-		if task, err = w.Board().WithBlocks(ctx, task); err != nil {
-			return err
-		}
-		if err := w.Board().Delete(ctx, id, force); err != nil {
-			return err
-		}
-		return t.printLine(task, "task %d deleted", id)
+	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		task, err := tasks.Delete(ctx, id, force)
+		return task, "deleted", err
 	})
 	return c
 }

@@ -10,7 +10,6 @@ import (
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
 )
 
 // taskFilter says which tasks are listed, and how.
@@ -40,13 +39,13 @@ func (t taskCommands) list() *cobra.Command {
 			return &usageError{c.CommandPath(), fmt.Sprintf("there is no status %q", f.status)}
 		}
 		none := func() error { return t.printList(f, []muster.Task{}) }
-		return t.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			all, err := w.Board().List(c.Context())
+		return t.looking(none, func(c *cobra.Command, o opened, _ []string) error {
+			all, unreadable, err := o.Tasks().List(c.Context())
 			if err != nil {
 				return err
 			}
 			// One document that cannot be read hides only its own task.
-			for _, u := range w.Board().Corrupt() {
+			for _, u := range unreadable {
 				explain(t.Stderr, u.Why, "muster doctor")
 			}
 			return t.printList(f, all)
@@ -127,13 +126,13 @@ func (t taskCommands) show() *cobra.Command {
 			none := func() error {
 				return hintAtList(muster.Errorf(muster.NotFound, "there is no task %d", id))
 			}
-			return t.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-				task, err := w.Board().Get(c.Context(), id)
+			return t.looking(none, func(c *cobra.Command, o opened, _ []string) error {
+				task, err := o.Tasks().Get(c.Context(), id)
 				if err != nil {
 					return hintAtList(err)
 				}
 				// Which tasks wait for this one is not part of its record.
-				if task, err = w.Board().WithBlocks(c.Context(), task); err != nil {
+				if task, err = o.Tasks().WithBlocks(c.Context(), task); err != nil {
 					return err
 				}
 				return t.print(task, func(w io.Writer, p view.Paint, _ int) error {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/view"
-	"muster/internal/workspace"
+	"muster/team"
 )
 
 // teamCommands are the commands of the members. They change the roster; a living process of the team then starts
@@ -23,104 +22,137 @@ func (t teamCommands) group() *cobra.Command {
 	return newGroup("team", "the members: list, spawn, stop", t.list(), t.spawn(), t.stop())
 }
 
-// list returns muster team list.
+// list returns muster team list. Whether a process hosts a member is not part of the JSON, which has the records as
+// they are stored.
 func (t teamCommands) list() *cobra.Command {
-	none := func() error { return t.printMembers(nil) }
+	printAll := func(members []view.Member) error {
+		return t.print(recordsOf(members), func(w io.Writer, p view.Paint, width int) error {
+			if len(members) == 0 {
+				_, err := fmt.Fprintln(w, `no members: muster run "GOAL" starts a lead, who spawns them`)
+				return err
+			}
+			return view.WriteMembers(w, p, width, members, t.Now())
+		})
+	}
 	return &cobra.Command{Use: "list", Short: "all members", Args: namedArgs(),
-		RunE: t.looking(none, func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			members, err := listMembers(c.Context(), w)
+		RunE: t.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
+			members, err := listMembers(c.Context(), o.Team)
 			if err != nil {
 				return err
 			}
-			return t.printMembers(members)
+			return printAll(members)
 		})}
 }
 
-// printMembers prints members as a table, or as JSON. Whether a process hosts a member is not part of the JSON. The
-// JSON has the records as they are stored.
-func (t teamCommands) printMembers(members []view.Member) error {
-	all := []muster.Member{}
-	for _, m := range members {
-		all = append(all, m.Member)
+// listMembers returns all members as they are shown: the lead first, then as they joined.
+func listMembers(ctx context.Context, t *team.Team) ([]view.Member, error) {
+	members, err := t.Members().List(ctx)
+	all := make([]view.Member, len(members))
+	for i, m := range members {
+		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive}
 	}
-	return t.print(all, func(w io.Writer, p view.Paint, width int) error {
-		if len(all) == 0 {
-			_, err := fmt.Fprintln(w, `no members: muster run "GOAL" starts a lead, who spawns them`)
-			return err
-		}
-		return view.WriteMembers(w, p, width, members, t.Now())
-	})
+	return all, err
 }
 
-// listMembers returns all members, and whether a living process hosts each: the lead first, then as they joined. A
-// member whose host is not among the living processes of the team is not alive, whatever its record says.
-func listMembers(ctx context.Context, w *workspace.Workspace) (all []view.Member, err error) {
-	// The records are read before the hosts, so a host that ends in between is seen as gone.
-	members, err := w.Roster(ctx).List(ctx)
-	if err != nil {
-		return nil, err
+// recordsOf returns the records of members. It is never nil, because JSON shows a list without content as [].
+func recordsOf(members []view.Member) []muster.Member {
+	records := make([]muster.Member, len(members))
+	for i, m := range members {
+		records[i] = m.Member
 	}
-	hosts, err := w.Roster(ctx).Hosts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The hosts are read once and not for each member.
-	isAlive := map[muster.HostID]bool{}
-	for _, h := range hosts {
-		isAlive[h.ID()] = true
-	}
-	for _, m := range members {
-		all = append(all, view.Member{Member: m, Alive: isAlive[m.Host]})
-	}
-	// The name decides between members that joined at the same time, so the order never changes between calls.
-	slices.SortStableFunc(all, func(x, y view.Member) int {
-		switch {
-		case x.Name == y.Name:
-			return 0
-		case x.Name == muster.Lead:
-			return -1
-		case y.Name == muster.Lead:
-			return 1
-		}
-		return cmp.Or(cmp.Compare(x.JoinedAt, y.JoinedAt), cmp.Compare(x.Name, y.Name))
-	})
-	return all, nil
+	return records
 }
 
 // spawn returns muster team spawn. It only writes the record; the supervisor of a living process starts the member.
-// A name that has shut down may be used again.
+// A name that has shut down may be used again. Whether the name is valid and free is decided by the roster.
 func (t teamCommands) spawn() *cobra.Command {
-	m := muster.Member{StartedBy: muster.User, Status: muster.Working}
+	var d team.MemberDraft
 	c := &cobra.Command{Use: "spawn NAME", Args: namedArgs("NAME"),
 		Short: "add a teammate, or one again that has shut down",
 		Long:  "A living process of the team starts it; where none lives, the next muster resume does."}
 	f := c.Flags()
-	f.StringVar(&m.Role, "role", "", "its `ROLE`, one word such as coder")
-	f.StringVar(&m.Prompt, "prompt", "", "`TEXT` that it should know; tasks come from the board")
-	f.StringVar(&m.Model, "model", "", "another `MODEL` than the team's")
-	f.BoolVar(&m.RequirePlan, "require-plan", false, "it asks for approval of a plan before each task")
+	f.StringVar(&d.Role, "role", "", "its `ROLE`, one word such as coder")
+	f.StringVar(&d.Prompt, "prompt", "", "`TEXT` that it should know; tasks come from the board")
+	f.StringVar(&d.Model, "model", "", "another `MODEL` than the team's")
+	f.BoolVar(&d.RequirePlan, "require-plan", false, "it asks for approval of a plan before each task")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if m.Role == "" {
+		if d.Role == "" {
 			return &usageError{c.CommandPath(), c.CommandPath() + " wants --role ROLE"}
 		}
-		// Whether the name is valid and free is decided by the roster.
-		m.Name = muster.Name(args[0])
-		return t.changing(func(c *cobra.Command, w *workspace.Workspace, _ []string) error {
-			added, err := w.Roster(c.Context()).Add(c.Context(), m)
+		d.Name = muster.Name(args[0])
+		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
+			added, err := o.Members().Spawn(c.Context(), d)
 			if err != nil {
 				return err
 			}
-			hosts, err := w.Roster(c.Context()).Hosts(c.Context())
+			hasProcess, err := o.Members().HasProcess(c.Context())
 			if err != nil {
 				return err
 			}
 			// Without a living process the record waits, and the user should know that nothing happens yet.
 			when := ": the team starts it"
-			if len(hosts) == 0 {
+			if !hasProcess {
 				when = ` when the team runs again: muster resume, or muster run "GOAL"`
 			}
 			return t.printLine(added, "%s joins as %s%s", added.Name, view.OneLine(added.Role), when)
 		})(c, args)
 	}
 	return c
+}
+
+// stop returns muster team stop. It exits with 1 when a member goes on, however that is printed. Members that have
+// shut down already are left out.
+func (t teamCommands) stop() *cobra.Command {
+	var force bool
+	c := &cobra.Command{Use: "stop [NAME]", Short: "stop a teammate, or the whole team", Args: namedArgs("[NAME]"),
+		Long: "An idle member stops at once. A working one is asked, and may refuse with a reason; who does not\n" +
+			"answer in 30 s is stopped. Tasks go back to the board, lanes are kept. Without NAME all are\n" +
+			"stopped, the lead last."}
+	c.Flags().BoolVar(&force, "force", false, "do not ask")
+	c.RunE = t.changing(func(c *cobra.Command, o opened, args []string) error {
+		var names []muster.Name
+		for _, name := range args {
+			names = append(names, muster.Name(name))
+		}
+		results, err := o.Members().Stop(c.Context(), force, names...)
+		if err != nil {
+			return err
+		}
+		ends := make([]stopped, len(results))
+		for i, r := range results {
+			ends[i] = stopped{Name: r.Name, Stopped: r.IsStopped, Why: r.Why}
+		}
+		err = t.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
+		// The result is printed before, so the user sees who goes on and why.
+		if err == nil && slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
+			return exitStatus(exitError)
+		}
+		return err
+	})
+	return c
+}
+
+// stopped is what became of one member. It is what --json prints for each.
+type stopped struct {
+	Name    muster.Name `json:"name"`
+	Stopped bool        `json:"stopped"`
+	Why     string      `json:"reason,omitempty"`
+}
+
+// writeStopped prints what became of each member. The reason is that of the member, or why the command gave up
+// waiting for it.
+func writeStopped(w io.Writer, ends []stopped) error {
+	if len(ends) == 0 {
+		_, err := fmt.Fprintln(w, "nobody is there to stop")
+		return err
+	}
+	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
+	for _, e := range ends {
+		state := "goes on"
+		if e.Stopped {
+			state = "stopped"
+		}
+		t.Row(view.Text(string(e.Name)), view.Text(state), view.Text(view.OneLine(e.Why)))
+	}
+	return t.Write(w, false, 0)
 }
