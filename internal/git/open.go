@@ -29,10 +29,6 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
-	// See With.
-	if r, ok := ctx.Value(repoKey{}).(*Repo); ok && r.root == dir {
-		return r, nil
-	}
 	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
 	// The version and the identity are asked for at the same time as the rest, which saves the start of two processes.
 	// When git is too old, that is the error: an old git may fail at the rest too.
@@ -78,18 +74,6 @@ func errNoCommit(ctx context.Context, r *Repo) error {
 		"there is no commit at HEAD (%s), so there is nothing to build lanes on; other branches have commits",
 		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).WithHint("git %sswitch BRANCH", at)
 }
-
-// With returns a context in which Open returns r for its own root, so that a command that has just found its repository
-// does not ask git a second time.
-func With(ctx context.Context, r *Repo) context.Context {
-	if r == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, repoKey{}, r)
-}
-
-// repoKey is the context's key for the repository of With.
-type repoKey struct{}
 
 // checkVersion refuses a git that is missing or too old.
 func (r *runner) checkVersion(ctx context.Context, dir string) error {

@@ -134,21 +134,6 @@ func TestStanding(t *testing.T) {
 	is("it has a config of its own", two, "", false)
 }
 
-// A command that has found its repository hands it on, and git is not asked where it is again.
-func TestAFoundRepositoryIsHandedOn(t *testing.T) {
-	root := gittest.Repo(t, nil)
-	r := open(t, root)
-	other := gittest.Repo(t, nil)
-	ctx := git.With(git.With(t.Context(), r), nil)
-	t.Setenv("PATH", t.TempDir())
-	if again, err := git.Open(ctx, root); again != r || err != nil {
-		t.Errorf("another one, %v", err)
-	}
-	if _, err := git.Open(ctx, other); !errors.Is(err, muster.ErrUnavailable) {
-		t.Errorf("another repository is opened without git: %v", err)
-	}
-}
-
 // A repository without linked worktrees is seen to have none without git, and as git lists it.
 func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
 	root := gittest.Repo(t, nil)

@@ -52,6 +52,14 @@ var (
 	importers       = []string{"internal/cli", "internal/demo", "cmd/muster-torture"}
 )
 
+// commands may not import services: what a command shows or changes, it asks of the API of package team.
+var (
+	commands = []string{"internal/cli", "internal/chat"}
+	services = []string{"internal/board", "internal/mailbox", "internal/roster", "internal/requests", "internal/worktree",
+		"internal/landing", "internal/outbox", "internal/transcript", "internal/git", "internal/corruption",
+		"internal/teammate"}
+)
+
 // pkg is what is read of go list's output.
 type pkg struct {
 	ImportPath string
@@ -115,6 +123,9 @@ func TestImportsPointDown(t *testing.T) {
 			}
 			if layer[to] >= layer[from] && exceptions[from+" -> "+to] == "" {
 				t.Errorf("%s imports %s, which is not in a lower layer", name(from), name(to))
+			}
+			if slices.Contains(commands, from) && slices.Contains(services, to) {
+				t.Errorf("%s imports %s: commands use the API of package team", name(from), name(to))
 			}
 			if slices.Contains(implementations, to) && !slices.Contains(importers, from) {
 				t.Errorf("%s imports %s: only %s choose a store or a model", name(from), name(to),

@@ -180,14 +180,6 @@ func (w *Workspace) Repo(ctx context.Context) (*git.Repo, error) {
 	})
 }
 
-// OpenedRepo returns the repository if somebody has asked for it already, and nil otherwise.
-func (w *Workspace) OpenedRepo() *git.Repo {
-	if w.options.Repo != nil {
-		return w.options.Repo
-	}
-	return w.repo.value()
-}
-
 // Files opens files of the repository that are not part of the store. Names are relative to the repository's root. A
 // name, and a symbolic link on the way, that leads out of the repository is refused by the operating system, whoever
 // changes the directories meanwhile.

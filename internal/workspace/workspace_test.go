@@ -45,7 +45,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 	if run, err := w.Runs().Look(t.Context()); err != nil || run.StartedAt != 0 {
 		t.Errorf("the run is %+v, %v", run, err)
 	}
-	if w.OpenedRepo() != nil {
+	if w.repo.value() != nil {
 		t.Error("the repository was opened")
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".team")); err == nil {
