@@ -101,11 +101,12 @@ func (s Members) Spawn(ctx context.Context, d MemberDraft) (muster.Member, error
 		RequirePlan: d.RequirePlan, StartedBy: muster.User, Status: muster.Working})
 }
 
-// StopResult is what became of a member that was asked to stop.
+// StopResult is what became of a member that was asked to stop. muster team stop --json prints it.
 type StopResult struct {
-	Name      muster.Name
-	IsStopped bool
-	Why       string // why it has not stopped, or how it ended otherwise than by its own answer
+	Name      muster.Name `json:"name"`
+	IsStopped bool        `json:"stopped"`
+	// Why says why the member has not stopped, or how it ended otherwise than by its own answer.
+	Why string `json:"reason,omitempty"`
 }
 
 // stopGrace is how long after its request a member may take to end: it is interrupted, then killed.

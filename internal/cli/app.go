@@ -141,11 +141,11 @@ func (a *App) root() *cobra.Command {
 	}{
 		{"main", "The team", runCommands{a}.all()},
 		{"look", "What goes on",
-			append([]*cobra.Command{a.statusCommand(), a.logCommand()}, requestCommands{a}.all()...)},
+			append([]*cobra.Command{newStatusCommand(a), newLogCommand(a)}, requestCommands{a}.all()...)},
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
-		{"repository", "This repository", []*cobra.Command{a.doctorCommand(), a.configCommand(), a.archiveCommand(),
-			a.completionCommand(), a.versionCommand()}},
+		{"repository", "This repository", []*cobra.Command{newDoctorCommand(a), newConfigCommand(a), newArchiveCommand(a),
+			newCompletionCommand(a), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

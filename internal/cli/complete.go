@@ -14,9 +14,9 @@ import (
 	"muster/team"
 )
 
-// completionCommand returns muster completion, which prints the script that a shell needs to complete commands. The
+// newCompletionCommand returns muster completion, which prints the script that a shell needs to complete commands. The
 // scripts call the program again for each completion, so they need not be made anew for a new version.
-func (a *App) completionCommand() *cobra.Command {
+func newCompletionCommand(a *App) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	c := &cobra.Command{Use: "completion SHELL", Short: "what a shell needs to complete commands: bash, zsh, fish",
 		Args: namedArgs("SHELL"), ValidArgs: shells,
@@ -71,6 +71,7 @@ type completer struct{ app *App }
 func (c completer) register(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	openTask := tasksThat(muster.Task.Open)
+	anyRole := join(roles, wantedRoles)
 	anyTask := tasksThat(func(muster.Task) bool { return true })
 	anyMember := membersThat(func(muster.Member) bool { return true })
 	for path, find := range map[string]candidates{
@@ -88,8 +89,8 @@ func (c completer) register(root *cobra.Command) {
 			return m.Status == muster.Shutdown && m.Name != muster.Lead
 		}),
 		"team stop":       membersThat(func(m muster.Member) bool { return m.Status != muster.Shutdown }),
-		"mail send":       withMore(anyMember, string(muster.All)+"\tevery member that has not shut down"),
-		"mail list":       withMore(anyMember, string(muster.User)+"\tyour own"),
+		"mail send":       join(anyMember, fixed(string(muster.All)+"\tevery member that has not shut down")),
+		"mail list":       join(anyMember, fixed(string(muster.User)+"\tyour own")),
 		"worktree run":    laneNames,
 		"worktree keep":   laneNames,
 		"worktree remove": laneNames,
@@ -99,18 +100,16 @@ func (c completer) register(root *cobra.Command) {
 		}
 	}
 	for path, find := range map[string]candidates{
-		"log --task":        anyTask,
-		"log --member":      anyMember,
-		"task list --owner": owners,
-		"task list --status": func(context.Context, *team.Team) ([]cobra.Completion, error) {
-			return taskStatuses(), nil
-		},
+		"log --task":            anyTask,
+		"log --member":          anyMember,
+		"task list --owner":     owners,
+		"task list --status":    fixed(taskStatuses()...),
 		"task add --blocked-by": openTask,
-		"task add --role":       roles,
+		"task add --role":       anyRole,
 		"task claim --as":       anyMember,
-		"task claim --role":     roles,
+		"task claim --role":     anyRole,
 		"task complete --as":    owners,
-		"team spawn --role":     roles,
+		"team spawn --role":     anyRole,
 	} {
 		path, flag, _ := strings.Cut(path, " --")
 		if command, _, err := root.Find(strings.Fields(path)); err == nil {
@@ -164,100 +163,112 @@ func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completio
 	return found, directive
 }
 
-// described returns a candidate with what a shell shows beside it. The description is cut, so that a candidate
-// stays on one line.
-func described(value, about string) cobra.Completion {
-	return cobra.CompletionWithDesc(value, view.Cut(view.OneLine(about), 60))
+// fixed returns candidates that are always the same.
+func fixed(all ...cobra.Completion) candidates {
+	return func(context.Context, *team.Team) ([]cobra.Completion, error) { return all, nil }
 }
 
-// withMore returns the candidates of find and some more. It serves names that are no member, such as all and user.
-func withMore(find candidates, more ...cobra.Completion) candidates {
-	return func(ctx context.Context, t *team.Team) ([]cobra.Completion, error) {
-		found, err := find(ctx, t)
-		return append(found, more...), err
+// join returns the candidates of several, each once.
+func join(all ...candidates) candidates {
+	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+		for _, find := range all {
+			some, err := find(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			for _, x := range some {
+				if !slices.Contains(found, x) {
+					found = append(found, x)
+				}
+			}
+		}
+		return found, nil
 	}
 }
 
-// tasksThat returns the ids of the tasks that match, each with its subject. A partial list is returned together
-// with the error; find decides what to do with it.
-func tasksThat(match func(muster.Task) bool) candidates {
+// each returns a candidate for each item of a list, with what a shell shows beside it. An item for which describe
+// returns no value is left out. What is shown beside a value is cut, so that a candidate stays on one line.
+func each[T any](
+	list func(context.Context, *team.Team) ([]T, error), describe func(T) (value, about string),
+) candidates {
 	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-		all, _, err := t.Tasks().List(ctx)
-		for _, x := range all {
-			if match(x) {
-				found = append(found, described(fmt.Sprint(x.ID), x.Subject))
+		items, err := list(ctx, t)
+		for _, x := range items {
+			value, about := describe(x)
+			if about != "" {
+				value = cobra.CompletionWithDesc(value, view.Cut(view.OneLine(about), 60))
+			}
+			if value != "" && !slices.Contains(found, value) {
+				found = append(found, value)
 			}
 		}
 		return found, err
 	}
 }
 
-// membersThat returns the names of the members that match, each with its role. The lead comes first, as in muster
-// team list.
-func membersThat(match func(muster.Member) bool) candidates {
-	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-		all, err := t.Members().List(ctx)
-		for _, m := range all {
-			if match(m.Member) {
-				found = append(found, described(string(m.Name), m.Role))
-			}
-		}
-		return found, err
-	}
-}
-
-// owners returns who has or had a task. The names come from the tasks and not from the roster, because somebody
-// outside the team can own a task.
-func owners(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+// allTasks lists the tasks that can be read.
+func allTasks(ctx context.Context, t *team.Team) ([]muster.Task, error) {
 	all, _, err := t.Tasks().List(ctx)
-	for _, x := range all {
-		if name := view.OneLine(string(x.Owner)); name != "" && !slices.Contains(found, name) {
-			found = append(found, name)
-		}
-	}
-	return found, err
+	return all, err
 }
 
-// roles returns the roles of the members, and those that tasks want. The role of the lead is left out, because it
-// names one member and not a kind of work.
-func roles(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-	// The roles of members come first, because a task for one of them can be claimed at once.
-	members, err := t.Members().List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tasks, _, err := t.Tasks().List(ctx)
-	add := func(role string) {
-		if role = view.OneLine(role); role != "" && role != string(muster.Lead) && !slices.Contains(found, role) {
-			found = append(found, role)
-		}
-	}
-	for _, m := range members {
-		add(m.Role)
-	}
-	for _, x := range tasks {
-		add(x.ClaimRole)
-	}
-	return found, err
+// allMembers lists the members: the lead comes first, as in muster team list.
+func allMembers(ctx context.Context, t *team.Team) ([]team.Member, error) {
+	return t.Members().List(ctx)
 }
 
-// decidableRequests returns the requests that the user may decide. Requests to other members are left out: approve
-// and reject refuse them.
-func decidableRequests(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-	all, err := t.Requests().Pending(ctx)
-	for _, r := range all {
+// tasksThat returns the ids of the tasks that match, each with its subject.
+func tasksThat(match func(muster.Task) bool) candidates {
+	return each(allTasks, func(t muster.Task) (id, subject string) {
+		if match(t) {
+			id, subject = fmt.Sprint(t.ID), t.Subject
+		}
+		return id, subject
+	})
+}
+
+// membersThat returns the names of the members that match, each with its role.
+func membersThat(match func(muster.Member) bool) candidates {
+	return each(allMembers, func(m team.Member) (name, role string) {
+		if match(m.Member) {
+			name, role = string(m.Name), m.Role
+		}
+		return name, role
+	})
+}
+
+var (
+	// owners are those who have or had a task. The names come from the tasks and not from the roster, because somebody
+	// outside the team can own a task.
+	owners = each(allTasks, func(t muster.Task) (name, _ string) { return view.OneLine(string(t.Owner)), "" })
+
+	// roles are those of the members. That of the lead is left out, because it names one member and not a kind of work.
+	roles = each(allMembers, func(m team.Member) (role, _ string) { return workRole(m.Role), "" })
+
+	// wantedRoles are the roles that tasks want.
+	wantedRoles = each(allTasks, func(t muster.Task) (role, _ string) { return workRole(t.ClaimRole), "" })
+
+	// decidableRequests are the requests that the user may decide. Requests to other members are left out: approve
+	// and reject refuse them.
+	decidableRequests = each(func(ctx context.Context, t *team.Team) ([]muster.Request, error) {
+		return t.Requests().Pending(ctx)
+	}, func(r muster.Request) (id, about string) {
 		if r.To == muster.User || r.To == muster.Lead {
-			found = append(found, described(string(r.ID), view.Question(r)+" of "+string(r.From)))
+			id, about = string(r.ID), view.Question(r)+" of "+string(r.From)
 		}
-	}
-	return found, err
-}
+		return id, about
+	})
 
-// laneNames returns the lanes, each with its status.
-func laneNames(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-	all, err := t.Lanes().List(ctx)
-	for _, l := range all {
-		found = append(found, described(string(l.Name), string(l.Status)))
+	// laneNames are the lanes, each with its status.
+	laneNames = each(func(ctx context.Context, t *team.Team) ([]muster.Lane, error) {
+		return t.Lanes().List(ctx)
+	}, func(l muster.Lane) (name, status string) { return string(l.Name), string(l.Status) })
+)
+
+// workRole returns a role as it is typed, and "" for the lead's.
+func workRole(role string) string {
+	if role = view.OneLine(role); role == string(muster.Lead) {
+		return ""
 	}
-	return found, err
+	return role
 }

@@ -17,9 +17,9 @@ func (a *App) configOptions(root string, flags map[string]string) config.Options
 	return config.Options{Root: root, Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
 }
 
-// configCommand returns muster config. It works outside of a repository too, where only the settings of the user
+// newConfigCommand returns muster config. It works outside of a repository too, where only the settings of the user
 // hold.
-func (a *App) configCommand() *cobra.Command {
+func newConfigCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "config", Short: "each setting, its value, and where it came from", Args: namedArgs(),
 		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
 			"config.yaml. Names with a dot are levels in the files.",

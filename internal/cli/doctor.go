@@ -15,16 +15,16 @@ import (
 	"muster/internal/workspace"
 )
 
-// doctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair. A script can
+// newDoctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair. A script can
 // therefore use it as a test of the state, and run it a second time to see whether a repair has helped.
-func (a *App) doctorCommand() *cobra.Command {
+func newDoctorCommand(a *App) *cobra.Command {
 	var repair bool
 	c := &cobra.Command{Use: "doctor", Args: namedArgs(),
 		Short: "what works on this machine and in this repository, and what does not"}
 	c.Flags().BoolVar(&repair, "repair", false,
 		"restore what can be restored, and say what was done; what is replaced is kept")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		found := a.examine(c.Context(), repair)
+		found := examine(c.Context(), a, repair)
 		err := a.print(found, func(w io.Writer, p view.Paint, _ int) error { return writeFindings(w, p, found) })
 		// The report is printed before the exit code is chosen.
 		if err == nil && found.IsBroken() {
@@ -38,7 +38,7 @@ func (a *App) doctorCommand() *cobra.Command {
 // examine checks everything, and repairs before it checks the state. What is broken hides nothing that can be
 // checked without it. Settings and guard are checked outside of a repository too, so that a new user can check the
 // machine first.
-func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
+func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	// Without a repository there is no state to check, and the rest of the report still helps.
 	repo, found := workspace.CheckRepository(ctx, a.workDir())
 	root := ""
@@ -46,19 +46,19 @@ func (a *App) examine(ctx context.Context, repair bool) workspace.Findings {
 		root = repo.Root()
 		found = append(found, workspace.CheckDirectories(repo)...)
 		if repair {
-			found = append(found, a.inState(ctx, root, "repair", (*workspace.Workspace).Repair)...)
+			found = append(found, inState(ctx, a, root, "repair", (*workspace.Workspace).Repair)...)
 		}
-		found = append(found, a.inState(ctx, root, "team", (*workspace.Workspace).Check)...)
+		found = append(found, inState(ctx, a, root, "team", (*workspace.Workspace).Check)...)
 	}
-	a.checkSettings(root, &found)
-	a.checkGuard(ctx, &found)
+	checkSettings(a, root, &found)
+	checkGuard(ctx, a, &found)
 	return found
 }
 
 // inState runs a check on a workspace of its own: what a repair has read before it must not hide what it has
 // changed. A workspace that cannot be opened is itself a finding in the given area.
-func (a *App) inState(
-	ctx context.Context, root, area string,
+func inState(
+	ctx context.Context, a *App, root, area string,
 	check func(*workspace.Workspace, context.Context) workspace.Findings,
 ) (found workspace.Findings) {
 	w, err := workspace.OpenRoot(root, a.workspaceOptions(ctx))
@@ -73,7 +73,7 @@ func (a *App) inState(
 // checkSettings says whether the settings can be read, and which check and model they name. Outside of a repository
 // a missing check is no finding, because nothing can land there. A model without a key is a note and not a failure:
 // commands that only look need no model.
-func (a *App) checkSettings(root string, found *workspace.Findings) {
+func checkSettings(a *App, root string, found *workspace.Findings) {
 	settings, _, err := config.Load(a.configOptions(root, nil))
 	if err != nil {
 		found.AddError("settings", err)
@@ -99,7 +99,7 @@ func (a *App) checkSettings(root string, found *workspace.Findings) {
 
 // checkGuard starts a program the way tools are started, and says what would kill it. The guard is the process that
 // kills what a tool leaves behind. It runs git, which every user of the program has.
-func (a *App) checkGuard(ctx context.Context, found *workspace.Findings) {
+func checkGuard(ctx context.Context, a *App, found *workspace.Findings) {
 	// The launcher is the one that tools are started with, so the check finds what would stop them.
 	launcher, err := proc.New(ctx)
 	if err != nil {

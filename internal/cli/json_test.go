@@ -16,12 +16,13 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/workspace"
+	"muster/team"
 )
 
 // documents are what --json prints, by the section of docs/json.md. What has a section of its own is not taken apart in
 // another one.
 var documents = map[string]any{
-	"status": &teamStatus{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &stopped{}, "mail": &muster.Message{},
+	"status": &teamStatus{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
 	"request": &muster.Request{}, "lane": &muster.Lane{}, "event": &muster.Event{}, "setting": &config.Value{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
 	"version": &build{},
 }

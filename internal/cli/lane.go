@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -21,38 +22,29 @@ func (l laneCommands) group() *cobra.Command {
 		l.list(), l.create(), l.run(), l.keep(), l.remove())
 }
 
-// list returns muster worktree list. A failed lane stands out, because somebody has to look at it.
+// list returns muster worktree list.
 func (l laneCommands) list() *cobra.Command {
-	printAll := func(all []muster.Lane) error {
-		return l.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
-			if len(all) == 0 {
-				_, err := fmt.Fprintln(w, "no lanes")
-				return err
-			}
-			t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
-			for _, x := range all {
-				task := ""
-				if x.TaskID != 0 {
-					task = fmt.Sprint(x.TaskID)
-				}
-				status := view.Cell{Text: string(x.Status)}
-				if x.Status == muster.LaneFailed {
-					status.Tone = view.Bad
-				}
-				t.Row(view.Text(string(x.Name)), status, view.Text(task), view.Text(x.Branch),
-					view.Text(fmt.Sprintf("%.7s", x.Base)), view.Text(x.Path))
-			}
-			return t.Write(w, p, width)
-		})
-	}
+	read := func(ctx context.Context, o opened) ([]muster.Lane, error) { return o.Lanes().List(ctx) }
 	return &cobra.Command{Use: "list", Short: "all lanes", Args: namedArgs(),
-		RunE: l.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
-			all, err := o.Lanes().List(c.Context())
-			if err != nil {
-				return err
-			}
-			return printAll(all)
-		})}
+		RunE: list(l.App, "no lanes", read, writeLanes)}
+}
+
+// writeLanes prints lanes as a table. A failed lane stands out, because somebody has to look at it.
+func writeLanes(w io.Writer, p view.Paint, width int, all []muster.Lane) error {
+	t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
+	for _, x := range all {
+		task := ""
+		if x.TaskID != 0 {
+			task = fmt.Sprint(x.TaskID)
+		}
+		status := view.Cell{Text: string(x.Status)}
+		if x.Status == muster.LaneFailed {
+			status.Tone = view.Bad
+		}
+		t.Row(view.Text(string(x.Name)), status, view.Text(task), view.Text(x.Branch),
+			view.Text(fmt.Sprintf("%.7s", x.Base)), view.Text(x.Path))
+	}
+	return t.Write(w, p, width)
 }
 
 // create returns muster worktree create. The task id is checked before the workspace is opened, so that a wrong one

@@ -2,11 +2,49 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"muster/internal/view"
 )
+
+// list returns the function of a command that lists what read returns: as JSON, or as write draws it. Where there is
+// nothing to list, it prints the sentence none in place of an empty table. Where there is no team, nothing is listed.
+func list[T any](
+	a *App, none string, read func(context.Context, opened) ([]T, error),
+	write func(w io.Writer, p view.Paint, width int, all []T) error,
+) func(*cobra.Command, []string) error {
+	printAll := func(all []T) error {
+		return a.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
+			if len(all) > 0 {
+				return write(w, p, width, all)
+			}
+			_, err := fmt.Fprintln(w, none)
+			return err
+		})
+	}
+	return a.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
+		all, err := read(c.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printAll(all)
+	})
+}
+
+// emptyNotNil returns a list that JSON shows as [] when it has nothing. A program that reads the output can then
+// always iterate over it.
+func emptyNotNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
 
 // listBlock is about how many bytes of a list are written at a time. A list of any length is printed in the memory of
 // that many.

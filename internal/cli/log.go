@@ -21,77 +21,65 @@ import (
 // screenful is how many events log -f begins with on a terminal.
 const screenful = 20
 
-// logFlags are the flags of muster log. They are as the user typed them; eventFilter turns them into a filter.
-type logFlags struct {
-	follow, all  bool
-	last         int
-	since        time.Duration
-	task, member string
+// eventFilter is which events are printed. The zero value lets every event pass.
+type eventFilter struct {
+	task   muster.TaskID
+	member string
+	since  float64 // Unix seconds
+	isLast bool    // only the last of them
+	last   int
 }
 
-// logCommand returns muster log. Without a team it fails with ErrNoTeam, because an empty log would look like a
+// newLogCommand returns muster log. Without a team it fails with ErrNoTeam, because an empty log would look like a
 // team that has done nothing.
-func (a *App) logCommand() *cobra.Command {
-	var f logFlags
+func newLogCommand(a *App) *cobra.Command {
+	var filter eventFilter
+	var follow, all bool
+	var since time.Duration
+	var task string
 	c := &cobra.Command{Use: "log", Short: "all events in order", Args: namedArgs(),
 		Long: fmt.Sprintf("With -f on a terminal it begins with the last %d events; elsewhere, and without -f, "+
 			"with the first.", screenful)}
-	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what happens")
-	c.Flags().IntVarP(&f.last, "lines", "n", 0, "begin with the last `N` events")
-	c.Flags().BoolVar(&f.all, "all", false, "begin with the first event, with -f on a terminal too")
-	c.Flags().DurationVar(&f.since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
-	c.Flags().StringVar(&f.task, "task", "", "only what concerns the task `ID`")
-	c.Flags().StringVar(&f.member, "member", "", "only what `NAME` did")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	c.Flags().IntVarP(&filter.last, "lines", "n", 0, "begin with the last `N` events")
+	c.Flags().BoolVar(&all, "all", false, "begin with the first event, with -f on a terminal too")
+	c.Flags().DurationVar(&since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
+	c.Flags().StringVar(&task, "task", "", "only what concerns the task `ID`")
+	c.Flags().StringVar(&filter.member, "member", "", "only what `NAME` did")
+	// What the flags mean is found out before the workspace is opened. On a terminal log -f begins with one screen of
+	// events, and elsewhere with all of them, because a program that reads them must miss none.
+	readFlags := func(c *cobra.Command) (err error) {
+		if task != "" {
+			if filter.task, err = parseTaskID(c, task); err != nil {
+				return err
+			}
+		}
+		filter.isLast = c.Flags().Changed("lines")
+		switch {
+		case all && filter.isLast:
+			return &usageError{c.CommandPath(), "--all and -n cannot be had together"}
+		case filter.last < 0 || since < 0:
+			return &usageError{c.CommandPath(), "-n and --since want more than nothing"}
+		case !filter.isLast && follow && a.screen(a.Stdout).width > 0 && !a.json && !all && since == 0:
+			filter.isLast, filter.last = true, screenful
+		}
+		if since > 0 {
+			filter.since = muster.UnixTime(a.Now().Add(-since))
+		}
+		return nil
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		// A wrong flag is reported before the workspace is opened.
-		filter, err := a.eventFilter(c, f)
-		if err != nil {
+		if err := readFlags(c); err != nil {
 			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
 			// Each command has its own printer, because the printer remembers the last day.
 			printer := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
 				subjects: subjects(c.Context(), o.Tasks())}
-			return logReader{o.Journal(), filter, printer}.run(c.Context(), f.follow)
+			return logReader{o.Journal(), filter, printer}.run(c.Context(), follow)
 		})(c, args)
 	}
 	return c
-}
-
-// eventFilter is which events are printed. The zero value lets every event pass.
-type eventFilter struct {
-	task   muster.TaskID
-	member muster.Name
-	since  float64 // Unix seconds
-	isLast bool    // only the last of them
-	last   int
-}
-
-// eventFilter returns the filter that the flags mean. Flags that contradict each other are errors of usage. On a
-// terminal log -f begins with one screen of events, and elsewhere with all of them, because a program that reads
-// them must miss none.
-func (a *App) eventFilter(c *cobra.Command, f logFlags) (filter eventFilter, err error) {
-	filter.member = muster.Name(f.member)
-	if f.task != "" {
-		if filter.task, err = parseTaskID(c, f.task); err != nil {
-			return filter, err
-		}
-	}
-	hasLines := c.Flags().Changed("lines")
-	switch {
-	case f.all && hasLines:
-		return filter, &usageError{c.CommandPath(), "--all and -n cannot be had together"}
-	case f.last < 0 || f.since < 0:
-		return filter, &usageError{c.CommandPath(), "-n and --since want more than nothing"}
-	case hasLines:
-		filter.isLast, filter.last = true, f.last
-	case f.follow && a.screen(a.Stdout).width > 0 && !a.json && !f.all && f.since == 0:
-		filter.isLast, filter.last = true, screenful
-	}
-	if f.since > 0 {
-		filter.since = muster.UnixTime(a.Now().Add(-f.since))
-	}
-	return filter, nil
 }
 
 // matchesAll reports whether the filter leaves no event out. Then the position of the last events can be computed
@@ -101,9 +89,8 @@ func (f eventFilter) matchesAll() bool { return f.task == 0 && f.member == "" &&
 // matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
 // to it, a task that was taken from it.
 func (f eventFilter) matches(e muster.Event) bool {
-	member := string(f.member)
 	return (f.task == 0 || e.Task == f.task) && e.At >= f.since &&
-		(member == "" || e.Member == f.member || e.Text("to") == member || e.Text("by") == member)
+		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member)
 }
 
 // logReader reads the journal for muster log. It decides which events are printed, and the eventPrinter how.

@@ -87,7 +87,7 @@ func (a *App) openLog(level slog.Level) error {
 	}
 	// The secrets are collected once, because the environment of the App does not change.
 	a.logFile = f
-	secrets := a.secrets()
+	secrets := findSecrets(a.Env)
 	hide := func(_ []string, x slog.Attr) slog.Attr { return hideSecrets(x, secrets) }
 	handler := slog.NewTextHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
 	a.log = slog.New(handler).With("pid", os.Getpid())
@@ -105,10 +105,10 @@ func (a *App) closeLog(ctx context.Context, code int) {
 	a.log, a.logFile = nil, nil
 }
 
-// secrets are the values of the environment's variables that look like keys. No line of the log has one, whatever
+// findSecrets returns the values of the environment's variables that look like keys. No line of the log has one, whatever
 // error quotes it. A short value is not taken for a secret, because replacing it would spoil ordinary words.
-func (a *App) secrets() (all []string) {
-	for _, kv := range a.Env {
+func findSecrets(env []string) (all []string) {
+	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		name = strings.ToUpper(name)
 		for _, mark := range []string{"_KEY", "TOKEN", "SECRET", "PASSWORD"} {

@@ -77,8 +77,8 @@ func thisBuild() build {
 	return b
 }
 
-// versionCommand returns muster version. The revision is cut for people and whole in JSON.
-func (a *App) versionCommand() *cobra.Command {
+// newVersionCommand returns muster version. The revision is cut for people and whole in JSON.
+func newVersionCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "which muster this is", Args: namedArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
@@ -88,13 +88,4 @@ func (a *App) versionCommand() *cobra.Command {
 			}
 			return a.printLine(b, "%s %s", line, b.Go)
 		}}
-}
-
-// emptyNotNil returns a list that JSON shows as [] when it has nothing. A program that reads the output can then
-// always iterate over it.
-func emptyNotNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/view"
+	"muster/team"
 )
 
 // requestCommands are the commands of the requests: questions that wait for somebody. A member asks before it does
@@ -25,37 +27,23 @@ func (r requestCommands) all() []*cobra.Command {
 	}
 }
 
-// list returns muster requests. Without --all it shows only what still waits. An empty table would not say whether
-// nothing waits or nothing was ever asked, so a sentence says it.
+// list returns muster requests. Without --all it shows only what still waits.
 func (r requestCommands) list() *cobra.Command {
 	var decidedToo bool
 	c := &cobra.Command{Use: "requests", Short: "questions that wait for somebody", Args: namedArgs()}
 	c.Flags().BoolVar(&decidedToo, "all", false, "those that are decided too")
-	printAll := func(all []muster.Request) error {
-		return r.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
-			if len(all) > 0 {
-				return view.WriteRequests(w, p, width, all, r.Now())
-			}
-			none := "no question waits"
-			if decidedToo {
-				none = "no question was asked yet"
-			}
-			_, err := fmt.Fprintln(w, none)
-			return err
-		})
-	}
-	c.RunE = r.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
-		// Both functions have the same form, so the flag only chooses between them.
-		list := o.Requests().Pending
+	c.RunE = func(c *cobra.Command, args []string) error {
+		// An empty table would not say whether nothing waits or nothing was ever asked.
+		none, read := "no question waits", team.Requests.Pending
 		if decidedToo {
-			list = o.Requests().List
+			none, read = "no question was asked yet", team.Requests.List
 		}
-		all, err := list(c.Context())
-		if err != nil {
-			return err
-		}
-		return printAll(all)
-	})
+		return list(r.App, none, func(ctx context.Context, o opened) ([]muster.Request, error) {
+			return read(o.Requests(), ctx)
+		}, func(w io.Writer, p view.Paint, width int, all []muster.Request) error {
+			return view.WriteRequests(w, p, width, all, r.Now())
+		})(c, args)
+	}
 	return c
 }
 

@@ -12,18 +12,17 @@ import (
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
-	"muster/team"
 )
 
-// statusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
+// newStatusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
 // or a task counts as no team.
-func (a *App) statusCommand() *cobra.Command {
+func newStatusCommand(a *App) *cobra.Command {
 	none := func() error {
 		return a.printLine(newStatus(emptyOverview()), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
 	}
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
 		RunE: a.looking(none, func(c *cobra.Command, o opened, _ []string) error {
-			now, err := readOverview(c.Context(), o.Team, a.Now())
+			now, err := readOverview(c.Context(), o, a.Now())
 			if err != nil {
 				return err
 			}
@@ -41,7 +40,7 @@ type teamStatus struct {
 	Team     muster.Name               `json:"team"`
 	Run      muster.Run                `json:"run"`
 	Alive    bool                      `json:"alive"` // a process of the team lives
-	Members  []muster.Member           `json:"members"`
+	Members  []view.Member             `json:"members"`
 	Board    map[string]int            `json:"board"` // by view.BoardLabel
 	Requests []muster.Request          `json:"requests"`
 	Needy    []muster.Task             `json:"needs_attention"`
@@ -52,8 +51,8 @@ type teamStatus struct {
 // newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}. The
 // team is alive when a living process hosts any of its members.
 func newStatus(o view.Overview) teamStatus {
-	s := teamStatus{Team: o.Team, Run: o.Run, Alive: hasAlive(o.Members), Members: recordsOf(o.Members), Board: o.Board,
-		Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
+	s := teamStatus{Team: o.Team, Run: o.Run, Alive: hasAlive(o.Members), Members: emptyNotNil(o.Members),
+		Board: o.Board, Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
 	for _, t := range o.Tasks {
 		if t.Status == muster.NeedsAttention {
 			s.Needy = append(s.Needy, t)
@@ -73,7 +72,7 @@ const recentEvents = 300
 
 // readOverview reads how the team stands. The parts are read one after the other while the team works, so they may
 // differ by a moment.
-func readOverview(ctx context.Context, t *team.Team, now time.Time) (o view.Overview, err error) {
+func readOverview(ctx context.Context, t opened, now time.Time) (o view.Overview, err error) {
 	o = emptyOverview()
 	o.Team, o.Now = t.Name(ctx), now
 	if o.Run, err = t.LastRun(ctx); err != nil {

@@ -22,45 +22,24 @@ func (t teamCommands) group() *cobra.Command {
 	return newGroup("team", "the members: list, spawn, stop", t.list(), t.spawn(), t.stop())
 }
 
-// list returns muster team list. Whether a process hosts a member is not part of the JSON, which has the records as
-// they are stored.
+// list returns muster team list. The JSON has the records as they are stored: whether a process hosts a member is not
+// part of it.
 func (t teamCommands) list() *cobra.Command {
-	printAll := func(members []view.Member) error {
-		return t.print(recordsOf(members), func(w io.Writer, p view.Paint, width int) error {
-			if len(members) == 0 {
-				_, err := fmt.Fprintln(w, `no members: muster run "GOAL" starts a lead, who spawns them`)
-				return err
-			}
-			return view.WriteMembers(w, p, width, members, t.Now())
-		})
-	}
 	return &cobra.Command{Use: "list", Short: "all members", Args: namedArgs(),
-		RunE: t.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {
-			members, err := listMembers(c.Context(), o.Team)
-			if err != nil {
-				return err
-			}
-			return printAll(members)
-		})}
+		RunE: list(t.App, `no members: muster run "GOAL" starts a lead, who spawns them`, listMembers,
+			func(w io.Writer, p view.Paint, width int, all []view.Member) error {
+				return view.WriteMembers(w, p, width, all, t.Now())
+			})}
 }
 
 // listMembers returns all members as they are shown: the lead first, then as they joined.
-func listMembers(ctx context.Context, t *team.Team) ([]view.Member, error) {
-	members, err := t.Members().List(ctx)
+func listMembers(ctx context.Context, o opened) ([]view.Member, error) {
+	members, err := o.Members().List(ctx)
 	all := make([]view.Member, len(members))
 	for i, m := range members {
 		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive}
 	}
 	return all, err
-}
-
-// recordsOf returns the records of members. It is never nil, because JSON shows a list without content as [].
-func recordsOf(members []view.Member) []muster.Member {
-	records := make([]muster.Member, len(members))
-	for i, m := range members {
-		records[i] = m.Member
-	}
-	return records
 }
 
 // spawn returns muster team spawn. It only writes the record; the supervisor of a living process starts the member.
@@ -114,17 +93,13 @@ func (t teamCommands) stop() *cobra.Command {
 		for _, name := range args {
 			names = append(names, muster.Name(name))
 		}
-		results, err := o.Members().Stop(c.Context(), force, names...)
+		ends, err := o.Members().Stop(c.Context(), force, names...)
 		if err != nil {
 			return err
 		}
-		ends := make([]stopped, len(results))
-		for i, r := range results {
-			ends[i] = stopped{Name: r.Name, Stopped: r.IsStopped, Why: r.Why}
-		}
 		err = t.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
 		// The result is printed before, so the user sees who goes on and why.
-		if err == nil && slices.ContainsFunc(ends, func(e stopped) bool { return !e.Stopped }) {
+		if err == nil && slices.ContainsFunc(ends, func(e team.StopResult) bool { return !e.IsStopped }) {
 			return exitStatus(exitError)
 		}
 		return err
@@ -132,16 +107,9 @@ func (t teamCommands) stop() *cobra.Command {
 	return c
 }
 
-// stopped is what became of one member. It is what --json prints for each.
-type stopped struct {
-	Name    muster.Name `json:"name"`
-	Stopped bool        `json:"stopped"`
-	Why     string      `json:"reason,omitempty"`
-}
-
 // writeStopped prints what became of each member. The reason is that of the member, or why the command gave up
 // waiting for it.
-func writeStopped(w io.Writer, ends []stopped) error {
+func writeStopped(w io.Writer, ends []team.StopResult) error {
 	if len(ends) == 0 {
 		_, err := fmt.Fprintln(w, "nobody is there to stop")
 		return err
@@ -149,7 +117,7 @@ func writeStopped(w io.Writer, ends []stopped) error {
 	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
 	for _, e := range ends {
 		state := "goes on"
-		if e.Stopped {
+		if e.IsStopped {
 			state = "stopped"
 		}
 		t.Row(view.Text(string(e.Name)), view.Text(state), view.Text(view.OneLine(e.Why)))
