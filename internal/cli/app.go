@@ -53,8 +53,7 @@ type App struct {
 	Stdout, Stderr io.Writer
 	Now            func() time.Time
 
-	// Start brings teams to life, and Demo makes the demo's repository. A command that needs one that is nil is not
-	// offered.
+	// Start brings teams to life, and Demo makes the demo's repository.
 	Start Start
 	Demo  Demo
 

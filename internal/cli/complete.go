@@ -118,7 +118,7 @@ func (c completer) register(root *cobra.Command) {
 		}
 	}
 	_ = root.MarkPersistentFlagDirname("dir") // it exists
-	if command, _, err := root.Find([]string{"demo"}); err == nil && command != root {
+	if command, _, err := root.Find([]string{"demo"}); err == nil {
 		_ = command.MarkFlagDirname("keep")
 	}
 }

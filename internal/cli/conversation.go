@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -223,7 +224,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	if c.terminal != nil {
 		_ = c.terminal.Close() // there is nothing to do when the terminal cannot be restored
 	}
-	c.progress.close()
+	c.progress.Close() // after the terminal, so that the last lines are not drawn over
 	// After an interruption ctx has ended, and the summary must still be read from the store.
 	late := context.WithoutCancel(ctx)
 	switch {
@@ -240,7 +241,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
 	case how == chat.RunEnded && c.err == nil:
-		if !c.hadTask() { // everything was said in the conversation
+		if !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) { // everything was said in the conversation
 			return exitStatus(c.sum.Code)
 		}
 		return c.app.conclude(late, c.Journal(), c.job, c.sum)
@@ -290,14 +291,4 @@ func countOpen(tasks []muster.Task) string {
 		verb = " is open"
 	}
 	return view.Count(len(tasks), "task") + verb
-}
-
-// hadTask reports whether the run had any task. A conversation without tasks needs no summary of landings.
-func (c *conversation) hadTask() bool {
-	for _, t := range c.sum.Tasks {
-		if c.sum.Run.Has(t) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"muster"
@@ -27,8 +26,20 @@ func (c *conversation) openFace(ctx context.Context) error {
 	in := a.terminalIn()
 	if out, ok := a.Stdout.(*os.File); ok && in != nil {
 		paint := a.screen(a.Stdout).paint
-		names := chat.Names{Members: func() []string { return c.memberNames(ctx) },
-			Requests: func() []string { return c.requestIDs(ctx) }}
+		// An error means that nothing is completed.
+		names := chat.Names{Members: func() (names []string) {
+			members, _ := c.Members().List(ctx)
+			for _, m := range members {
+				names = append(names, string(m.Name))
+			}
+			return names
+		}, Requests: func() (ids []string) {
+			all, _ := c.Requests().Pending(ctx)
+			for _, r := range all {
+				ids = append(ids, string(r.ID))
+			}
+			return ids
+		}}
 		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ",
@@ -49,9 +60,9 @@ func (c *conversation) openFace(ctx context.Context) error {
 }
 
 // memberLines shows what happens in the team: as lines above the prompt, and one line for each member below them. The
-// session prints the lines, and the terminal asks for the rows of the members, so both are guarded by a lock.
+// session prints the lines, and the terminal asks for the rows of the members.
 type memberLines struct {
-	mu       sync.Mutex
+	lockedListener
 	progress *view.Progress
 	paint    view.Paint
 	now      func() time.Time
@@ -62,30 +73,10 @@ type memberLines struct {
 func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
-	return &memberLines{now: c.app.Now, paint: paint, progress: view.NewProgress(view.Options{Out: lineWriter{c},
-		Paint: paint, Start: c.app.Now(), Members: func([]string) {}, Task: task})}
-}
-
-// Event shows an event. It may print lines above the prompt.
-func (m *memberLines) Event(e muster.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress.Event(e)
-}
-
-// Tick shows the passing of time. The session calls it while nothing else happens.
-func (m *memberLines) Tick(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress.Tick(now)
-}
-
-// close prints what is still held back. It is called after the terminal is closed, so that the last lines are not
-// drawn over.
-func (m *memberLines) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress.Close()
+	progress := view.NewProgress(view.Options{Out: lineWriter{c}, Paint: paint, Start: c.app.Now(),
+		Members: func([]string) {}, Task: task})
+	return &memberLines{lockedListener: lockedListener{listener: progress}, progress: progress, paint: paint,
+		now: c.app.Now}
 }
 
 // rows returns the lines of the living members. The width may differ from that of the last call, because the user
@@ -160,24 +151,6 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 	}
 	a.Run(ctx)
 	return out.String()
-}
-
-// memberNames returns the names of the members, for completion. An error means that nothing is completed.
-func (c *conversation) memberNames(ctx context.Context) (names []string) {
-	members, _ := c.Members().List(ctx)
-	for _, m := range members {
-		names = append(names, string(m.Name))
-	}
-	return names
-}
-
-// requestIDs returns the ids of the requests that wait, for completion. An error means that nothing is completed.
-func (c *conversation) requestIDs(ctx context.Context) (ids []string) {
-	all, _ := c.Requests().Pending(ctx)
-	for _, r := range all {
-		ids = append(ids, string(r.ID))
-	}
-	return ids
 }
 
 // stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who

@@ -45,35 +45,32 @@ func (r runCommands) join() *cobra.Command {
 // are those of the run that is going on, except for what the flags say about the workers.
 func (r runCommands) hostWorkers(
 	ctx context.Context, o opened, workers *team.Workers, flags map[string]string,
-) (err error) {
-	out := r.newRunOutput(context.WithoutCancel(ctx), o.Team, false)
-	j := Job{Workspace: o.workspace, Emit: out.emit}
-	if j.Settings, err = r.runSettings(ctx, o, flags, true); err != nil {
-		return err
-	}
-	t, err := r.openTeam(j)
+) error {
+	settings, err := r.runSettings(ctx, o, flags, true)
 	if err != nil {
 		return err
 	}
-	// Events of before this process joined are not printed.
-	from, err := o.Journal().Tail(ctx, 0)
+	out := newRunOutput(ctx, r.App, o.Team, false)
+	t, err := r.openTeam(Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
 	if err != nil {
 		return err
 	}
-	catchSIGPIPE()
 	var why team.Ending
-	out.during(ctx, from, func() { why, err = t.Join(ctx, workers) })
+	var left error
+	if err := out.during(ctx, func() { why, left = t.Join(ctx, workers) }); err != nil {
+		return err
+	}
 	switch {
 	// It is no failure of the team: its other processes go on with the workers.
-	case errors.Is(err, muster.CauseUser):
+	case errors.Is(left, muster.CauseUser):
 		var names []string
 		for _, n := range workers.Names {
 			names = append(names, string(n))
 		}
 		explain(r.Stderr, "left; the team's other processes take "+strings.Join(names, ", ")+" over", "")
 		return exitStatus(exitInterrupted)
-	case err != nil:
-		return err
+	case left != nil:
+		return left
 	}
 	_, err = fmt.Fprintf(r.Stdout, "%s left: %s\n", view.Count(len(workers.Names), "worker"), why)
 	return ignoreEPIPE(err)

@@ -45,18 +45,11 @@ type Start func(context.Context, Job) (team.Summary, error)
 // the directory, unless the user keeps it.
 type Demo func(ctx context.Context, dir string) (Job, error)
 
-// runCommands are the commands that bring teams to life.
+// runCommands are the commands of runs.
 type runCommands struct{ *App }
 
-// all returns the commands that this program can run. A program without Start can only look at a team, and one
-// without Demo has no demo.
+// all returns the commands that bring teams to life.
 func (r runCommands) all() []*cobra.Command {
-	switch {
-	case r.Start == nil:
-		return nil
-	case r.Demo == nil:
-		return []*cobra.Command{r.run(), r.resume(), r.join()}
-	}
 	return []*cobra.Command{r.run(), r.demo(), r.resume(), r.join()}
 }
 
@@ -254,17 +247,13 @@ func (r runCommands) demoDir(keep string) (string, error) {
 // perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
 // stdout, so that a script can keep the summary alone.
 func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
-	catchSIGPIPE()
-	// Events of earlier runs are not printed again.
-	from, err := o.Journal().Tail(ctx, 0)
-	if err != nil {
-		return err
-	}
-	// The output goes on after Ctrl-C: the team still writes events while it ends its turns.
-	out := r.newRunOutput(context.WithoutCancel(ctx), o.Team, j.Resume)
+	out := newRunOutput(ctx, r.App, o.Team, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	var sum team.Summary
-	out.during(ctx, from, func() { sum, err = r.Start(ctx, j) })
+	var err error
+	if err := out.during(ctx, func() { sum, err = r.Start(ctx, j) }); err != nil {
+		return err
+	}
 	switch {
 	// An interruption has no summary: it says how to go on instead.
 	case errors.Is(err, muster.CauseUser):

@@ -13,27 +13,53 @@ import (
 	"muster/team"
 )
 
-// listener gets what happens: people, or with --json a program. The calls do not overlap, so a listener needs no
-// lock.
+// listener gets what happens: people, or with --json a program.
 type listener interface {
 	Event(muster.Event)
 	Tick(time.Time)
 	Close()
 }
 
-// runOutput prints what happens in a run. Events come from the journal, and those that the journal could not take come
-// from the team's own goroutines, so the listener is guarded by a lock.
-type runOutput struct {
-	app     *App
-	journal *journal.Journal
-
+// lockedListener is a listener for several goroutines: events come from the journal, and those that the journal could
+// not take from the team's own goroutines.
+type lockedListener struct {
 	mu       sync.Mutex
 	listener listener
 }
 
+// Event shows an event.
+func (l *lockedListener) Event(e muster.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener.Event(e)
+}
+
+// Tick shows the passing of time. It is called while nothing else happens.
+func (l *lockedListener) Tick(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener.Tick(now)
+}
+
+// Close shows what is still held back.
+func (l *lockedListener) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener.Close()
+}
+
+// runOutput prints what happens in a run.
+type runOutput struct {
+	lockedListener
+	app     *App
+	journal *journal.Journal
+}
+
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
-// its opening line says what the team does first.
-func (a *App) newRunOutput(ctx context.Context, t *team.Team, resumes bool) *runOutput {
+// its opening line says what the team does first. The end of ctx does not end it: the team still writes events while it
+// ends its turns.
+func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runOutput {
+	ctx = context.WithoutCancel(ctx)
 	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
 		out.listener = jsonLines{a.Stdout}
@@ -51,33 +77,25 @@ func (a *App) newRunOutput(ctx context.Context, t *team.Team, resumes bool) *run
 	return out
 }
 
-// event prints an event. Both the watch of the journal and emit call it.
-func (o *runOutput) event(e muster.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.listener.Event(e)
-}
-
-// tick redraws what changes as time passes. It is called by a ticker for as long as the run goes on.
-func (o *runOutput) tick(now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.listener.Tick(now)
-}
-
 // emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits
 // is what models say, and is not shown in a run without a conversation.
 func (o *runOutput) emit(_ muster.Name, v any) {
 	if e, ok := v.(muster.Event); ok {
-		o.event(e)
+		o.Event(e)
 	}
 }
 
-// during runs do, and prints the events behind from meanwhile. When it returns, everything was printed that
-// happened before do returned. It goes on after Ctrl-C, because the end of the run is printed too.
-func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
+// during runs do, and prints the events of meanwhile: those of earlier runs are not printed again. When it returns,
+// everything was printed that happened before do returned. It goes on after Ctrl-C, because the end of the run is
+// printed too. From its beginning the program stays alive when nobody reads any more what it prints.
+func (o *runOutput) during(ctx context.Context, do func()) error {
+	catchSIGPIPE()
 	ctx = context.WithoutCancel(ctx)
-	defer o.listener.Close()
+	from, err := o.journal.Tail(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var printing sync.WaitGroup
@@ -86,7 +104,7 @@ func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 		for tick := time.Tick(view.RedrawInterval); following.Err() == nil; {
 			select {
 			case <-tick:
-				o.tick(o.app.Now())
+				o.Tick(o.app.Now())
 			case <-following.Done():
 			}
 		}
@@ -97,6 +115,7 @@ func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
 	// once.
 	o.printAll(o.journal.Read(ctx, from), from)
+	return nil
 }
 
 // printAll prints entries and returns the position of the last one. It leaves out lines that cannot be read; muster
@@ -104,7 +123,7 @@ func (o *runOutput) during(ctx context.Context, from muster.Pos, do func()) {
 func (o *runOutput) printAll(entries iter.Seq2[journal.Entry, error], last muster.Pos) muster.Pos {
 	for e, err := range entries {
 		if err == nil {
-			o.event(e.Event)
+			o.Event(e.Event)
 			last = e.Pos
 		}
 	}
