@@ -23,21 +23,14 @@ func lockOwners(common string, lock fs.FileInfo) (all []lockOwner, known bool) {
 	if err != nil {
 		return nil, false
 	}
-	var trees []string
 	for _, e := range entries {
+		dir := "/proc/" + e.Name() + "/"
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		dir := "/proc/" + e.Name() + "/"
 		started, isGit := gitStart(dir)
-		if !isGit || !isSameUser(dir, lock) {
-			continue
-		}
-		if trees == nil {
-			trees = treesOf(common)
-		}
-		if isInTrees(dir, trees) {
+		if isGit && isSameUser(dir, lock) && isInTrees(dir, treesOf(common)) {
 			all = append(all, lockOwner{pid, started})
 		}
 	}

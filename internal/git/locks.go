@@ -84,15 +84,6 @@ func refLock(common, ref string) string {
 	return filepath.Join(common, filepath.FromSlash(ref)+".lock")
 }
 
-// transactionLocks returns the locks that a transaction takes.
-func transactionLocks(common string, updates []RefUpdate) []string {
-	locks := []string{filepath.Join(common, packedRefsLock)}
-	for _, u := range updates {
-		locks = append(locks, refLock(common, u.Ref))
-	}
-	return locks
-}
-
 // breakLocks removes those of the locks that nobody has removed or replaced for so long. It is for refs that only this
 // program moves, so it need not ask which gits live: the caller knows that none of its own does. awaitLocks is for all
 // other refs, where a lock may be that of the user's own git.

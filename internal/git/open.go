@@ -117,14 +117,11 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 	}
 	r.common = line[1]
 	gitDir, isBare, isInside := line[0], line[2] == "true", line[3] == "true" && len(line) == 5
-	switch {
-	case isBare:
-	case isInside && gitDir == r.common:
+	if isInside {
 		r.root = line[4]
-	default:
-		if isInside {
-			r.linked = line[4]
-		}
+	}
+	if !isBare && (!isInside || gitDir != r.common) {
+		r.linked = r.root
 		if r.root, err = r.mainRoot(ctx, dir); err != nil {
 			return muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s: %w", dir, err)
 		}

@@ -119,7 +119,11 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		return err
 	}
 	began := time.Now()
-	locks := watchLocks(transactionLocks(r.common, updates))
+	paths := []string{filepath.Join(r.common, packedRefsLock)}
+	for _, u := range updates {
+		paths = append(paths, refLock(r.common, u.Ref))
+	}
+	locks := watchLocks(paths)
 	for try := 1; ; try++ {
 		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,

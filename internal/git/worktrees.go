@@ -77,24 +77,15 @@ func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 func parseWorktrees(out string) []Worktree {
 	var all []Worktree
 	for block := range strings.SplitSeq(out, "\x00\x00") {
-		var w Worktree
+		fields := map[string]string{}
 		for line := range strings.SplitSeq(block, "\x00") {
 			key, value, _ := strings.Cut(line, " ")
-			switch key {
-			case "worktree":
-				w.Path = filepath.FromSlash(value)
-			case "branch":
-				w.Branch = value
-			case "bare":
-				w.Bare = true
-			case "locked":
-				w.Locked = true
-			case "prunable":
-				w.Prunable = true
-			}
+			fields[key] = value
 		}
-		if w.Path != "" {
-			all = append(all, w)
+		has := func(key string) bool { _, ok := fields[key]; return ok }
+		if has("worktree") {
+			all = append(all, Worktree{Path: filepath.FromSlash(fields["worktree"]), Branch: fields["branch"],
+				Bare: has("bare"), Locked: has("locked"), Prunable: has("prunable")})
 		}
 	}
 	return all

@@ -33,13 +33,9 @@ func localBase() base {
 
 // BaseVerdict is what the check says of the target as it is.
 type BaseVerdict struct {
-	Green     bool
-	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could ever be verified
-	Unset     bool    // no check is set
-	Output    string  // the last lines
-	Log       string  // the path of the check's log
-	Seconds   float64 // how long it took
-	Commit    string  // what was checked
+	CheckResult
+	Unset  bool   // no check is set
+	Commit string // what was checked
 }
 
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
@@ -66,8 +62,7 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	if err != nil {
 		return BaseVerdict{}, err
 	}
-	v := BaseVerdict{Green: res.green, CannotRun: res.cannotRun, Output: lastLines(res.tail, maxTail),
-		Log: res.log, Seconds: res.seconds, Commit: tip}
+	v := BaseVerdict{CheckResult: res, Commit: tip}
 	switch {
 	case v.Green:
 		_, err = l.setBaseState(ctx, baseGreen)
@@ -117,11 +112,11 @@ func (l *Lander) note(ctx context.Context, text string) error {
 // receiptOf returns the receipt that a check's result earns, "" when the work may not land. A red result is accepted
 // only while the base is known to be red. A check that cannot run never is: on the base it ran. The caller has the
 // turn.
-func (l *Lander) receiptOf(ctx context.Context, res result) (string, error) {
-	if res.green {
+func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error) {
+	if res.Green {
 		return muster.ReceiptGreen, nil
 	}
-	if res.cannotRun {
+	if res.CannotRun {
 		return "", nil
 	}
 	state, err := l.baseState(ctx)

@@ -23,22 +23,22 @@ type checker struct {
 	env     []string
 }
 
-// result is what a check said.
-type result struct {
-	green     bool
-	cannotRun bool   // exit 126 or 127, or the setup failed
-	how       string // "exit 1", "no end within 10m0s"
-	command   string
-	seconds   float64
-	log       string   // the path of what it printed
-	tail      []string // the last lines of that
+// CheckResult is what a check said.
+type CheckResult struct {
+	Green     bool
+	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
+	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
+	Command   string  // the check's, or the setup's if that one failed
+	Seconds   float64 // how long it took
+	Log       string  // the path of what it printed
+	Output    string  // the last lines of that
 }
 
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
-func (k checker) check(ctx context.Context, commit, name string) (res result, err error) {
+func (k checker) check(ctx context.Context, commit, name string) (res CheckResult, err error) {
 	c, err := k.checkout(ctx, commit)
 	if err != nil {
 		return res, err
@@ -50,16 +50,16 @@ func (k checker) check(ctx context.Context, commit, name string) (res result, er
 	}
 	// The log is closed on every way out, and its last lines are a part of the result.
 	defer func() {
-		res.log, res.tail = log.file.Name(), log.lines()
+		res.Log, res.Output = log.file.Name(), log.lines()
 		if closeErr := log.close(); err == nil {
 			err = closeErr
 		}
 	}()
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
 	if k.Setup != "" {
-		if res, err = k.run(ctx, c, k.Setup, log); err != nil || !res.green {
-			res.cannotRun = true
-			res.how = "the setup failed: " + res.how
+		if res, err = k.run(ctx, c, k.Setup, log); err != nil || !res.Green {
+			res.CannotRun = true
+			res.How = "the setup failed: " + res.How
 			return res, err
 		}
 	}
@@ -68,30 +68,30 @@ func (k checker) check(ctx context.Context, commit, name string) (res result, er
 
 // run runs one command, with its output in the log. A command that takes too long has failed; the end of ctx is an
 // error.
-func (k checker) run(ctx context.Context, c *checkout, command string, log io.Writer) (result, error) {
-	res := result{command: command}
+func (k checker) run(ctx context.Context, c *checkout, command string, log io.Writer) (CheckResult, error) {
+	res := CheckResult{Command: command}
 	fmt.Fprintf(log, "$ %s\n", command)
 	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
 	limited, cancel := context.WithTimeoutCause(ctx, k.Timeout, errTimeout)
 	defer cancel()
 	started := time.Now()
 	exit, err := k.start(limited, c, command, log)
-	res.seconds = time.Since(started).Seconds()
+	res.Seconds = time.Since(started).Seconds()
 	switch {
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		res.how = fmt.Sprintf("no end within %v", k.Timeout)
+		res.How = fmt.Sprintf("no end within %v", k.Timeout)
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
 	case exit == 126:
-		res.cannotRun, res.how = true, "exit 126: the command cannot be executed"
+		res.CannotRun, res.How = true, "exit 126: the command cannot be executed"
 	case exit == 127:
-		res.cannotRun, res.how = true, "exit 127: the command was not found"
+		res.CannotRun, res.How = true, "exit 127: the command was not found"
 	default:
-		res.green, res.how = exit == 0, fmt.Sprintf("exit %d", exit)
+		res.Green, res.How = exit == 0, fmt.Sprintf("exit %d", exit)
 	}
-	fmt.Fprintf(log, "[%s after %.1f s]\n", res.how, res.seconds)
+	fmt.Fprintf(log, "[%s after %.1f s]\n", res.How, res.Seconds)
 	return res, nil
 }
 
@@ -110,7 +110,7 @@ func (k checker) start(ctx context.Context, c *checkout, command string, log io.
 }
 
 // runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
-func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res result, err error) {
+func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res CheckResult, err error) {
 	if a.checker.Command == "" {
 		return muster.Landed{Receipt: muster.ReceiptUnchecked}, res, nil
 	}
@@ -123,5 +123,5 @@ func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster
 		return landed, res, err
 	}
 	receipt, err := a.receiptOf(ctx, res)
-	return muster.Landed{Receipt: receipt, Seconds: res.seconds, Check: a.checker.Command}, res, err
+	return muster.Landed{Receipt: receipt, Seconds: res.Seconds, Check: a.checker.Command}, res, err
 }

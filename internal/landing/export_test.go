@@ -3,6 +3,7 @@ package landing
 import (
 	"io"
 	"os"
+	"strings"
 )
 
 // WriteLog writes the chunks to a log of its own limits, as a check does, and returns its last lines.
@@ -13,7 +14,7 @@ func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
 			return nil, err
 		}
 	}
-	return l.lines(), l.close()
+	return strings.Split(l.lines(), "\n"), l.close()
 }
 
 var Probe = probeWrite

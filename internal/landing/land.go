@@ -222,7 +222,7 @@ func (a *attempt) try(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	a.log.InfoContext(ctx, "landing checked", "how", res.how, "seconds", res.seconds, "receipt", landed.Receipt)
+	a.log.InfoContext(ctx, "landing checked", "how", res.How, "seconds", res.Seconds, "receipt", landed.Receipt)
 	if landed.Receipt == "" {
 		return true, a.returnRed(ctx, tip, res)
 	}
@@ -233,7 +233,7 @@ func (a *attempt) try(ctx context.Context) (done bool, err error) {
 	failpoint.Hit("landing.made")
 	done, err = a.moveTarget(ctx, tip, landed)
 	if a.v.Landed != nil {
-		a.v.Log = res.log
+		a.v.Log = res.Log
 	}
 	return done, err
 }

@@ -42,15 +42,11 @@ type checkLog struct {
 func newCheckLog(outputs, name string) (*checkLog, error) {
 	dir := filepath.Join(outputs, "landing")
 	err := os.MkdirAll(dir, 0o700)
-	for k := 1; err == nil; k++ {
+	for k := 1; err == nil || errors.Is(err, os.ErrExist); k++ {
 		var f *os.File
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k))
-		f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err == nil {
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 			return &checkLog{file: f, headSize: logHead, tailSize: logTail}, nil
-		}
-		if errors.Is(err, os.ErrExist) {
-			err = nil
 		}
 	}
 	return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be made: %w", err)
@@ -66,10 +62,9 @@ func (l *checkLog) Write(p []byte) (int, error) {
 		l.put(p[:min(int64(len(p)), room)])
 	}
 	if len(p) >= l.tailSize {
-		l.tail = append(l.tail[:0], p[len(p)-l.tailSize:]...)
-	} else {
-		l.tail = append(l.tail, p...)
+		l.tail = l.tail[:0] // the tail has no gap
 	}
+	l.tail = append(l.tail, p[max(0, len(p)-l.tailSize):]...)
 	if len(l.tail) > 2*l.tailSize { // not at every write: moving the tail costs a copy of it
 		l.tail = append(l.tail[:0], l.tail[len(l.tail)-l.tailSize:]...)
 	}
@@ -112,7 +107,7 @@ func (l *checkLog) close() error {
 }
 
 // lines returns the last lines that were printed.
-func (l *checkLog) lines() []string {
+func (l *checkLog) lines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	data := l.tail
@@ -126,7 +121,7 @@ func (l *checkLog) lines() []string {
 			lines[i] = strings.ToValidUTF8(s[:maxLine], "") + " ..."
 		}
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 // wholeLines returns data without the part of a line at its beginning.

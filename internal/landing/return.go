@@ -56,8 +56,8 @@ func (a *attempt) returnConflict(ctx context.Context, files []string) error {
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
 // first: the check failed on both together, and the owner must be able to see it fail.
-func (a *attempt) returnRed(ctx context.Context, tip string, res result) error {
-	a.v.Red, a.v.Log, a.v.Seconds = true, res.log, res.seconds
+func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) error {
+	a.v.Red, a.v.Log, a.v.Seconds = true, res.Log, res.Seconds
 	isUpToDate, err := a.repo.IsAncestor(ctx, tip, a.head)
 	if err == nil && !isUpToDate {
 		_, err = a.mergeTarget(ctx, tip) // the owner resolves a conflict here, as at the next landing
@@ -66,7 +66,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res result) error {
 		return err
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, !isUpToDate),
-		board.Details{Text: lastLines(res.tail, 20), Log: res.log, Seconds: res.seconds})
+		board.Details{Text: lastLines(res.Output, 20), Log: res.Log, Seconds: res.Seconds})
 }
 
 // returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its

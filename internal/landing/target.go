@@ -91,11 +91,11 @@ type target struct {
 
 // noteMissing says what a branch that the user named lacks of HEAD.
 func (t target) noteMissing(ctx context.Context) (string, error) {
-	n, err := t.count(ctx, t.at+".."+t.head)
-	if err != nil || n == 0 {
+	missing, err := t.commits(ctx, t.at+".."+t.head)
+	if err != nil || missing == "" {
 		return "", err
 	}
-	return fmt.Sprintf("%s lacks %s of HEAD: lanes are made from it as it is", t.branch, commits(n)), nil
+	return fmt.Sprintf("%s lacks %s of HEAD: lanes are made from it as it is", t.branch, missing), nil
 }
 
 // update makes the team's own branch ready, or refuses it.
@@ -112,9 +112,9 @@ func (t target) update(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if isAhead {
-		n, err := t.count(ctx, t.head+".."+t.at)
+		landed, err := t.commits(ctx, t.head+".."+t.at)
 		return fmt.Sprintf("%s has %s that HEAD lacks, from earlier runs; this one builds on them "+
-			"(take them: git merge %s)", t.branch, commits(n), t.branch), err
+			"(take them: git merge %s)", t.branch, landed, t.branch), err
 	}
 	isTaken, err := t.isTaken(ctx)
 	if err != nil {
@@ -165,20 +165,18 @@ func (t target) moveToHead(ctx context.Context) error {
 	return err
 }
 
-// count returns how many commits lie in a range such as A..B.
-func (t target) count(ctx context.Context, commitRange string) (n int, err error) {
+// commits returns in words how many commits lie in a range such as A..B, "" for none.
+func (t target) commits(ctx context.Context, commitRange string) (string, error) {
 	out, err := t.repo.Run(ctx, t.repo.CommonDir(), "rev-list", "--count", commitRange)
 	if err != nil {
-		return 0, unavailable(ctx, "git cannot count commits", err)
+		return "", unavailable(ctx, "git cannot count commits", err)
 	}
-	_, err = fmt.Sscan(out, &n)
-	return n, err
-}
-
-// commits returns a number of commits in words.
-func commits(n int) string {
-	if n == 1 {
-		return "1 commit"
+	switch n := strings.TrimSpace(out); n {
+	case "0":
+		return "", nil
+	case "1":
+		return "1 commit", nil
+	default:
+		return n + " commits", nil
 	}
-	return fmt.Sprintf("%d commits", n)
 }

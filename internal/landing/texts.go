@@ -42,24 +42,25 @@ func fileList(files []string) string {
 }
 
 // redText is for an owner on whose work the check failed, or could not run.
-func redText(branch string, res result, merged bool) string {
+func redText(branch string, res CheckResult, merged bool) string {
 	var b strings.Builder
 	what := "The check failed"
-	if res.cannotRun {
+	if res.CannotRun {
 		what = "The check could not run"
 	}
 	fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
-		what, branch, res.command, res.how, res.seconds)
+		what, branch, res.Command, res.How, res.Seconds)
 	if merged {
 		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail "+
 			"there.\n", branch)
 	}
-	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.log)
-	fmt.Fprintf(&b, "Its last lines:\n%s", lastLines(res.tail, maxTail))
+	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
+	fmt.Fprintf(&b, "Its last lines:\n%s", res.Output)
 	return b.String()
 }
 
-// lastLines joins the last n lines.
-func lastLines(lines []string, n int) string {
+// lastLines returns the last n lines.
+func lastLines(text string, n int) string {
+	lines := strings.Split(text, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
