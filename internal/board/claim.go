@@ -34,7 +34,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		if err := claim(t, c, now()); err != nil {
 			return err
 		}
-		waits, err := b.waits(ctx, was)
+		waits, err := b.openBlockers(ctx, was)
 		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
 			repair = waits
 		}
@@ -59,14 +59,14 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 			"fence": t.Fence, "lane": string(t.Worktree)}))
 }
 
-// waits reads the blockers of t as they are stored, because the graph may be behind what other processes have just
+// openBlockers reads the blockers of t as they are stored, because the graph may be behind what other processes have just
 // written. It returns the unfinished ones and the refusal that names them, or nil and nil when there is none. An error
 // without blockers means that they could not be read.
-func (b *Board) waits(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
+func (r *records) openBlockers(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
 	var open []muster.TaskID
 	var says []string
 	for _, id := range set(t.DependsOn...) {
-		on, _, err := b.read(ctx, id)
+		on, _, err := r.read(ctx, id)
 		switch {
 		case errors.Is(err, muster.ErrNotFound):
 			says = append(says, fmt.Sprintf("%d, which does not exist", id))

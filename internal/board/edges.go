@@ -82,6 +82,15 @@ func (e *edges) finish(ctx context.Context, list []adding) error {
 	return e.strike(ctx, list...)
 }
 
+// finishAll finishes all announced edges. It returns the meta document as it was before.
+func (e *edges) finishAll(ctx context.Context) (meta, error) {
+	m, err := e.meta.read(ctx)
+	if err == nil && len(m.Adding) > 0 {
+		err = e.finish(ctx, m.Adding)
+	}
+	return m, err
+}
+
 // strike removes additions from the list of announced ones, after their tasks have the edges.
 func (e *edges) strike(ctx context.Context, list ...adding) error {
 	return e.meta.change(ctx, func(m *meta) error {

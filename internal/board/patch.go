@@ -29,16 +29,22 @@ type Patch struct {
 // the task is written. A crash between them leaves a task that is whole: announced blockers count from the start, and
 // whoever comes next writes them into the task.
 func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
-	t, err := b.checkPatch(ctx, id, p)
+	t, _, err := b.read(ctx, id)
+	if err == nil {
+		err = p.check(t)
+	}
 	if err != nil {
-		return t, err
+		return muster.Task{}, err
 	}
 	var down error
 	if len(p.RemoveBlockers) > 0 {
-		if t, err = b.removeBlockers(ctx, id, p); t.ID == 0 {
-			return t, err
+		// An edge that is removed while it is only announced would come back.
+		if _, err := b.edges.finishAll(ctx); err != nil {
+			return muster.Task{}, err
 		}
-		down = err
+		if t, down = b.edges.drop(ctx, id, p.By, p.RemoveBlockers...); t.ID == 0 {
+			return t, down // nothing was removed
+		}
 	}
 	hasEdge := func(d muster.TaskID) bool { return slices.Contains(t.DependsOn, d) }
 	a := adding{ID: id, On: slices.DeleteFunc(set(p.AddBlockers...), hasEdge)}
@@ -47,11 +53,23 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 			return muster.Task{}, err
 		}
 	}
-	t, changed, err := b.writePatch(ctx, p, a)
-	if a.N > 0 {
-		if e := b.edges.strike(ctx, a); err == nil {
-			down = cmp.Or(down, e)
+	var changed []string
+	t, err = b.change(ctx, id, func(t *muster.Task) (err error) {
+		if changed, err = p.apply(t, now()); err != nil {
+			return err
 		}
+		if a.N > 0 { // the fields and the edges are one write
+			if err := b.edges.write(ctx, t, a); !errors.Is(err, errNoChange) {
+				return err
+			}
+		}
+		if changed == nil {
+			return errNoChange
+		}
+		return nil
+	})
+	if a.N > 0 {
+		down = cmp.Or(down, b.edges.strike(ctx, a))
 		changed = append(changed, "blockedBy")
 	}
 	if err != nil {
@@ -64,107 +82,50 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	return t, down
 }
 
-// checkPatch returns the task as it is stored, or why the patch cannot be applied to it. It writes nothing, so a patch
-// that is refused here has changed nothing.
-func (b *Board) checkPatch(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
-	t, _, err := b.read(ctx, id)
-	if err != nil {
-		return t, err
-	}
-	patched := t
-	if _, err := p.apply(&patched, now()); err != nil && !errors.Is(err, errNoChange) {
-		return muster.Task{}, err
-	}
-	if len(p.AddBlockers) > 0 {
-		if err := checkWaitable(patched); err != nil {
-			return muster.Task{}, err
-		}
-	}
-	return patched, nil
-}
-
-// removeBlockers removes the blockers that the patch names. It first writes announced edges into their tasks: one that
-// is removed while it is only announced would come back. A task without an ID means that nothing was removed.
-func (b *Board) removeBlockers(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
-	m, err := b.meta.read(ctx)
-	if err == nil && len(m.Adding) > 0 {
-		err = b.edges.finish(ctx, m.Adding)
-	}
-	if err != nil {
-		return muster.Task{}, err
-	}
-	return b.edges.drop(ctx, id, p.By, p.RemoveBlockers...)
-}
-
-// writePatch writes the fields of the patch and the announced edges into the task in one step. It returns the names of
-// the fields that are different now.
-func (b *Board) writePatch(ctx context.Context, p Patch, a adding) (t muster.Task, changed []string, err error) {
-	t, err = b.change(ctx, a.ID, func(t *muster.Task) error {
-		names, err := p.apply(t, now())
-		if err != nil && !errors.Is(err, errNoChange) {
-			return err
-		}
-		changed = names
-		if a.N == 0 {
-			return err
-		}
-		if e := b.edges.write(ctx, t, a); !errors.Is(e, errNoChange) {
-			return e
-		}
+// check returns why the patch cannot be applied to t, so that a patch that is refused has changed nothing. It does not
+// look for cycles.
+func (p Patch) check(t muster.Task) error {
+	if _, err := p.apply(&t, now()); err != nil || len(p.AddBlockers) == 0 {
 		return err
-	})
-	return t, changed, err
+	}
+	return checkWaitable(t)
 }
 
 // apply changes the fields of the task that the patch names, but no blockers. It returns the names of the fields that
-// are different now, or errNoChange when none is.
-func (p Patch) apply(t *muster.Task, at float64) ([]string, error) {
+// are different now; when there are none, the task is as it was.
+func (p Patch) apply(t *muster.Task, at float64) (changed []string, err error) {
 	if t.Status == muster.Completed {
 		return nil, notPending(*t)
 	}
-	was := *t
-	if p.Retry {
+	if was := *t; p.Retry {
 		if err := retry(t, at); err != nil {
 			return nil, err
 		}
+		if was.Status != t.Status || was.Attempts != t.Attempts || was.Returns != t.Returns {
+			changed = append(changed, "retry")
+		} else {
+			*t = was
+		}
 	}
-	setIfNamed(&t.Subject, p.Subject)
-	setIfNamed(&t.Description, p.Description)
-	setIfNamed(&t.ClaimRole, p.Role)
-	setIfNamed(&t.Priority, p.Priority)
-	setIfNamed(&t.RequirePlan, p.RequirePlan)
+	setField(&changed, "subject", &t.Subject, p.Subject)
+	setField(&changed, "description", &t.Description, p.Description)
+	setField(&changed, "claim_role", &t.ClaimRole, p.Role)
+	setField(&changed, "priority", &t.Priority, p.Priority)
+	setField(&changed, "require_plan", &t.RequirePlan, p.RequirePlan)
 	if p.Subject != nil || p.Description != nil || p.Role != nil {
-		if err := checkText(t.Subject, t.Description, t.ClaimRole); err != nil {
-			return nil, err
-		}
+		err = checkText(t.Subject, t.Description, t.ClaimRole)
 	}
-	var names []string
-	for _, c := range []struct {
-		name      string
-		different bool
-	}{
-		{"retry", p.Retry && (was.Status != t.Status || was.Attempts != t.Attempts || was.Returns != t.Returns)},
-		{"subject", was.Subject != t.Subject},
-		{"description", was.Description != t.Description},
-		{"claim_role", was.ClaimRole != t.ClaimRole},
-		{"priority", was.Priority != t.Priority},
-		{"require_plan", was.RequirePlan != t.RequirePlan},
-	} {
-		if c.different {
-			names = append(names, c.name)
-		}
+	if changed != nil {
+		t.UpdatedAt = at
 	}
-	if names == nil {
-		*t = was
-		return nil, errNoChange
-	}
-	t.UpdatedAt = at
-	return names, nil
+	return changed, err
 }
 
-// setIfNamed sets a field if the patch names it, that is if to is not nil.
-func setIfNamed[T any](field *T, to *T) {
-	if to != nil {
+// setField sets a field if the patch names it, that is if to is not nil, and adds its name to changed if it was
+// different.
+func setField[T comparable](changed *[]string, name string, field, to *T) {
+	if to != nil && *field != *to {
 		*field = *to
+		*changed = append(*changed, name)
 	}
 }

@@ -29,10 +29,7 @@ func (b *Board) Settle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	m, err := b.meta.read(ctx)
-	if err == nil && len(m.Adding) > 0 {
-		err = b.edges.finish(ctx, m.Adding)
-	}
+	m, err := b.edges.finishAll(ctx)
 	r := repair{b, m.NextID}
 	var dirty, removed []muster.TaskID
 	var cycles [][]muster.TaskID
