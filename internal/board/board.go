@@ -51,11 +51,7 @@ func New(s muster.Store, j *journal.Journal) *Board {
 	meta := &metaFile{records: r, table: table, replaced: s.Table(corruption.Table), teller: teller}
 	return &Board{
 		records: r, meta: meta, edges: &edges{r, meta}, settling: make(chan struct{}, 1),
-		effects: &effects{
-			records:  r,
-			handlers: map[muster.Effect]func(context.Context, muster.Task) error{},
-			running:  map[effectRun]bool{},
-		},
+		effects: &effects{records: r},
 	}
 }
 

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -53,17 +54,11 @@ func encodeTask(_ string, t muster.Task) ([]byte, error) {
 }
 
 // badLine returns the number of the first line that is not UTF-8.
-func badLine(text string) int {
-	line := 1
-	for i, r := range text {
-		if r == utf8.RuneError {
-			if _, n := utf8.DecodeRuneInString(text[i:]); n == 1 {
-				break
-			}
-		}
-		if r == '\n' {
-			line++
+func badLine(text string) (number int) {
+	for line := range strings.Lines(text) {
+		if number++; !utf8.ValidString(line) {
+			break
 		}
 	}
-	return line
+	return number
 }

@@ -18,23 +18,14 @@ import (
 // without a handler stays for a process that has one. Unblocking is the board's own. The last handler for an effect
 // counts. A handler must not call Settle, which waits for it.
 func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) error) {
-	b.effects.mu.Lock()
-	defer b.effects.mu.Unlock()
-	b.effects.handlers[e] = f
+	b.effects.handlers.Store(e, f)
 }
 
 // effects runs what must follow from a change of a task.
 type effects struct {
 	*records
-	mu       sync.Mutex // guards the following
-	handlers map[muster.Effect]func(context.Context, muster.Task) error
-	running  map[effectRun]bool
-}
-
-// effectRun is an effect of a task that this process is running.
-type effectRun struct {
-	id     muster.TaskID
-	effect muster.Effect
+	handlers sync.Map // of OnEffect: what runs an effect, by muster.Effect
+	running  sync.Map // the ids of the tasks whose effects this process is running
 }
 
 // Unsettled is an effect that failed and stays for a later Settle.
@@ -64,15 +55,17 @@ func OnlyUnsettled(err error) bool {
 	return false
 }
 
-// run runs the effects that t names and clears those that are done. It skips effects that this process is
-// already running, so that nobody is told twice of one thing. owed are the errors of handlers, which are no failure
-// of the step that named the effects; err is the board's own.
+// run runs the effects that t names and clears those that are done. While this process is already running effects of
+// the task it does nothing, so that nobody is told twice of one thing: what is left then is for Settle. owed are the
+// errors of handlers, which are no failure of the step that named the effects; err is the board's own.
 func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
-	mine := f.reserve(t)
-	if len(mine) == 0 {
+	if len(t.Effects) == 0 {
 		return t, nil, nil
 	}
-	defer f.release(t.ID, mine)
+	if _, isRunning := f.running.LoadOrStore(t.ID, true); isRunning {
+		return t, nil, nil
+	}
+	defer f.running.Delete(t.ID)
 	// Read again after the reservation: whoever ran them last may have cleared them since t was read.
 	now, _, err := f.read(ctx, t.ID)
 	if errors.Is(err, muster.ErrNotFound) {
@@ -84,9 +77,6 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 	t = now
 	var done []muster.Effect
 	for _, e := range t.Effects {
-		if !slices.Contains(mine, e) {
-			continue
-		}
 		ran, failed := f.runOne(ctx, t, e)
 		switch {
 		case failed != nil && e == muster.EffectUnblock:
@@ -126,43 +116,19 @@ func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Eff
 	})
 }
 
-// reserve reserves those of t's effects that nobody in this process is running, and returns them.
-func (f *effects) reserve(t muster.Task) (mine []muster.Effect) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, e := range t.Effects {
-		if run := (effectRun{t.ID, e}); !f.running[run] {
-			f.running[run] = true
-			mine = append(mine, e)
-		}
-	}
-	return mine
-}
-
-// release ends the reservation, so that effects that failed can run again.
-func (f *effects) release(id muster.TaskID, mine []muster.Effect) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, e := range mine {
-		delete(f.running, effectRun{id, e})
-	}
-}
-
 // runOne runs one effect. It returns false when no handler of this process does.
 func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
 	if e == muster.EffectUnblock {
 		return true, f.unblock(ctx, t.ID)
 	}
-	f.mu.Lock()
-	handle := f.handlers[e]
-	f.mu.Unlock()
-	if handle == nil {
+	handle, ok := f.handlers.Load(e)
+	if !ok {
 		return false, nil
 	}
 	if t.Blocks, err = f.dependants(ctx, t.ID); err != nil {
 		return true, err
 	}
-	return true, handle(ctx, t)
+	return true, handle.(func(context.Context, muster.Task) error)(ctx, t)
 }
 
 // unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to wait while

@@ -41,28 +41,19 @@ func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near 
 	return false, like(name, names), nil
 }
 
-// like are at most three of the names that differ from name by what a typo makes.
+// like returns at most three of the names, the likest first: those that differ from name by what a typo makes. It
+// changes the list.
 func like(name muster.Name, names []muster.Name) []muster.Name {
 	typed := strings.ToLower(string(name))
 	most := 2
 	if len(typed) <= 4 {
 		most = 1
 	}
-	type scored struct {
-		name muster.Name
-		d    int
-	}
-	var near []scored
-	for _, n := range names {
-		if d := editdist.Distance(typed, strings.ToLower(string(n))); d <= most {
-			near = append(near, scored{n, d})
-		}
-	}
-	slices.SortFunc(near, func(a, b scored) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
-	near = slices.Compact(near)
-	var out []muster.Name
-	for _, s := range near[:min(3, len(near))] {
-		out = append(out, s.name)
-	}
-	return out
+	distance := func(n muster.Name) int { return editdist.Distance(typed, strings.ToLower(string(n))) }
+	names = slices.DeleteFunc(names, func(n muster.Name) bool { return distance(n) > most })
+	slices.SortFunc(names, func(a, b muster.Name) int {
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b))
+	})
+	names = slices.Compact(names)
+	return names[:min(3, len(names))]
 }
