@@ -124,6 +124,9 @@ func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
 		if id, err := strconv.Atoi(u.Key); err == nil && u.Table == muster.TableTasks {
 			r.Task = muster.TaskID(id)
 		}
+		if u.Table == muster.TableHosts {
+			r.Done = "nobody can live in that slot until muster doctor --repair"
+		}
 		records = append(records, r)
 	}
 	return t.Tell(ctx, records...)

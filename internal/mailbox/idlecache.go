@@ -35,24 +35,19 @@ type idleCache struct {
 	boxes map[muster.Name]boxState
 }
 
-// get returns what is known of a box; the zero value says nothing.
-func (q *idleCache) get(box muster.Name) boxState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.boxes[box]
-}
-
-// update changes what is known of a box. The read and the write happen under one lock, so no update of another
-// goroutine is lost.
-func (q *idleCache) update(box muster.Name, f func(*boxState)) {
+// update changes what is known of a box, and returns what was known before; the zero value says nothing. The read and
+// the write happen under one lock, so no update of another goroutine is lost.
+func (q *idleCache) update(box muster.Name, f func(*boxState)) boxState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.boxes == nil {
 		q.boxes = map[muster.Name]boxState{}
 	}
-	k := q.boxes[box]
-	f(&k)
-	q.boxes[box] = k
+	before := q.boxes[box]
+	after := before
+	f(&after)
+	q.boxes[box] = after
+	return before
 }
 
 // Waking returns the pending mails after a position that are not status news, oldest first. It reads only what is new
@@ -72,7 +67,7 @@ func (p *Mail) Landings(ctx context.Context, box muster.Name, after muster.Pos) 
 // scan reads the mail after a position, and sorts it into mail that wakes a member and reports of landings.
 func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (waking, landed []muster.Message,
 	err error) {
-	k, now, from := p.idle.get(box), time.Now(), after
+	k, now, from := p.idle.update(box, func(*boxState) {}), time.Now(), after
 	isCached := k.newsEnd > after && now.Sub(k.readAt) < newsCacheTTL && now.Sub(k.droppedAt) >= afterDrop
 	if isCached {
 		from, landed = k.newsEnd, slices.Clip(k.landings)

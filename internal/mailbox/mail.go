@@ -10,6 +10,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -99,9 +100,7 @@ func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 	if m.ID == "" {
 		m.ID = NewID()
 	}
-	if m.Type == "" {
-		m.Type = muster.MailMessage
-	}
+	m.Type = cmp.Or(m.Type, muster.MailMessage)
 	m.At = muster.UnixTime(time.Now())
 	if err := p.inbox.Put(ctx, m.To, m); err != nil {
 		return muster.Message{}, err
@@ -188,13 +187,10 @@ func (p *Mail) Watch(ctx context.Context, box muster.Name) <-chan struct{} {
 
 // excerpt returns the first words of a mail for the journal.
 func excerpt(m muster.Message) string {
-	text := m.Content
-	if text == "" {
-		text = m.Feedback
-	}
 	const most = 200
-	if utf8.RuneCountInString(text) <= most {
-		return text
+	text := []rune(cmp.Or(m.Content, m.Feedback))
+	if len(text) <= most {
+		return string(text)
 	}
-	return string([]rune(text)[:most]) + " ..."
+	return string(text[:most]) + " ..."
 }

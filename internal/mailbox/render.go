@@ -22,26 +22,22 @@ func Escape(s string) string { return markPattern.ReplaceAllString(s, "&lt;$1") 
 
 // Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still wait.
 func Render(msgs []muster.Message, waiting int) string {
-	var b strings.Builder
-	b.WriteString("<inbox>\n[")
-	for i, m := range msgs {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n  ")
-		b.WriteString(renderMail(m))
-	}
+	list := ""
 	if len(msgs) > 0 {
-		b.WriteByte('\n')
+		mails := make([]string, len(msgs))
+		for i, m := range msgs {
+			mails[i] = "\n  " + renderMail(m)
+		}
+		list = strings.Join(mails, ",") + "\n"
 	}
-	b.WriteString("]\n</inbox>")
+	more := ""
 	switch {
 	case waiting == 1:
-		b.WriteString("\n1 more mail waits and comes next.")
+		more = "\n1 more mail waits and comes next."
 	case waiting > 1:
-		fmt.Fprintf(&b, "\n%d more mails wait and come next.", waiting)
+		more = fmt.Sprintf("\n%d more mails wait and come next.", waiting)
 	}
-	return b.String()
+	return "<inbox>\n[" + list + "]\n</inbox>" + more
 }
 
 // renderMail returns one mail of the list. The recipient is left out, because it is the reader.

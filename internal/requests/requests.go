@@ -83,13 +83,14 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		return muster.Request{}, err
 	}
 	queueMail(&r, true)
-	minted := r.ID == ""
+	isNewID := r.ID == ""
+	if !isNewID && !idRule().MatchString(string(r.ID)) {
+		return muster.Request{}, muster.Errorf(muster.Invalid,
+			"%q cannot be a request's id: it is eight hex digits", string(r.ID))
+	}
 	for {
-		if minted {
+		if isNewID {
 			r.ID = newID()
-		} else if !idRule().MatchString(string(r.ID)) {
-			return muster.Request{}, muster.Errorf(muster.Invalid,
-				"%q cannot be a request's id: it is eight hex digits", string(r.ID))
 		}
 		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
@@ -98,7 +99,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 			return q.sendQueued(ctx, r, rev)
 		case !errors.Is(err, muster.ErrStale):
 			return muster.Request{}, err
-		case minted:
+		case isNewID:
 			continue
 		}
 		there, rev, err := q.read(ctx, r.ID)

@@ -40,24 +40,6 @@ type Host struct {
 // decodeHost and encodeHost read and write the document of a slot.
 var decodeHost, encodeHost = state.JSON("the host %s", func(p *Process, slot string) { p.Slot = slot })
 
-// newHosts returns the collection of the hosts' documents.
-func newHosts(table muster.Table, t *corruption.Teller) *state.Collection[Process] {
-	return state.New(state.Options[Process]{
-		Table: table, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: hostReporter{t},
-	})
-}
-
-// hostReporter reports slots that cannot be read, with what follows from that.
-type hostReporter struct{ teller *corruption.Teller }
-
-func (r hostReporter) Report(ctx context.Context, all ...state.Unreadable) error {
-	var records []corruption.Record
-	for _, u := range all {
-		records = append(records, corruptHost(u.Key, u.Rev, u.Err))
-	}
-	return r.teller.Tell(ctx, records...)
-}
-
 // Join makes this process a host: it takes the first free slot. about says for people what the process is.
 func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 	for n := 1; ; n++ {
@@ -85,7 +67,8 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
 	old, rev, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrCorrupt) {
-		return nil, errors.Join(err, r.teller.Tell(ctx, corruptHost(slot, rev, err)))
+		return nil, errors.Join(err, r.teller.Report(ctx,
+			state.Unreadable{Table: muster.TableHosts, Key: slot, Rev: rev, Err: err}))
 	}
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
@@ -224,12 +207,6 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 		return fmt.Sprintf("pid %d", p.PID)
 	}
 	return fmt.Sprintf("%s, pid %d", p.About, p.PID)
-}
-
-// corruptHost returns the report of a slot whose document cannot be read.
-func corruptHost(slot string, rev muster.Rev, why error) corruption.Record {
-	return corruption.Record{Table: muster.TableHosts, Key: slot, Rev: rev, Text: why.Error(),
-		Done: "nobody can live in that slot until muster doctor --repair"}
 }
 
 // cutID splits the id of a host, such as host-1.3, into the slot and the life.

@@ -49,7 +49,9 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
 		index:  &index{byName: map[muster.Name]muster.Member{}},
 		config: configFile{team: team, table: config, turn: make(chan struct{}, 1)}}
-	r.hosts = newHosts(r.hostTable, t)
+	r.hosts = state.New(state.Options[Process]{
+		Table: r.hostTable, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: t,
+	})
 	r.members = state.New(state.Options[muster.Member]{
 		Table: s.Table(muster.TableMembers), Name: muster.TableMembers, Decode: decode, Encode: encode,
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
@@ -234,19 +236,21 @@ func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster
 // Watch receives after members changed, until ctx ends.
 func (r *Roster) Watch(ctx context.Context) <-chan struct{} { return r.members.Watch(ctx) }
 
+// statusKinds are the events of a new status.
+var statusKinds = map[muster.MemberStatus]string{muster.Idle: journal.MemberIdle, muster.Shutdown: journal.MemberShutdown,
+	muster.Working: journal.MemberWorking}
+
 // changed writes the event of a new status, if m has one.
 func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
-	if m.Status == old.Status {
+	kind := statusKinds[m.Status]
+	if m.Status == old.Status || kind == "" {
 		return
 	}
-	switch m.Status {
-	case muster.Idle:
-		r.emit(ctx, m.Name, journal.MemberIdle, map[string]any{"reason": m.IdleReason})
-	case muster.Shutdown:
-		r.emit(ctx, m.Name, journal.MemberShutdown, map[string]any{"reason": m.IdleReason})
-	case muster.Working:
-		r.emit(ctx, m.Name, journal.MemberWorking, nil)
+	var fields map[string]any
+	if m.Status != muster.Working {
+		fields = map[string]any{"reason": m.IdleReason}
 	}
+	r.emit(ctx, m.Name, kind, fields)
 }
 
 // emit writes an event about what has been recorded. Its error is dropped because the record is what counts, and the
