@@ -156,7 +156,7 @@ func (t *Tail) SetAside() error {
 // Append writes data, which is whole lines, with one write and syncs it. It returns the end after them. A torn part
 // that is still there gets its newline first.
 func (t *Tail) Append(data []byte) (end int64, err error) {
-	if end, err = t.write(data); err != nil {
+	if end, err = t.Write(data); err != nil {
 		return 0, err
 	}
 	defer failpoint.HitFile(t.path, "append.end")
@@ -167,12 +167,8 @@ func (t *Tail) Append(data []byte) (end int64, err error) {
 }
 
 // Write is Append without the sync. What it wrote survives the end of this process at once, and a power loss once a
-// later Append to the file has returned.
-func (t *Tail) Write(data []byte) (end int64, err error) { return t.write(data) }
-
-// write writes data in one call and does not sync it. A torn part that was left in place gets a newline first, so that
-// data begins a line of its own. What a failed write left behind is cut off again.
-func (t *Tail) write(data []byte) (end int64, err error) {
+// later Append to the file has returned. What a failed write left behind is cut off again.
+func (t *Tail) Write(data []byte) (end int64, err error) {
 	if err := t.f.Ended(); err != nil {
 		return 0, err
 	}

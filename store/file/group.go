@@ -1,133 +1,98 @@
 package file
 
 import (
-	"context"
-	"errors"
+	"slices"
 	"sync"
 
 	"muster"
 )
 
-// groups lets goroutines of this process that append to one file at the same time share one write and one sync. The
-// first one waits for the file's lock; those that come while it waits give it their lines.
+// groups lets goroutines of this process that append to one file at the same time share one write and one sync. Each
+// leaves its lines and waits for the file's lock; whoever has the lock first writes the lines of all.
 type groups struct {
-	mu   sync.Mutex
-	open map[string]*group // by lock; those that still take lines
-}
-
-// group is the lines that are written together.
-type group struct {
-	parts []*groupPart
-	size  int
-	// done is closed when they were written or have failed.
-	done chan struct{}
+	mu      sync.Mutex
+	waiting map[string][]*groupPart // by file: what nobody has begun to write
 }
 
 // groupPart is what one goroutine appends.
 type groupPart struct {
-	lines []byte
-	// gone says that its context ended before it was written.
-	gone bool
-	end  muster.Pos
-	err  error
+	lines   []byte
+	written chan struct{} // closed when the rest is set
+	end     muster.Pos
+	err     error
 }
 
 // maxGroup limits the bytes that are written together, because they also fail together.
 const maxGroup = 1 << 20
 
-// errGroupAbandoned tells the others of a group that the first one's context ended before it wrote. They try again.
-var errGroupAbandoned = errors.New("left")
-
 // append appends lines to a file, alone or together with others, and returns the position after them. lock takes the
-// file's lock and write appends. The goroutine that came first calls both for all.
-func (g *groups) append(ctx context.Context, name string, lines []byte, lock func() (func(), error),
+// file's lock and write appends.
+func (g *groups) append(name string, lines []byte, lock func() (func(), error),
 	write func([]byte) (muster.Pos, error)) (muster.Pos, error) {
+	p := &groupPart{lines: lines, written: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting[name] = append(g.waiting[name], p)
+	g.mu.Unlock()
+	unlock, err := lock()
+	if err != nil {
+		if g.leave(name, p) {
+			return 0, err
+		}
+		// Another goroutine has begun to write it, so it must not be reported that nothing was written.
+		<-p.written
+		return p.end, p.err
+	}
+	defer unlock()
 	for {
-		p := &groupPart{lines: lines}
-		grp, first := g.join(name, p)
-		if first {
-			g.writeGroup(ctx, name, grp, lock, write)
-			return p.end, p.err
-		}
 		select {
-		case <-grp.done:
-		case <-ctx.Done():
-			if g.leave(name, grp, p) {
-				return 0, ctx.Err()
-			}
-			<-grp.done // it is being written
-		}
-		if !errors.Is(p.err, errGroupAbandoned) {
+		case <-p.written:
 			return p.end, p.err
+		default:
+			writeGroup(g.take(name), write)
 		}
 	}
 }
 
-// join adds a part to the open group of that name, or opens a new one.
-func (g *groups) join(name string, p *groupPart) (grp *group, first bool) {
+// leave removes a part again. It returns false if somebody has begun to write it.
+func (g *groups) leave(name string, p *groupPart) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	grp = g.open[name]
-	if first = grp == nil || grp.size+len(p.lines) > maxGroup; first {
-		grp = &group{done: make(chan struct{})}
-		if g.open == nil {
-			g.open = map[string]*group{}
-		}
-		g.open[name] = grp
-	}
-	grp.parts = append(grp.parts, p)
-	grp.size += len(p.lines)
-	return grp, first
-}
-
-// leave removes a part again. It returns false if the part is being written: then its caller waits for the result,
-// because it must not report that nothing was written.
-func (g *groups) leave(name string, grp *group, p *groupPart) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.open[name] != grp {
+	i := slices.Index(g.waiting[name], p)
+	if i < 0 {
 		return false
 	}
-	p.gone = true
+	g.waiting[name] = slices.Delete(g.waiting[name], i, i+1)
 	return true
 }
 
-// writeGroup writes a group. From the moment it holds the lock, nobody can join.
-func (g *groups) writeGroup(ctx context.Context, name string, grp *group, lock func() (func(), error),
-	write func([]byte) (muster.Pos, error)) {
-	defer close(grp.done)
-	unlock, err := lock()
-	// The group is closed before its parts are read. A part that joined later would be told that it is written although
-	// it is not.
+// take removes the parts that are written together, at least one, from those that wait. The caller holds the file's
+// lock and has a part of its own that is not written, so there is one.
+func (g *groups) take(name string) []*groupPart {
 	g.mu.Lock()
-	if g.open[name] == grp {
-		delete(g.open, name)
+	defer g.mu.Unlock()
+	all := g.waiting[name]
+	n, size := 1, len(all[0].lines)
+	for n < len(all) && size+len(all[n].lines) <= maxGroup {
+		size += len(all[n].lines)
+		n++
 	}
-	g.mu.Unlock()
+	if g.waiting[name] = all[n:]; n == len(all) {
+		delete(g.waiting, name)
+	}
+	return all[:n]
+}
+
+// writeGroup writes parts, and tells those who wait for them.
+func writeGroup(parts []*groupPart, write func([]byte) (muster.Pos, error)) {
 	var all []byte
-	var end muster.Pos
-	if err == nil {
-		defer unlock()
-		for _, p := range grp.parts {
-			if !p.gone {
-				all = append(all, p.lines...)
-			}
-		}
-		end, err = write(all)
+	for _, p := range parts {
+		all = append(all, p.lines...)
 	}
-	// The others must not fail because the first one was cancelled: their own contexts go on.
-	others := err
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		others = errGroupAbandoned
-	}
+	end, err := write(all)
 	end -= muster.Pos(len(all))
-	for i, p := range grp.parts {
-		if p.gone {
-			continue
-		}
+	for _, p := range parts {
 		end += muster.Pos(len(p.lines))
-		if p.end, p.err = end, others; i == 0 {
-			p.err = err
-		}
+		p.end, p.err = end, err
+		close(p.written)
 	}
 }

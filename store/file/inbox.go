@@ -96,9 +96,10 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "this cannot be mailed to %s: %w", name, err)
 	}
-	_, err = x.store.groups.append(ctx, "inbox "+string(name), addChecksum(line),
+	_, err = x.store.groups.append("inbox "+string(name), addChecksum(line),
 		func() (func(), error) { return b.lock(ctx) },
-		func(all []byte) (muster.Pos, error) { return 0, b.add(ctx, all) })
+		// Others must not fail because the context of the one that writes for all has ended.
+		func(all []byte) (muster.Pos, error) { return 0, b.add(context.WithoutCancel(ctx), all) })
 	return err
 }
 
@@ -247,9 +248,7 @@ func (b *box) mail(gen uint32, u unit) muster.Message {
 // Watch receives after new mail until ctx ends.
 func (x *boxes) Watch(ctx context.Context, name muster.Name) <-chan struct{} {
 	if checkBox(name) != nil {
-		ended := make(chan struct{})
-		close(ended)
-		return ended
+		return endedWatch()
 	}
 	return x.store.watch.subscribe(ctx, x.store.dir.Inbox(), string(name)+".jsonl", nil)
 }

@@ -35,13 +35,9 @@ func addChecksum(rec []byte) []byte {
 	return fmt.Appendf(line, "%s%s%s\n", sumHead, hexChecksum(crc32.Checksum(rec, castagnoli())), sumTail)
 }
 
-// verifyLine checks a line without its newline and returns the record. why says what is wrong with it, or is empty.
+// verifyLine checks a line without its newline and returns the record, which reuses the bytes of the line. why says
+// what is wrong with it, or is empty.
 func verifyLine(line []byte) (rec []byte, why string) {
-	return verifyLineInPlace(bytes.Clone(line))
-}
-
-// verifyLineInPlace is verifyLine, but the record reuses the bytes of the line.
-func verifyLineInPlace(line []byte) (rec []byte, why string) {
 	if body, ours, good := splitChecksum(line); ours {
 		if !good {
 			return nil, "its checksum does not fit"

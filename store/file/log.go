@@ -36,37 +36,50 @@ func (l logs) path(ctx context.Context, stream string) (string, error) {
 
 // Append adds records if the stream still ends at at, with one write and one sync.
 func (l logs) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	return l.append(ctx, (*durable.Tail).Append, true, stream, at, recs...)
+	path, lines, err := l.encode(ctx, stream, recs)
+	if err != nil {
+		return 0, err
+	}
+	if at != muster.Anywhere || len(lines) == 0 {
+		return l.appendAlone(ctx, (*durable.Tail).Append, stream, path, at, lines)
+	}
+	return l.s.groups.append("log "+stream, lines,
+		func() (func(), error) { return l.lock(ctx, stream) },
+		func(all []byte) (muster.Pos, error) {
+			return l.appendLocked((*durable.Tail).Append, stream, path, at, all)
+		})
 }
 
 // AppendSoon adds records at the end without waiting for the disk. A killed process loses nothing of them; a power
 // loss takes what no later Append to the stream has made durable.
 func (l logs) AppendSoon(ctx context.Context, stream string, recs ...[]byte) (muster.Pos, error) {
-	return l.append(ctx, (*durable.Tail).Write, false, stream, muster.Anywhere, recs...)
-}
-
-// append appends records with write. With together, records of several goroutines share one sync.
-func (l logs) append(ctx context.Context, write func(*durable.Tail, []byte) (int64, error), together bool,
-	stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	path, err := l.path(ctx, stream)
+	path, lines, err := l.encode(ctx, stream, recs)
 	if err != nil {
 		return 0, err
 	}
+	return l.appendAlone(ctx, (*durable.Tail).Write, stream, path, muster.Anywhere, lines)
+}
 
-	var lines []byte
+// encode returns the file of a stream and the lines of records.
+func (l logs) encode(ctx context.Context, stream string, recs [][]byte) (path string, lines []byte, err error) {
+	if path, err = l.path(ctx, stream); err != nil {
+		return "", nil, err
+	}
 	for _, r := range recs {
 		if err := checkRecord(stream, r); err != nil {
-			return 0, err
+			return "", nil, err
 		}
-
 		lines = append(lines, addChecksum(r)...)
 	}
+	return path, lines, nil
+}
 
-	if together && at == muster.Anywhere && len(lines) > 0 {
-		return l.s.groups.append(ctx, "log "+stream, lines,
-			func() (func(), error) { return l.lock(ctx, stream) },
-			func(all []byte) (muster.Pos, error) { return l.appendLocked(write, stream, path, at, all) })
-	}
+// writeFunc writes lines at the end of a file, and returns the end after them.
+type writeFunc func(*durable.Tail, []byte) (int64, error)
+
+// appendAlone appends lines in a write of their own.
+func (l logs) appendAlone(ctx context.Context, write writeFunc, stream, path string, at muster.Pos, lines []byte) (
+	muster.Pos, error) {
 	unlock, err := l.lock(ctx, stream)
 	if err != nil {
 		return 0, err
@@ -81,19 +94,14 @@ func (l logs) lock(ctx context.Context, stream string) (unlock func(), err error
 }
 
 // appendLocked appends lines at a position. The caller holds the stream's lock.
-func (l logs) appendLocked(write func(*durable.Tail, []byte) (int64, error), stream, path string, at muster.Pos,
-	lines []byte) (muster.Pos, error) {
+func (l logs) appendLocked(write writeFunc, stream, path string, at muster.Pos, lines []byte) (muster.Pos, error) {
 	if len(lines) == 0 || at != muster.Anywhere && at != 0 { // nothing may be made when there is nothing to do
-		end, err := l.endOffset(path)
-		if err != nil {
-			return 0, err
+		end, err := l.tail(path, 0)
+		if err == nil && at != muster.Anywhere && at != end {
+			err = errMovedOn(stream, at, end)
 		}
-
-		if at != muster.Anywhere && at != end {
-			return end, errMovedOn(stream, at, end)
-		}
-		if len(lines) == 0 {
-			return end, nil
+		if err != nil || len(lines) == 0 {
+			return end, err
 		}
 	}
 	// A stream that the caller expects to have records was found above. From here on, files may be made.
@@ -140,9 +148,7 @@ func errMovedOn(stream string, at, end muster.Pos) error {
 func (l logs) Watch(ctx context.Context, stream string) <-chan struct{} {
 	path, err := l.path(ctx, stream)
 	if err != nil {
-		ended := make(chan struct{})
-		close(ended)
-		return ended
+		return endedWatch()
 	}
 	return l.s.watch.subscribe(ctx, filepath.Dir(path), filepath.Base(path), nil)
 }
@@ -162,23 +168,6 @@ func (l logs) open(path string) (durable.File, int64, error) {
 		return nil, 0, errUnreadable(path, err)
 	}
 	return f, fi.Size(), nil
-}
-
-// endOffset returns the position after the last whole line. The caller holds the stream's lock.
-func (l logs) endOffset(path string) (muster.Pos, error) {
-	w, err := l.openLog(path)
-	if err != nil {
-		return 0, err
-	}
-	defer w.close()
-	if w.live == nil {
-		return muster.Pos(w.base()), nil
-	}
-	end, err := durable.LineStart(w.live, w.size)
-	if err != nil {
-		return 0, errUnreadable(path, err)
-	}
-	return muster.Pos(w.base() + end), nil
 }
 
 // errUnreadable is the error for a file or directory without which nothing of a stream, an inbox or a table can be

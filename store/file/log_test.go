@@ -3,81 +3,109 @@ package file
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"muster"
+	"muster/internal/durable"
 )
+
+// block is how much is read of a stream at a time.
+const block = 64 << 10
 
 // Lines of any length, also where a block ends in them, come whole, each once, and stay when others are read.
 func TestLinesAcrossBlocks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var text []byte
+	rapid.Check(t, func(rt *rapid.T) {
+		s, err := Open(t.TempDir())
+		must(t, err)
+		defer s.Close()
 		var want []string
-		for _, size := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 300, lineBlock - 302, lineBlock - 1,
-			lineBlock, lineBlock + 1, 3 * lineBlock}), 0, 6).Draw(t, "sizes") {
-			line := strings.Repeat(string(rune('a'+len(want))), size) + "\n"
-			want, text = append(want, line), append(text, line...)
+		places := []muster.Pos{0}
+		for i, size := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 300, block - 340, block - 28, block - 27,
+			block - 26, 3 * block}), 0, 6).Draw(rt, "sizes") {
+			want = append(want, fmt.Sprintf(`{"n":"%s"}`, strings.Repeat(string(rune('a'+i)), size)))
+			end, err := s.Log().Append(t.Context(), muster.StreamEvents, places[i], []byte(want[i]))
+			must(t, err)
+			places = append(places, end)
 		}
-		text = append(text, strings.Repeat("z", rapid.SampledFrom([]int{0, 1, 2 * lineBlock}).Draw(t, "unfinished"))...)
-		start := rapid.IntRange(0, len(want)).Draw(t, "start")
-		at := len(strings.Join(want[:start], ""))
-		r := lineReader{f: bytes.NewReader(text), at: int64(at), end: int64(len(text))}
+		start := rapid.IntRange(0, len(want)).Draw(rt, "start")
 		var got [][]byte
-		for {
-			line, err := r.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, line)
-			line = append(line, "overwritten"...) // it has no room for what is another's
-			_ = line
+		for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, places[start]) {
+			must(t, err)
+			got = append(got, r.Data)
+			r.Data = append(r.Data, "overwritten"...) // it has no room for what is another's
 		}
 		if !slices.EqualFunc(got, want[start:], func(b []byte, s string) bool { return string(b) == s }) {
-			t.Fatalf("%d lines, not %d, or others", len(got), len(want)-start)
+			rt.Fatalf("%d lines, not %d, or others", len(got), len(want)-start)
+		}
+		for n := range len(want) + 1 {
+			if at, err := s.Log().Tail(t.Context(), muster.StreamEvents, n); err != nil || at != places[len(want)-n] {
+				rt.Fatalf("the last %d begin at %d, not %d: %v", n, at, places[len(want)-n], err)
+			}
 		}
 	})
 }
 
 // A file that ends before its end, and one that cannot be read on, give the lines before that.
 func TestLinesBeforeTheEnd(t *testing.T) {
-	text := strings.Repeat("line\n", lineBlock) // five blocks
-	r := lineReader{f: strings.NewReader(text), end: int64(len(text)) + 100}
-	n := 0
-	for _, err := r.next(); !errors.Is(err, io.EOF); _, err = r.next() {
-		if err != nil {
-			t.Fatal(err)
+	text := strings.Repeat("{\"a\"}\n", block) // six blocks, of lines that are damaged
+	for _, c := range []struct {
+		file   io.ReaderAt
+		end    int64
+		lines  int
+		reason error
+	}{
+		{strings.NewReader(text), int64(len(text)) + 100, block, nil},
+		{broken{strings.NewReader(text)}, int64(len(text)), (block + 10) / 6, io.ErrClosedPipe},
+	} {
+		lines := 0
+		var end error
+		segment := logSegment{to: c.end, file: readOnly{ReaderAt: c.file}}
+		segment.read(t.Context(), 0, func(_ muster.Record, err error) bool {
+			if errors.Is(err, muster.ErrCorrupt) {
+				lines++
+			} else {
+				end = err
+			}
+			return true
+		})
+		if lines != c.lines || !errors.Is(end, c.reason) {
+			t.Errorf("%d lines and %v, want %d and %v", lines, end, c.lines, c.reason)
 		}
-		n++
-	}
-	if n != lineBlock {
-		t.Errorf("%d lines", n)
-	}
-	r = lineReader{f: broken{strings.NewReader(text)}, end: int64(len(text))}
-	for n = 0; ; n++ {
-		if _, err := r.next(); errors.Is(err, io.ErrClosedPipe) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n != (lineBlock+10)/5 {
-		t.Errorf("%d lines before the error", n)
 	}
 }
+
+// readOnly is a file of which only ReadAt is used.
+type readOnly struct {
+	durable.File
+	io.ReaderAt
+}
+
+func (r readOnly) ReadAt(p []byte, at int64) (int, error) { return r.ReaderAt.ReadAt(p, at) }
 
 // broken can be read a little farther than one block.
 type broken struct{ io.ReaderAt }
 
 func (b broken) ReadAt(p []byte, at int64) (int, error) {
-	if end := at + int64(len(p)); end > lineBlock+10 {
-		n, _ := b.ReaderAt.ReadAt(p[:max(lineBlock+10-at, 0)], at)
+	if end := at + int64(len(p)); end > block+10 {
+		n, _ := b.ReaderAt.ReadAt(p[:max(block+10-at, 0)], at)
 		return n, io.ErrClosedPipe
 	}
 	return b.ReaderAt.ReadAt(p, at)
+}
+
+// Whatever white space stands between the records of another program, it is not counted.
+func TestTailCountsRecords(t *testing.T) {
+	text := "{}\n\n  \n{}\r\n\n{}\n \n"
+	s := logSegment{to: int64(len(text)), file: readOnly{ReaderAt: bytes.NewReader([]byte(text))}}
+	for n, want := range []muster.Pos{muster.Pos(len(text)), 12, 7, 0, 0} {
+		if place, more, err := s.tail(n); err != nil || place != want || more != max(n-3, 0) {
+			t.Errorf("the last %d begin at %d, %d more, not at %d: %v", n, place, more, want, err)
+		}
+	}
 }

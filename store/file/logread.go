@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -21,128 +22,78 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			yield(muster.Record{}, err)
 			return
 		}
-		w, err := l.openLog(path)
+		all, err := l.openLog(path)
 		if err != nil {
 			yield(muster.Record{}, err)
 			return
 		}
-		defer w.close()
-		gone := func() {
-			yield(muster.Record{}, muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after,
-				path))
-		}
-		// A position that was trimmed is an error, not a jump: who reads from a stored position relies on seeing all
-		// records after it.
 		oldest := after == 0 // the beginning is where what is left of the stream begins
-		for _, s := range w.old {
-			if uint64(after) >= uint64(s.to) {
+		for i, s := range all {
+			if !s.live && uint64(after) >= uint64(s.to) {
 				continue
 			}
-			f, _, err := l.open(s.path)
-			if err != nil {
-				yield(muster.Record{}, err)
-				return
-			}
-			if oldest {
-				if f == nil { // trimmed just now
-					after = muster.Pos(s.to)
-					continue
-				}
+			gone, err := l.openSegment(&s)
+			switch {
+			case oldest && gone:
+				after = muster.Pos(s.to)
+				continue
+			case oldest:
 				after, oldest = muster.Pos(s.from), false
 			}
-			if f == nil || !startsLine(f, int64(after)-s.from, s.to-s.from) {
-				if f != nil {
-					_ = f.Close()
-				}
-				gone()
-				return
+			// A position that was trimmed is an error, not a jump: who reads from a stored position relies on seeing
+			// all records after it.
+			if err == nil && (gone || !s.startsLine(int64(after))) {
+				err = muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after, path)
 			}
-			on := l.readFile(ctx, f, s.path, s.from, int64(after), s.to, yield)
-			_ = f.Close()
-			if !on {
+			goOn := err == nil && s.read(ctx, int64(after), yield)
+			s.close()
+			if err != nil {
+				yield(muster.Record{}, err)
+			}
+			if !goOn && i < len(all)-1 {
+				all[len(all)-1].close()
 				return
 			}
 			after = muster.Pos(s.to)
 		}
-		from := w.base()
-		if !startsLine(w.live, int64(after)-from, w.size) {
-			gone()
-			return
-		}
-		if w.live != nil {
-			l.readFile(ctx, w.live, path, from, int64(after), from+w.size, yield)
-		}
 	}
 }
 
-// readFile yields the records of one file between two positions. from is the position at which the file begins. It
-// returns false if the caller must not go on with the next file.
-func (l logs) readFile(ctx context.Context, f durable.File, path string, from, after, to int64,
-	yield func(muster.Record, error) bool) bool {
-	r := lineReader{f: f, at: after - from, end: to - from}
+// read yields the records of an open segment after a position. It returns false if the caller must not go on with the
+// next segment.
+func (s logSegment) read(ctx context.Context, after int64, yield func(muster.Record, error) bool) bool {
+	if s.file == nil {
+		return true
+	}
+	r := bufio.NewReaderSize(io.NewSectionReader(s.file, after-s.from, s.to-after), 64<<10)
 	for pos := after; ; {
-		line, err := r.next()
+		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			return true // with what has no newline yet
 		}
 		if err == nil {
 			err = ctx.Err()
 		} else {
-			err = errUnreadable(path, err)
+			err = errUnreadable(s.path, err)
 		}
 		if err != nil {
 			yield(muster.Record{}, err)
 			return false
 		}
-		start := pos - from
+		start := pos - s.from
 		pos += int64(len(line))
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			continue
 		}
-		rec, why := verifyLineInPlace(line)
+		rec, why := verifyLine(line)
 		var bad error
 		if why != "" {
-			bad = muster.Errorf(muster.Corrupt, "the line at byte %d of %s is damaged: %s", start, path, why)
+			bad = muster.Errorf(muster.Corrupt, "the line at byte %d of %s is damaged: %s", start, s.path, why)
 		}
 		if !yield(muster.Record{Pos: muster.Pos(pos), Data: rec}, bad) {
 			return false
 		}
-	}
-}
-
-// lineReader reads the lines of a part of a file in large blocks.
-type lineReader struct {
-	f       io.ReaderAt
-	at, end int64  // what is not yet read
-	left    []byte // what is read and not yet returned
-	err     error  // comes after that
-}
-
-// lineBlock is how many bytes are read at a time.
-const lineBlock = 64 << 10
-
-// next returns the next line with its newline; the line belongs to the caller. It returns io.EOF if no whole line
-// follows.
-func (r *lineReader) next() ([]byte, error) {
-	for {
-		if size := bytes.IndexByte(r.left, '\n') + 1; size > 0 {
-			line := r.left[:size:size]
-			r.left = r.left[size:]
-			return line, nil
-		}
-		if r.err == nil && r.at >= r.end {
-			r.err = io.EOF
-		}
-		if r.err != nil {
-			return nil, r.err
-		}
-		// A new block: what was returned of the last one is its receiver's. A line that is longer than one doubles it.
-		more := min(int64(max(lineBlock, len(r.left))), r.end-r.at)
-		block := make([]byte, len(r.left)+int(more))
-		copy(block, r.left)
-		n, err := r.f.ReadAt(block[len(r.left):], r.at)
-		r.left, r.at, r.err = block[:len(r.left)+n], r.at+int64(n), err
 	}
 }
 
@@ -152,86 +103,72 @@ func (l logs) Tail(ctx context.Context, stream string, n int) (muster.Pos, error
 	if err != nil {
 		return 0, err
 	}
-	w, err := l.openLog(path)
+	return l.tail(path, n)
+}
+
+// tail returns the position that the last n records of the stream with that file follow.
+func (l logs) tail(path string, n int) (place muster.Pos, err error) {
+	all, err := l.openLog(path)
 	if err != nil {
 		return 0, err
 	}
-	defer w.close()
-	place := w.base()
-	if w.live != nil {
-		end, err := durable.LineStart(w.live, w.size)
-		if err != nil {
-			return 0, errUnreadable(path, err)
+	for _, s := range slices.Backward(all) {
+		var gone bool
+		if gone, err = l.openSegment(&s); gone || err != nil {
+			break
 		}
-		if place, n, err = tailPosition(w.live, place, end, n); err != nil {
-			return 0, errUnreadable(path, err)
+		place, n, err = s.tail(n)
+		s.close()
+		if err != nil || n <= 0 {
+			break
 		}
 	}
-	for _, s := range slices.Backward(w.old) {
+	return place, err
+}
+
+// tail returns the position before the last n records of an open segment. more is how many records are still to be
+// found in earlier segments. It reads ever larger parts of the end, so the size of the file does not matter.
+func (s logSegment) tail(n int) (place muster.Pos, more int, err error) {
+	if s.file == nil {
+		return muster.Pos(s.from), n, nil
+	}
+	end, err := durable.LineStart(s.file, s.to-s.from)
+	for size := min(end, 64<<10); err == nil; size = min(end, 4*size) {
+		place, more = muster.Pos(s.from+end), n
 		if n <= 0 {
+			return place, 0, nil
+		}
+		part := make([]byte, size)
+		if _, err = io.ReadFull(io.NewSectionReader(s.file, end-size, size), part); err != nil {
 			break
 		}
-		f, _, err := l.open(s.path)
-		if err != nil {
-			return 0, err
-		}
-		if f == nil { // trimmed just now
-			break
-		}
-		place, n, err = tailPosition(f, s.from, s.to-s.from, n)
-		_ = f.Close()
-		if err != nil {
-			return 0, errUnreadable(s.path, err)
-		}
-	}
-	return muster.Pos(place), nil
-}
-
-// tailPosition returns the position before the last n records of a file of end bytes that begins at position from.
-// more is how many records are still to be found in earlier files.
-func tailPosition(f durable.File, from, end int64, n int) (place int64, more int, err error) {
-	place = from + end // the oldest record so far starts here
-	block := make([]byte, 64<<10)
-	blank := true // of the line that we are in, from its end
-	for at := end; at > 0 && n > 0; {
-		b := block[:min(int64(len(block)), at)]
-		at -= int64(len(b))
-		if _, err := f.ReadAt(b, at); err != nil && !errors.Is(err, io.EOF) {
-			return 0, 0, err
-		}
-		for i := len(b) - 1; i >= 0; i-- {
-			switch b[i] {
-			case '\n':
-				if !blank {
-					place = from + at + int64(i) + 1
-					if n--; n == 0 {
-						return place, 0, nil
-					}
-				}
-				blank = true
-			case ' ', '\t', '\r':
-			default:
-				blank = false
+		for more > 0 && len(part) > 0 {
+			start := 1 + bytes.LastIndexByte(part[:len(part)-1], '\n')
+			if start == 0 && size < end {
+				break // the line begins before the part
 			}
+			if len(bytes.TrimSpace(part[start:])) > 0 {
+				place, more = muster.Pos(s.from+end-size+int64(start)), more-1
+			}
+			part = part[:start]
 		}
-		if at == 0 && !blank {
-			place = from
-			n--
+		if more == 0 || size == end {
+			return place, more, nil
 		}
 	}
-	return place, n, nil
+	return 0, 0, errUnreadable(s.path, err)
 }
 
-// startsLine reports whether a line may start at an offset: at the beginning of a file or after a newline. A position
-// that is in the middle of a line is one of another stream, or the file was replaced.
-func startsLine(f durable.File, at, size int64) bool {
-	if at == 0 {
+// startsLine reports whether a line may start at a position of an open segment: at its beginning or after a newline. A
+// position that is in the middle of a line is one of another stream, or the file was replaced.
+func (s logSegment) startsLine(pos int64) bool {
+	if pos == s.from {
 		return true
 	}
-	if f == nil || at < 0 || at > size {
+	if s.file == nil || pos < s.from || pos > s.to {
 		return false
 	}
 	before := make([]byte, 1)
-	_, err := f.ReadAt(before, at-1)
+	_, err := s.file.ReadAt(before, pos-s.from-1)
 	return err == nil && before[0] == '\n'
 }

@@ -21,10 +21,13 @@ import (
 // rotateAt is the size, in bytes, from which a file is rotated.
 const rotateAt = 64 << 20
 
-// logSegment is a rotated file. It holds the positions after from, up to to.
+// logSegment is a file of a stream. It holds the positions after from, up to to.
 type logSegment struct {
 	path     string
 	from, to int64
+	live     bool // it is appended to; all others have a name that says where they end
+	// file is open in the live one, unless there is none, and in others that openSegment has opened.
+	file durable.File
 }
 
 // isRotated reports whether the file of a stream is rotated.
@@ -47,29 +50,24 @@ func (l logs) segments(path string) ([]logSegment, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errUnreadable(filepath.Dir(path), err)
 	}
-	var ends []int64
+	ends := []int64{0}
 	for _, name := range names {
-		n, ok := strings.CutPrefix(name, strings.TrimSuffix(filepath.Base(path), "jsonl"))
-		n, isLog := strings.CutSuffix(n, ".jsonl")
-		if to, err := strconv.ParseInt(n, 10, 64); ok && isLog && err == nil && to > 0 &&
-			strconv.FormatInt(to, 10) == n {
+		digits := strings.TrimPrefix(name, strings.TrimSuffix(filepath.Base(path), "jsonl"))
+		to, err := strconv.ParseInt(strings.TrimSuffix(digits, ".jsonl"), 10, 64)
+		if err == nil && to > 0 && name == filepath.Base(rotatedPath(path, to)) {
 			ends = append(ends, to)
 		}
 	}
 	slices.Sort(ends)
 	var all []logSegment
-	for i, to := range slices.Backward(ends) {
-		before := int64(0)
-		if i > 0 {
-			before = ends[i-1]
-		}
-		s := logSegment{path: rotatedPath(path, to), from: before, to: to}
+	for i := len(ends) - 1; i > 0; i-- {
+		before, s := ends[i-1], logSegment{path: rotatedPath(path, ends[i]), to: ends[i]}
 		fi, err := l.s.fs.Stat(s.path)
 		if err != nil {
 			break // removed just now
 		}
 		// What a program without our lock has appended since lies behind the end: it is not in the stream.
-		s.from = max(before, to-fi.Size())
+		s.from = max(before, s.to-fi.Size())
 		if all = append(all, s); s.from > before {
 			break // what was before it is gone
 		}
@@ -86,44 +84,45 @@ func baseOffset(old []logSegment) int64 {
 	return old[len(old)-1].to
 }
 
-// segmentedLog is a stream as it was at one moment.
-type segmentedLog struct {
-	old []logSegment
-	// live is the live file, or nil if there is none.
-	live durable.File
-	size int64 // of the live file
-}
-
-// base returns the position at which the live file begins.
-func (w segmentedLog) base() int64 { return baseOffset(w.old) }
-
-// close closes the live file, if there is one.
-func (w segmentedLog) close() {
-	if w.live != nil {
-		_ = w.live.Close()
-	}
-}
-
-// openLog opens a stream. Readers take no lock, so it checks whether the live file was rotated meanwhile, and if so,
-// starts again.
-func (l logs) openLog(path string) (w segmentedLog, err error) {
+// openLog returns the segments of a stream as it is now; the last one is the live file, which the caller closes.
+// Readers take no lock, so it checks whether the live file was rotated meanwhile, and if so, starts again.
+func (l logs) openLog(path string) ([]logSegment, error) {
 	for {
-		if w.old, err = l.segments(path); err != nil {
-			return w, err
+		all, err := l.segments(path)
+		if err != nil {
+			return nil, err
 		}
-		if w.live, w.size, err = l.open(path); err != nil || !l.isRotated(path) {
-			return w, err
+		base := baseOffset(all)
+		file, size, err := l.open(path)
+		if err != nil {
+			return nil, err
 		}
+		live := logSegment{path: path, from: base, to: base + size, live: true, file: file}
 		// If the live file was rotated between the list and the open, the opened file begins at another position than
 		// the list says, and each position in it would be wrong.
 		again, err := l.segments(path)
-		if err == nil && baseOffset(again) == w.base() {
-			return w, nil
+		if err == nil && baseOffset(again) == base {
+			return append(all, live), nil
 		}
-		w.close()
+		live.close()
 		if err != nil {
-			return w, err
+			return nil, err
 		}
+	}
+}
+
+// openSegment opens the file of a segment. gone reports that the segment was trimmed just now.
+func (l logs) openSegment(s *logSegment) (gone bool, err error) {
+	if !s.live {
+		s.file, _, err = l.open(s.path)
+	}
+	return err == nil && s.file == nil && !s.live, err
+}
+
+// close closes the file of a segment.
+func (s logSegment) close() {
+	if s.file != nil {
+		_ = s.file.Close()
 	}
 }
 

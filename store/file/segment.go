@@ -329,7 +329,7 @@ func splitObjects(line []byte, at int64) (units []unit, rest unit) {
 
 // parseUnit parses the bytes of one object.
 func parseUnit(raw []byte, at int64) unit {
-	rec, why := verifyLine(raw)
+	rec, why := verifyLine(bytes.Clone(raw))
 	if why != "" {
 		return rejectUnit(raw, at, why)
 	}

@@ -79,6 +79,7 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 		dir:    paths.Dir(root),
 		tables: map[string]*table{},
 		held:   map[*lease]bool{},
+		groups: groups{waiting: map[string][]*groupPart{}},
 
 		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt,
 	}

@@ -69,12 +69,10 @@ func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 // subscribe returns a channel that receives after changes of a file of dir, or of any file if file is "", until ctx
 // ends.
 func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(string) bool) <-chan struct{} {
-	ch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.done || ctx.Err() != nil {
-		close(ch)
-		return ch
+		return endedWatch()
 	}
 	if w.stop == nil {
 		w.stop = make(chan struct{})
@@ -97,11 +95,19 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 			t.last = stampAt(w.fs, filepath.Join(dir, file))
 		}
 	}
+	ch := make(chan struct{}, 1)
 	// The channel is registered under the lock under which hints are given, so a change after this call is never
 	// missed.
 	t.subs[ch] = struct{}{}
 	w.n++
 	context.AfterFunc(ctx, func() { w.unsubscribe(d, file, ch) })
+	return ch
+}
+
+// endedWatch returns the channel of a watch that has ended, or of something that cannot exist.
+func endedWatch() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
 	return ch
 }
 
