@@ -8,6 +8,7 @@
 package clock
 
 import (
+	"context"
 	"crypto/rand"
 	"time"
 
@@ -40,4 +41,17 @@ func (c Clock) NewText() string {
 		return c.Text()
 	}
 	return rand.Text()
+}
+
+// Sleep waits for d, or until ctx ends; it then returns the error of ctx. It is not part of a Clock, because a pause is
+// not written down.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -2,10 +2,8 @@ package durable
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -43,35 +41,27 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
 	}
-	const flag = os.O_RDWR | os.O_APPEND
-	t := &Tail{f: f, path: path}
-	var err error
-	made := false
-	t.file, err = f.fs.OpenFile(path, flag, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := f.MakeDir(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
-		// Another process may make the file at the same time. Both get the same file, because the flags do not
-		// truncate.
-		made = true
-		t.file, err = f.fs.OpenFile(path, flag|os.O_CREATE, 0o600)
-	}
+	t, flag := &Tail{f: f, path: path}, os.O_RDWR|os.O_APPEND
+	// Another process may make the file at the same time. Both get the same file, because the flags do not truncate.
+	err := f.openIn(path, func() (err error) {
+		t.file, err = f.fs.OpenFile(path, flag, 0o600)
+		flag |= os.O_CREATE
+		return err
+	})
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	if err := t.findTorn(); err != nil {
-		_ = t.file.Close()
-		return nil, writeError(path, err)
-	}
+	err = t.findTorn()
 	// Before the first write: a file that has something in it has a durable name, whoever made it and was killed then.
-	err = f.syncName(filepath.Dir(path))
-	if err == nil && (made || t.size == 0) {
+	if err == nil {
+		err = f.syncName(filepath.Dir(path))
+	}
+	if err == nil && t.size == 0 {
 		err = f.syncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		_ = t.file.Close()
-		return nil, err
+		return nil, writeError(path, err)
 	}
 	return t, nil
 }
@@ -122,12 +112,6 @@ func (t *Tail) End() int64 { return t.size - int64(len(t.torn)) }
 // Torn returns what follows the last newline: the rest of a write that was interrupted, or a line of another program
 // that has no newline (yet).
 func (t *Tail) Torn() []byte { return t.torn }
-
-// IsWhole reports whether the torn part is a JSON object that lacks only its newline.
-func (t *Tail) IsWhole() bool {
-	b := bytes.TrimSpace(t.torn)
-	return len(b) > 0 && b[0] == '{' && json.Valid(b)
-}
 
 // Reread looks at the end of the file again. A program that writes without the lock may have gone on.
 func (t *Tail) Reread() error { return writeError(t.path, t.findTorn()) }

@@ -22,16 +22,15 @@ type Files struct {
 	fs    FS
 	ended atomic.Pointer[muster.Error]
 
-	mu sync.Mutex
-	// queues holds, by lock file, where goroutines of this process wait.
-	queues map[string]*lockQueue
+	// turns has, by lock file, a channel for the goroutine of this process whose turn it is to try the file.
+	turns sync.Map
 
 	// durableDirs holds the directories whose names, and the names of those above, are known to be durable.
 	durableDirs sync.Map
 }
 
 // New returns Files on a file system.
-func New(fs FS) *Files { return &Files{fs: fs, queues: map[string]*lockQueue{}} }
+func New(fs FS) *Files { return &Files{fs: fs} }
 
 // FS returns the file system, for reading.
 func (f *Files) FS() FS { return f.fs }
@@ -68,6 +67,19 @@ func (f *Files) MakeDir(dir string) error {
 		return err
 	}
 	return f.makeDir(dir)
+}
+
+// openIn calls open, which opens or makes the file at path, and once more after it has made the directory if that was
+// missing.
+func (f *Files) openIn(path string, open func() error) error {
+	err := open()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := f.MakeDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = open()
+	}
+	return err
 }
 
 // makeDir makes a directory and syncs the one above it. It syncs also if the directory exists already, because the

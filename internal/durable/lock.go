@@ -11,17 +11,12 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 )
 
-// lockQueue is where goroutines of this process wait for one lock file, so that they do not poll it against each
-// other.
-type lockQueue struct {
-	turn chan struct{} // holds one token: who has it may try the file
-	uses int
-}
-
-// Lock waits for the lock of a file, until ctx ends. It makes the file, which is never removed.
+// Lock waits for the lock of a file, until ctx ends. It makes the file, which is never removed. The goroutines of this
+// process wait for their turn first, so that they do not poll the file against each other.
 func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -29,37 +24,21 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 	if failpoint.Disabled(failpoint.Lock) {
 		return func() {}, nil
 	}
-	f.mu.Lock()
-	g := f.queues[path]
-	if g == nil {
-		g = &lockQueue{turn: make(chan struct{}, 1)}
-		f.queues[path] = g
-	}
-	g.uses++
-	f.mu.Unlock()
-	leave := func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if g.uses--; g.uses == 0 {
-			delete(f.queues, path)
-		}
-	}
+	queue, _ := f.turns.LoadOrStore(path, make(chan struct{}, 1))
+	turn := queue.(chan struct{})
 	select {
-	case g.turn <- struct{}{}:
+	case turn <- struct{}{}:
 	case <-ctx.Done():
-		leave()
 		return nil, ctx.Err()
 	}
 	held, err := f.pollLock(ctx, path)
 	if err != nil {
-		<-g.turn
-		leave()
+		<-turn
 		return nil, err
 	}
 	return func() {
 		_ = held.Close()
-		<-g.turn
-		leave()
+		<-turn
 	}, nil
 }
 
@@ -92,26 +71,19 @@ func (f *Files) pollLock(ctx context.Context, path string) (Locked, error) {
 		if !errors.Is(err, ErrLocked) {
 			return l, err
 		}
-		t := time.NewTimer(50*time.Microsecond + rand.N(longest))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return nil, ctx.Err()
+		if err := clock.Sleep(ctx, 50*time.Microsecond+rand.N(longest)); err != nil {
+			return nil, err
 		}
 		longest = min(longest*2, 3*time.Millisecond)
 	}
 }
 
 // tryExclusive takes the lock at once or fails with ErrLocked.
-func (f *Files) tryExclusive(path string) (Locked, error) {
-	l, err := f.fs.TryLock(path, Exclusive)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := f.MakeDir(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
+func (f *Files) tryExclusive(path string) (l Locked, err error) {
+	err = f.openIn(path, func() (err error) {
 		l, err = f.fs.TryLock(path, Exclusive)
-	}
+		return err
+	})
 	if errors.Is(err, ErrLocked) {
 		return nil, err
 	}

@@ -52,36 +52,28 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	failpoint.HitFile(path, "put.begin")
 	dir, base := filepath.Split(path)
 	temp := filepath.Join(dir, "."+base+"."+strings.ToLower(rand.Text()[:12])+".tmp")
-	const flag = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	file, err := f.fs.OpenFile(temp, flag, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := f.MakeDir(filepath.Clean(dir)); err != nil {
-			return nil, err
-		}
-		file, err = f.fs.OpenFile(temp, flag, 0o600)
-	}
+	var file File
+	err := f.openIn(temp, func() (err error) {
+		file, err = f.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		return err
+	})
 	if err != nil {
 		return nil, writeError(path, err)
 	}
 	// The directory's own name comes first: a file whose directory is lost in a power loss is lost with it.
-	if err = f.syncName(filepath.Clean(dir)); err != nil {
-		_ = file.Close()
-		_ = f.fs.Remove(temp)
-		return nil, err
-	}
-	if _, err = file.Write(data); err != nil {
-		_ = file.Close()
-		_ = f.fs.Remove(temp)
-		return nil, writeError(path, err)
+	err = f.syncName(filepath.Clean(dir))
+	if err == nil {
+		_, err = file.Write(data)
 	}
 	// The content is synced before the rename. A file system may otherwise write the new name first, and a power loss
 	// leaves an empty file under it.
-	if err = f.checkSync(path, file.Sync()); err != nil {
-		_ = file.Close()
-		_ = f.fs.Remove(temp)
-		return nil, err
+	if err == nil {
+		err = f.checkSync(path, file.Sync())
 	}
-	if err = file.Close(); err != nil {
+	if e := file.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
 		_ = f.fs.Remove(temp)
 		return nil, writeError(path, err)
 	}

@@ -15,7 +15,8 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/clock", "internal/editdist", "internal/failpoint", "internal/state", "internal/safetext", "internal/yamldoc",
+	{"internal/clock"},
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/safetext", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 )
 
 // HalfWritten is how long a Collection waits before it reads a corrupt document again. Other programs write in place
@@ -112,7 +113,7 @@ func (c *Collection[T]) Get(ctx context.Context, key string) (T, muster.Rev, err
 		if last || !errors.Is(err, muster.ErrCorrupt) {
 			return item, rev, err
 		}
-		if err := wait(ctx, HalfWritten); err != nil {
+		if err := clock.Sleep(ctx, HalfWritten); err != nil {
 			return item, muster.None, err
 		}
 	}
@@ -218,16 +219,4 @@ func (c *Collection[T]) ViewFresh(ctx context.Context, f func()) error {
 	}
 	c.View(f)
 	return nil
-}
-
-// wait waits for d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/clock"
 )
 
 // Refresh brings the cache up to date: it then has everything that was durable before the call, as far as the table
@@ -18,8 +20,9 @@ import (
 // refreshes started after its own call, for that one has observed all that the caller may rely on.
 func (c *Collection[T]) Refresh(ctx context.Context) error {
 	err := c.refresh(ctx)
-	if e := c.report(ctx); err == nil {
-		err = e
+	// No lock is held meanwhile.
+	if all := c.Unreadable(); len(all) > 0 && c.options.Reporter != nil {
+		err = cmp.Or(err, c.options.Reporter.Report(ctx, all...))
 	}
 	return err
 }
@@ -79,18 +82,6 @@ func (c *Collection[T]) lockTurn(ctx context.Context) error {
 func (c *Collection[T]) unlockTurn() { <-c.turn }
 
 func (c *Collection[T]) isKey(key string) bool { return c.options.IsKey == nil || c.options.IsKey(key) }
-
-// report passes on what cannot be read. It holds no lock while it does so.
-func (c *Collection[T]) report(ctx context.Context) error {
-	if c.options.Reporter == nil {
-		return nil
-	}
-	all := c.Unreadable()
-	if len(all) == 0 {
-		return nil
-	}
-	return c.options.Reporter.Report(ctx, all...)
-}
 
 // document is one document on its way into the cache. A nil item without an error means that it was deleted.
 type document[T any] struct {
@@ -173,7 +164,7 @@ func (c *Collection[T]) readDoubtful(ctx context.Context) error {
 	if len(c.doubtful) == 0 {
 		return nil
 	}
-	if err := wait(ctx, HalfWritten); err != nil {
+	if err := clock.Sleep(ctx, HalfWritten); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.doubtful)) {
@@ -220,26 +211,15 @@ const manyDocuments = 64
 // decodeAll decodes documents, many of them on all processors. This is the one fast path here: to open a large table is
 // mostly to decode it, and on two processors a board of 100,000 tasks opens in little more than half the time.
 func (c *Collection[T]) decodeAll(list []document[T]) {
-	workers := 1
-	if len(list) >= manyDocuments {
-		workers = min(runtime.GOMAXPROCS(0), 8)
+	var all sync.WaitGroup
+	for part := range slices.Chunk(list, max(manyDocuments, 1+len(list)/runtime.GOMAXPROCS(0))) {
+		all.Go(func() {
+			for i := range part {
+				c.decode(&part[i])
+			}
+		})
 	}
-	size := (len(list) + workers - 1) / workers
-	var wg sync.WaitGroup
-	for part := range slices.Chunk(list, max(size, 1)) {
-		if workers == 1 {
-			c.decodeEach(part)
-			continue
-		}
-		wg.Go(func() { c.decodeEach(part) })
-	}
-	wg.Wait()
-}
-
-func (c *Collection[T]) decodeEach(list []document[T]) {
-	for i := range list {
-		c.decode(&list[i])
-	}
+	all.Wait()
 }
 
 // decode decodes a document, unless it was deleted or the table could not read it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/durable"
 )
 
@@ -143,7 +144,7 @@ func waitForWholeLine(ctx context.Context, t *durable.Tail) error {
 		if _, rest := splitObjects(t.Torn(), 0); len(rest.raw) == 0 {
 			return nil
 		}
-		if err := sleepContext(ctx, briefWait); err != nil {
+		if err := clock.Sleep(ctx, briefWait); err != nil {
 			return err
 		}
 		if err := t.Reread(); err != nil {

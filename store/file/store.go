@@ -26,7 +26,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -178,16 +177,4 @@ func checkName(what, name string) error {
 			name, what)
 	}
 	return nil
-}
-
-// sleepContext waits for d, or until ctx ends.
-func sleepContext(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/durable"
 	"muster/internal/failpoint"
 )
@@ -256,7 +257,7 @@ func (t *table) load(ctx context.Context, keys []string, known func(key string) 
 		}
 	}
 	if len(half) > 0 {
-		if err := sleepContext(ctx, maxHalfWritten); err != nil {
+		if err := clock.Sleep(ctx, maxHalfWritten); err != nil {
 			return nil, err
 		}
 	}
