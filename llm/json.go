@@ -7,152 +7,89 @@ import (
 	"fmt"
 )
 
-// The JSON of a Message is what transcripts store, so it only ever grows: a
-// message is {"role", "parts"}, a part {"type", "v"} with v the part's own
-// fields, a result's parts are nested in the same way. A part of an unknown type
-// is an error, not a loss: a newer program wrote it.
-
+// tagged is the stored form of a part: the name of its type, and its own fields in v.
 type tagged struct {
-	Type string          `json:"type"`
-	V    json.RawMessage `json:"v"`
+	Type string `json:"type"`
+	V    any    `json:"v"`
 }
 
-type message struct {
-	Role  Role     `json:"role"`
-	Parts []tagged `json:"parts"`
-}
-
-// MarshalJSON gives the stored form of m.
-func (m Message) MarshalJSON() ([]byte, error) {
-	ps, err := tag(m.Parts)
-	if err != nil {
-		return nil, err
-	}
-	return plain(message{m.Role, ps})
-}
-
-// UnmarshalJSON reads the stored form.
-func (m *Message) UnmarshalJSON(b []byte) error {
-	var w message
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	ps, err := untag(w.Parts)
-	if err != nil {
-		return err
-	}
-	*m = Message{Role: w.Role, Parts: ps}
-	return nil
-}
-
-// plain encodes without HTML escapes: people read transcripts.
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-type bareResult Result // without the methods, for its plain fields
-
-type result struct {
-	bareResult
-	Parts []tagged `json:"parts"`
-}
-
-// MarshalJSON gives the stored form of r, its parts included.
-func (r Result) MarshalJSON() ([]byte, error) {
-	ps, err := tag(r.Parts)
-	if err != nil {
-		return nil, err
-	}
-	return plain(result{bareResult(r), ps})
-}
-
-// UnmarshalJSON reads the stored form.
-func (r *Result) UnmarshalJSON(b []byte) error {
-	var w result
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	ps, err := untag(w.Parts)
-	if err != nil {
-		return err
-	}
-	*r = Result(w.bareResult)
-	r.Parts = ps
-	return nil
-}
-
-func tag(ps []Part) ([]tagged, error) {
-	out := make([]tagged, 0, len(ps))
-	for _, p := range ps {
+// MarshalJSON returns the stored form of ps, which transcripts hold, so it only ever grows. The parts of a Result are
+// nested in the same way.
+func (ps Parts) MarshalJSON() ([]byte, error) {
+	out := make([]tagged, len(ps))
+	for i, p := range ps {
 		if c, ok := p.(Call); ok && len(c.Input) == 0 {
 			c.Input = json.RawMessage("{}")
 			p = c
 		}
-		v, err := plain(p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, tagged{p.part(), v})
+		out[i] = tagged{p.part(), p}
 	}
-	return out, nil
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // people read transcripts
+	err := e.Encode(out)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-func untag(ts []tagged) (out []Part, err error) {
-	for _, t := range ts {
-		var p Part
-		switch t.Type {
-		case "text":
-			p, err = untagAs[Text](t)
-		case "thinking":
-			p, err = untagAs[Thinking](t)
-		case "image":
-			p, err = untagAs[Image](t)
-		case "call":
-			p, err = untagAs[Call](t)
-		case "result":
-			p, err = untagAs[Result](t)
-		default:
-			err = fmt.Errorf("part of unknown type %q", t.Type)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
+// UnmarshalJSON reads the stored form. A part of an unknown type is an error, not a loss: a newer program wrote it.
+func (ps *Parts) UnmarshalJSON(b []byte) error {
+	var stored []struct {
+		Type string
+		V    json.RawMessage
 	}
-	return out, nil
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return err
+	}
+	*ps = nil
+	for _, s := range stored {
+		p, err := decodePart(s.Type, s.V)
+		if err != nil {
+			return err
+		}
+		*ps = append(*ps, p)
+	}
+	return nil
 }
 
-func untagAs[T Part](t tagged) (Part, error) {
-	var v T
-	err := json.Unmarshal(t.V, &v)
-	return v, err
+// decodePart reads a part whose type has this name.
+func decodePart(name string, data []byte) (Part, error) {
+	switch name {
+	case "text":
+		return decodeAs[Text](data)
+	case "thinking":
+		return decodeAs[Thinking](data)
+	case "image":
+		return decodeAs[Image](data)
+	case "call":
+		return decodeAs[Call](data)
+	case "result":
+		return decodeAs[Result](data)
+	}
+	return nil, fmt.Errorf("part of unknown type %q", name)
 }
 
-// Input makes the Input of a Call from what a provider sent: always a JSON
-// object, in the one spelling that storing and reading again does not change, so
-// that a resumed conversation is sent with the same bytes. Nothing and null
-// become {}. An object inside a JSON string (some servers encode twice) is taken
-// out. Everything else is an error.
+// decodeAs reads a part of type T.
+func decodeAs[T Part](data []byte) (p T, err error) {
+	err = json.Unmarshal(data, &p)
+	return p, err
+}
+
+// Input makes the Input of a Call from what a provider sent: always a JSON object, in the one spelling that storing and
+// reading again does not change, so that a resumed conversation is sent with the same bytes. Nothing and null become {}.
+// An object inside a JSON string (some servers encode twice) is taken out. Everything else is an error.
 func Input(raw []byte) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || string(raw) == "null" {
-		return json.RawMessage("{}"), nil
-	}
-	if raw[0] == '"' {
+	if bytes.HasPrefix(raw, []byte(`"`)) {
 		var inner string
 		if err := json.Unmarshal(raw, &inner); err != nil {
 			return nil, err
 		}
 		raw = bytes.TrimSpace([]byte(inner))
-		if len(raw) == 0 {
-			return json.RawMessage("{}"), nil
-		}
 	}
-	if raw[0] != '{' {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return json.RawMessage("{}"), nil
+	case raw[0] != '{':
 		return nil, errors.New("the input is not a JSON object")
 	}
 	return json.Marshal(json.RawMessage(raw))

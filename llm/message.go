@@ -11,6 +11,9 @@ import (
 // Part is a piece of a message: Text, Thinking, Image, Call or Result. The set is closed.
 type Part interface{ part() string }
 
+// Parts are the parts of a message or a result. Their JSON is {"type", "v"} for each, with v the part's own fields.
+type Parts []Part
+
 type (
 	// Text is what one side said.
 	Text struct {
@@ -47,9 +50,9 @@ type (
 	// Files name what is too large to send.
 	Result struct {
 		ID      string   `json:"id"`
-		Parts   []Part   `json:"-"` // in the JSON of a Result as "parts"
 		IsError bool     `json:"is_error,omitempty"`
 		Files   []string `json:"files,omitempty"`
+		Parts   Parts    `json:"parts"`
 	}
 )
 
@@ -60,7 +63,7 @@ func (Call) part() string     { return "call" }
 func (Result) part() string   { return "result" }
 
 // Text is the text of r, its parts joined by newlines; images are left out.
-func (r Result) Text() string { return textOf(r.Parts) }
+func (r Result) Text() string { return r.Parts.Text() }
 
 // Role says whose message it is.
 type Role string
@@ -75,8 +78,8 @@ const (
 // Message is one message of a conversation. In a user message results come
 // before everything else, in the order of the calls they answer.
 type Message struct {
-	Role  Role
-	Parts []Part
+	Role  Role  `json:"role"`
+	Parts Parts `json:"parts"`
 }
 
 // Calls are the tool calls of m, in order.
@@ -91,9 +94,10 @@ func (m Message) Calls() (cs []Call) {
 
 // Text is the text of m, its parts joined by newlines; thinking, calls, results
 // and images are left out.
-func (m Message) Text() string { return textOf(m.Parts) }
+func (m Message) Text() string { return m.Parts.Text() }
 
-func textOf(ps []Part) string {
+// Text is the text in ps, joined by newlines; parts that are not Text are left out.
+func (ps Parts) Text() string {
 	var ts []string
 	for _, p := range ps {
 		if t, ok := p.(Text); ok {
