@@ -74,7 +74,7 @@ func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *mem
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
 	progress := view.NewProgress(view.Options{Out: lineWriter{c}, Paint: paint, Start: c.app.Now(),
-		Members: func([]string) {}, Task: task})
+		OnlyLines: true, Task: task})
 	return &memberLines{lockedListener: lockedListener{listener: progress}, progress: progress, paint: paint,
 		now: c.app.Now}
 }

@@ -17,7 +17,7 @@ type process struct {
 	started                     uint64 // clock ticks since boot: with pid, its identity
 }
 
-// dead tells whether nothing of t runs any more. A first thread that has ended shows as a zombie while others go on.
+// isDead reports whether nothing of t runs any more. A first thread that has ended shows as a zombie while others go on.
 func (t process) isDead() bool { return (t.state == 'Z' || t.state == 'X') && t.threads <= 1 }
 
 // processID tells a process from a later one with the same number.
@@ -76,14 +76,9 @@ func children(pid int) (pids []int, known bool) {
 
 // numbers lists the entries of dir that are numbers.
 func numbers(dir string) (ns []int) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	for _, name := range names {
-		if n, err := strconv.Atoi(name); err == nil {
+	entries, _ := os.ReadDir(dir) // those that were read, if it fails
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
 			ns = append(ns, n)
 		}
 	}

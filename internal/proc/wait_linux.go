@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,8 +14,6 @@ import (
 type waiter struct {
 	socket int
 	signal int // an eventfd that counts the SIGCHLD
-	polled []unix.PollFd
-	runs   []*run // of polled[2:]
 }
 
 // wakeReasons say why a wait ended. Several may be true: a tool whose processes end all the time must not keep the
@@ -41,33 +41,29 @@ func newWaiter(socket int, died <-chan os.Signal) (*waiter, error) {
 
 // wait waits until something happens, or until the time has come; the zero time never comes.
 func (w *waiter) wait(g *guard, until time.Time) (why wakeReasons) {
-	w.polled = append(w.polled[:0], unix.PollFd{Fd: int32(w.socket), Events: unix.POLLIN},
-		unix.PollFd{Fd: int32(w.signal), Events: unix.POLLIN})
-	w.runs = w.runs[:0]
-	for _, r := range g.running {
-		if r.fd >= 0 {
-			w.polled = append(w.polled, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
-			w.runs = append(w.runs, r)
-		}
+	polled := []unix.PollFd{{Fd: int32(w.socket), Events: unix.POLLIN}, {Fd: int32(w.signal), Events: unix.POLLIN}}
+	runs := slices.Collect(maps.Values(g.running))
+	for _, r := range runs { // poll ignores the descriptor -1
+		polled = append(polled, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
 	}
 	limit := -1
 	// poll counts in whole milliseconds; one more, so that it does not return too early and spin.
 	if !until.IsZero() {
 		limit = max(0, int(time.Until(until)/time.Millisecond)+1)
 	}
-	_, err := unix.Poll(w.polled, limit)
+	_, err := unix.Poll(polled, limit)
 	why.timedOut = !until.IsZero() && !time.Now().Before(until)
 	if err != nil { // interrupted, most likely by SIGCHLD
 		why.ended = true
 		return why
 	}
-	why.readable = w.polled[0].Revents != 0
-	if w.polled[1].Revents != 0 {
+	why.readable = polled[0].Revents != 0
+	if polled[1].Revents != 0 {
 		why.ended = true
 		_, _ = unix.Read(w.signal, make([]byte, 8))
 	}
-	for i, r := range w.runs {
-		if w.polled[i+2].Revents != 0 {
+	for i, r := range runs {
+		if polled[i+2].Revents != 0 {
 			why.ended = true
 			r.closeFD() // a process that a debugger keeps from being reaped is told of by SIGCHLD later
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,86 +31,67 @@ type Activity struct {
 	Since time.Time
 }
 
-// Apply updates the presence with one event.
+// Apply updates the presence with one event. Its member begins to be shown with the first event that says what it does.
 func (l *Presence) Apply(e muster.Event) {
 	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
 		l.check = OneLine(e.Text("command"))
 	}
-	if e.Member == "" || e.Member == muster.System || e.Member == muster.User {
+	m := l.Find(e.Member)
+	switch {
+	case e.Member == "" || e.Member == muster.System || e.Member == muster.User:
 		return
+	case bySubagent(e): // the member itself is still in its call of subagent
+		return
+	case m == nil && strings.HasPrefix(e.Kind, "task."): // somebody outside the team is no member
+		return
+	case m == nil:
+		m = &Activity{name: e.Member}
 	}
-	at := muster.Time(e.At)
+	state, doing := "working", ""
 	switch e.Kind {
 	case journal.MemberShutdown:
-		l.members = slices.DeleteFunc(l.members, func(m *Activity) bool { return m.name == e.Member })
-	case journal.MemberSpawned, journal.MemberResumed, journal.MemberWorking:
-		l.getOrAdd(e.Member, at).update("working", "", at)
+		l.members = slices.DeleteFunc(l.members, func(o *Activity) bool { return o == m })
+		return
+	case journal.MemberSpawned, journal.MemberResumed, journal.MemberWorking, journal.ToolEnded, journal.TaskReturned:
 	case journal.MemberIdle:
-		l.getOrAdd(e.Member, at).update("idle", IdleReason(e.Member, e.Text("reason")), at)
+		state, doing = "idle", IdleReason(e.Member, e.Text("reason"))
 	case journal.TurnStarted:
-		m := l.getOrAdd(e.Member, at)
-		m.turn = int(e.Number("turn"))
-		m.update("working", "thinks", at)
+		m.turn, doing = int(e.Number("turn")), "thinks"
 	case journal.TurnEnded:
-		if m := l.getOrAdd(e.Member, at); m.Doing == "thinks" {
-			m.update(m.state, "", at)
+		if m.state != "" && m.Doing != "thinks" { // it does something else already
+			return
 		}
 	case journal.ToolStarted:
-		m := l.getOrAdd(e.Member, at)
-		if bySubagent(e) { // the member itself is still in its call of subagent
-			return
+		doing = strings.TrimSpace(OneLine(e.Text("tool")) + " " + OneLine(e.Text("text")))
+		if e.Text("tool") == "wait" {
+			state, doing = "idle", IdleReason(e.Member, string(muster.IdleMessages))
 		}
-		if tool := e.Text("tool"); tool == "wait" {
-			m.update("idle", IdleReason(e.Member, string(muster.IdleMessages)), at)
-		} else {
-			m.update("working", strings.TrimSpace(OneLine(tool)+" "+OneLine(e.Text("text"))), at)
-		}
-	case journal.ToolEnded:
-		if bySubagent(e) {
-			return
-		}
-		l.getOrAdd(e.Member, at).update("working", "", at)
 	case journal.ModelRetry:
-		l.getOrAdd(e.Member, at).update("waits", OneLine(e.Text("text")), at)
+		state, doing = "waits", OneLine(e.Text("text"))
+	case journal.TaskClaimed:
+		m.task = e.Task
+		return
+	case journal.TaskLanding:
+		state = "landing"
+		if l.check != "" {
+			doing = "checks " + l.check
+		}
+	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
+		if m.task != e.Task {
+			return
+		}
+		m.task = 0
 	default:
-		l.applyTask(e, at)
+		return
 	}
+	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
+	l.add(m)
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.
 func bySubagent(e muster.Event) bool {
 	is, _ := e.Fields["subagent"].(bool)
 	return is
-}
-
-// applyTask applies an event of a task to the member that it names. Somebody outside the team is no member.
-func (l *Presence) applyTask(e muster.Event, at time.Time) {
-	m := l.Find(e.Member)
-	if m == nil {
-		return
-	}
-	switch e.Kind {
-	case journal.TaskClaimed:
-		m.task = e.Task
-	case journal.TaskLanding:
-		doing := ""
-		if l.check != "" {
-			doing = "checks " + l.check
-		}
-		m.update("landing", doing, at)
-	case journal.TaskReturned:
-		m.update("working", "", at)
-	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
-		if m.task == e.Task {
-			m.task = 0
-			m.update("working", "", at)
-		}
-	}
-}
-
-// update sets what the member does, and since when.
-func (m *Activity) update(does, doing string, at time.Time) {
-	m.state, m.Doing, m.Since = does, doing, at
 }
 
 // Find returns what the member does, or nil if no event has mentioned it.
@@ -120,18 +102,15 @@ func (l *Presence) Find(n muster.Name) *Activity {
 	return nil
 }
 
-// getOrAdd returns the activity of a member, adding one if there is none. The lead comes first.
-func (l *Presence) getOrAdd(n muster.Name, since time.Time) *Activity {
-	if m := l.Find(n); m != nil {
-		return m
-	}
-	m := &Activity{name: n, state: "working", Since: since}
+// add adds a member that is not known yet. The lead comes first.
+func (l *Presence) add(m *Activity) {
 	at := len(l.members)
-	if n == muster.Lead {
+	if m.name == muster.Lead {
 		at = 0
 	}
-	l.members = slices.Insert(l.members, at, m)
-	return m
+	if !slices.Contains(l.members, m) {
+		l.members = slices.Insert(l.members, at, m)
+	}
 }
 
 // IdleReason says why a member is idle.
@@ -139,10 +118,7 @@ func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"
 	}
-	if w, ok := idleReasons[muster.IdleReason(reason)]; ok {
-		return w
-	}
-	return OneLine(reason)
+	return cmp.Or(idleReasons[muster.IdleReason(reason)], OneLine(reason))
 }
 
 // Rows returns the members as lines of less than width columns:

@@ -26,17 +26,10 @@ const (
 // in place. One goroutine uses it. It sets no mode of the terminal, so the terminal stays usable however the program
 // ends.
 type Progress struct {
-	out     io.Writer
-	paint   Paint
-	width   int // of the terminal; 0: it is none
-	start   time.Time
-	lookUp  func(muster.TaskID) (muster.Task, error)
-	members func(rows []string)
-
+	Options
 	names int // the width of the second column
 	// subjects caches the subjects of tasks, because each line needs one.
 	subjects map[muster.TaskID]string
-	check    string
 	presence Presence
 	plan     []muster.TaskID // the lead's new tasks that were not written yet
 	// planAt is when the last of the tasks in plan was added.
@@ -45,20 +38,11 @@ type Progress struct {
 	lastBroadcast string
 	wroteLine     bool // anything
 	// queue begins with a claim whose lane is not known yet, or is empty.
-	queue []queuedLine
-	// opening is shown if nothing happens for long.
-	opening string
-	checks  []runningCheckNote // that run and were not written yet
+	queue  []queuedLine
+	checks []queuedLine // that run and were not written yet; without a task: of the base
 	// drawn are the rows of the living members as they stand on the terminal.
 	drawn   []string
 	drawnAt time.Time
-}
-
-// runningCheckNote is a check that runs and has not been mentioned.
-type runningCheckNote struct {
-	at   time.Time
-	task muster.TaskID // 0: of the base
-	line Line
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -66,8 +50,20 @@ type runningCheckNote struct {
 type queuedLine struct {
 	at    time.Time
 	line  Line
-	claim muster.TaskID // 0: it need not wait
+	task  muster.TaskID
 	by    muster.Name
+	waits bool
+}
+
+// endWait says what is known of a claim's lane. The claim's line waits no longer.
+func (q *queuedLine) endWait(lane string) { q.line.Text, q.waits = nameWith(q.line.name, lane), false }
+
+// laneText is what the line of a claim says of its lane.
+func laneText(lane string) string {
+	if lane == "" {
+		return ""
+	}
+	return "lane " + Cut(OneLine(lane), 40)
 }
 
 // Options say where progress is shown, and how. Out, Start and Task are needed.
@@ -82,27 +78,26 @@ type Options struct {
 	// Opening is said when no event has come for a second after the start: what is done before the first one.
 	Opening string
 
-	// Members is given the living members' rows, each less than Width columns, whenever they have changed. Where it is
-	// nil, the rows are drawn on Out, below the lines, when that is a terminal.
-	Members func(rows []string)
+	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are drawn on Out, below the
+	// lines, when that is a terminal.
+	OnlyLines bool
 }
 
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
-	return &Progress{out: o.Out, paint: o.Paint, width: o.Width, start: o.Start, lookUp: o.Task, members: o.Members,
-		names: 8, subjects: map[muster.TaskID]string{}, check: o.Check, presence: Presence{check: o.Check},
-		opening: o.Opening}
+	return &Progress{Options: o, names: 8, subjects: map[muster.TaskID]string{},
+		presence: Presence{check: OneLine(o.Check)}}
 }
 
 // HasWritten reports whether a line was written.
 func (p *Progress) HasWritten() bool { return p.wroteLine }
 
 // Resize sets the width of the terminal in columns.
-func (p *Progress) Resize(width int) { p.width = width }
+func (p *Progress) Resize(width int) { p.Width = width }
 
 // Rows returns the living members as lines of less than width columns.
 func (p *Progress) Rows(now time.Time, width int) []string {
-	return p.presence.Rows(p.paint, now, width, p.subject)
+	return p.presence.Rows(p.Paint, now, width, p.subject)
 }
 
 // Event shows one event.
@@ -110,13 +105,10 @@ func (p *Progress) Event(e muster.Event) {
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s
 	}
-	switch e.Kind {
-	case journal.RunStarted: // what an earlier run had is over
-		p.check, p.presence.check = "", ""
-	case journal.CheckStarted, journal.CheckBase:
-		p.check = e.Text("command")
+	if e.Kind == journal.RunStarted { // what an earlier run had is over
+		p.presence.check = ""
 	}
-	p.opening = ""
+	p.Opening = ""
 	p.presence.Apply(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
@@ -133,16 +125,19 @@ func (p *Progress) Event(e muster.Event) {
 		}
 		p.lastBroadcast = said
 	}
-	if e.Kind == journal.TaskClaimed && e.Text("lane") == "" {
-		p.flushPlan()
-		p.enqueueClaim(e)
-		return
-	}
 	for _, l := range Lines(e, p.facts()) {
-		if l.Show {
-			p.flushPlan()
-			p.enqueue(muster.Time(e.At), l)
+		if !l.Show {
+			continue
 		}
+		p.flushPlan()
+		q := queuedLine{at: muster.Time(e.At), line: l, task: e.Task, by: e.Member}
+		if q.waits = e.Kind == journal.TaskClaimed && e.Text("lane") == ""; q.waits {
+			// The task may have its lane already.
+			if t, err := p.Task(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
+				q.endWait(laneText(string(t.Worktree)))
+			}
+		}
+		p.enqueue(q)
 	}
 }
 
@@ -151,70 +146,54 @@ func (p *Progress) noteChecks(e muster.Event) {
 	switch e.Kind {
 	case journal.CheckStarted, journal.CheckBase, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted,
 		journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
+		p.checks = slices.DeleteFunc(p.checks, func(c queuedLine) bool { return c.task == e.Task })
+	}
+	q, check := queuedLine{at: muster.Time(e.At), task: e.Task}, Cut(p.presence.check, 60)
+	switch {
+	case e.Kind == journal.CheckStarted:
+		q.line = checkLine("the base", check, "running", Plain)
+	// on a terminal its owner's row says it
+	case e.Kind == journal.TaskLanding && check != "" && p.Width == 0 && !p.OnlyLines:
+		q.line = checkLine(lineWriter{e, p.facts()}.taskName(), check, "under way", Plain)
+		q.line.Verb = "lands?" // it may still wait for another landing
 	default:
 		return
 	}
-	p.checks = slices.DeleteFunc(p.checks, func(c runningCheckNote) bool { return c.task == e.Task })
-	at := muster.Time(e.At)
-	switch {
-	case e.Kind == journal.CheckStarted:
-		p.checks = append(p.checks, runningCheckNote{at, 0, checkLine("the base", Cut(OneLine(p.check), 60), "running", Plain)})
-	// on a terminal its owner's row says it
-	case e.Kind == journal.TaskLanding && p.check != "" && p.width == 0 && p.members == nil:
-		l := checkLine(lineWriter{e, p.facts()}.taskName(), Cut(OneLine(p.check), 60), "under way", Plain)
-		l.Verb = "lands?" // it may still wait for another landing
-		p.checks = append(p.checks, runningCheckNote{at, e.Task, l})
-	}
-}
-
-// enqueueClaim shows who claims a task in which lane: the lane that the task has already, or the one that is being
-// made.
-func (p *Progress) enqueueClaim(e muster.Event) {
-	s := queuedLine{at: muster.Time(e.At), claim: e.Task, by: e.Member}
-	if t, err := p.lookUp(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
-		e, s.claim = withLane(e, string(t.Worktree)), 0
-	}
-	s.line = Lines(e, p.facts())[0]
-	p.queue = append(p.queue, s)
-	p.writeReady()
-}
-
-// withLane returns the event of a claim with its lane.
-func withLane(e muster.Event, lane string) muster.Event {
-	return muster.Event{Kind: journal.TaskClaimed, At: e.At, Member: e.Member, Task: e.Task,
-		Fields: map[string]any{"lane": lane}}
+	p.checks = append(p.checks, q)
 }
 
 // resolveClaims ends the wait of claims: either their lane is known now, or the event shows that they have none. A turn
 // of the owner begins only when its lane is made, so after one nothing is waited for.
 func (p *Progress) resolveClaims(e muster.Event) {
-	for i := range p.queue {
-		s := &p.queue[i]
+	p.endWaits(func(q *queuedLine) {
 		switch {
-		case s.claim == 0:
-		case e.Kind == journal.LaneCreated && e.Task == s.claim:
-			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, e.Text("lane")), p.facts())[0]
-			s.claim = 0
-		case e.Task == s.claim || e.Kind == journal.TurnStarted && e.Member == s.by:
-			s.claim = 0
+		case e.Kind == journal.LaneCreated && e.Task == q.task:
+			q.endWait(laneText(e.Text("lane")))
+		case e.Task == q.task || e.Kind == journal.TurnStarted && e.Member == q.by:
+			q.waits = false
 		}
-	}
-	p.writeReady()
+	})
 }
 
-// writeReady writes the lines that need not wait.
-func (p *Progress) writeReady() {
-	for len(p.queue) > 0 && p.queue[0].claim == 0 {
-		s := p.queue[0]
+// endWaits calls a function that may end the wait of a claim, for each that waits, and writes the lines that need not
+// wait.
+func (p *Progress) endWaits(end func(claim *queuedLine)) {
+	for i := range p.queue {
+		if p.queue[i].waits {
+			end(&p.queue[i])
+		}
+	}
+	for len(p.queue) > 0 && !p.queue[0].waits {
+		q := p.queue[0]
 		p.queue = p.queue[1:]
-		p.write(s.at, s.line)
+		p.write(q.at, q.line)
 	}
 }
 
 // enqueue writes one line, after those that wait.
-func (p *Progress) enqueue(at time.Time, l Line) {
-	p.queue = append(p.queue, queuedLine{at: at, line: l})
-	p.writeReady()
+func (p *Progress) enqueue(q queuedLine) {
+	p.queue = append(p.queue, q)
+	p.endWaits(func(*queuedLine) {})
 }
 
 // write writes one line above the living members, which the next redraw puts back.
@@ -222,7 +201,7 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
-	p.print(l.Format(p.paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.start))), p.names, p.width) + "\n")
+	p.print(l.Format(p.Paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.Start))), p.names, p.Width) + "\n")
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other
@@ -236,7 +215,7 @@ func (p *Progress) flushPlan() {
 	var each []string
 	for _, id := range ids {
 		s := fmt.Sprintf("%d %s", id, OneLine(p.subject(id)))
-		if t, err := p.lookUp(id); err == nil && len(t.DependsOn) > 0 {
+		if t, err := p.Task(id); err == nil && len(t.DependsOn) > 0 {
 			s += " (after " + IDs(t.DependsOn) + ")"
 		}
 		each = append(each, s)
@@ -249,7 +228,8 @@ func (p *Progress) flushPlan() {
 		}
 		text += ", " + s
 	}
-	p.enqueue(p.planAt, Line{Who: string(muster.Lead), Verb: "plan", Text: Count(len(ids), "task") + ": " + text})
+	text = Count(len(ids), "task") + ": " + text
+	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: string(muster.Lead), Verb: "plan", Text: text}})
 }
 
 // IDs joins task ids with commas.
@@ -262,14 +242,14 @@ func IDs(ids []muster.TaskID) string {
 }
 
 // facts are what lines say beside their event.
-func (p *Progress) facts() Facts { return Facts{p.subject, p.check} }
+func (p *Progress) facts() Facts { return Facts{p.subject, p.presence.check} }
 
 // subject returns the subject of a task, or "" if it cannot be read.
 func (p *Progress) subject(id muster.TaskID) string {
 	if s, ok := p.subjects[id]; ok || id == 0 {
 		return s
 	}
-	t, _ := p.lookUp(id) // without its record the task goes by its number
+	t, _ := p.Task(id) // without its record the task goes by its number
 	p.subjects[id] = t.Subject
 	return t.Subject
 }
@@ -282,14 +262,14 @@ func (p *Progress) Tick(now time.Time) {
 	p.expireClaims(now)
 	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWorkDelay {
 		p.flushPlan()
-		p.enqueue(now, p.checks[0].line)
+		p.enqueue(queuedLine{at: now, line: p.checks[0].line})
 		p.checks = p.checks[1:]
 	}
-	if p.opening != "" && now.Sub(p.start) >= longWorkDelay {
-		p.enqueue(p.start, Line{Who: "muster", Verb: "begins", Text: p.opening})
-		p.opening = ""
+	if p.Opening != "" && now.Sub(p.Start) >= longWorkDelay {
+		p.enqueue(queuedLine{at: p.Start, line: Line{Who: "muster", Verb: "begins", Text: p.Opening}})
+		p.Opening = ""
 	}
-	if p.width > 0 && now.Sub(p.drawnAt) >= RedrawInterval {
+	if p.Width > 0 && !p.OnlyLines && now.Sub(p.drawnAt) >= RedrawInterval {
 		p.redraw(now)
 	}
 }
@@ -297,24 +277,22 @@ func (p *Progress) Tick(now time.Time) {
 // expireClaims writes the claims whose lane did not come in time. Otherwise a slow checkout would hold back all later
 // lines.
 func (p *Progress) expireClaims(now time.Time) {
-	for i := range p.queue {
-		s := &p.queue[i]
-		if s.claim == 0 || now.Sub(s.at) < laneDelay {
-			continue
+	p.endWaits(func(q *queuedLine) {
+		if now.Sub(q.at) < laneDelay {
+			return
 		}
-		if p.presence.Find(s.by) != nil { // members have lanes, other processes that claim have none
-			s.line = Lines(withLane(muster.Event{Member: s.by, Task: s.claim}, ""), p.facts())[0]
-			s.line.Text = nameWith(s.line.Text, "its lane is being made")
+		lane := ""
+		if p.presence.Find(q.by) != nil { // members have lanes, other processes that claim have none
+			lane = "its lane is being made"
 		}
-		s.claim = 0
-	}
-	p.writeReady()
+		q.endWait(lane)
+	})
 }
 
 // redraw replaces the rows of the living members if they have changed.
 func (p *Progress) redraw(now time.Time) {
-	rows := p.Rows(now, p.width)
-	if p.members == nil && len(rows) > 0 {
+	rows := p.Rows(now, p.Width)
+	if len(rows) > 0 {
 		rows = append([]string{""}, rows...) // a blank row separates them from what happened
 	}
 	if slices.Equal(rows, p.drawn) {
@@ -323,21 +301,16 @@ func (p *Progress) redraw(now time.Time) {
 	// The old rows are erased by their number, so drawn must always be what stands on the terminal.
 	p.erase()
 	p.drawn, p.drawnAt = rows, now
-	if p.members != nil {
-		p.members(rows)
-	} else if len(rows) > 0 {
+	if len(rows) > 0 {
 		p.print(strings.Join(rows, "\n") + "\n")
 	}
 }
 
 // print writes to the output. A failure is not reported: a run goes on when nobody can read its progress.
-func (p *Progress) print(s string) { _, _ = io.WriteString(p.out, s) }
+func (p *Progress) print(s string) { _, _ = io.WriteString(p.Out, s) }
 
 // erase removes the living members from the terminal.
 func (p *Progress) erase() {
-	if p.members != nil { // the one who draws them also removes them
-		return
-	}
 	if len(p.drawn) > 0 {
 		p.print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
 	}
@@ -347,9 +320,6 @@ func (p *Progress) erase() {
 // Close writes what is left and leaves only lines on the terminal.
 func (p *Progress) Close() {
 	p.flushPlan()
-	for i := range p.queue {
-		p.queue[i].claim = 0
-	}
-	p.writeReady()
+	p.endWaits(func(q *queuedLine) { q.waits = false })
 	p.erase()
 }
