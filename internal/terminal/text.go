@@ -50,12 +50,7 @@ func clusters(s string) []cluster {
 
 // clean removes everything that could steer the terminal, colour sequences included.
 func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && safetext.IsUnsafe(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return safetext.Clean(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // cleanPaste is clean for pasted text, in which terminals send \r as the end of a line.

@@ -116,14 +116,7 @@ func isOneLine(s string) bool {
 }
 
 // ManyLines returns text of several lines without what could steer a terminal.
-func ManyLines(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && safetext.IsUnsafe(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+func ManyLines(s string) string { return safetext.Clean(s) }
 
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
 // size, as over some serial lines, counts as 80 columns wide.

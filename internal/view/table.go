@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -38,8 +39,8 @@ type Table struct {
 // Row adds a row.
 func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// columnGap is how many blanks stand between two columns.
-const columnGap = 2
+// columnGap stands between two columns.
+const columnGap = "  "
 
 // Write prints the table. With width 0 nothing is cut. The table is built whole and written once, so that a reader of
 // a pipe never sees a part of it.
@@ -62,9 +63,9 @@ func (t *Table) text(p Paint, width int) string {
 		all = append([][]Cell{titles}, t.Rows...)
 	}
 	widths := t.columnWidths(all, width)
-	var b strings.Builder
+	var lines []byte
 	for _, row := range all {
-		line := ""
+		start := len(lines)
 		for i, c := range row {
 			s := c.Text
 			if columns(s) > widths[i] {
@@ -78,11 +79,11 @@ func (t *Table) text(p Paint, width int) string {
 			if right[i] {
 				painted, fill = fill, painted
 			}
-			line += painted + fill + strings.Repeat(" ", columnGap)
+			lines = append(append(append(lines, painted...), fill...), columnGap...)
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		lines = append(lines[:start+len(bytes.TrimRight(lines[start:], " "))], '\n')
 	}
-	return b.String()
+	return string(lines)
 }
 
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
@@ -97,7 +98,7 @@ func (t *Table) columnWidths(all [][]Cell, width int) []int {
 	if width == 0 || t.Wide < 0 || len(widths) == 0 {
 		return widths
 	}
-	sum := columnGap * (len(widths) - 1)
+	sum := len(columnGap) * (len(widths) - 1)
 	for _, n := range widths {
 		sum += n
 	}

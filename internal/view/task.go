@@ -19,6 +19,11 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 			v.Row(Text(name), Text(OneLine(value)))
 		}
 	}
+	number := func(name string, n int) {
+		if n != 0 {
+			v.Row(Text(name), Text(fmt.Sprint(n)))
+		}
+	}
 	v.Row(Text("status"), TaskStatus(t.Status))
 	owner := string(t.Owner)
 	if owner != "" && t.ClaimedAt > 0 {
@@ -29,9 +34,7 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	row("waits for", IDs(t.BlockedBy))
 	row("depends on", IDs(t.DependsOn))
 	row("blocks", IDs(t.Blocks))
-	if t.Priority != 0 {
-		row("priority", fmt.Sprint(t.Priority))
-	}
+	number("priority", t.Priority)
 	if t.RequirePlan {
 		row("plan", "must be approved first")
 	}
@@ -41,12 +44,8 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
-	if t.Attempts > 0 {
-		row("attempts", fmt.Sprint(t.Attempts))
-	}
-	if t.Returns > 0 {
-		row("came back", fmt.Sprint(t.Returns))
-	}
+	number("attempts", t.Attempts)
+	number("came back", t.Returns)
 	if t.CreatedAt > 0 {
 		made := Clock(muster.Time(t.CreatedAt), now)
 		if t.CreatedBy != "" {

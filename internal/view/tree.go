@@ -24,55 +24,45 @@ type treeNode struct {
 // stands under the last one that it depended on. Siblings keep the given order. Every task appears once, even if the
 // dependencies form a cycle, which only a foreign program can write.
 func buildTree(all []muster.Task) []treeNode {
-	// A recursion over the tasks would be shorter, but a foreign program can write a chain of any length. The stack
-	// holds the tasks that were found and not yet placed.
 	at := make(map[muster.TaskID]int, len(all))
 	for i := range all {
 		at[all[i].ID] = i
 	}
-	below := make(map[muster.TaskID][]int, len(all))
-	var stack []treeNode
-	for i := range slices.Backward(all) {
-		above := muster.TaskID(0)
-		for _, ids := range [][]muster.TaskID{all[i].DependsOn, all[i].BlockedBy} {
-			for _, id := range ids {
-				if _, known := at[id]; known && id != all[i].ID {
-					above = id
-				}
+	// A task's number is 0 for the top of the tree.
+	below := make(map[muster.TaskID][]*muster.Task, len(all))
+	for i := range all {
+		t, above := &all[i], muster.TaskID(0)
+		for _, id := range slices.Concat(t.DependsOn, t.BlockedBy) {
+			if _, known := at[id]; known && id != t.ID {
+				above = id
 			}
 		}
-		if above == 0 {
-			stack = append(stack, treeNode{task: &all[i]})
-		} else {
-			below[above] = append(below[above], i)
-		}
+		below[above] = append(below[above], t)
 	}
-	// Tasks of a cycle are below each other and not reachable from the top. When the stack is empty, the first task
-	// that was not placed begins the next round, so that no task is left out.
 	tree := make([]treeNode, 0, len(all))
-	seen := make([]bool, len(all))
-	for next := 0; ; next++ {
-		for len(stack) > 0 {
-			b := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			i := at[b.task.ID]
-			if seen[i] {
-				continue
-			}
-			seen[i] = true
-			tree = append(tree, b)
-			for _, i := range below[b.task.ID] {
-				stack = append(stack, treeNode{&all[i], b.level + 1, b.task.ID})
-			}
+	placed := make([]bool, len(all))
+	// A foreign program can write a chain of any length. A stack of Go grows to the depth that the longest one needs.
+	var place func(n treeNode)
+	place = func(n treeNode) {
+		i := at[n.task.ID]
+		if placed[i] {
+			return
 		}
-		for next < len(all) && seen[next] {
-			next++
+		placed[i] = true
+		tree = append(tree, n)
+		for _, t := range below[n.task.ID] {
+			place(treeNode{t, n.level + 1, n.task.ID})
 		}
-		if next == len(all) {
-			return tree
-		}
-		stack = append(stack, treeNode{task: &all[next]}) // a foreign program made a ring
 	}
+	for _, t := range below[0] {
+		place(treeNode{task: t})
+	}
+	// The tasks of a cycle are below each other and not reachable from the top. The first that was not placed stands
+	// there, so that no task is left out.
+	for i := range all {
+		place(treeNode{task: &all[i]})
+	}
+	return tree
 }
 
 // WriteTree prints the board: each task under the one that it waits for.
@@ -89,8 +79,8 @@ func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 			owner = "a " + OneLine(b.task.ClaimRole)
 		}
 		waits = waits || others != ""
-		t.Row(Text(fmt.Sprint(b.task.ID)), Text(strings.Repeat("  ",
-			min(b.level, maxTreeDepth))+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+		indent := strings.Repeat("  ", min(b.level, maxTreeDepth))
+		t.Row(Text(fmt.Sprint(b.task.ID)), Text(indent+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
 			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Text(Cut(others, most)))
 	}
 	if !waits { // the tree says it all
@@ -107,11 +97,7 @@ func (b treeNode) otherBlockers() string {
 	if b.level == 0 || b.level > maxTreeDepth {
 		return IDs(b.task.BlockedBy)
 	}
-	var ids []muster.TaskID
-	for _, id := range b.task.BlockedBy {
-		if id != b.parent {
-			ids = append(ids, id)
-		}
-	}
+	isParent := func(id muster.TaskID) bool { return id == b.parent }
+	ids := slices.DeleteFunc(slices.Clone(b.task.BlockedBy), isParent)
 	return strings.TrimSuffix("and "+IDs(ids), "and ")
 }
