@@ -31,7 +31,7 @@ func BenchmarkQueue(b *testing.B) {
 	woken := make(chan root.Name, n)
 	for i := range n {
 		name := root.Name(fmt.Sprintf("t%d", i))
-		turn, _ := q.Enter(name, "coder")
+		turn, _ := q.Enter("coder")
 		go func() {
 			select {
 			case <-turn:

@@ -22,8 +22,9 @@ type conversation struct {
 	script *transcript.Transcript // nil until the member has started
 	inbox  muster.Pos             // up to where the inbox was read
 
-	mu       sync.Mutex
-	returned map[muster.RequestID]bool // plans whose answer submit_plan has returned
+	// returned has the ids of the plans whose answer submit_plan has returned: the mails that
+	// bring it are void.
+	returned sync.Map
 }
 
 // maxQuote is how much of an error or of a model's words goes into a mail.
@@ -39,12 +40,7 @@ func (v *conversation) identity() string { return prompt.Identity(v.name(), v.re
 // say appends the runtime's words to the conversation. marks are noted with them in the same
 // entry, so that after a crash it is known whether they were said.
 func (v *conversation) say(ctx context.Context, marks []muster.MessageID, texts ...string) error {
-	return v.write(ctx, v.script.User, marks, texts)
-}
-
-// sayAfresh starts a new conversation with the runtime's words.
-func (v *conversation) sayAfresh(ctx context.Context, marks []muster.MessageID, texts ...string) error {
-	return v.write(ctx, v.script.Fresh, marks, texts)
+	return v.enter(ctx, v.script.User, marks, texts)
 }
 
 // remind says a reminder.
@@ -52,9 +48,9 @@ func (v *conversation) remind(ctx context.Context, format string, args ...any) e
 	return v.say(ctx, nil, prompt.Reminder(format, args...))
 }
 
-// write enters texts as one message, so that no crash can leave half of them. Empty texts are
-// left out.
-func (v *conversation) write(ctx context.Context, enter func(context.Context, []llm.Part, []muster.MessageID) error,
+// enter writes texts as one message, so that no crash can leave half of them. Empty texts are
+// left out. write is User of the transcript, or Fresh for a new conversation.
+func (v *conversation) enter(ctx context.Context, write func(context.Context, []llm.Part, []muster.MessageID) error,
 	marks []muster.MessageID, texts []string) error {
 	var parts []llm.Part
 	for _, t := range texts {
@@ -68,7 +64,7 @@ func (v *conversation) write(ctx context.Context, enter func(context.Context, []
 	// The words and the marks are one entry. Two entries could be torn apart by a crash:
 	// something would be said twice, or never.
 	defer failpoint.Hit("teammate.told")
-	return enter(ctx, parts, marks)
+	return write(ctx, parts, marks)
 }
 
 // wake loads the conversation of an idle member again, and says who the member is where that

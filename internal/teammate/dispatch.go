@@ -3,8 +3,6 @@ package teammate
 import (
 	"container/list"
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,16 +19,15 @@ type Queue struct {
 	recheck chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]*list.List     // by role, none empty
+	waiting map[string]*list.List     // by role, of *waiter
 	offered map[muster.TaskID]*waiter // which member a task was offered to
 }
 
 // waiter is a member in the queue.
 type waiter struct {
-	name    muster.Name
-	role    string
-	turn    chan struct{}
-	element *list.Element // in waiting; nil: woken
+	turn  chan struct{}
+	place *list.Element // in waiting, unless it was woken
+	task  muster.TaskID // that it was offered; 0: none
 }
 
 // NewQueue makes a queue at the board; Serve keeps it moving.
@@ -39,48 +36,28 @@ func NewQueue(b *board.Board) *Queue {
 		offered: map[muster.TaskID]*waiter{}}
 }
 
-// Enter joins the queue. turn receives when there may be a task; leave must be called when
-// the member has looked, or stops waiting.
-func (q *Queue) Enter(name muster.Name, role string) (turn <-chan struct{}, leave func()) {
-	p := &waiter{name: name, role: role, turn: make(chan struct{}, 1)}
+// Enter joins the queue. turn receives when there may be a task for the role; leave must be
+// called when the member has looked, or stops waiting. Called again it does nothing.
+func (q *Queue) Enter(role string) (turn <-chan struct{}, leave func()) {
+	w := &waiter{turn: make(chan struct{}, 1)}
 	q.mu.Lock()
-	if q.waiting[role] == nil {
-		q.waiting[role] = list.New()
+	defer q.mu.Unlock()
+	all := q.waiting[role]
+	if all == nil {
+		all = list.New()
+		q.waiting[role] = all
 	}
-	p.element = q.waiting[role].PushBack(p)
-	q.mu.Unlock()
+	w.place = all.PushBack(w)
 	nudge(q.recheck)
-	return p.turn, func() { q.leave(p) }
-}
-
-// leave takes a member out of the queue. The task that it was offered goes to the next one.
-func (q *Queue) leave(p *waiter) {
-	q.mu.Lock()
-	q.remove(p)
-	woken := false
-	for id, w := range q.offered {
-		if w == p {
-			delete(q.offered, id)
-			woken = true
+	return w.turn, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		all.Remove(w.place)
+		if w.task != 0 { // if the member did not claim it, it goes to the next one
+			delete(q.offered, w.task)
+			w.task = 0
+			nudge(q.recheck)
 		}
-	}
-	q.mu.Unlock()
-	if woken {
-		// The task that the member did not claim, if it is still there, goes to the next one.
-		nudge(q.recheck)
-	}
-}
-
-// remove takes a waiter out of those that wait. The lock is held.
-func (q *Queue) remove(p *waiter) {
-	if p.element == nil {
-		return
-	}
-	all := q.waiting[p.role]
-	all.Remove(p.element)
-	p.element = nil
-	if all.Len() == 0 {
-		delete(q.waiting, p.role)
 	}
 }
 
@@ -114,36 +91,30 @@ func (q *Queue) Serve(ctx context.Context) {
 // may take it. It reports false when the board could not be read.
 func (q *Queue) offerAll(ctx context.Context) (ok bool) {
 	ok = true
+	var roles []string
 	q.mu.Lock()
-	roles := slices.Collect(maps.Keys(q.waiting))
+	for role, all := range q.waiting {
+		if all.Len() > 0 {
+			roles = append(roles, role)
+		}
+	}
 	q.mu.Unlock()
 	for _, role := range roles {
 		ready, err := q.board.Ready(ctx, role)
-		if err != nil {
-			ok = false
-			continue
-		}
+		ok = ok && err == nil
 		q.mu.Lock()
 		for _, t := range ready {
-			if q.offered[t.ID] == nil && !q.offer(role, t.ID) {
+			first := q.waiting[role].Front()
+			if first == nil {
 				break
+			}
+			if q.offered[t.ID] == nil {
+				w := q.waiting[role].Remove(first).(*waiter)
+				w.task, q.offered[t.ID] = t.ID, w
+				w.turn <- struct{}{}
 			}
 		}
 		q.mu.Unlock()
 	}
 	return ok
-}
-
-// offer wakes the first waiting member of the role for a task; it reports false when none is
-// left. The lock is held.
-func (q *Queue) offer(role string, id muster.TaskID) bool {
-	all := q.waiting[role]
-	if all == nil {
-		return false
-	}
-	p := all.Front().Value.(*waiter)
-	q.remove(p)
-	q.offered[id] = p
-	p.turn <- struct{}{}
-	return true
 }

@@ -1,11 +1,9 @@
 package teammate
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 
-	"muster"
 	"muster/internal/board"
 	"muster/journal"
 	"muster/store/mem"
@@ -31,8 +29,8 @@ func TestQueueWakesAsManyAsThereAreTasks(t *testing.T) {
 		go q.Serve(t.Context())
 		var places []<-chan struct{}
 		var leave []func()
-		for i := range 1000 {
-			p, l := q.Enter(muster.Name(fmt.Sprintf("m%d", i)), "coder")
+		for range 1000 {
+			p, l := q.Enter("coder")
 			places, leave = append(places, p), append(leave, l)
 		}
 		synctest.Wait()
@@ -65,7 +63,7 @@ func TestQueueForgetsWhoLeft(t *testing.T) {
 		go q.Serve(t.Context())
 		var places []<-chan struct{}
 		for i := range 3 {
-			p, leave := q.Enter(muster.Name(fmt.Sprintf("m%d", i)), "coder")
+			p, leave := q.Enter("coder")
 			if places = append(places, p); i != 1 {
 				leave()
 				leave() // again it does nothing
@@ -87,8 +85,8 @@ func TestQueueKeepsRolesApart(t *testing.T) {
 		b := board.New(store, journal.New(store.Log()))
 		q := NewQueue(b)
 		go q.Serve(t.Context())
-		coder, _ := q.Enter("alice", "coder")
-		tester, _ := q.Enter("bob", "tester")
+		coder, _ := q.Enter("coder")
+		tester, _ := q.Enter("tester")
 		if _, err := b.Create(t.Context(), board.Draft{Subject: "probe", Role: "tester"}); err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func (i *idling) wait(ctx context.Context) error {
 	if _, busy := i.claims.CurrentTask(); busy {
 		board = r.watchBoard()
 	} else if r.backInQueue == nil {
-		turn, r.leaveQueue = i.Queue.Enter(i.name(), i.record.Role)
+		turn, r.leaveQueue = i.Queue.Enter(i.record.Role)
 	}
 	var timeout <-chan time.Time
 	if i.limits.IdleTimeout > 0 {

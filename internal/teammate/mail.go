@@ -111,9 +111,8 @@ func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 	case muster.MailShutdown, muster.MailPlan:
 		return isDecided(ctx, v.Requests, msg.RequestID)
 	case muster.MailPlanAnswer:
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		return v.returned[msg.RequestID]
+		_, returned := v.returned.Load(msg.RequestID)
+		return returned
 	}
 	return false
 }
@@ -123,14 +122,6 @@ func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) bool {
 	r, err := q.Get(ctx, id)
 	return err == nil && requests.Final(r)
-}
-
-// noteReturned notes that submit_plan has returned the answer to a plan: the mail that brings
-// it is void. It is safe for concurrent use.
-func (v *conversation) noteReturned(id muster.RequestID) {
-	v.mu.Lock()
-	v.returned[id] = true
-	v.mu.Unlock()
 }
 
 // reportHeard reports to the user's conversation which of the user's mails have entered the

@@ -78,6 +78,7 @@ type Member struct {
 	start   StartFacts // what was found when the transcript was opened
 	outcome Outcome    // of the last phase
 	err     error      // of the last phase
+	end     *End       // nil: the life goes on
 }
 
 // self is what the parts of a member share: the services, the record with which this life
@@ -126,7 +127,7 @@ func New(c Config) (_ *Member, err error) {
 		s.emit = func(loop.Event) {}
 	}
 	s.presence = newPresence(s)
-	s.conversation = &conversation{self: s, returned: map[muster.RequestID]bool{}}
+	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, toldUnclaimable: map[muster.MessageID]bool{},
 		toldRequest: map[muster.RequestID]time.Time{}}
@@ -141,7 +142,7 @@ func New(c Config) (_ *Member, err error) {
 func (m *Member) Name() muster.Name { return m.name() }
 
 // TurnCount returns how many turns the member has had in its life.
-func (m *Member) TurnCount() int { return m.presence.turnCount() }
+func (m *Member) TurnCount() int { return int(m.presence.turns.Load()) }
 
 // Live runs the member until it shuts down, its context ends, or (the lead) the run is over.
 // When the context ends with muster.CauseShutdown the member leaves in order; with any other

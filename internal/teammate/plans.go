@@ -38,7 +38,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	}
 	// The answer is on its way as mail too. The model reads it once, as the result of this
 	// call.
-	p.conversation.noteReturned(r.ID)
+	p.conversation.returned.Store(r.ID, true)
 	if r.Status == muster.RequestApproved {
 		text := "Approved by " + string(r.ResolvedBy) + "."
 		if r.Response != "" {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster"
@@ -19,16 +20,19 @@ import (
 // the member. Safe for concurrent use.
 type presence struct {
 	*self
+	turns  atomic.Int64 // in the member's life, for people
+	parked atomic.Bool  // the record says that the member waits for its model
+
 	mu     sync.Mutex
 	latest muster.Member        // the record as it was read or written last
 	asked  map[muster.Name]bool // whom the member asked something that is not answered yet
-	turns  int                  // in the member's life, for people
-	parked bool                 // the record says that the member waits for its model
 }
 
 // newPresence returns the presence of a member whose record was just read.
 func newPresence(s *self) *presence {
-	return &presence{self: s, latest: s.record, asked: askedOf(s.record), turns: s.record.Turns}
+	p := &presence{self: s, latest: s.record, asked: askedOf(s.record)}
+	p.turns.Store(int64(s.record.Turns))
+	return p
 }
 
 // Me returns the member's record as it was read last.
@@ -43,7 +47,7 @@ func (p *presence) Me() muster.Member {
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
 	t, _ := p.claims.CurrentTask()
 	p.mu.Lock()
-	turns, asked, host := p.turns, maps.Clone(p.asked), p.latest.Host
+	asked, host := maps.Clone(p.asked), p.latest.Host
 	same := p.latest.Status == s && p.latest.IdleReason == why && p.latest.Doing == doing && p.latest.Task == t.ID &&
 		maps.Equal(askedOf(p.latest), asked)
 	p.mu.Unlock()
@@ -57,7 +61,7 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 		if fenced = r.Host != host; fenced {
 			return
 		}
-		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, turns
+		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, int(p.turns.Load())
 		setAsked(r, asked)
 	})
 	if err != nil {
@@ -100,9 +104,7 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 func (p *presence) onModelWait(until time.Time, why error) {
 	ctx, cancel := lastWrites(context.Background())
 	defer cancel()
-	p.mu.Lock()
-	p.parked = true
-	p.mu.Unlock()
+	p.parked.Store(true)
 	e := &llm.Error{}
 	errors.As(why, &e)
 	p.logger().Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
@@ -113,11 +115,7 @@ func (p *presence) onModelWait(until time.Time, why error) {
 
 // onModelReply shows that the model answers again.
 func (p *presence) onModelReply(ctx context.Context) {
-	p.mu.Lock()
-	was := p.parked
-	p.parked = false
-	p.mu.Unlock()
-	if was {
+	if p.parked.Swap(false) {
 		p.show(ctx, "")
 	}
 }
@@ -128,21 +126,6 @@ func (p *presence) event(ctx context.Context, kind string, fields map[string]any
 	t, _ := p.claims.CurrentTask()
 	e := muster.Event{Kind: kind, Member: p.name(), Task: t.ID, Fields: fields}
 	_ = p.Journal.Emit(context.WithoutCancel(ctx), e)
-}
-
-// countTurn counts a turn and returns how many the member has had in its life.
-func (p *presence) countTurn() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns++
-	return p.turns
-}
-
-// turnCount returns how many turns the member has had in its life.
-func (p *presence) turnCount() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.turns
 }
 
 // question is a question mark that ends a sentence, not one inside a URL.
@@ -182,7 +165,7 @@ func (p *presence) leave(ctx context.Context) error {
 		if r.Host != p.record.Host {
 			return
 		}
-		r.Status, r.Doing, r.Task, r.Host, r.Turns = muster.Shutdown, "", 0, "", p.turnCount()
+		r.Status, r.Doing, r.Task, r.Host, r.Turns = muster.Shutdown, "", 0, "", int(p.turns.Load())
 		setAsked(r, nil)
 		if r.IdleReason != muster.IdleTimeout {
 			r.IdleReason = ""

@@ -89,21 +89,22 @@ func (m *Member) finalMessage() string {
 }
 
 // giveUp ends a teammate whose model cannot go on: its task goes back, and the lead is told.
-func (m *Member) giveUp(ctx context.Context) (End, error) {
+func (m *Member) giveUp(ctx context.Context) error {
 	why := clip(m.err.Error(), maxQuote)
 	// The next owner reads why in the task's note; it counts as an attempt, so that a task
 	// which no model can do does not go round for ever.
 	t, had := m.claims.CurrentTask()
 	if err := m.claims.release(ctx, "its owner's model failed", why, true); err != nil {
-		return End{}, err
+		return err
 	}
+	m.end = &End{Text: why}
 	text := fmt.Sprintf("%s is shut down: %s", m.name(), why)
 	if had {
 		text += fmt.Sprintf("\nIts task #%d is back on the board.", t.ID)
 	}
 	_, err := m.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
 		Content: text})
-	return End{Text: why}, err
+	return err
 }
 
 // park waits, visibly, for a model that stayed overloaded after all tries.
@@ -150,7 +151,7 @@ func (m *Member) restartConversation(ctx context.Context) error {
 		texts = append(texts, m.record.Prompt)
 	}
 	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
-	return m.conversation.sayAfresh(ctx, marks, texts...)
+	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)
 }
 
 // tasksText lists the open tasks and those that need attention, or is "".

@@ -17,38 +17,33 @@ func (m *Member) run(ctx context.Context) (End, error) {
 		return End{Code: 1}, err
 	}
 	defer m.endRest()
-	for {
+	for m.end == nil {
 		// Facts are never kept from one action to the next: an action, or another process,
 		// may have changed any of them.
 		f, err := m.facts(ctx)
+		if err == nil {
+			err = m.perform(ctx, Next(f))
+		}
 		if err != nil {
 			return End{Code: 1}, err
-		}
-		end, over, err := m.perform(ctx, Next(f))
-		if err != nil {
-			return End{Code: 1}, err
-		}
-		if over {
-			return end, nil
 		}
 		if m.stage != Resting {
 			m.endRest()
 		}
 	}
+	return *m.end, nil
 }
 
-// perform does one action. What it learns comes back as facts, unless the action ends the
-// member's life.
-func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err error) {
+// perform does one action. What it learns comes back as facts.
+func (m *Member) perform(ctx context.Context, a Action) (err error) {
 	switch a := a.(type) {
 	case Finish:
-		return a.End, true, a.Err
+		m.end, err = &a.End, a.Err
 	case GiveUp:
-		end, err := m.giveUp(ctx)
-		return end, true, err
+		err = m.giveUp(ctx)
 	case GrantShutdown:
-		_, _, err := m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
-		return End{Text: "shut down while idle"}, true, err
+		m.end = &End{Text: "shut down while idle"}
+		_, _, err = m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
 	case OpenConversation:
 		err = m.openConversation(ctx, a.Afresh)
 	case RecoverCalls:
@@ -92,7 +87,7 @@ func (m *Member) perform(ctx context.Context, a Action) (end End, over bool, err
 	default:
 		err = m.wakeFor(ctx, a)
 	}
-	return End{}, false, err
+	return err
 }
 
 // wakeFor performs an action that ends a rest: what it says to the model begins a work phase.
@@ -217,10 +212,11 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 		}
 	}
 	m.stage = Ready
+	write := m.conversation.script.User
 	if afresh {
-		return m.conversation.sayAfresh(ctx, marks, texts...)
+		write = m.conversation.script.Fresh
 	}
-	return m.conversation.say(ctx, marks, texts...)
+	return m.conversation.enter(ctx, write, marks, texts)
 }
 
 // parallel is how many read-only calls of one reply run side by side.

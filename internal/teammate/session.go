@@ -26,7 +26,7 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		c.lastTurnAt = time.Now()
 		turn = c.turns
 	})
-	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.countTurn()})
+	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
 	return llm.Request{System: p.system, Tools: p.specs, Messages: s.conversation.script.Messages(),
 		MaxTokens: s.limits.MaxTokens, CacheKey: s.agentID()}, nil
 }

@@ -36,20 +36,16 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 		return s, err
 	}
 	// The checkout is made again when something has landed, so that the member sees it. Tools
-	// that only read run side by side; two of them may make it twice, which does no harm.
+	// that only read run side by side: one of them makes it.
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.scratch == "" || w.commit != tip {
+		if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
+			return s, err
+		}
+		w.scratch, w.commit = s.Dir, tip
+	}
 	s.Dir = w.scratch
-	fresh := s.Dir != "" && w.commit == tip
-	w.mu.Unlock()
-	if fresh {
-		return s, nil
-	}
-	if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
-		return s, err
-	}
-	w.mu.Lock()
-	w.scratch, w.commit = s.Dir, tip
-	w.mu.Unlock()
 	return s, nil
 }
 
