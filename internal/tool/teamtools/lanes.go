@@ -25,28 +25,24 @@ func (k toolset) laneCreate() llm.Tool {
 		"get theirs by themselves.",
 		func(ctx context.Context, in in) (string, error) {
 			var t muster.Task
+			var err error
 			if in.TaskID != 0 {
-				var err error
-				if t, err = k.Board.Get(ctx, in.TaskID); err != nil {
-					return "", err
-				}
-				if t.Status != muster.Pending || t.Worktree != "" {
-					return "", muster.Errorf(muster.Invalid,
+				t, err = k.Board.Get(ctx, in.TaskID)
+				if err == nil && (t.Status != muster.Pending || t.Worktree != "") {
+					err = muster.Errorf(muster.Invalid,
 						"task %d is %s with lane %q: only a pending task without a lane can be bound", t.ID, t.Status,
 						t.Worktree)
 				}
 			}
-			lane, err := k.Lanes.Create(ctx, in.Name, in.TaskID, in.BaseRef)
 			if err != nil {
 				return "", err
 			}
+			lane, err := k.Lanes.Create(ctx, in.Name, in.TaskID, in.BaseRef)
 			// The fence of the task as it was read makes this fail if somebody has claimed the task meanwhile.
-			if in.TaskID != 0 {
-				if _, err := k.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base); err != nil {
-					return "", err
-				}
+			if err == nil && in.TaskID != 0 {
+				_, err = k.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
 			}
-			return fmt.Sprintf("Lane %s at %s on %s.", lane.Name, lane.Path, lane.Branch), nil
+			return answer(err, "Lane %s at %s on %s.", lane.Name, lane.Path, lane.Branch)
 		})
 }
 
@@ -102,23 +98,17 @@ func (k toolset) laneRun() llm.Tool {
 				limit = time.Duration(in.Timeout) * time.Second
 			}
 			out, exit, err := k.Exec(ctx, dir, in.Command, limit)
-			if err != nil {
-				return "", err
-			}
 			if exit != 0 {
 				out += fmt.Sprintf("\n[exit %d]", exit)
 			}
-			return out, nil
+			return answer(err, "%s", out)
 		})
 }
 
 // laneKeep marks a lane to be kept, for somebody who wants to look at it after its task is done.
 func (k toolset) laneKeep() llm.Tool {
 	return textTool("worktree_keep", "Mark a lane to be kept.", func(ctx context.Context, in laneName) (string, error) {
-		if err := k.Lanes.Keep(ctx, in.Name); err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("Lane %s is kept.", in.Name), nil
+		return answer(k.Lanes.Keep(ctx, in.Name), "Lane %s is kept.", in.Name)
 	})
 }
 
@@ -135,10 +125,8 @@ func (k toolset) laneRemove() llm.Tool {
 			if in.CompleteTask {
 				return k.completeLane(ctx, in.Name)
 			}
-			if err := k.Lanes.Remove(ctx, in.Name, in.Force); err != nil {
-				return llm.Result{}, err
-			}
-			return tool.Text(fmt.Sprintf("Lane %s is removed.", in.Name)), nil
+			text, err := answer(k.Lanes.Remove(ctx, in.Name, in.Force), "Lane %s is removed.", in.Name)
+			return tool.Text(text), err
 		})
 }
 

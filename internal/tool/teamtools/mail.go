@@ -67,9 +67,7 @@ func (k toolset) broadcast() llm.Tool {
 			if len(to) == 0 {
 				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate")
 			}
-			if _, err := k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to); err != nil {
-				return "", err
-			}
-			return "Sent to " + strings.Join(names, ", ") + ".", nil
+			_, err = k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to)
+			return answer(err, "Sent to %s.", strings.Join(names, ", "))
 		})
 }

@@ -49,7 +49,10 @@ func (k toolset) reviewPlan() llm.Tool {
 			}
 			// The decision is one write: of two reviews at the same time one counts, and the other reads which.
 			r, now, err := k.Requests.Decide(ctx, in.RequestID, k.caller.Me().Name, in.Approve, in.Feedback)
-			return decided(r, now), err
+			if err == nil && !now {
+				return fmt.Sprintf("Request %s was %s by %s before: that stands.", r.ID, r.Status, r.ResolvedBy), nil
+			}
+			return answer(err, "Request %s of %s is %s.", r.ID, r.From, r.Status)
 		})
 }
 
@@ -64,22 +67,18 @@ func (k toolset) requestShutdown() llm.Tool {
 		"refuse with a reason, which is mailed to you. At the end of a run nobody needs it.",
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.Roster.Get(ctx, in.Teammate)
-			if err != nil {
+			switch {
+			case err != nil:
 				return "", err
-			}
-			if m.Name == muster.Lead {
+			case m.Name == muster.Lead:
 				return "", muster.Errorf(muster.Invalid,
 					"lead is not shut down this way: end your turn with nothing open")
-			}
-			if m.Status == muster.Shutdown {
+			case m.Status == muster.Shutdown:
 				return fmt.Sprintf("%s is shut down already.", m.Name), nil
 			}
 			r, err := k.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: k.caller.Me().Name, To: m.Name,
 				Reason: in.Reason, Force: in.Force})
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("Shutdown request %s sent to %s.", r.ID, m.Name), nil
+			return answer(err, "Shutdown request %s sent to %s.", r.ID, m.Name)
 		})
 }
 
@@ -96,20 +95,10 @@ func (k toolset) respondShutdown() llm.Tool {
 			if !in.Approve && in.Reason == "" {
 				return "", muster.Errorf(muster.Invalid, "say why not: reason is empty")
 			}
-			if err := k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason); err != nil {
-				return "", err
-			}
+			text := "Refused; go on."
 			if in.Approve {
-				return "You shut down after this.", nil
+				text = "You shut down after this."
 			}
-			return "Refused; go on.", nil
+			return text, k.caller.Leave(ctx, in.RequestID, in.Approve, in.Reason)
 		})
-}
-
-// decided says how a request is decided now, or that it was decided before.
-func decided(r muster.Request, now bool) string {
-	if !now {
-		return fmt.Sprintf("Request %s was %s by %s before: that stands.", r.ID, r.Status, r.ResolvedBy)
-	}
-	return fmt.Sprintf("Request %s of %s is %s.", r.ID, r.From, r.Status)
 }

@@ -3,7 +3,6 @@ package teamtools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -42,10 +41,7 @@ func (k toolset) taskCreate() llm.Tool {
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
 				Role: in.ClaimRole, Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
-			if err != nil {
-				return "", err
-			}
-			return "Task " + prompt.TaskLine(t) + " created.", nil
+			return answer(err, "Task %s created.", prompt.TaskLine(t))
 		})
 }
 
@@ -58,21 +54,18 @@ func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 		since = t.ClaimedAt
 	}
 	all, err := k.Board.List(ctx)
-	if err != nil {
-		return err
-	}
 	n := 0
 	for _, t := range all {
 		if t.CreatedBy == me && t.CreatedAt >= since {
 			n++
 		}
 	}
-	if n >= maxFound {
-		return muster.Errorf(muster.Invalid,
+	if err == nil && n >= maxFound {
+		err = muster.Errorf(muster.Invalid,
 			"you have created %d tasks while at this one, which is the most a teammate may: tell lead what else "+
 				"there is", n)
 	}
-	return nil
+	return err
 }
 
 // resolve finds the tasks that blockers name, by id or by the subject of an open task. Subjects let the calls of one
@@ -226,10 +219,7 @@ func (k toolset) releaseTask() llm.Tool {
 	return textTool("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for "+
 		"the next owner.",
 		func(ctx context.Context, in in) (string, error) {
-			if err := k.caller.Release(ctx, in.TaskID, in.Reason); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("Task %d is back on the board.", in.TaskID), nil
+			return answer(k.caller.Release(ctx, in.TaskID, in.Reason), "Task %d is back on the board.", in.TaskID)
 		})
 }
 
@@ -251,10 +241,7 @@ func (k toolset) taskUpdate() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {
-				if err := k.Board.Delete(ctx, in.TaskID, false); err != nil {
-					return "", err
-				}
-				return fmt.Sprintf("Task %d is deleted.", in.TaskID), nil
+				return answer(k.Board.Delete(ctx, in.TaskID, false), "Task %d is deleted.", in.TaskID)
 			}
 			if in.Status != "" && in.Status != string(muster.Pending) {
 				return "", muster.Errorf(muster.Invalid,
@@ -271,9 +258,6 @@ func (k toolset) taskUpdate() llm.Tool {
 			t, err := k.Board.Update(ctx, in.TaskID,
 				board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
 					Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: in.Status != ""})
-			if err != nil {
-				return "", err
-			}
-			return prompt.TaskLine(t), nil
+			return answer(err, "%s", prompt.TaskLine(t))
 		})
 }

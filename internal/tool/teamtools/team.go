@@ -24,10 +24,7 @@ func (k toolset) spawn() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.caller.Spawn(ctx, muster.Member{Name: in.Name, Role: in.Role, Prompt: in.Prompt,
 				Model: in.Model, RequirePlan: in.RequirePlan})
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("Spawned %s (%s).", m.Name, m.Role), nil
+			return answer(err, "Spawned %s (%s).", m.Name, m.Role)
 		})
 }
 

@@ -13,6 +13,7 @@ package teamtools
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -137,6 +138,14 @@ func resultTool[In any](
 		}
 		return r, nil
 	}, o...)
+}
+
+// answer returns what a tool says when it has done its work, or the error with which that has failed.
+func answer(err error, format string, args ...any) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(format, args...), nil
 }
 
 // joinLines joins the lines of a list, or returns none if the list is empty.
