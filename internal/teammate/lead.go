@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,16 +131,10 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 			return f, err
 		}
 	}
-	for _, r := range f.progress.Requests {
-		if last, ok := l.toldRequest[r.ID]; !ok || time.Since(last) >= remindAfter {
-			f.requests = append(f.requests, r)
-		}
-	}
-	for _, t := range f.progress.Unclaimable {
-		if !l.toldUnclaimable[claimKey(t)] {
-			f.unclaimable = append(f.unclaimable, t)
-		}
-	}
+	f.requests = slices.DeleteFunc(slices.Clone(f.progress.Requests),
+		func(r muster.Request) bool { return time.Since(l.toldRequest[r.ID]) < remindAfter })
+	f.unclaimable = slices.DeleteFunc(slices.Clone(f.progress.Unclaimable),
+		func(t muster.Task) bool { return l.toldUnclaimable[claimKey(t)] })
 	return f, nil
 }
 

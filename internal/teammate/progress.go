@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"slices"
 
 	"muster"
 	"muster/internal/board"
@@ -79,21 +80,15 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	if err != nil {
 		return p, nil, err
 	}
-	p.addTasks(run, tasks, members)
 	pending, err := s.Requests.Pending(ctx)
 	if err != nil {
 		return p, nil, err
 	}
-	for _, q := range pending {
-		if q.To == muster.Lead {
-			p.Requests = append(p.Requests, q)
-		}
-	}
-	for _, u := range s.Board.Corrupt() {
-		if run.HasID(u.ID) {
-			p.Unreadable = append(p.Unreadable, u)
-		}
-	}
+	p.addTasks(run, tasks, members)
+	ofOthers := func(r muster.Request) bool { return r.To != muster.Lead }
+	p.Requests = slices.DeleteFunc(slices.Clone(pending), ofOthers)
+	outOfRun := func(u board.Unreadable) bool { return !run.HasID(u.ID) }
+	p.Unreadable = slices.DeleteFunc(slices.Clone(s.Board.Corrupt()), outOfRun)
 	if len(p.Open)+len(p.Unreadable) > 0 {
 		p.Stuck = stuckReason(p, members, pending)
 	}

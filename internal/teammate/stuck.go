@@ -2,6 +2,8 @@ package teammate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,23 +13,14 @@ import (
 
 // stuckReason says why nothing can move the open tasks, or "" when something can.
 func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Request) string {
-	if len(p.Working) > 0 {
-		return "" // a member at work may do anything next
+	forOthers := func(r muster.Request) bool { return r.To != muster.Lead }
+	if len(p.Working) > 0 || slices.ContainsFunc(pending, forOthers) {
+		return "" // a member at work may do anything next, and a request of others may still be answered
 	}
-	for _, r := range pending {
-		if r.To != muster.Lead { // somebody may still answer it
-			return ""
-		}
-	}
+	owners := byName(members)
 	busy := map[muster.Name]bool{} // a member with a task claims no other
 	for _, t := range p.Open {
 		busy[t.Owner] = true
-	}
-	owners := map[muster.Name]*muster.Member{} // only of open tasks: a team may have thousands of other members
-	for i := range members {
-		if m := &members[i]; busy[m.Name] && m.Name != muster.Lead {
-			owners[m.Name] = m
-		}
 	}
 	var why []string
 	for _, u := range p.Unreadable {
@@ -39,7 +32,8 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 		case t.Owner != "":
 			reason = stuckOwner(t, owners[t.Owner], p.Patient)
 		case len(t.BlockedBy) > 0:
-			reason = fmt.Sprintf("task #%d waits for %s", t.ID, joinIDs(t.BlockedBy))
+			ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(t.BlockedBy), "[]"), " ", ", #")
+			reason = fmt.Sprintf("task #%d waits for #%s", t.ID, ids)
 		case !canBeClaimed(t, members, busy):
 			reason = unclaimedReason(t)
 		}
@@ -87,19 +81,22 @@ func isIdleWith(owner *muster.Member, t muster.Task) bool {
 // idle too.
 func responder(m muster.Member) muster.Name {
 	asked := askedOf(m)
-	if asked[muster.User] {
+	switch {
+	case len(asked) == 0 || asked[muster.User]:
 		return ""
-	}
-	if asked[muster.Lead] {
+	case asked[muster.Lead]:
 		return muster.Lead
 	}
-	var first muster.Name
-	for name := range asked {
-		if first == "" || name < first {
-			first = name
-		}
+	return slices.Min(slices.Collect(maps.Keys(asked)))
+}
+
+// byName returns the members by their names.
+func byName(members []muster.Member) map[muster.Name]*muster.Member {
+	all := make(map[muster.Name]*muster.Member, len(members))
+	for i := range members {
+		all[members[i].Name] = &members[i]
 	}
-	return first
+	return all
 }
 
 // unreadableReason says that a task's record cannot be read.
@@ -113,13 +110,4 @@ func unclaimedReason(t muster.Task) string {
 		return fmt.Sprintf("task #%d is for a %s and there is none", t.ID, t.ClaimRole)
 	}
 	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
-}
-
-// joinIDs lists tasks for people.
-func joinIDs(list []muster.TaskID) string {
-	var s []string
-	for _, id := range list {
-		s = append(s, fmt.Sprintf("#%d", id))
-	}
-	return strings.Join(s, ", ")
 }

@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"slices"
 
 	"muster"
 )
@@ -29,27 +30,18 @@ func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 
 // hasResponder reports whether one of those who were asked something can still answer.
 func hasResponder(asked []muster.Name, members []muster.Member) bool {
-	for _, name := range asked {
-		if name == muster.User || name == muster.Lead {
-			return true
-		}
-		for i := range members {
-			if members[i].Name == name && members[i].Status != muster.Shutdown {
-				return true
-			}
-		}
-	}
-	return false
+	all := byName(members)
+	return slices.ContainsFunc(asked, func(name muster.Name) bool {
+		m := all[name]
+		return name == muster.User || name == muster.Lead || m != nil && m.Status != muster.Shutdown
+	})
 }
 
 // canUnblock reports whether work that is under way could make a task claimable for the
 // member: some task that it may claim waits, however indirectly, for one that somebody else
 // works on, and for none that is stuck.
 func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
-	owners := map[muster.Name]*muster.Member{}
-	for i := range members {
-		owners[members[i].Name] = &members[i]
-	}
+	owners := byName(members)
 	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name,
 		idle: map[muster.Name]bool{me.Name: true}, seen: map[muster.TaskID]bool{}}
 	for _, t := range all {
