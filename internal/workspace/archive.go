@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/paths"
 	"muster/internal/view"
 )
 
@@ -43,7 +44,7 @@ func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err erro
 		if !d.IsDir() {
 			continue
 		}
-		if t, err := w.readArchived(d.Name()); err != nil {
+		if t, err := readArchived(w.Paths(), d.Name()); err != nil {
 			unreadable = append(unreadable, err)
 		} else {
 			all = append(all, t)
@@ -53,8 +54,8 @@ func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err erro
 }
 
 // readArchived reads the record of one archived team. The error is Corrupt.
-func (w *Workspace) readArchived(name string) (t ArchivedTeam, err error) {
-	data, err := os.ReadFile(filepath.Join(w.Paths().Archive(), name, "archive.json"))
+func readArchived(dir paths.Dir, name string) (t ArchivedTeam, err error) {
+	data, err := os.ReadFile(filepath.Join(dir.Archive(), name, "archive.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &t)
 	}
@@ -75,28 +76,27 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if !w.HasState() {
 		return t, ErrNoTeam
 	}
-	archiving, err := w.acquire(ctx, ArchiveLease,
+	a := &archiver{w: w, files: durable.New(durable.OS{})}
+	release, err := a.acquire(ctx, ArchiveLease,
 		"another process is putting the team aside right now", "muster archive list")
 	if err != nil {
 		return t, err
 	}
-	// An error of releasing a lease changes nothing: what was written is synced, and the lease ends with the process.
-	defer func() { _ = archiving.Release() }()
-	if err := w.refuseAlive(ctx); err != nil {
+	defer release()
+	if err := a.refuseAlive(ctx); err != nil {
 		return t, err
 	}
 	// Before it is a host, a process that brings the team to life holds this lease.
-	lead, err := w.acquire(ctx, LeadLease, "another process is just bringing the team to life", "muster team stop")
+	release, err = a.acquire(ctx, LeadLease, "another process is just bringing the team to life", "muster team stop")
 	if err != nil {
 		return t, err
 	}
-	defer func() { _ = lead.Release() }()
-	a := &archiver{w: w, files: durable.New(durable.OS{})}
+	defer release()
 	if err := a.begin(ctx); err != nil {
 		return a.ArchivedTeam, err
 	}
 	// Again: a process that joined before the note was written may be alive. Who joins from now on sees the note.
-	if err = w.refuseAlive(ctx); err == nil {
+	if err = a.refuseAlive(ctx); err == nil {
 		err = a.lanes(ctx)
 	}
 	if err != nil {
@@ -107,17 +107,18 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 }
 
 // acquire takes a lease. The error is Held, with the given sentence and hint, while another process has it.
-func (w *Workspace) acquire(ctx context.Context, name, busy, hint string) (muster.Lease, error) {
-	lease, err := w.store.Leases().Acquire(ctx, name)
+func (a *archiver) acquire(ctx context.Context, name, busy, hint string) (release func(), err error) {
+	lease, err := a.w.store.Leases().Acquire(ctx, name)
 	if errors.Is(err, muster.ErrHeld) {
-		return nil, muster.Errorf(muster.Held, "%s", busy).WithHint("%s", hint)
+		err = muster.Errorf(muster.Held, "%s", busy).WithHint("%s", hint)
 	}
-	return lease, err
+	// An error of releasing a lease changes nothing: what was written is synced, and the lease ends with the process.
+	return func() { _ = lease.Release() }, err
 }
 
 // refuseAlive refuses to archive a team that is alive.
-func (w *Workspace) refuseAlive(ctx context.Context) error {
-	hosts, err := w.Roster(ctx).Hosts(ctx)
+func (a *archiver) refuseAlive(ctx context.Context) error {
+	hosts, err := a.w.Roster(ctx).Hosts(ctx)
 	if err != nil || len(hosts) == 0 {
 		return err
 	}
@@ -152,22 +153,16 @@ func (a *archiver) begin(ctx context.Context) error {
 	w, note := a.w, a.w.Paths().Moving()
 	data, _, err := a.files.ReadFile(note)
 	if err == nil {
-		a.ArchivedTeam, err = w.readArchived(strings.TrimSpace(string(data)))
+		a.ArchivedTeam, err = readArchived(w.Paths(), strings.TrimSpace(string(data)))
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return durable.Unreadable(durable.OS{}, note, err)
 	}
-	run, err := w.runs.Look(ctx)
-	if err != nil {
-		return err
-	}
-	tasks, err := w.Board().List(ctx)
-	if err != nil {
-		return err
-	}
-	members, err := w.Roster(ctx).List(ctx)
-	if err != nil {
+	run, errRun := w.runs.Look(ctx)
+	tasks, errTasks := w.Board().List(ctx)
+	members, errMembers := w.Roster(ctx).List(ctx)
+	if err := cmp.Or(errRun, errTasks, errMembers); err != nil {
 		return err
 	}
 	if len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0 {
@@ -209,14 +204,13 @@ func (a *archiver) lanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = lanes.ArchiveAll(ctx, func(name muster.Name, ref string) error {
+	if err := lanes.ArchiveAll(ctx, func(name muster.Name, ref string) error {
 		if a.Lanes == nil {
 			a.Lanes = map[string]string{}
 		}
 		a.Lanes[string(name)] = ref
 		return a.save()
-	})
-	if err != nil {
+	}); err != nil {
 		return fmt.Errorf("nothing is put aside: %w", err)
 	}
 	return nil
@@ -233,22 +227,19 @@ func (a *archiver) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stay := []string{"locks", "hosts", "scratch", "archive", "cache"}
+	moves := [][2]string{{dir.Transcripts(), "transcripts"},
+		{filepath.Join(dir.Worktrees(), "events.jsonl"), "lane_events.jsonl"}}
 	for _, e := range entries {
-		if slices.Contains(stay, e.Name()) {
-			continue
+		if !slices.Contains([]string{"locks", "hosts", "scratch", "archive", "cache"}, e.Name()) {
+			moves = append(moves, [2]string{filepath.Join(dir.Team(), e.Name()), filepath.Join("team", e.Name())})
 		}
-		if err := a.moveOne(filepath.Join(dir.Team(), e.Name()), a.path("team", e.Name())); err != nil {
+	}
+	for _, m := range moves {
+		if err := a.moveOne(m[0], a.path(m[1])); err != nil {
 			return err
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(dir.Team(), "cache")); err != nil { // it is made again
-		return err
-	}
-	if err := a.moveOne(dir.Transcripts(), a.path("transcripts")); err != nil {
-		return err
-	}
-	if err := a.moveOne(filepath.Join(dir.Worktrees(), "events.jsonl"), a.path("lane_events.jsonl")); err != nil {
 		return err
 	}
 	a.Moving = false
@@ -262,11 +253,10 @@ func (a *archiver) move(ctx context.Context) error {
 // moveOne moves one file or directory, beside what an interrupted archive has moved there before. What is not there
 // was moved before.
 func (a *archiver) moveOne(from, to string) error {
-	err := a.files.Rename(from, freePath(to))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err := a.files.Rename(from, freePath(to)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // moveTasks moves the board, and begins the next one where its ids end. The table is locked meanwhile, against a writer
@@ -277,18 +267,19 @@ func (a *archiver) moveTasks(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	to := a.path("tasks")
-	if err := a.moveOne(a.w.Paths().Tasks(), to); err != nil {
+	if err := a.moveOne(a.w.Paths().Tasks(), a.path("tasks")); err != nil {
 		return err
 	}
-	boards, err := filepath.Glob(to + "*") // several when it was interrupted
+	moved, err := os.ReadDir(a.path())
 	if err != nil {
 		return err
 	}
-	a.Tasks, a.Landed = 0, 0
-	for _, dir := range boards {
-		if err := a.count(dir); err != nil {
-			return err
+	a.Tasks, a.Landed, a.NextID = 0, 0, max(a.NextID, 1)
+	for _, dir := range moved {
+		if strings.HasPrefix(dir.Name(), "tasks") { // several when it was interrupted
+			if err := a.count(a.path(dir.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	meta, err := muster.Encode(map[string]any{"next_id": a.NextID})
@@ -298,18 +289,18 @@ func (a *archiver) moveTasks(ctx context.Context) error {
 	return a.files.Replace(filepath.Join(a.w.Paths().Tasks(), "meta.json"), meta)
 }
 
-// count adds the tasks of a board's directory, and finds the id that its next task would have.
+// count adds the tasks of a board's directory, and finds the id that its next task would have. A task that cannot be
+// read is not counted, but its id is not used again either.
 func (t *ArchivedTeam) count(dir string) error {
-	t.NextID = max(t.NextID, 1)
-	entries, err := os.ReadDir(dir)
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") {
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".json") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return err
 		}
@@ -319,18 +310,16 @@ func (t *ArchivedTeam) count(dir string) error {
 		}
 		isReadable := json.Unmarshal(data, &doc) == nil
 		var id muster.TaskID
-		if _, err := fmt.Sscanf(e.Name(), "task_%d.json", &id); err != nil {
-			if isReadable && e.Name() == "meta.json" {
-				t.NextID = max(t.NextID, doc.Next)
+		if _, err := fmt.Sscanf(f.Name(), "task_%d.json", &id); err == nil {
+			t.NextID = max(t.NextID, id+1)
+			if isReadable {
+				t.Tasks++
 			}
-			continue
-		}
-		t.NextID = max(t.NextID, id+1)
-		if isReadable {
-			t.Tasks++
-			if doc.Landed != nil {
+			if isReadable && doc.Landed != nil {
 				t.Landed++
 			}
+		} else if isReadable && f.Name() == "meta.json" {
+			t.NextID = max(t.NextID, doc.Next)
 		}
 	}
 	return nil

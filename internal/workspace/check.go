@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,18 +18,17 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
-	"muster/internal/roster"
 	"muster/internal/view"
+	"muster/internal/worktree"
 )
 
 // CheckRepository checks git and the repository that dir lies in. The repository is nil where a team cannot work on it.
 func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Findings) {
 	repo, err := git.Open(ctx, dir)
-	if err != nil {
-		found.AddError("git", err)
-		return nil, found
+	version := ""
+	if err == nil {
+		version, err = repo.Run(ctx, repo.Root(), "version")
 	}
-	version, err := repo.Run(ctx, repo.Root(), "version")
 	if err != nil {
 		found.AddError("git", err)
 		return nil, found
@@ -39,10 +39,8 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		found.AddError("repository", err)
 		return nil, found
 	}
-	on := "no branch"
-	if branch, err := repo.CurrentBranch(ctx); err == nil && branch != "" {
-		on = strings.TrimPrefix(branch, "refs/heads/")
-	}
+	on, _ := repo.CurrentBranch(ctx) // it is shown only
+	on = cmp.Or(strings.TrimPrefix(on, "refs/heads/"), "no branch")
 	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), on, head), "")
 	if dirty, err := repo.Status(ctx, repo.Root()); err != nil {
 		found.AddError("repository", err)
@@ -135,12 +133,10 @@ func (w *Workspace) Check(ctx context.Context) Findings {
 
 // events says how many events cannot be read.
 func (c *checker) events(ctx context.Context) {
-	n, err := c.w.journal.Check(ctx)
-	if err != nil {
+	if n, err := c.w.journal.Check(ctx); err != nil {
 		c.AddError("events", err)
 	} else if n > 0 {
-		c.Add("events", Note, view.Count(n, "line")+
-			" cannot be read: the others can, and nothing depends on them", "")
+		c.Add("events", Note, view.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
 	}
 }
 
@@ -175,11 +171,10 @@ func (c *checker) team(ctx context.Context) {
 // lanes compares the lanes' index with git.
 func (c *checker) lanes(ctx context.Context) {
 	lanes, err := c.w.Lanes(ctx)
-	if err != nil {
-		c.AddError("lanes", err)
-		return
+	var all []worktree.Finding
+	if err == nil {
+		all, err = lanes.Check(ctx)
 	}
-	all, err := lanes.Check(ctx)
 	if err != nil {
 		c.AddError("lanes", err)
 		return
@@ -234,8 +229,7 @@ func (c *checker) owners(ctx context.Context) {
 			continue
 		}
 		m, err := r.Get(ctx, t.Owner)
-		why := ""
-		fix := fmt.Sprintf("muster task release %d", t.ID)
+		why, fix := "", fmt.Sprintf("muster task release %d", t.ID)
 		switch {
 		case errors.Is(err, muster.ErrNotFound):
 			if known, _, err := r.Known(ctx, t.Owner); err == nil && !known {
@@ -248,8 +242,7 @@ func (c *checker) owners(ctx context.Context) {
 			why, fix = "whose process is dead and was followed by none", "muster resume, or: "+fix
 		}
 		if why != "" {
-			owner := view.OneLine(string(t.Owner))
-			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
+			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, view.OneLine(string(t.Owner)), why), fix)
 		}
 	}
 }
@@ -268,12 +261,12 @@ func (c *checker) setAside() {
 			if err != nil || len(data) == 0 {
 				continue
 			}
-			n, was := bytes.Count(data, []byte("\n")), "was"
-			if n > 1 {
-				was = "were"
+			text := "%s has %s that were set aside"
+			n := bytes.Count(data, []byte("\n"))
+			if n <= 1 {
+				text = "%s has %s that was set aside"
 			}
-			c.Add("aside", Note,
-				fmt.Sprintf("%s has %s that %s set aside", c.w.Relative(path), view.Count(n, "line"), was), "")
+			c.Add("aside", Note, fmt.Sprintf(text, c.w.Relative(path), view.Count(n, "line")), "")
 		}
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
@@ -284,24 +277,13 @@ func (c *checker) setAside() {
 
 // temporaries says how many files killed processes have left half written.
 func (c *checker) temporaries() {
+	places := map[string]bool{}
 	all := temporaries(c.w.Paths())
-	if len(all) == 0 {
-		return
-	}
-	var places []string
 	for _, path := range all {
-		places = append(places, c.w.Relative(filepath.Dir(path)))
+		places[c.w.Relative(filepath.Dir(path))] = true
 	}
-	slices.Sort(places)
-	c.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
-		strings.Join(slices.Compact(places), ", "), repairCommand)
-}
-
-// pids returns the process ids of hosts, for people.
-func pids(hosts []roster.Process) string {
-	var all []string
-	for _, h := range hosts {
-		all = append(all, fmt.Sprint(h.PID))
+	if len(all) > 0 {
+		c.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
+			strings.Join(slices.Sorted(maps.Keys(places)), ", "), repairCommand)
 	}
-	return strings.Join(all, ", ")
 }

@@ -1,14 +1,13 @@
 package workspace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -61,12 +60,7 @@ func documentKinds(dir paths.Dir) []documentKind {
 func (c *checker) documents() {
 	total, before := 0, len(c.Findings)
 	for _, kind := range documentKinds(c.w.Paths()) {
-		files, err := filepath.Glob(kind.pattern)
-		if err != nil {
-			c.AddError("state", err)
-			continue
-		}
-		slices.Sort(files)
+		files, _ := filepath.Glob(kind.pattern) // sorted; the only error is of the pattern
 		total += len(files)
 		for _, path := range files {
 			err := readTwice(path, kind.read)
@@ -92,12 +86,11 @@ func (c *checker) documents() {
 // readTwice returns why a document cannot be read. It reads again after a moment, because another program may be in the
 // middle of writing the document.
 func readTwice(path string, read func([]byte) error) error {
-	err := readOnce(path, read)
-	if err != nil {
-		time.Sleep(corruption.HalfWritten)
-		err = readOnce(path, read)
+	if readOnce(path, read) == nil {
+		return nil
 	}
-	return err
+	time.Sleep(corruption.HalfWritten)
+	return readOnce(path, read)
 }
 
 // readOnce returns why a document cannot be read now.
@@ -109,22 +102,13 @@ func readOnce(path string, read func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	if !utf8.Valid(data) {
-		return fmt.Errorf("line %d is not UTF-8", 1+strings.Count(string(data[:firstInvalid(data)]), "\n"))
+	number := 0
+	for line := range bytes.Lines(data) {
+		if number++; !utf8.Valid(line) {
+			return fmt.Errorf("line %d is not UTF-8", number)
+		}
 	}
 	return read(muster.TrimBOM(data))
-}
-
-// firstInvalid returns the place of the first byte that is not UTF-8.
-func firstInvalid(data []byte) (at int) {
-	for at < len(data) {
-		r, n := utf8.DecodeRune(data[at:])
-		if r == utf8.RuneError && n == 1 {
-			break
-		}
-		at += n
-	}
-	return at
 }
 
 // minTemporaryAge is how old a temporary file is before it counts as left by a killed process.
@@ -135,12 +119,13 @@ func temporaries(dir paths.Dir) (all []string) {
 	for _, root := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
 		// What cannot be looked at is skipped: the walk function returns no error but SkipDir.
 		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
+			if err != nil {
 				return nil
-			case e.IsDir() && (path == dir.Scratch() || path == dir.Outputs() || filepath.Dir(path) == dir.Worktrees()):
+			}
+			if e.IsDir() && (path == dir.Scratch() || path == dir.Outputs() || filepath.Dir(path) == dir.Worktrees()) {
 				return fs.SkipDir // the members' own files
-			case e.Type().IsRegular() && durable.IsTemporary(e.Name()):
+			}
+			if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
 				if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > minTemporaryAge {
 					all = append(all, path)
 				}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -24,16 +25,14 @@ type Finding struct {
 	Health Health `json:"health"`
 	Text   string `json:"text"`
 	Fix    string `json:"fix,omitempty"` // what people have to do or to type
-	// Repairable says that Repair can mend it, after Fix where that asks for something else first.
-	Repairable bool `json:"-"`
 }
 
 // Findings are gathered by checks, in the order in which people read them.
 type Findings []Finding
 
-// Add adds a finding. One whose fix is the repair is repairable.
+// Add adds a finding.
 func (f *Findings) Add(area string, health Health, text, fix string) {
-	*f = append(*f, Finding{area, health, text, fix, strings.Contains(fix, repairCommand)})
+	*f = append(*f, Finding{area, health, text, fix})
 }
 
 // AddError adds that something is broken by an error.
@@ -43,12 +42,7 @@ func (f *Findings) AddError(area string, err error) {
 
 // IsBroken reports whether any of the findings is Broken.
 func (f Findings) IsBroken() bool {
-	for _, x := range f {
-		if x.Health == Broken {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f, func(x Finding) bool { return x.Health == Broken })
 }
 
 const repairCommand = "muster doctor --repair"

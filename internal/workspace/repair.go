@@ -7,14 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
+	"muster"
 	"muster/internal/board"
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/roster"
 	"muster/internal/view"
-
-	"muster"
 )
 
 // repairer gathers what a repair does.
@@ -59,8 +60,12 @@ func (r *repairer) mended(format string, args ...any) {
 
 // refuse says what is not repaired because it would disturb a living team.
 func (r *repairer) refuse(what, why string) {
-	r.Add("repair", Broken, fmt.Sprintf("%s: %s; not while the team lives (pid %s)", what, why, pids(r.hosts)),
-		"stop it (Ctrl-C where it runs), then: "+repairCommand)
+	var pids []string
+	for _, h := range r.hosts {
+		pids = append(pids, strconv.Itoa(h.PID))
+	}
+	r.Add("repair", Broken, fmt.Sprintf("%s: %s; not while the team lives (pid %s)", what, why,
+		strings.Join(pids, ", ")), "stop it (Ctrl-C where it runs), then: "+repairCommand)
 }
 
 // removeTemporaries removes what killed processes left half written. A file that was not renamed was never promised
@@ -95,7 +100,11 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 	path := filepath.Join(r.w.Paths().Team(), "config.json")
 	_, err := os.Stat(path)
 	isMissing := errors.Is(err, os.ErrNotExist)
-	kept := r.lastKept(path)
+	kept := ""
+	// The names have the time, so the greatest is that of the file that was replaced last.
+	if all, _ := filepath.Glob(filepath.Join(r.w.Paths().Team(), corruption.Table, "config.json.*")); len(all) > 0 {
+		kept = slices.Max(all)
+	}
 	if isMissing && kept == "" || !isMissing && readTwice(path, readObject) == nil {
 		return nil
 	}
@@ -120,15 +129,6 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 	r.mended(".team/config.json written anew from the members; what it was is %s: "+
 		"members that other programs wrote are only there", r.w.Relative(kept))
 	return nil
-}
-
-// lastKept returns where a file went that was replaced last, or "" when none was.
-func (r *repairer) lastKept(path string) string {
-	all, err := filepath.Glob(filepath.Join(r.w.Paths().Team(), corruption.Table, filepath.Base(path)+".*"))
-	if err != nil || len(all) == 0 {
-		return ""
-	}
-	return slices.Max(all) // the names have the time
 }
 
 // repairBoard lets the board make itself whole, and tells what it has mended.
@@ -164,10 +164,9 @@ func (r *repairer) repairLanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if removed, err := lanes.CheckDirs.RemoveAbandoned(); err == nil {
-		for _, dir := range removed {
-			r.mended("removed %s, which a killed check left", dir)
-		}
+	removed, _ := lanes.CheckDirs.RemoveAbandoned() // what cannot be removed now is found again
+	for _, dir := range removed {
+		r.mended("removed %s, which a killed check left", dir)
 	}
 	if len(r.hosts) > 0 {
 		found, err := lanes.Check(ctx)
