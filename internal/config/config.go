@@ -10,8 +10,10 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,57 +99,68 @@ func UserFile(userDir string) string {
 // model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
 // are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
-	// The sources are applied in the order in which they override each other, so the last value that was set holds.
-	l := &loader{environ: environment(o.Environ), values: map[string]*Value{}}
-	for _, s := range Table() {
-		l.values[s.Name] = &Value{Name: s.Name, Description: s.About}
-		if err := l.set(s, s.Default, FromDefault); err != nil {
-			return Settings{}, nil, err
-		}
-	}
-	if err := l.files(o); err != nil {
+	l := &loader{sources: map[string]Source{}}
+	l.table = l.Settings.table()
+	if err := l.load(o); err != nil {
 		return Settings{}, nil, err
 	}
-	for _, s := range Table() {
-		// An empty variable counts as not set, because a shell cannot easily unset one for a single command.
-		if v := l.environ[s.Env()]; v != "" {
-			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
-				return Settings{}, nil, atPlace(s.Env(), err)
-			}
-		}
+	values := make([]Value, len(l.table))
+	for i, s := range l.table {
+		values[i] = s.value(l.sources[s.Name])
 	}
-	for name, v := range o.Flags {
-		s, ok := find(func(s Setting) bool { return s.Flag() == name })
-		if !ok {
-			return Settings{}, nil, muster.Errorf(muster.Invalid, "no setting belongs to the flag --%s", name)
-		}
-		if err := l.set(s, v, fromFlag(name)); err != nil {
-			return Settings{}, nil, atPlace("--"+name, err)
-		}
-	}
-	// What the repository may not set is refused only if it would hold. A user who names another model can work in it.
-	model := l.values["model"]
-	if model.Source == FromRepository && l.errRefused != nil {
-		return Settings{}, nil, l.errRefused
-	}
-	if l.settings.Model == "" {
-		l.settings.Model, model.Source = modelByKey(l.environ)
-		model.Value = l.settings.Model
-	}
-	return l.settings, l.list(), nil
+	return l.Settings, values, nil
 }
 
 // loader holds what was gathered so far.
 type loader struct {
-	settings Settings
-	values   map[string]*Value // by the name of the setting
-	environ  map[string]string
+	Settings
+	table   []Setting         // of these Settings
+	sources map[string]Source // of the values, by the names of the settings
 
 	// errRefused says what the repository set and may not set. It matters only if no later source overrides it.
 	errRefused error
 }
 
-// files reads the user's file and then the repository's, which may not set everything.
+// load applies the sources in the order in which they override each other, so the last value that was set holds.
+func (l *loader) load(o Options) error {
+	for _, s := range l.table {
+		if err := l.set(s, s.Default, FromDefault); err != nil {
+			return err
+		}
+	}
+	if err := l.files(o); err != nil {
+		return err
+	}
+	environ := environment(o.Environ)
+	for _, s := range l.table {
+		// An empty variable counts as not set, because a shell cannot easily unset one for a single command.
+		if v := environ[s.Env()]; v != "" {
+			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
+				return muster.Errorf(muster.Invalid, "%s: %v", s.Env(), err)
+			}
+		}
+	}
+	for name, v := range o.Flags {
+		s, ok := l.find(func(s Setting) bool { return s.Flag() == name })
+		if !ok {
+			return muster.Errorf(muster.Invalid, "no setting belongs to the flag --%s", name)
+		}
+		if err := l.set(s, v, fromFlag(name)); err != nil {
+			return muster.Errorf(muster.Invalid, "--%s: %v", name, err)
+		}
+	}
+	// What the repository may not set is refused only if it would hold. A user who names another model can work in it.
+	if l.sources["model"] == FromRepository && l.errRefused != nil {
+		return l.errRefused
+	}
+	if l.Model == "" {
+		l.Model, l.sources["model"] = modelByKey(environ)
+	}
+	return nil
+}
+
+// files reads the user's file and then the repository's, which may not choose a server: that would receive the user's
+// key and code before the user trusts the repository.
 func (l *loader) files(o Options) error {
 	user := UserFile(o.UserDir)
 	if user != "" {
@@ -159,54 +172,34 @@ func (l *loader) files(o Options) error {
 	if o.Root == "" {
 		return nil
 	}
-	ownModel := l.settings.Model
-	f := fileLoader{loader: l, name: File, source: FromRepository, check: func(s Setting, text string) error {
-		if text == ownModel {
-			return nil // the user's own file says the same
+	ownModel := l.Model
+	f := fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
+		// The user's own file may say the same. A name that is wrong altogether is reported when it is set.
+		if _, _, url, err := ParseModel(model); model == ownModel || err != nil || url == "" {
+			return nil
 		}
-		return checkRepositoryMaySet(s, text, user)
+		return muster.Errorf(muster.Invalid, "a repository may not choose the server that your key and your code go to: "+
+			"if you want this model, set the same in %s, else choose one with --model",
+			cmp.Or(user, "your own config.yaml"))
 	}}
 	return f.load(filepath.Join(o.Root, File))
 }
 
 // set applies a value. A later source overrides an earlier one, and the value changes together with its source.
 func (l *loader) set(s Setting, text string, source Source) error {
-	if err := s.set(&l.settings, text); err != nil {
-		return err
+	err := s.set(text)
+	if err == nil {
+		l.sources[s.Name] = source
 	}
-	v := l.values[s.Name]
-	v.Value, v.Source = s.show(&l.settings), source
-	return nil
+	return err
 }
 
-// list returns the values in the order of the table.
-func (l *loader) list() (all []Value) {
-	for _, s := range Table() {
-		all = append(all, *l.values[s.Name])
+// find returns the first setting for which is returns true.
+func (l *loader) find(is func(Setting) bool) (Setting, bool) {
+	if i := slices.IndexFunc(l.table, is); i >= 0 {
+		return l.table[i], true
 	}
-	return all
-}
-
-// checkRepositoryMaySet refuses what a repository must not decide before the user trusts it: a server of its own
-// would receive the user's key and code. user is the path of the user's own file.
-func checkRepositoryMaySet(s Setting, text, user string) error {
-	if s.Name != "model" {
-		return nil
-	}
-	if _, _, url, err := ParseModel(text); err != nil || url == "" {
-		return nil // a name that is wrong altogether is reported when it is set
-	}
-	if user == "" {
-		user = "your own config.yaml"
-	}
-	return muster.Errorf(muster.Invalid, "a repository may not choose the server that your key and your code go to: "+
-		"if you want this model, set the same in %s, else choose one with --model", user)
-}
-
-// atPlace puts the place of a mistake in front of its description. Files have a line and a column for it; a variable or
-// a flag has only its name.
-func atPlace(place string, err error) error {
-	return muster.Errorf(muster.Invalid, "%s: %v", place, err)
+	return Setting{}, false
 }
 
 // environment turns a list of NAME=value into a map. Of a name that comes twice, the last value holds, as for a process
@@ -219,16 +212,4 @@ func environment(list []string) map[string]string {
 		}
 	}
 	return m
-}
-
-// formatDuration formats a duration without its empty parts: 2m, not 2m0s. The result can be read back as a setting.
-func formatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

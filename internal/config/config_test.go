@@ -237,7 +237,7 @@ func TestValuesHoldNoSecrets(t *testing.T) {
 func TestTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Table() {
-		if seen[s.Flag()] || seen[s.Env()] || s.at(&Settings{}) == nil || s.About == "" {
+		if seen[s.Flag()] || seen[s.Env()] || s.to == nil || s.About == "" {
 			t.Errorf("%+v", s)
 		}
 		seen[s.Flag()], seen[s.Env()] = true, true

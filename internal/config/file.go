@@ -16,9 +16,9 @@ import (
 // fileLoader reads one file of settings into a loader.
 type fileLoader struct {
 	*loader
-	name   string // what errors call the file
-	source Source
-	check  func(s Setting, text string) error // refuses what the file may not set; nil allows everything
+	name       string // what errors call the file
+	source     Source
+	checkModel func(model string) error // refuses a model that the file may not set; nil allows each
 }
 
 // load applies the settings in the file at path. A file that does not exist has none.
@@ -59,12 +59,16 @@ func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 // entry applies one name and its value, which may be a further level.
 func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
-	s, ok := find(func(s Setting) bool { return s.Name == key })
+	s, ok := l.find(func(s Setting) bool { return s.Name == key })
 	if !ok {
-		if _, isLevel := find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); isLevel {
+		if _, isLevel := l.find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); isLevel {
 			return l.mapping(n.Value, key+".")
 		}
-		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+suggestion(key, names()))
+		var names []string
+		for _, s := range l.table {
+			names = append(names, s.Name)
+		}
+		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+suggestion(key, names))
 	}
 	text, ok := scalar(n.Value)
 	if !ok {
@@ -74,8 +78,8 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 		return nil // a name with nothing after it leaves the setting as it is
 	}
 	// A refused value is set all the same: whether the refusal matters is known only when all sources are read.
-	if l.check != nil {
-		if err := l.check(s, text); err != nil {
+	if l.checkModel != nil && s.Name == "model" {
+		if err := l.checkModel(text); err != nil {
 			l.errRefused = l.errorAt(n.Value, err.Error())
 		}
 	}
@@ -98,14 +102,6 @@ func scalar(n ast.Node) (string, bool) {
 		return n.GetToken().Value, true
 	}
 	return "", false
-}
-
-// names returns the names of all settings.
-func names() (ns []string) {
-	for _, s := range Table() {
-		ns = append(ns, s.Name)
-	}
-	return ns
 }
 
 // errorAt returns an error that begins with the place of a node.

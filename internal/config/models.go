@@ -1,9 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"muster"
@@ -32,20 +32,20 @@ const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.
 // ParseModel splits the name of a model: provider/model or provider/model@URL. For script/FILE, model is the file.
 // Errors are Invalid.
 func ParseModel(s string) (provider, model, endpoint string, err error) {
+	invalid := func(format string, args ...any) (provider, model, endpoint string, err error) {
+		return "", "", "", muster.Errorf(muster.Invalid, format, args...)
+	}
 	provider, model, ok := strings.Cut(s, "/")
 	switch {
 	case !ok || strings.ContainsAny(provider, ":@ "):
-		return "", "", "", muster.Errorf(muster.Invalid, "%s is not a model's name: %s",
-			strconv.Quote(withoutQuery(s)), howNamed)
+		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
 	case provider == Replay:
-		return "", "", "", muster.Errorf(muster.Invalid,
-			"a recorded run cannot be replayed yet: %s comes with a later version", strconv.Quote(s))
-	case !slices.Contains(providers(), provider):
-		return "", "", "", muster.Errorf(muster.Invalid, "there is no provider %s%s: %s", strconv.Quote(provider),
-			suggestion(provider, providers()), howNamed)
+		return invalid("a recorded run cannot be replayed yet: %q comes with a later version", s)
+	case !slices.Contains(providers, provider):
+		return invalid("there is no provider %q%s: %s", provider, suggestion(provider, providers), howNamed)
 	case provider == Script:
 		if model == "" {
-			return "", "", "", muster.Errorf(muster.Invalid, "script/ needs a file: script/FILE")
+			return invalid("script/ needs a file: script/FILE")
 		}
 		return provider, model, "", nil
 	}
@@ -53,18 +53,15 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 		u, err := url.Parse(at)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			return "", "", "", muster.Errorf(muster.Invalid,
-				"the endpoint after the @ of model %s is not a URL such as http://localhost:11434/v1",
-				strconv.Quote(name))
+			return invalid("the endpoint after the @ of model %q is not a URL such as http://localhost:11434/v1", name)
 		case u.User != nil: // a key in a URL would be printed and stored wherever the model's name is
-			return "", "", "", muster.Errorf(muster.Invalid,
-				"the endpoint of model %s has a name or a key in its URL: "+
-					"leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", strconv.Quote(name))
+			return invalid("the endpoint of model %q has a name or a key in its URL: "+
+				"leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", name)
 		}
 		model, endpoint = name, at
 	}
 	if model == "" {
-		return "", "", "", muster.Errorf(muster.Invalid, "%s names no model: %s", strconv.Quote(provider+"/"), howNamed)
+		return invalid("%q names no model: %s", provider+"/", howNamed)
 	}
 	return provider, model, endpoint, nil
 }
@@ -75,10 +72,8 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 	return name, endpoint, ok && strings.ContainsAny(endpoint, ":/")
 }
 
-// providers returns the names that a model's name can begin with.
-func providers() []string {
-	return []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
-}
+// providers are the names that a model's name can begin with.
+var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
 
 // Choice is a model as an adapter needs it.
 type Choice struct {
@@ -108,11 +103,10 @@ func Choose(name string, environ []string) (Choice, error) {
 	case Anthropic:
 		key, base, vendor = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "api.anthropic.com"
 	}
-	if c.URL == "" {
-		c.URL = env[base]
-	}
+	c.URL = cmp.Or(c.URL, env[base])
 	// Only the vendors' own endpoints are known to need a key. A local server mostly needs none.
-	own := c.URL == "" || hostOf(c.URL) == vendor
+	u, err := url.Parse(c.URL)
+	own := c.URL == "" || err == nil && u.Hostname() == vendor
 	if provider == OpenAI {
 		c.Provider = OpenAIChat
 		if own {
@@ -141,15 +135,6 @@ func modelByKey(env map[string]string) (model string, source Source) {
 		return openAIDefault, fromEnv("OPENAI_API_KEY")
 	}
 	return "", FromDefault
-}
-
-// hostOf returns the host of a URL, or "" if it is none.
-func hostOf(endpoint string) string {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }
 
 // withoutQuery removes what may be a secret: the query of an endpoint, and a name or password before its host.
