@@ -3,7 +3,6 @@
 package git
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -17,12 +16,3 @@ func newProcessGroup(cmd *exec.Cmd) {
 
 // askToStop asks git to end, so that it can remove its lock files.
 func askToStop(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}

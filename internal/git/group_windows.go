@@ -14,6 +14,3 @@ func newProcessGroup(cmd *exec.Cmd) {
 
 // askToStop kills git: this system has no signal to ask with.
 func askToStop(p *os.Process) error { return p.Kill() }
-
-// syncDir does nothing: this system cannot sync a directory.
-func syncDir(string) error { return nil }

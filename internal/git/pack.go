@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/failpoint"
 )
 
@@ -29,7 +30,7 @@ func (r *Repo) Pack(ctx context.Context, want, have []string) error {
 		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
 	}
 	failpoint.Hit("objects.packed")
-	if err := syncDir(packs); err != nil {
+	if err := (durable.OS{}).SyncDir(packs); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", packs, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/failpoint"
 )
 
@@ -236,7 +237,7 @@ func syncRefs(common string, updates []RefUpdate) error {
 	// The directories above are synced too, because git makes those that are missing.
 	for dir := range dirs {
 		// A directory that a deletion emptied is gone, and only some repositories have a reftable.
-		if err := syncDir(filepath.Join(common, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := (durable.OS{}).SyncDir(filepath.Join(common, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", filepath.Join(common, dir), err)
 		}
 	}

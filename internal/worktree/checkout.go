@@ -64,18 +64,15 @@ func isSamePath(a, b string) bool {
 }
 
 // isChanged reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed, at its HEAD
-// or on its branch. When that cannot be told it returns an error, and nothing may be removed.
-func (c checkout) isChanged(ctx context.Context) (bool, error) {
-	changed, err := c.hasWork(ctx)
-	if err != nil {
-		err = muster.Errorf(muster.Invalid, "cannot verify that the lane %s has nothing to lose: %w", c.lane.Name, err)
-	}
-	return changed, err
-}
-
-// hasWork is isChanged without the words of its error. It looks at HEAD, at the branch and at the files: work may be in
-// each of them alone.
-func (c checkout) hasWork(ctx context.Context) (bool, error) {
+// or on its branch. Work may be in each of them alone. When it cannot be told, isChanged returns an error, and nothing
+// may be removed.
+func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
+	defer func() {
+		if err != nil {
+			err = muster.Errorf(muster.Invalid, "cannot verify that the lane %s has nothing to lose: %w",
+				c.lane.Name, err)
+		}
+	}()
 	if c.lane.Base == "" {
 		return false, muster.Errorf(muster.NotFound, "what it was made from is not recorded")
 	}

@@ -248,7 +248,13 @@ func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
 	err := c.repo.UndoWorktree(ctx, lane.Path)
 	failpoint.Hit("lane.undone")
 	if err == nil && lane.Base != "" {
-		err = c.undoBranch(ctx, lane)
+		err = c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
+		if errors.Is(err, muster.ErrStale) { // the branch is gone, or somebody has worked on it
+			var tip string
+			if tip, err = c.repo.Ref(ctx, branchRef(lane)); err == nil && tip != "" {
+				err = muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
+			}
+		}
 	}
 	if err == nil {
 		failpoint.Hit("lane.unbranched")
@@ -261,17 +267,4 @@ func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
 	cause := muster.Errorf(muster.Held,
 		"cannot verify that the half-made lane %s has nothing to lose, so it is kept: %w", lane.Name, err)
 	return c.events.recordFailure(ctx, c.index, lane, event{name: "worktree.create.failed", cause: cause})
-}
-
-// undoBranch deletes the branch of a half-made lane. One that has moved holds somebody's work: Held.
-func (c *creator) undoBranch(ctx context.Context, lane muster.Lane) error {
-	err := c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
-	if !errors.Is(err, muster.ErrStale) {
-		return err
-	}
-	tip, err := c.repo.Ref(ctx, branchRef(lane))
-	if err == nil && tip != "" {
-		err = muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
-	}
-	return err
 }

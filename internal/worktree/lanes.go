@@ -144,21 +144,20 @@ func (l *Lanes) List(ctx context.Context) ([]muster.Lane, error) {
 
 // Keep marks a lane as kept because somebody asked for it: Remove refuses it unless forced, and it stays when its task
 // is done.
-func (l *Lanes) Keep(ctx context.Context, name muster.Name) error {
-	return l.keep(ctx, name, func(lane *muster.Lane) error { return setField(lane, fieldKeep, true) })
-}
+func (l *Lanes) Keep(ctx context.Context, name muster.Name) error { return l.keep(ctx, name, true) }
 
 // Release marks a lane as kept for the next owner of its task: Remove refuses it unless forced, and it goes when its
 // task is done.
-func (l *Lanes) Release(ctx context.Context, name muster.Name) error {
-	return l.keep(ctx, name, func(*muster.Lane) error { return nil })
-}
+func (l *Lanes) Release(ctx context.Context, name muster.Name) error { return l.keep(ctx, name, false) }
 
-// keep sets the status of a lane to kept, and lets mark note why.
-func (l *Lanes) keep(ctx context.Context, name muster.Name, mark func(*muster.Lane) error) error {
+// keep sets the status of a lane to kept, and notes whether somebody asked for it.
+func (l *Lanes) keep(ctx context.Context, name muster.Name, isAsked bool) error {
 	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {
 		lane.Status = muster.LaneKept
-		return mark(lane)
+		if !isAsked {
+			return nil
+		}
+		return setField(lane, fieldKeep, true)
 	})
 	if err != nil {
 		return err

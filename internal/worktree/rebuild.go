@@ -53,43 +53,34 @@ func (x *index) rebuild(ctx context.Context, was *damage) error {
 	return x.write(doc)
 }
 
-// salvage returns the part of an index before its damage.
+// salvage returns the part of an index before its damage. It reads token by token, so that every row before the damage
+// is found; the value that is cut off is left out.
 func salvage(data []byte) *document {
 	doc := newDocument()
 	d := json.NewDecoder(bytes.NewReader(data))
-	eachKey(d, func(key string) bool {
-		if key == "worktrees" {
-			return eachKey(d, func(name string) bool { return takeValue(d, doc.rows, name) })
-		}
-		return takeValue(d, doc.top, key)
-	})
-	return doc
-}
-
-// eachKey calls f at each key of the object that comes next. It returns false when the object is damaged, or when f
-// does.
-func eachKey(d *json.Decoder, f func(key string) bool) bool {
-	// The decoder works token by token, so that everything before the damage can be taken.
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return false
+		return doc
 	}
-	for d.More() {
-		key, err := d.Token()
-		name, ok := key.(string)
-		if err != nil || !ok || !f(name) {
-			return false
+	for isInRows := false; ; {
+		t, err := d.Token()
+		key, isKey := t.(string)
+		var raw json.RawMessage
+		switch {
+		case err != nil:
+			return doc
+		case !isKey: // the brace after the rows, or after the document
+			isInRows = false
+		case key == "worktrees" && !isInRows:
+			if t, err := d.Token(); err != nil || t != json.Delim('{') {
+				return doc
+			}
+			isInRows = true
+		case d.Decode(&raw) != nil:
+			return doc
+		case isInRows:
+			doc.rows[key] = raw
+		default:
+			doc.top[key] = raw
 		}
 	}
-	_, err := d.Token()
-	return err == nil
-}
-
-// takeValue puts the value that comes next into the map, if it is complete.
-func takeValue(d *json.Decoder, into map[string]json.RawMessage, key string) bool {
-	var raw json.RawMessage
-	if d.Decode(&raw) != nil {
-		return false
-	}
-	into[key] = raw
-	return true
 }

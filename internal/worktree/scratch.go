@@ -42,15 +42,14 @@ func (s *scratches) refresh(ctx context.Context, member muster.Name, commit stri
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
 	dir = filepath.Join(s.dir, string(member))
-	if isMissing(dir) {
-		return dir, s.create(ctx, dir, commit)
-	}
-	moved, err := s.move(ctx, dir, commit)
-	if err != nil || moved {
-		return dir, err
-	}
-	if err := moveAside(dir); err != nil {
-		return "", err
+	if !isMissing(dir) {
+		moved, err := s.move(ctx, dir, commit)
+		if err != nil || moved {
+			return dir, err
+		}
+		if err := moveAside(dir); err != nil {
+			return "", err
+		}
 	}
 	return dir, s.create(ctx, dir, commit)
 }
