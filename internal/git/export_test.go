@@ -12,9 +12,11 @@ func (r *Repo) Identity(context.Context) (name, email string) {
 
 // Watch watches a lock; what it returns breaks it if it was abandoned, and says whether it is gone.
 func Watch(path string) (breakIt func() (gone bool, err error)) {
-	l := watchLocks([]string{path})[0]
-	return func() (bool, error) {
-		err := l.breakAbandoned()
+	l := &watchedLock{path: path}
+	return func() (gone bool, err error) {
+		if l.exists() && l.isAbandoned() {
+			err = removeLock(path)
+		}
 		_, there := os.Lstat(path)
 		return os.IsNotExist(there), err
 	}

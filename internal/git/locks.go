@@ -59,15 +59,15 @@ func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
 
 // AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
 func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
-	dir := gitDirOf(path)
+	dir := DirOf(path)
 	if dir == "" {
 		return nil
 	}
 	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")})
 }
 
-// gitDirOf returns the git directory of a linked worktree, "" when it cannot be read.
-func gitDirOf(path string) string {
+// DirOf returns the git directory of a linked worktree, "" when it cannot be read.
+func DirOf(path string) string {
 	file, err := os.ReadFile(filepath.Join(path, ".git"))
 	dir, ok := strings.CutPrefix(strings.TrimSpace(string(file)), "gitdir: ")
 	if err != nil || !ok {
@@ -96,15 +96,19 @@ func awaitLocks(ctx context.Context, paths []string) error {
 	return clearLocks(ctx, paths, (*watchedLock).isAbandoned)
 }
 
-// clearLocks waits until each of the locks is gone or replaced, and removes those for which isDead.
+// clearLocks waits until each of the locks is gone or replaced, and removes those for which isDead. A lock that was
+// replaced is a living git's, which has taken the next one.
 func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) bool) error {
-	locks := watchLocks(paths)
-	for _, l := range locks {
-		l.exists()
+	var locks []*watchedLock
+	for _, p := range paths {
+		l := &watchedLock{path: p}
+		if l.exists() { // all are watched from now on, while the first of them is waited for
+			locks = append(locks, l)
+		}
 	}
 	for _, l := range locks {
-		// A lock that was replaced is a living git's, which has taken the next one.
-		for was := l.was; was != nil && l.exists() && l.was == was; {
+		was := l.was
+		for try := 1; l.exists() && l.was == was; try++ {
 			if isDead(l) {
 				if err := removeLock(l.path); err != nil {
 					return err
@@ -116,7 +120,7 @@ func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) b
 				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: "+
 					"%s has been there for %v", l.path, age).WithHint("%s", l.hint())
 			}
-			if err := pause(ctx, 5); err != nil {
+			if err := pause(ctx, min(try, 5)); err != nil {
 				return err
 			}
 		}
@@ -131,15 +135,6 @@ type watchedLock struct {
 	since   time.Time   // when it was seen first: a clock may have been set back since the lock was made
 	owners  []lockOwner // the gits that may hold it: alive when it was seen first, and ever since
 	unknown bool        // the system does not tell which gits live
-}
-
-// watchLocks begins to watch locks, which need not exist yet.
-func watchLocks(paths []string) []*watchedLock {
-	var all []*watchedLock
-	for _, p := range paths {
-		all = append(all, &watchedLock{path: p})
-	}
-	return all
 }
 
 // exists looks at the lock, and at the gits that may hold it where a living one may hold it for long.
@@ -173,14 +168,6 @@ func (l *watchedLock) isAbandoned() bool {
 	return age >= abandonedAge && len(l.owners) == 0
 }
 
-// breakAbandoned removes the lock if a dead git left it. It does not wait.
-func (l *watchedLock) breakAbandoned() error {
-	if !l.exists() || !l.isAbandoned() {
-		return nil
-	}
-	return removeLock(l.path)
-}
-
 // hint says who may hold the lock and what to do.
 func (l *watchedLock) hint() string {
 	if len(l.owners) > 0 {
@@ -195,15 +182,4 @@ func removeLock(lock string) error {
 		return muster.Errorf(muster.Unavailable, "the lock %s of a killed git cannot be removed: %w", lock, err)
 	}
 	return nil
-}
-
-// errRefsLocked is the error of a transaction that found a lock to its end.
-func errRefsLocked(locks []*watchedLock, cause error) error {
-	e := muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", cause)
-	for _, l := range locks {
-		if l.exists() {
-			return e.WithHint("%s", l.hint())
-		}
-	}
-	return e
 }

@@ -90,7 +90,7 @@ func (f *refFiles) head() string {
 // LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
 // ok is false when dir is no plain worktree of this repository, or when only git can tell.
 func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
-	link, admin := filepath.Join(dir, ".git"), gitDirOf(dir)
+	link, admin := filepath.Join(dir, ".git"), DirOf(dir)
 	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() ||
 		filepath.Dir(admin) != filepath.Join(r.common, "worktrees") ||
 		filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||

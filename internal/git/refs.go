@@ -124,7 +124,6 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	for _, u := range updates {
 		paths = append(paths, refLock(r.common, u.Ref))
 	}
-	locks := watchLocks(paths)
 	for try := 1; ; try++ {
 		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
@@ -140,21 +139,19 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		if err := checkRefs(ctx, r, updates); err != nil {
 			return err
 		}
-		// Every ref is where it should be: another git holds a lock for an instant, or died with it. Locks are looked at
-		// only after a second: a living git has let go of its lock long before.
-		held := time.Since(began)
-		if held > lockTimeout {
-			return errRefsLocked(locks, err)
+		// Every ref is where it should be: another git holds a lock for an instant, or died with it.
+		lockErr := awaitLocks(ctx, paths)
+		if held, ok := errors.AsType[*muster.Error](lockErr); ok && held.Code == muster.Held {
+			return muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", err).WithHint("%s", held.Hint)
 		}
-		if held > time.Second {
-			for _, l := range locks {
-				if err := l.breakAbandoned(); err != nil {
-					return err
-				}
-			}
+		if lockErr == nil {
+			lockErr = pause(ctx, min(try, 20)) // a lock may also be one that is not in the list, such as HEAD's
 		}
-		if err := pause(ctx, min(try, 20)); err != nil {
-			return err
+		if lockErr != nil {
+			return lockErr
+		}
+		if time.Since(began) > lockTimeout {
+			return muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", err)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func pause(ctx context.Context, try int) error {
 // It leaves a directory with files that git does not know, and returns an error.
 func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 	// A git that outlived its parent may still be writing there.
-	if dir := gitDirOf(path); dir != "" {
+	if dir := DirOf(path); dir != "" {
 		if err := breakLocks(ctx, []string{filepath.Join(dir, "index.lock")}, 2*time.Second); err != nil {
 			return err
 		}

@@ -54,14 +54,10 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	own, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-path", "index")
-	if err != nil {
-		return "", err
-	}
 	index := filepath.Join(tmp, "index")
 	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
 	// an empty one to git.
-	data, err := os.ReadFile(filepath.FromSlash(strings.TrimRight(own, "\n")))
+	data, err := os.ReadFile(filepath.Join(git.DirOf(c.lane.Path), "index"))
 	if err == nil {
 		err = os.WriteFile(index, data, 0o600)
 	}
