@@ -3,7 +3,6 @@ package landing
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"muster"
 	"muster/journal"
@@ -14,22 +13,6 @@ const (
 	baseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
 	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
 )
-
-// base is what is known of the target's check. A get that fails is never taken for "nobody has asked yet": a red check
-// would otherwise be compared with another base than the run's own.
-type base struct {
-	get func(ctx context.Context) (string, error)
-	set func(ctx context.Context, state string) error
-}
-
-// localBase is a base that only this process knows.
-func localBase() base {
-	var state atomic.Value
-	return base{
-		get: func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil },
-		set: func(_ context.Context, s string) error { state.Store(s); return nil },
-	}
-}
 
 // BaseVerdict is what the check says of the target as it is.
 type BaseVerdict struct {
@@ -72,9 +55,10 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	return v, err
 }
 
-// baseState returns what is known of the target's check.
+// baseState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red check
+// would otherwise be compared with another base than the run's own.
 func (l *Lander) baseState(ctx context.Context) (string, error) {
-	state, err := l.base.get(ctx)
+	state, err := l.options.BaseState(ctx)
 	if err != nil {
 		return "", fmt.Errorf("what the check said of %s before cannot be read: %w", l.branch(), err)
 	}
@@ -91,7 +75,7 @@ func (l *Lander) setBaseState(ctx context.Context, state string) (before string,
 	}
 	late, cancel := detach(ctx)
 	defer cancel()
-	return before, l.base.set(late, state)
+	return before, l.options.SetBaseState(late, state)
 }
 
 // noteGreen records that a landing's check was green: from now on a red one is refused.

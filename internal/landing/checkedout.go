@@ -52,7 +52,7 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
 			break // the next attempt says what became of it
 		}
-		if path, err := l.repo.CheckedOut(ctx, l.target); err != nil || path == busy.path {
+		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err != nil || path == busy.path {
 			continue // what git cannot tell now is asked again
 		}
 		break

@@ -84,7 +84,7 @@ func (l *Lander) land(
 		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
 	}
 	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, fence: fenceOf(l.repo, id, claim),
-		by: cmp.Or(by, t.Owner), summary: summary, log: l.log.With("task", id, "fence", claim)}
+		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return a.v, a.refuse(ctx)
 	}
@@ -106,7 +106,7 @@ func (a *attempt) run(ctx context.Context) error {
 		}
 	}
 	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
-	err := refuseCheckedOut(ctx, a.repo, a.target)
+	err := refuseCheckedOut(ctx, a.repo, a.options.Target)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (a *attempt) try(ctx context.Context) (done bool, err error) {
 // power cut could leave the target at a commit that the disk does not have.
 func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muster.Landed) (commit string, err error) {
 	parents := []string{tip}
-	if a.mergeCommits {
+	if a.options.MergeCommits {
 		parents = append(parents, a.head)
 	}
 	commit, err = a.repo.CommitTree(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
@@ -255,7 +255,7 @@ func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muste
 // moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
 // for the last time just before: other programs only write the task, and delete no landing ref.
 func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) (done bool, err error) {
-	if err := refuseCheckedOut(ctx, a.repo, a.target); err != nil {
+	if err := refuseCheckedOut(ctx, a.repo, a.options.Target); err != nil {
 		return false, err
 	}
 	t, err := a.board.Get(ctx, a.v.Task.ID)
@@ -270,7 +270,7 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 	// Both updates or none. A target that moved, or a claim that was revoked after the board was asked, makes the
 	// transaction fail, so neither an untested merge nor a late owner's work can land.
 	err = a.repo.UpdateRefs(ctx, []git.RefUpdate{
-		{Ref: a.target, New: landed.Commit, Old: tip},
+		{Ref: a.options.Target, New: landed.Commit, Old: tip},
 		{Ref: a.fence.landing, Old: a.head},
 	})
 	if errors.Is(err, muster.ErrStale) {

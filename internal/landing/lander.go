@@ -48,6 +48,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster"
@@ -86,18 +87,15 @@ type Options struct {
 
 // Lander lands the work of one board. It is safe for concurrent use.
 type Lander struct {
-	repo         *git.Repo
-	lanes        *worktree.Lanes
-	board        *board.Board
-	journal      *journal.Journal
-	checker      checker
-	base         base
-	target       string // refs/heads/...
-	mergeCommits bool   // see Options
-	log          *slog.Logger
-	turn         chan struct{} // holds one token: the landings and checks of this process queue for it
-	tasks        sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
-	waitedFor    sync.Map      // the checkouts of the target for which it was said that landings wait
+	repo      *git.Repo
+	lanes     *worktree.Lanes
+	board     *board.Board
+	journal   *journal.Journal
+	options   Options // all of them are set
+	checker   checker
+	turn      chan struct{} // holds one token: the landings and checks of this process queue for it
+	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
+	waitedFor sync.Map      // the checkouts of the target for which it was said that landings wait
 }
 
 // New makes the Lander of a board. launch returns what starts checks; it is called at each check, so that one Lander
@@ -115,16 +113,15 @@ func New(
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout
 	}
-	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, target: o.Target, mergeCommits: o.MergeCommits,
-		turn: make(chan struct{}, 1), base: base{get: o.BaseState, set: o.SetBaseState},
-		log: o.Log}
-	l.checker = checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
-		env: o.Env}
 	// A Lander without a team, as of one command, asks about the base itself.
 	if o.BaseState == nil || o.SetBaseState == nil {
-		l.base = localBase()
+		var state atomic.Value
+		o.BaseState = func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil }
+		o.SetBaseState = func(_ context.Context, s string) error { state.Store(s); return nil }
 	}
-	return l
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, turn: make(chan struct{}, 1),
+		checker: checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
+			env: o.Env}}
 }
 
 // Verdict is how a landing ended.
@@ -141,7 +138,7 @@ type Verdict struct {
 
 // Target returns the commit that the target branch is at. The error is NotFound when there is no such branch.
 func (l *Lander) Target(ctx context.Context) (string, error) {
-	tip, err := l.repo.Resolve(ctx, l.target)
+	tip, err := l.repo.Resolve(ctx, l.options.Target)
 	if errors.Is(err, muster.ErrNotFound) {
 		return "", muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
 			WithHint("git branch %s COMMIT brings it back", l.branch())
@@ -150,7 +147,7 @@ func (l *Lander) Target(ctx context.Context) (string, error) {
 }
 
 // branch returns the target's name without refs/heads/.
-func (l *Lander) branch() string { return strings.TrimPrefix(l.target, "refs/heads/") }
+func (l *Lander) branch() string { return strings.TrimPrefix(l.options.Target, "refs/heads/") }
 
 // lock puts a token into the channel, which holds one: a mutex for which ctx ends the wait.
 func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {

@@ -281,10 +281,7 @@ func (r *remover) recoverMissing(ctx context.Context, lane muster.Lane) error {
 		return err
 	}
 	if tip == "" {
-		if _, err := r.index.delete(ctx, lane.Name); err != nil {
-			return err
-		}
-		return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+		return r.recover(ctx, lane, removal{})
 	}
 	return r.events.recordFailure(ctx, r.index, lane,
 		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})
