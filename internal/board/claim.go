@@ -24,9 +24,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	if err := checkOwner(c.Owner); err != nil {
 		return muster.Task{}, err
 	}
-	if c.Source == "" {
-		c.Source = muster.SourceManual
-	}
+	c.Source = cmp.Or(c.Source, muster.SourceManual)
 	var repair []muster.TaskID // what blockedBy should say when the claim is refused for a blocker
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
 		repair = nil // f runs again whenever another process was faster
@@ -105,9 +103,7 @@ func where(t muster.Task) string {
 // The graph only proposes tasks, and Claim decides by the stored document. A task that Claim refuses is not proposed
 // again in this call, so the loop ends although the graph may be behind.
 func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, error) {
-	if c.Source == "" {
-		c.Source = muster.SourceAuto
-	}
+	c.Source = cmp.Or(c.Source, muster.SourceAuto)
 	tried := map[muster.TaskID]bool{}
 	for {
 		next := muster.TaskID(0)
@@ -129,9 +125,8 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 		switch {
 		case t.ID != 0:
 			return t, true, err
-		case errors.Is(err, muster.ErrHeld), errors.Is(err, muster.ErrNotFound), errors.Is(err, muster.ErrCorrupt):
-			tried[next] = true
-		case errors.Is(err, muster.ErrInvalid) && checkOwner(c.Owner) == nil:
+		case errors.Is(err, muster.ErrHeld), ignoreVanished(err) == nil,
+			errors.Is(err, muster.ErrInvalid) && checkOwner(c.Owner) == nil:
 			tried[next] = true
 		default:
 			return muster.Task{}, false, err
@@ -167,12 +162,8 @@ type Release struct {
 // Release gives the task back to the board and keeps its lane. To give it back a second time with the same fence
 // changes nothing and is no error: a caller that crashed after the first time may repeat it. Another fence is Fenced.
 func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Release) (muster.Task, error) {
-	var was muster.Task
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		was = *t
-		return release(t, fence, r, now())
-	})
-	if err != nil || was.Owner == "" && was.Status == muster.Pending {
+	t, was, changed, err := b.step(ctx, id, func(t *muster.Task) error { return release(t, fence, r, now()) })
+	if !changed {
 		return t, err
 	}
 	fields := map[string]any{"reason": r.Reason}
@@ -189,11 +180,7 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 // Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever the old
 // owner still tries is refused. A task that nobody has is Invalid.
 func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
-	var was muster.Task
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		was = *t
-		return revoke(t, now())
-	})
+	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return revoke(t, now()) })
 	if err != nil {
 		return t, err
 	}

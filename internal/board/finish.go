@@ -38,11 +38,7 @@ type Details struct {
 func (b *Board) Return(
 	ctx context.Context, id muster.TaskID, fence int, why string, d ...Details,
 ) (muster.Task, error) {
-	var was muster.Task
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		was = *t
-		return returnToOwner(t, fence, why, now())
-	})
+	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, why, now()) })
 	if err != nil {
 		return t, err
 	}
@@ -75,13 +71,8 @@ func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, re
 
 // end completes a task by a step, then writes the events and runs the effects that the step has named in the task. The
 // effects run even if the task was completed before: an earlier process may have died between the two.
-func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Task) error) (muster.Task, error) {
-	ended := false
-	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		err := step(t)
-		ended = err == nil
-		return err
-	})
+func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) error) (muster.Task, error) {
+	t, was, ended, err := b.step(ctx, id, f)
 	if err != nil {
 		return t, err
 	}
@@ -93,7 +84,6 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, step func(*muster.Tas
 	if t.Landed != nil {
 		landed = *t.Landed
 	}
-	was := t
 	was.Owner = cmp.Or(t.Owner, t.CompletedBy)
 	return b.endClaim(ctx, journal.TaskCompleted, t, was, event(journal.TaskCompleted, t, was.Owner, map[string]any{
 		"subject": t.Subject, "commit": landed.Commit, "receipt": landed.Receipt, "check": landed.Check,

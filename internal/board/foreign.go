@@ -15,13 +15,8 @@ import (
 // acceptForeign records that another program completed the task, and writes the event if this call recorded it. The
 // change also names the effects of a completion, so the tasks that wait for it are unblocked.
 func (r repair) acceptForeign(ctx context.Context, id muster.TaskID) error {
-	noted := false
-	t, err := r.change(ctx, id, func(t *muster.Task) error {
-		err := acceptForeign(t, now())
-		noted = err == nil
-		return err
-	})
-	if err != nil || !noted {
+	t, _, noted, err := r.step(ctx, id, func(t *muster.Task) error { return acceptForeign(t, now()) })
+	if !noted {
 		return err
 	}
 	return r.emit(ctx, event(journal.TaskForeign, t, t.Owner,
@@ -38,8 +33,8 @@ func (r repair) restoreStatus(ctx context.Context, id muster.TaskID) error {
 	if _, err := r.revokeLanding(ctx, t); err != nil {
 		return err
 	}
-	fence, was := t.Fence, t.Owner
-	t, err = r.change(ctx, id, func(t *muster.Task) error {
+	fence := t.Fence
+	t, was, restored, err := r.step(ctx, id, func(t *muster.Task) error {
 		if !isInconsistent(*t) || t.Fence != fence {
 			return errNoChange
 		}
@@ -47,10 +42,10 @@ func (r repair) restoreStatus(ctx context.Context, id muster.TaskID) error {
 		t.Fence++
 		return nil
 	})
-	if err != nil || t.Fence == fence {
+	if !restored {
 		return err
 	}
-	return r.emit(ctx, event(journal.TaskForeign, t, was,
+	return r.emit(ctx, event(journal.TaskForeign, t, was.Owner,
 		map[string]any{"text": "another program put it back on the board"}))
 }
 
@@ -80,25 +75,20 @@ func (r repair) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
 	why := fmt.Sprintf("waits for itself: %s", arrows(append(slices.Clone(cycle), cycle[0])))
 	for i, id := range cycle {
 		next := cycle[(i+1)%len(cycle)]
-		parked := false
-		t, err := r.change(ctx, id, func(t *muster.Task) error {
-			parked = t.Status == muster.Pending && t.Owner == "" && slices.Contains(t.DependsOn, next)
-			if !parked {
+		t, _, parked, err := r.step(ctx, id, func(t *muster.Task) error {
+			if t.Status != muster.Pending || t.Owner != "" || !slices.Contains(t.DependsOn, next) {
 				return errNoChange
 			}
 			giveUp(t, why, now())
 			return nil
 		})
+		if parked {
+			if err = r.emit(ctx, attentionEvent(t, "")); err == nil {
+				_, _, err = r.effects.run(ctx, t)
+				err = onlyUnavailable(err)
+			}
+		}
 		if ignoreVanished(err) != nil {
-			return err
-		}
-		if err != nil || !parked {
-			continue
-		}
-		if err := r.emit(ctx, attentionEvent(t, "")); err != nil {
-			return err
-		}
-		if _, _, err := r.effects.run(ctx, t); onlyUnavailable(err) != nil {
 			return err
 		}
 	}

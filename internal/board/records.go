@@ -66,6 +66,20 @@ func (r *records) change(ctx context.Context, id muster.TaskID, f func(t *muster
 	})
 }
 
+// step is change for a step that has consequences: it also returns the task as it was before, and whether f has changed
+// it. changed is false after errNoChange, when an earlier process has taken the same step.
+func (r *records) step(
+	ctx context.Context, id muster.TaskID, f func(t *muster.Task) error,
+) (t, was muster.Task, changed bool, err error) {
+	t, err = r.change(ctx, id, func(t *muster.Task) error {
+		was = *t
+		err := f(t)
+		changed = err == nil
+		return err
+	})
+	return t, was, changed && err == nil, err
+}
+
 // list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph.
 func (r *records) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
 	err = r.tasks.ViewFresh(ctx, func() {

@@ -199,12 +199,11 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 		if !q.overdue(r, now) {
 			continue
 		}
-		was := r.UpdatedAt
-		r, _, err := q.end(ctx, r.ID, late(r.Kind), muster.System, tooLate)
+		r, isEnded, err := q.end(ctx, r.ID, late(r.Kind), muster.System, tooLate)
 		if err != nil {
 			return ended, err
 		}
-		if r.ResolvedBy == muster.System && r.UpdatedAt != was {
+		if isEnded {
 			ended = append(ended, r)
 		}
 	}

@@ -211,10 +211,7 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 
 // cutID splits the id of a host, such as host-1.3, into the slot and the life.
 func cutID(id muster.HostID) (slot string, life int, ok bool) {
-	i := strings.LastIndexByte(string(id), '.')
-	if i < 1 {
-		return "", 0, false
-	}
-	life, err := strconv.Atoi(string(id[i+1:]))
-	return string(id[:i]), life, err == nil
+	slot, number, _ := strings.Cut(string(id), ".")
+	life, err := strconv.Atoi(number)
+	return slot, life, err == nil && slot != ""
 }
