@@ -30,14 +30,7 @@ func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.Task
 			if err := e.finish(ctx, m.Adding); err != nil {
 				return err
 			}
-			fresh, err := e.meta.read(ctx)
-			if err != nil {
-				return err
-			}
-			*m = fresh
-			if len(m.Adding) > 0 {
-				return muster.Errorf(muster.Stale, "others are adding edges at the same time")
-			}
+			return muster.Errorf(muster.Stale, "others are adding edges at the same time") // so meta is read again
 		}
 		if _, _, err := e.read(ctx, id); err != nil {
 			return err

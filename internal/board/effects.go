@@ -87,17 +87,14 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 			done = append(done, e)
 		}
 	}
-	if done == nil {
-		return t, owed, err
+	if done != nil {
+		if now, e := f.clear(ctx, t.ID, done); e == nil {
+			t = now
+		} else if !errors.Is(e, muster.ErrNotFound) { // deleted meanwhile: nothing is owed
+			err = cmp.Or(err, e)
+		}
 	}
-	now, e := f.clear(ctx, t.ID, done)
-	switch {
-	case e == nil:
-		return now, owed, err
-	case errors.Is(e, muster.ErrNotFound): // deleted meanwhile: nothing is owed
-		return t, owed, err
-	}
-	return t, owed, cmp.Or(err, e)
+	return t, owed, err
 }
 
 // clear removes effects that have run from the task. It goes on for a moment when ctx has ended, because nobody

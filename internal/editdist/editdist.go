@@ -2,6 +2,19 @@
 // nothing of upper and lower case: callers normalize the words as they need it.
 package editdist
 
+// DidYouMean returns the question for people who have mistyped a name, to be appended to the sentence that says so: which
+// of the similar names they mean. It returns "" when there are none.
+func DidYouMean[S ~string](similar []S) string {
+	if len(similar) == 0 {
+		return ""
+	}
+	text := " (did you mean " + string(similar[0])
+	for _, name := range similar[1:] {
+		text += " or " + string(name)
+	}
+	return text + "?)"
+}
+
 // Distance returns how many bytes must be changed, inserted, removed, or swapped with their neighbour to turn a into b
 // (the optimal string alignment distance).
 func Distance(a, b string) int {

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/editdist"
 	"muster/journal"
 )
 
@@ -80,15 +81,7 @@ func (p *Mail) Check(ctx context.Context, m muster.Message) error {
 	if err != nil || ok {
 		return err
 	}
-	e := muster.Errorf(muster.NotFound, "no mail sent: there is no member %q", string(m.To))
-	if len(near) > 0 {
-		names := make([]string, len(near))
-		for i, n := range near {
-			names[i] = string(n)
-		}
-		e.Message += " (did you mean " + strings.Join(names, " or ") + "?)"
-	}
-	return e
+	return muster.Errorf(muster.NotFound, "no mail sent: there is no member %q%s", string(m.To), editdist.DidYouMean(near))
 }
 
 // Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil. Sending

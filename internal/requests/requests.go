@@ -10,6 +10,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -95,7 +96,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
 		case err == nil:
-			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": about(r)})
+			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": cmp.Or(r.Plan, r.Reason)})
 			return q.sendQueued(ctx, r, rev)
 		case !errors.Is(err, muster.ErrStale):
 			return muster.Request{}, err
@@ -317,12 +318,4 @@ func title(r muster.Request) string {
 		s += fmt.Sprintf(" for %d", r.TaskID)
 	}
 	return s
-}
-
-// about is what the events say of a new request.
-func about(r muster.Request) string {
-	if r.Kind == muster.AskPlan {
-		return r.Plan
-	}
-	return r.Reason
 }

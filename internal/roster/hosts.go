@@ -116,10 +116,10 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 		return false, err
 	}
 	p, _, err := r.hosts.Get(ctx, slot)
-	if errors.Is(err, muster.ErrNotFound) {
+	switch {
+	case errors.Is(err, muster.ErrNotFound):
 		return false, nil
-	}
-	if errors.Is(err, muster.ErrCorrupt) {
+	case errors.Is(err, muster.ErrCorrupt):
 		return true, nil // the record is unreadable: assume that the host is alive, so that nothing is taken from it
 	}
 	return err == nil && p.Life == life, err
@@ -179,10 +179,10 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	if err == nil {
 		_, err = decodeHost(slot, d.Data)
 	}
-	if err == nil || errors.Is(err, muster.ErrNotFound) {
+	switch {
+	case err == nil, errors.Is(err, muster.ErrNotFound):
 		return false, nil
-	}
-	if errors.Is(err, muster.ErrUnavailable) {
+	case errors.Is(err, muster.ErrUnavailable):
 		return false, err
 	}
 	if _, err := corruption.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/editdist"
 	"muster/internal/state"
 	"muster/journal"
 )
@@ -161,11 +162,8 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 	if err != nil {
 		return muster.Member{}, err
 	}
-	e := muster.Errorf(muster.NotFound, "there is no member %q", string(name))
-	if len(near) > 0 {
-		e.Message += " (did you mean " + list(near) + "?)"
-	}
-	return muster.Member{}, e
+	return muster.Member{}, muster.Errorf(muster.NotFound, "there is no member %q%s", string(name),
+		editdist.DidYouMean(near))
 }
 
 // List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left
@@ -310,15 +308,6 @@ func same(a, b muster.Member) bool {
 	x, errX := muster.MarshalLine(a)
 	y, errY := muster.MarshalLine(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
-// list joins names for people: a or b or c.
-func list(names []muster.Name) string {
-	s := make([]string, len(names))
-	for i, n := range names {
-		s[i] = string(n)
-	}
-	return strings.Join(s, " or ")
 }
 
 // joined compares members by the order in which they joined.
