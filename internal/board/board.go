@@ -17,7 +17,7 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"muster"
 	"muster/internal/corruption"
@@ -32,10 +32,8 @@ type Board struct {
 	edges   *edges
 	effects *effects
 
-	settling chan struct{} // held by the one Settle that runs in this process
-
-	mu     sync.Mutex
-	revoke func(context.Context, muster.Task) error // nil: nobody here can; guarded by mu
+	settling chan struct{}                                            // held by the one Settle that runs in this process
+	revoke   atomic.Pointer[func(context.Context, muster.Task) error] // of OnRevoke; nil: nobody here can
 }
 
 // New returns the board in s. Its events go to j.

@@ -142,11 +142,11 @@ func TestSentences(t *testing.T) {
 func TestClockNamesTheDayWhenItIsNotToday(t *testing.T) {
 	old := muster.Task{ID: 3, Owner: "bob", Status: muster.InProgress, ClaimedAt: 1714567890}
 	day := muster.Time(old.ClaimedAt).Format("2006-01-02 15:04")
-	if got, want := heldBy(old).Error(), "task 3 is bob's since "+day; got != want {
+	if got, want := errHeld(old).Error(), "task 3 is bob's since "+day; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	old.ClaimedAt = 0
-	if got, want := heldBy(old).Error(), "task 3 is bob's"; got != want {
+	if got, want := errHeld(old).Error(), "task 3 is bob's"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

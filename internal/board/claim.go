@@ -141,7 +141,7 @@ func (b *Board) SetLane(
 ) (muster.Task, error) {
 	return b.change(ctx, id, func(t *muster.Task) error {
 		if t.Fence != fence || t.Status == muster.Completed {
-			return lost(*t)
+			return errClaimLost(*t)
 		}
 		if t.Worktree == lane && t.Base == base {
 			return errNoChange

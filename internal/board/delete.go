@@ -15,20 +15,16 @@ import (
 // that is landing, and Settle to one that another program marked as deleted. An error of f stops the deletion. The
 // last f counts.
 func (b *Board) OnRevoke(f func(context.Context, muster.Task) error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.revoke = f
+	b.revoke.Store(&f)
 }
 
 // revokeLanding ends the right of t's claim to land, with what OnRevoke set. It returns false when nobody here can.
 func (b *Board) revokeLanding(ctx context.Context, t muster.Task) (bool, error) {
-	b.mu.Lock()
-	f := b.revoke
-	b.mu.Unlock()
+	f := b.revoke.Load()
 	if f == nil {
 		return false, nil
 	}
-	return true, f(ctx, t)
+	return true, (*f)(ctx, t)
 }
 
 // Delete removes the task; its id is never given again. It is refused while unfinished tasks depend on it or somebody
@@ -52,7 +48,7 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 			if can, err := b.revokeLanding(ctx, t); err != nil {
 				return err
 			} else if !can {
-				return landingNow(t)
+				return errLanding(t)
 			}
 		}
 		if err := b.remove(ctx, t, rev, t.Owner); !errors.Is(err, muster.ErrStale) {
@@ -81,7 +77,7 @@ func (b *Board) remove(ctx context.Context, t muster.Task, rev muster.Rev, owner
 // checkUnneeded refuses to delete a task that somebody has or that unfinished tasks wait for.
 func (b *Board) checkUnneeded(t muster.Task) error {
 	if t.Owner != "" && t.Open() {
-		return heldBy(t)
+		return errHeld(t)
 	}
 	var who []string
 	b.tasks.View(func() {

@@ -144,9 +144,9 @@ func checkWaitable(t muster.Task) error {
 		if t.Owner == "" {
 			return nil
 		}
-		return heldBy(t)
+		return errHeld(t)
 	}
-	return notPending(t)
+	return errNotPending(t)
 }
 
 // drop removes the blockers from the task, each with an event.

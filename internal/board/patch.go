@@ -95,7 +95,7 @@ func (p Patch) check(t muster.Task) error {
 // are different now; when there are none, the task is as it was.
 func (p Patch) apply(t *muster.Task, at float64) (changed []string, err error) {
 	if t.Status == muster.Completed {
-		return nil, notPending(*t)
+		return nil, errNotPending(*t)
 	}
 	if was := *t; p.Retry {
 		if err := retry(t, at); err != nil {

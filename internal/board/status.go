@@ -25,10 +25,10 @@ const (
 // check that the blockers are complete.
 func claim(t *muster.Task, c Claim, at float64) error {
 	switch {
-	case t.Owner != "" && t.Status != muster.Completed && t.Status != muster.NeedsAttention:
-		return heldBy(*t)
+	case t.Owner != "" && t.Open():
+		return errHeld(*t)
 	case t.Status != muster.Pending:
-		return notPending(*t)
+		return errNotPending(*t)
 	case !t.RoleMay(c.Role):
 		if c.Role == "" {
 			return muster.Errorf(muster.Invalid, "task %d is for the role %s only", t.ID, t.ClaimRole)
@@ -46,7 +46,7 @@ func claim(t *muster.Task, c Claim, at float64) error {
 func owned(t muster.Task, fence int) error {
 	isFenced := t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
 	if isFenced || !t.Claimed() {
-		return lost(t)
+		return errClaimLost(t)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 // revoke takes t from whoever has it.
 func revoke(t *muster.Task, at float64) error {
 	if t.Status == muster.Completed || t.Status == muster.NeedsAttention {
-		return notPending(*t)
+		return errNotPending(*t)
 	}
 	if t.Status == muster.Pending && t.Owner == "" {
 		return muster.Errorf(muster.Invalid, "task %d is nobody's", t.ID)
@@ -135,7 +135,7 @@ func complete(t *muster.Task, fence int, o Outcome, at float64) error {
 	if o.By == "" {
 		o.By = t.Owner
 	}
-	done(t, o, at)
+	setCompleted(t, o, at)
 	return nil
 }
 
@@ -145,24 +145,24 @@ func finish(t *muster.Task, o Outcome, at float64) error {
 	case muster.Completed:
 		return errNoChange
 	case muster.Landing:
-		return landingNow(*t)
+		return errLanding(*t)
 	}
 	if t.Owner != o.By {
 		t.Fence++
 	}
-	done(t, o, at)
+	setCompleted(t, o, at)
 	return nil
 }
 
-// landingNow is the refusal while a landing is under way.
-func landingNow(t muster.Task) error {
+// errLanding is the refusal while a landing is under way.
+func errLanding(t muster.Task) error {
 	return muster.Errorf(muster.Held, "task %d is being landed for %s right now", t.ID, t.Owner).
 		WithHint("see what becomes of it: muster task show %d", t.ID)
 }
 
-// done completes t and names the effects that follow. They are in the same write as the completion, so a crash after it
+// setCompleted completes t and names the effects that follow. They are in the same write as the completion, so a crash after it
 // loses none of them.
-func done(t *muster.Task, o Outcome, at float64) {
+func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
@@ -186,23 +186,15 @@ func acceptForeign(t *muster.Task, at float64) error {
 // is in progress without an owner. A task that was never claimed here is left as its creators want it: it may be meant
 // for somebody, or they may work on it themselves.
 func isInconsistent(t muster.Task) bool {
-	if t.Fence == 0 {
-		return false
-	}
-	switch t.Status {
-	case muster.Pending:
-		return t.Owner != ""
-	case muster.InProgress, muster.Landing:
-		return t.Owner == ""
-	}
-	return false
+	isUnclaimable := t.Status == muster.Pending && t.Owner != "" || t.Claimed() && t.Owner == ""
+	return t.Fence > 0 && isUnclaimable
 }
 
 // retry makes a task that was given up pending again, with its counts of attempts and returns at zero. It also resets
 // the counts of a task that is pending.
 func retry(t *muster.Task, at float64) error {
 	if t.Status != muster.Pending && t.Status != muster.NeedsAttention {
-		return notPending(*t)
+		return errNotPending(*t)
 	}
 	if t.Status == muster.NeedsAttention {
 		t.Result = ""
@@ -211,14 +203,14 @@ func retry(t *muster.Task, at float64) error {
 	return nil
 }
 
-// heldBy is the refusal for who comes second.
-func heldBy(t muster.Task) error {
+// errHeld is the refusal for who comes second.
+func errHeld(t muster.Task) error {
 	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, clock(" since ", t.ClaimedAt))
 	return e.WithHint("take it back with: muster task release %d", t.ID)
 }
 
-// notPending is the refusal of what only a pending task, or one that somebody has, can take.
-func notPending(t muster.Task) error {
+// errNotPending is the refusal of what only a pending task, or one that somebody has, can take.
+func errNotPending(t muster.Task) error {
 	switch t.Status {
 	case muster.Completed:
 		return muster.Errorf(muster.Invalid, "task %d is completed", t.ID)
@@ -230,7 +222,7 @@ func notPending(t muster.Task) error {
 		return e.WithHint("muster task retry %d", t.ID)
 	case muster.InProgress, muster.Landing:
 		if t.Owner != "" {
-			return heldBy(t)
+			return errHeld(t)
 		}
 		return muster.Errorf(muster.Invalid, "task %d is in progress, though nobody owns it", t.ID).
 			WithHint("put it back with: muster task release %d", t.ID)
@@ -238,8 +230,8 @@ func notPending(t muster.Task) error {
 	return muster.Errorf(muster.Invalid, "task %d has the status %q, which is none of ours", t.ID, string(t.Status))
 }
 
-// lost is the refusal for a claim that is over.
-func lost(t muster.Task) error {
+// errClaimLost is the refusal for a claim that is over.
+func errClaimLost(t muster.Task) error {
 	what := ""
 	switch {
 	case t.Status == muster.Completed && t.CompletedBy != "":
