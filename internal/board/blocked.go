@@ -7,7 +7,8 @@ import (
 	"muster"
 )
 
-// updateBlockedBy brings the task's blockedBy to what the graph, as last refreshed, says.
+// updateBlockedBy brings the task's blockedBy to what the graph, as last refreshed, says. The field is derived from
+// dependsOn and stored for other programs, which test it for emptiness. No step of the board relies on it.
 func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
 	right := false
 	r.tasks.View(func() {

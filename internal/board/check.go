@@ -16,7 +16,7 @@ type Finding struct {
 }
 
 // Check compares the document of each task with the graph, and finds effects that still have to run. It changes
-// nothing.
+// nothing. A task that is being changed by a running team may be found although the next moment mends it.
 func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 	tasks, err := b.List(ctx)
 	if err != nil {

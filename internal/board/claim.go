@@ -32,6 +32,8 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		if err := claim(t, c, now()); err != nil {
 			return err
 		}
+		// The blockers are read after the task. One that is completed in between is found completed. One that is added
+		// in between changes the task, so the write of this claim is stale and f runs again.
 		waits, err := b.openBlockers(ctx, was)
 		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
 			repair = waits
@@ -104,7 +106,7 @@ func where(t muster.Task) string {
 // again in this call, so the loop ends although the graph may be behind.
 func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, error) {
 	c.Source = cmp.Or(c.Source, muster.SourceAuto)
-	tried := map[muster.TaskID]bool{}
+	tried := map[muster.TaskID]bool{} // refused in this call
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
@@ -135,7 +137,8 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 }
 
 // SetLane binds the task to a lane and the commit it was made from, for the holder of the fence. A pending task may be
-// bound too: its next owner gets the lane.
+// bound too: its next owner gets the lane. The lane must exist before, so that no task ever names one that was never
+// made.
 func (b *Board) SetLane(
 	ctx context.Context, id muster.TaskID, fence int, lane muster.Name, base string,
 ) (muster.Task, error) {
@@ -159,7 +162,7 @@ type Release struct {
 	By     muster.Name // "" is the owner
 }
 
-// Release gives the task back to the board and keeps its lane. To give it back a second time with the same fence
+// Release gives the task back to the board and keeps its lane and its fence. To give it back a second time with the same fence
 // changes nothing and is no error: a caller that crashed after the first time may repeat it. Another fence is Fenced.
 func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Release) (muster.Task, error) {
 	t, was, changed, err := b.step(ctx, id, func(t *muster.Task) error { return release(t, fence, r, now()) })
@@ -178,7 +181,8 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 }
 
 // Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever the old
-// owner still tries is refused. A task that nobody has is Invalid.
+// owner still tries is refused. A task that nobody has is Invalid. The right to land is not the board's: the caller ends
+// it first (landing's Revoke), or work of the old owner could still land after this.
 func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return revoke(t, now()) })
 	if err != nil {

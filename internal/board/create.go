@@ -35,7 +35,8 @@ type Draft struct {
 }
 
 // Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one that is
-// complete is part of the graph and blocks nothing.
+// complete is part of the graph and blocks nothing. A new task closes no cycle, since nothing waits for it yet, so its
+// edges need not be announced as those of Update are.
 func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if err := checkText(d.Subject, d.Description, d.Role); err != nil {
 		return muster.Task{}, err
@@ -86,6 +87,7 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 				t.ID++ // another program's task waits for a task of this id; that is not this one
 			}
 		})
+		// The write fails if there is a document of the id, so of two processes that found the same id one has it.
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
 			if m, err := b.meta.read(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // path returns a shortest path from one task to another, both included, or nil when there is none. on returns the
-// blockers of a task. It is a breadth-first search.
+// blockers of a task. It is a breadth-first search, so of several cycles people are shown one that is short.
 func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []muster.TaskID {
-	came := map[muster.TaskID]muster.TaskID{from: from}
+	came := map[muster.TaskID]muster.TaskID{from: from} // the task before each one on the way
 	todo := []muster.TaskID{from}
 	for len(todo) > 0 {
 		at := todo[0]

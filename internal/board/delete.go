@@ -31,7 +31,7 @@ func (b *Board) revokeLanding(ctx context.Context, t muster.Task) (bool, error) 
 // has it, unless forced: then the edges go, each with an event, and what its owner still does is refused. A task that
 // is landing is revoked first (OnRevoke); Held where nobody can, or when it has just landed.
 func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error {
-	for {
+	for { // until nobody changes the task between the checks and the deletion
 		if err := b.tasks.Refresh(ctx); err != nil {
 			return err
 		}
@@ -70,11 +70,13 @@ func (b *Board) remove(ctx context.Context, t muster.Task, rev muster.Rev, owner
 		return err
 	}
 	t.UpdatedAt = now()
+	// From here on the task is gone for everybody. The edges follow one by one; after a crash Settle drops the rest.
 	down := b.emit(ctx, event(journal.TaskDeleted, t, owner, map[string]any{"subject": t.Subject}))
 	return cmp.Or(down, b.edges.dropTo(ctx, t.ID))
 }
 
-// checkUnneeded refuses to delete a task that somebody has or that unfinished tasks wait for.
+// checkUnneeded refuses to delete a task that somebody has or that unfinished tasks wait for. It asks the graph, which
+// may be behind: an edge that is added at the same time is dropped with the task.
 func (b *Board) checkUnneeded(t muster.Task) error {
 	if t.Owner != "" && t.Open() {
 		return errHeld(t)

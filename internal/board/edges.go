@@ -35,6 +35,8 @@ func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.Task
 		if _, _, err := e.read(ctx, id); err != nil {
 			return err
 		}
+		// The cycles are looked for in the stored tasks, after meta was read. An edge that another process adds meanwhile
+		// is announced in meta first, so the write of meta is then stale and all of this is repeated.
 		for _, d := range on {
 			if _, _, err := e.read(ctx, d); errors.Is(err, muster.ErrNotFound) {
 				return errUnknownBlocker(id, d)
@@ -137,7 +139,8 @@ func (e *edges) write(ctx context.Context, t *muster.Task, a adding) error {
 	return nil
 }
 
-// checkWaitable refuses new blockers for a task that somebody works on, or that is over.
+// checkWaitable refuses new blockers for a task that somebody works on, or that is over: its owner could not stop for
+// them.
 func checkWaitable(t muster.Task) error {
 	switch t.Status {
 	case muster.Pending, muster.NeedsAttention:
@@ -149,7 +152,8 @@ func checkWaitable(t muster.Task) error {
 	return errNotPending(t)
 }
 
-// drop removes the blockers from the task, each with an event.
+// drop removes those of on that are blockers of the task, each with an event. Removing an edge closes no cycle, so it is
+// not announced.
 func (e *edges) drop(
 	ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID,
 ) (muster.Task, error) {

@@ -78,7 +78,7 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 	var done []muster.Effect
 	for _, e := range t.Effects {
 		ran, failed := f.runOne(ctx, t, e)
-		switch {
+		switch { // an effect that failed, or that nobody here runs, stays in the document
 		case failed != nil && e == muster.EffectUnblock:
 			err = cmp.Or(err, failed)
 		case failed != nil:
@@ -113,7 +113,8 @@ func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Eff
 	})
 }
 
-// runOne runs one effect. It returns false when no handler of this process does.
+// runOne runs one effect. It returns false when no handler of this process does. A handler is given the task with
+// Blocks, which those that write mail about it need.
 func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
 	if e == muster.EffectUnblock {
 		return true, f.unblock(ctx, t.ID)
@@ -129,7 +130,8 @@ func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (r
 }
 
 // unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to wait while
-// this runs reads the blocker itself and finds it completed.
+// this runs reads the blocker itself and finds it completed. It goes on past a dependant that fails, so that one bad
+// document does not keep the others blocked.
 func (f *effects) unblock(ctx context.Context, id muster.TaskID) error {
 	dependants, err := f.dependants(ctx, id)
 	for _, d := range dependants {

@@ -15,7 +15,8 @@ type Outcome struct {
 	By     muster.Name    // "" is the owner
 }
 
-// BeginLanding notes that the task's work is on its way: from in progress, or from landing again.
+// BeginLanding notes that the task's work is on its way: from in progress, or from landing again. Whoever takes
+// the task away from here on revokes the landing first (landing's Revoke).
 func (b *Board) BeginLanding(
 	ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt,
 ) (muster.Task, error) {
@@ -54,8 +55,10 @@ func (b *Board) Return(
 }
 
 // Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked, handlers of
-// OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a completed task is fine;
-// another is Fenced.
+// OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a completed task is fine: a
+// caller that crashed after the first time may repeat it, and what was left then is done. Another fence is Fenced.
+//
+// The work has landed before: the target decides, and this record follows it.
 func (b *Board) Complete(ctx context.Context, id muster.TaskID, fence int, o Outcome) (muster.Task, error) {
 	return b.end(ctx, id, func(t *muster.Task) error { return complete(t, fence, o, now()) })
 }
@@ -84,7 +87,7 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) 
 	if t.Landed != nil {
 		landed = *t.Landed
 	}
-	was.Owner = cmp.Or(t.Owner, t.CompletedBy)
+	was.Owner = cmp.Or(t.Owner, t.CompletedBy) // a task that nobody had is told of as of who completed it
 	return b.endClaim(ctx, journal.TaskCompleted, t, was, event(journal.TaskCompleted, t, was.Owner, map[string]any{
 		"subject": t.Subject, "commit": landed.Commit, "receipt": landed.Receipt, "check": landed.Check,
 		"seconds": landed.Seconds, "result": t.Result}))

@@ -33,6 +33,7 @@ func (r repair) restoreStatus(ctx context.Context, id muster.TaskID) error {
 	if _, err := r.revokeLanding(ctx, t); err != nil {
 		return err
 	}
+	// The write holds for the claim that was revoked only: a newer one is whole, or the next Settle repairs it.
 	fence := t.Fence
 	t, was, restored, err := r.step(ctx, id, func(t *muster.Task) error {
 		if !isInconsistent(*t) || t.Fence != fence {
@@ -75,6 +76,7 @@ func (r repair) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
 	why := fmt.Sprintf("waits for itself: %s", arrows(append(slices.Clone(cycle), cycle[0])))
 	for i, id := range cycle {
 		next := cycle[(i+1)%len(cycle)]
+		// Each write checks that the edge is still there. If somebody has broken the cycle meanwhile, the rest stays.
 		t, _, parked, err := r.step(ctx, id, func(t *muster.Task) error {
 			if t.Status != muster.Pending || t.Owner != "" || !slices.Contains(t.DependsOn, next) {
 				return errNoChange

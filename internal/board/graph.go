@@ -193,7 +193,7 @@ func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
 // change, because the cache is shared.
 func (g *graph) view(id muster.TaskID) muster.Task {
 	n := g.tasks[id]
-	t := *n.task
+	t := *n.task // BlockedBy, as stored, may be behind; who lists the board gets it as it should be
 	t.DependsOn = slices.Clone(t.DependsOn)
 	t.BlockedBy = nil
 	if g.waits(n) {

@@ -9,7 +9,8 @@ import (
 	"muster/internal/corruption"
 )
 
-// metaKey is the document beside the tasks that concerns all of them.
+// metaKey is the document beside the tasks that concerns all of them. It is the only document of the board that several
+// steps of different tasks write, so it is kept to what cannot be decided in a task's own document.
 const metaKey = "meta"
 
 // meta is the content of the document metaKey. Fields that it does not know survive a rewrite.

@@ -10,7 +10,8 @@ import (
 	"muster/journal"
 )
 
-// Patch is what to change of a task. Fields that are nil or empty leave the task as it is.
+// Patch is what to change of a task. Fields that are nil or empty leave the task as it is. What an owner or a step
+// decides, such as the status and the lane, is not in it.
 type Patch struct {
 	Subject, Description, Role *string
 	Priority                   *int
@@ -68,7 +69,7 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 		}
 		return nil
 	})
-	if a.N > 0 {
+	if a.N > 0 { // also after a refusal: an addition that stays announced would be written by the next process
 		down = cmp.Or(down, b.edges.strike(ctx, a))
 		changed = append(changed, "blockedBy")
 	}

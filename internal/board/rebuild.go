@@ -45,7 +45,8 @@ func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
 	return nil
 }
 
-// unusedID returns the id above every one that a task or an event has.
+// unusedID returns the id above every one that a task or an event has. The events know of tasks that were deleted, as
+// long as their part of the journal is kept.
 func (f *metaFile) unusedID(ctx context.Context) (muster.TaskID, error) {
 	next := muster.TaskID(0)
 	if err := f.tasks.ViewFresh(ctx, func() { next = f.graph.highest + 1 }); err != nil {

@@ -20,6 +20,7 @@ const grace = 5 * time.Second
 var errNoChange = state.ErrNoChange
 
 // records are the tasks as they are stored, the graph that is derived from them, and the logs of what happens to them.
+// All other types of the package work on them.
 type records struct {
 	tasks   *state.Collection[muster.Task]
 	graph   *graph // guarded by the lock of tasks: see Collection.View
@@ -37,7 +38,7 @@ func idOf(key string) (muster.TaskID, bool) {
 	return muster.TaskID(n), err == nil && n > 0 && strconv.Itoa(n) == key
 }
 
-// now returns the time as the state files have it.
+// now returns the time in Unix seconds, as the state files have it.
 func now() float64 { return muster.UnixTime(time.Now()) }
 
 // read returns a task as it is stored and its revision. A task that another program marked as deleted does not exist.
@@ -80,7 +81,8 @@ func (r *records) step(
 	return t, was, changed && err == nil, err
 }
 
-// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph.
+// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph, so
+// that the ids and the tasks are of one moment.
 func (r *records) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
 	err = r.tasks.ViewFresh(ctx, func() {
 		ids := which()
@@ -131,13 +133,13 @@ func (r *records) emitClaim(
 	defer cancel()
 	line.Event, line.Task, line.TS = kind, t.ID, t.UpdatedAt
 	data, err := muster.MarshalLine(line)
-	if err == nil {
+	if err == nil { // always so: a flat struct of words and numbers can be encoded
 		_, err = r.log.Append(ctx, muster.StreamClaims, muster.Anywhere, data)
 	}
 	return cmp.Or(down, onlyUnavailable(err))
 }
 
-// event returns an event about t.
+// event returns an event about t, at the time of its last change. who is the member that the event is about.
 func event(kind string, t muster.Task, who muster.Name, fields map[string]any) muster.Event {
 	return muster.Event{Kind: kind, At: t.UpdatedAt, Member: who, Task: t.ID, Fields: fields}
 }

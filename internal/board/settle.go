@@ -47,13 +47,13 @@ func (b *Board) Settle(ctx context.Context) error {
 	for _, cycle := range cycles {
 		if e := r.parkCycle(ctx, cycle); e != nil {
 			err = errors.Join(err, e)
-			b.tasks.View(func() { b.graph.hasCycles = true })
+			b.tasks.View(func() { b.graph.hasCycles = true }) // so that the next Settle looks again
 		}
 	}
 	for _, id := range removed {
 		err = errors.Join(err, r.removeMarked(ctx, id))
 	}
-	for _, id := range dirty {
+	for _, id := range dirty { // a cold process has all tasks here, a warm one those that changed since
 		if e := r.reconcile(ctx, id); e != nil {
 			err = errors.Join(err, e)
 			if errors.Is(e, muster.ErrUnavailable) || ctx.Err() != nil {
@@ -64,7 +64,7 @@ func (b *Board) Settle(ctx context.Context) error {
 	return errors.Join(err, b.effects.runAll(ctx))
 }
 
-// repair is what one Settle does to tasks.
+// repair is what one Settle does to tasks. Each of its methods leaves a task that is whole already as it is.
 type repair struct {
 	*Board
 	nextID muster.TaskID // of the meta document, when Settle began
@@ -85,7 +85,7 @@ type findings struct {
 // only if its id was given away already: a task of a later id may still be created.
 func (r repair) inspect(id muster.TaskID) (f findings) {
 	g := r.graph
-	delete(g.dirty, id)
+	delete(g.dirty, id) // before the repair, so that a change that comes during it marks the task again
 	n := cmp.Or(g.tasks[id], absent)
 	f.foreignDone, f.inconsistent = n.isDone() && n.task.CompletedBy == "", isInconsistent(*n.task)
 	for _, d := range n.on {

@@ -16,13 +16,17 @@ import (
 // deleted is what other programs write when they mean that the task is no more.
 const deleted muster.TaskStatus = "deleted"
 
+// A task is set aside, with the status NeedsAttention, when one of its counts reaches its limit.
 const (
 	maxAttempts = 3 // releases that count
-	maxReturns  = 3 // landings that came back
+	maxReturns  = 3 // landings that came back, in a row
 )
 
 // claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The caller has to
-// check that the blockers are complete.
+// check that the blockers are complete, because that takes reading them.
+//
+// The fence and the owner change in one write. So whoever holds the fence of an earlier claim is refused from that write
+// on, even if it is the same member that claims the task again.
 func claim(t *muster.Task, c Claim, at float64) error {
 	switch {
 	case t.Owner != "" && t.Open():
@@ -51,7 +55,9 @@ func owned(t muster.Task, fence int) error {
 	return nil
 }
 
-// free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is there.
+// free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is there. The
+// fence stays too: an owner that gives its task back may do so twice, and is known by it. Where the owner did not ask for
+// it, the caller raises the fence.
 func free(t *muster.Task, to muster.TaskStatus, at float64) {
 	t.Status, t.Owner, t.Landing = to, "", nil
 	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
@@ -65,7 +71,8 @@ func giveUp(t *muster.Task, why string, at float64) {
 	t.Effects = []muster.Effect{muster.EffectTell}
 }
 
-// release gives t back by its owner.
+// release gives t back by its owner. The third release that counts sets it aside, so that a task that nobody can do does
+// not go round for ever.
 func release(t *muster.Task, fence int, r Release, at float64) error {
 	if t.Fence == fence && t.Status == muster.Pending && t.Owner == "" && fence > 0 {
 		return errNoChange // given back already by this claim
@@ -86,7 +93,7 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 	return nil
 }
 
-// revoke takes t from whoever has it.
+// revoke takes t from whoever has it. A pending task with an owner, which another program left, can be revoked too.
 func revoke(t *muster.Task, at float64) error {
 	if t.Status == muster.Completed || t.Status == muster.NeedsAttention {
 		return errNotPending(*t)
@@ -99,7 +106,8 @@ func revoke(t *muster.Task, at float64) error {
 	return nil
 }
 
-// beginLanding notes what is to land. Called again, the newer attempt counts.
+// beginLanding notes what is to land. Called again, the newer attempt counts: after a crash the owner begins anew, and the
+// head of its lane may have moved.
 func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -154,7 +162,7 @@ func finish(t *muster.Task, o Outcome, at float64) error {
 	return nil
 }
 
-// errLanding is the refusal while a landing is under way.
+// errLanding returns the refusal while a landing is under way.
 func errLanding(t muster.Task) error {
 	return muster.Errorf(muster.Held, "task %d is being landed for %s right now", t.ID, t.Owner).
 		WithHint("see what becomes of it: muster task show %d", t.ID)
@@ -203,13 +211,13 @@ func retry(t *muster.Task, at float64) error {
 	return nil
 }
 
-// errHeld is the refusal for who comes second.
+// errHeld returns the refusal for who comes second. It names the owner and, if it is known, the time of the claim.
 func errHeld(t muster.Task) error {
 	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, clock(" since ", t.ClaimedAt))
 	return e.WithHint("take it back with: muster task release %d", t.ID)
 }
 
-// errNotPending is the refusal of what only a pending task, or one that somebody has, can take.
+// errNotPending returns the refusal of what only a pending task, or one that somebody has, can take.
 func errNotPending(t muster.Task) error {
 	switch t.Status {
 	case muster.Completed:
@@ -230,7 +238,8 @@ func errNotPending(t muster.Task) error {
 	return muster.Errorf(muster.Invalid, "task %d has the status %q, which is none of ours", t.ID, string(t.Status))
 }
 
-// errClaimLost is the refusal for a claim that is over.
+// errClaimLost returns the refusal for a claim that is over. It says what has become of the task, because the former
+// owner, who is often a model, decides by that what to do with its work.
 func errClaimLost(t muster.Task) error {
 	what := ""
 	switch {
@@ -248,7 +257,7 @@ func errClaimLost(t muster.Task) error {
 	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
 }
 
-// clock is a time of day for people, with the date when it is not today; "" when the time is not known.
+// clock returns before and a time of day for people, with the date when it is not today; "" when the time is not known.
 func clock(before string, stamp float64) string {
 	if stamp == 0 {
 		return ""
