@@ -34,11 +34,11 @@ func (x *boxes) Drop(ctx context.Context, name muster.Name, before muster.Pos) e
 	if pending {
 		x.store.watch.notify(x.store.dir.Inbox(), string(name)+".jsonl")
 	}
-	if err := b.clean(); err != nil {
-		return err
+	again, err := b.clean()
+	if again {
+		x.cleanLater(b)
 	}
-	x.cleanLater(b)
-	return nil
+	return err
 }
 
 // drop marks what lies before a place as delivered. It reports whether a segment has something else left.
@@ -112,40 +112,32 @@ func endsUnit(f durable.File, at, size int64) bool {
 func (x *boxes) cleanLater(b *box) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	b.cleaningDue = true
-	if x.timer == nil && !x.ended {
-		x.timer = time.AfterFunc(x.grace+10*time.Millisecond, x.cleanDue)
+	if b.timer == nil && !x.ended {
+		b.timer = time.AfterFunc(x.grace+10*time.Millisecond, func() { x.cleanNow(b) })
 	}
 }
 
-// cleanDue cleans the inboxes that are due.
-func (x *boxes) cleanDue() {
-	x.cleaning.Lock()
-	defer x.cleaning.Unlock()
+// cleanNow cleans an inbox whose timer has fired.
+func (x *boxes) cleanNow(b *box) {
 	x.mu.Lock()
-	x.timer = nil
-	var due []*box
-	for _, b := range x.byName {
-		if b.cleaningDue && !x.ended {
-			b.cleaningDue = false
-			due = append(due, b)
-		}
+	b.timer = nil
+	if x.ended {
+		x.mu.Unlock()
+		return
 	}
+	x.cleaning.Add(1)
 	x.mu.Unlock()
-	// Cleaning can wait. If somebody holds the lock of an inbox for long, the next round tries again, and Close is not
+	defer x.cleaning.Done()
+	// Cleaning can wait. If somebody holds the lock of the inbox for long, the next round tries again, and Close is not
 	// held up.
 	ctx, cancel := context.WithTimeout(context.Background(), x.grace)
 	defer cancel()
-	for _, b := range due {
-		unlock, err := b.lock(ctx)
-		if err != nil {
-			x.cleanLater(b)
-			continue
-		}
-		_ = b.clean() // what fails stays, and is tried again after the next delivery
+	again := true
+	if unlock, err := b.lock(ctx); err == nil {
+		again, _ = b.clean() // what fails stays, and is tried again after the next delivery
 		unlock()
-		if b.hasYoungSegments() {
-			x.cleanLater(b)
-		}
+	}
+	if again {
+		x.cleanLater(b)
 	}
 }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"sync"
@@ -17,13 +18,10 @@ type boxes struct {
 	store *Store
 	grace time.Duration
 
-	mu     sync.Mutex
-	byName map[muster.Name]*box
-	ended  bool
-
-	// cleaning is held while the timer's cleaning runs.
-	cleaning sync.Mutex
-	timer    *time.Timer
+	mu       sync.Mutex
+	byName   map[muster.Name]*box
+	ended    bool
+	cleaning sync.WaitGroup // the timers that have fired and are at work
 }
 
 // box is one inbox and what this process knows of it.
@@ -31,11 +29,12 @@ type box struct {
 	s    *Store
 	name muster.Name
 
-	mu          sync.Mutex
-	views       map[muster.Pos]view  // by the place that a Peek returned
-	firstSeen   map[uint32]time.Time // by generation: since when we know the segment
-	rejected    map[place]bool       // the lines that we know to be set aside
-	cleaningDue bool                 // has segments that may be removed soon
+	timer *time.Timer // will clean it; nil: nothing is to be cleaned. The lock of boxes guards it.
+
+	mu        sync.Mutex
+	views     map[muster.Pos]view  // by the place that a Peek returned
+	firstSeen map[uint32]time.Time // by generation: since when we know the segment
+	rejected  map[place]bool       // the lines that we know to be set aside
 }
 
 // view is how far a Peek has read each file, by generation. What a program without our lock added to an older file
@@ -87,9 +86,7 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 	if err != nil {
 		return err
 	}
-	if m.To == "" {
-		m.To = name
-	}
+	m.To = cmp.Or(m.To, name)
 	line, err := muster.MarshalLine(m)
 	if err == nil { // what could not be read again must not be written, because it would be set aside at delivery
 		err = new(muster.Message).UnmarshalJSON(line)
@@ -173,7 +170,7 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 	defer closeAll(parts)
 	var (
 		mails []muster.Message
-		bad   []rejectedUnit
+		bad   []unit
 		end   = after
 		from  = placeOf(after)
 		had   = view{}
@@ -184,8 +181,8 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 		}
 
 		if p.closed != nil {
-			bad = append(bad, rejectedUnit{place{p.gen, -1},
-				unit{raw: []byte(p.path), why: p.closed.Error() + "; mail waits in it"}})
+			why := p.closed.Error() + "; mail waits in it"
+			bad = append(bad, unit{gen: p.gen, start: -1, raw: []byte(p.path), why: why})
 			continue
 		}
 		// What is behind the delivered offset is pending. In the file of the position, what was peeked before is not
@@ -197,12 +194,12 @@ func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, mo
 		read := start
 		err := p.scan(start, b.isOld(p), func(u unit) bool {
 			if u.why != "" {
-				bad = append(bad, rejectedUnit{place{p.gen, u.start}, u})
+				bad = append(bad, u)
 			} else {
 				if len(mails) >= most {
 					return false
 				}
-				mails = append(mails, b.mail(p.gen, u))
+				mails = append(mails, b.mail(u))
 				end = place{p.gen, u.end}.pos()
 			}
 			read = u.end
@@ -235,14 +232,12 @@ func (b *box) remember(end muster.Pos, had view) {
 }
 
 // mail returns the mail of a unit, with the fields that other programs leave out.
-func (b *box) mail(gen uint32, u unit) muster.Message {
+func (b *box) mail(u unit) muster.Message {
 	m := u.mail
 	if m.ID == "" {
-		m.ID = u.id(gen)
+		m.ID = u.id()
 	}
-	if m.To == "" {
-		m.To = b.name
-	}
+	m.To = cmp.Or(m.To, b.name)
 	return m
 }
 
@@ -258,12 +253,13 @@ func (x *boxes) Watch(ctx context.Context, name muster.Name) <-chan struct{} {
 func (x *boxes) close() {
 	x.mu.Lock()
 	x.ended = true
-	if x.timer != nil {
-		x.timer.Stop()
+	for _, b := range x.byName {
+		if b.timer != nil {
+			b.timer.Stop()
+		}
 	}
 	x.mu.Unlock()
-	x.cleaning.Lock() // one that runs comes to its end
-	defer x.cleaning.Unlock()
+	x.cleaning.Wait()
 }
 
 // checkBox refuses a name that cannot be an inbox's. A name with an extension could be the name of another inbox's

@@ -2,6 +2,8 @@ package file
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -61,24 +63,19 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 	if at < 1 {
 		return nil, false, false
 	}
-	end := line[at:]
+	rec, comma := bytes.CutSuffix(line[:at], []byte{','})
+	sum := crc32.Update(crc32.Checksum(rec, castagnoli()), castagnoli(), []byte{'}'})
+	end, digits := line[at:], line[at+len(sumHead):at+len(sumHead)+sumSize]
+	fits := string(digits) == string(hexChecksum(sum))
 	// A line of another program that has no checksum must be accepted, and a line of ours whose checksum is damaged
 	// must not pass for one. So the text around the digits decides, and up to two wrong bytes in it still count as
 	// ours.
-	wrong := 0 // bytes around the digits that are not as we write them
-	for i := range len(sumHead) {
-		if end[i] != sumHead[i] {
+	wrong := 0
+	for i, c := range []byte(sumHead + string(digits) + sumTail) {
+		if end[i] != c {
 			wrong++
 		}
 	}
-	for i := range len(sumTail) {
-		if end[len(end)-len(sumTail)+i] != sumTail[i] {
-			wrong++
-		}
-	}
-	rec, comma := bytes.CutSuffix(line[:at], []byte{','})
-	sum := crc32.Update(crc32.Checksum(rec, castagnoli()), castagnoli(), []byte{'}'})
-	fits := string(end[len(sumHead):len(sumHead)+sumSize]) == string(hexChecksum(sum))
 	switch {
 	case wrong == 0:
 		// As addChecksum writes it, to the byte.
@@ -91,12 +88,7 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 
 // hexChecksum formats a checksum. It avoids package fmt, because long logs have many lines.
 func hexChecksum(sum uint32) []byte {
-	const hex = "0123456789abcdef"
-	text := make([]byte, sumSize)
-	for i := range text {
-		text[i] = hex[sum>>(4*(sumSize-1-i))&15]
-	}
-	return text
+	return hex.AppendEncode(nil, binary.BigEndian.AppendUint32(nil, sum))
 }
 
 // isObject reports whether b is one JSON object.

@@ -3,6 +3,7 @@ package file
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"muster"
@@ -71,13 +70,10 @@ func (b *box) segments() ([]boxFile, error) {
 	}
 	var out []boxFile
 	for _, e := range entries {
-		gen, delivered, ok := strings.Cut(strings.TrimSuffix(e.Name(), ".jsonl"), "-")
-		g, err1 := strconv.ParseUint(gen, 10, 32)
-		d, err2 := strconv.ParseInt(delivered, 10, 64)
-		if !ok || err1 != nil || err2 != nil || g == 0 {
+		p := boxFile{path: filepath.Join(b.segmentDir(), e.Name())}
+		if n, _ := fmt.Sscanf(e.Name(), "%d-%d.jsonl", &p.gen, &p.delivered); n < 2 || p.gen == 0 {
 			continue
 		}
-		p := boxFile{gen: uint32(g), delivered: d, path: filepath.Join(b.segmentDir(), e.Name())}
 		if fi, err := b.s.fs.Stat(p.path); err == nil {
 			p.size = fi.Size()
 		}
@@ -86,7 +82,7 @@ func (b *box) segments() ([]boxFile, error) {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(x, y boxFile) int { return int(int64(x.gen) - int64(y.gen)) })
+	slices.SortFunc(out, func(x, y boxFile) int { return cmp.Compare(x.gen, y.gen) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range out {
@@ -166,30 +162,21 @@ func (b *box) isOld(p boxFile) bool {
 	return time.Since(b.firstSeen[p.gen]) >= b.s.boxes.grace
 }
 
-// hasYoungSegments reports whether segments remain that are to be removed later.
-func (b *box) hasYoungSegments() bool {
-	segs, err := b.segments()
-	if err != nil {
-		return false
-	}
-	for _, p := range segs {
-		if p.size > 0 && p.delivered == p.size && !b.isOld(p) {
-			return true
-		}
-	}
-	return false
-}
-
 // clean removes the segments that are delivered and old enough. The last one is only emptied, because its name keeps
-// the generation. The caller holds the lock of the inbox.
-func (b *box) clean() error {
+// the generation. again reports that delivered segments remain that are to be removed when they are old. The caller
+// holds the lock of the inbox.
+func (b *box) clean() (again bool, err error) {
 	segs, err := b.segments()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i, p := range segs {
 		last := i == len(segs)-1
-		if !b.isOld(p) || last && p.size == 0 {
+		if !b.isOld(p) {
+			again = again || p.size > 0 && p.delivered == p.size
+			continue
+		}
+		if last && p.size == 0 {
 			continue
 		}
 		// A late writer may have added mail after the Drop that counted the segment as delivered. It must be delivered
@@ -197,14 +184,14 @@ func (b *box) clean() error {
 		if left, err := b.hasUndelivered(p); durable.ConcernsOneFile(err) {
 			continue // it is kept: its mail comes when it can be read
 		} else if err != nil {
-			return err
+			return again, err
 		} else if left {
 			b.s.watch.notify(b.s.dir.Inbox(), string(b.name)+".jsonl")
 			continue
 		}
 		if !last {
 			if err := b.s.files.Remove(p.path); err != nil {
-				return err
+				return again, err
 			}
 			b.forget(p.gen)
 			continue
@@ -213,15 +200,15 @@ func (b *box) clean() error {
 		// segments takes for 0. The other order would leave delivered mail in a segment that says nothing was
 		// delivered, and deliver it twice.
 		if err := b.s.files.Truncate(p.path, 0); err != nil {
-			return err
+			return again, err
 		}
 		if p.path != b.segment(p.gen, 0) {
 			if err := b.s.files.Rename(p.path, b.segment(p.gen, 0)); err != nil {
-				return err
+				return again, err
 			}
 		}
 	}
-	return nil
+	return again, nil
 }
 
 // forget removes what is known of a generation.
@@ -249,7 +236,7 @@ func (b *box) hasUndelivered(p boxFile) (bool, error) {
 	left := false
 	err = p.scan(p.delivered, true, func(u unit) bool {
 		b.mu.Lock()
-		aside := u.why != "" && b.rejected[place{p.gen, u.start}]
+		aside := u.why != "" && b.rejected[u.place()]
 		b.mu.Unlock()
 		left = !aside
 		return aside
@@ -259,15 +246,19 @@ func (b *box) hasUndelivered(p boxFile) (bool, error) {
 
 // unit is a mail, or what stands where one should. why says why it is no mail.
 type unit struct {
+	gen        uint32 // of the file that it is in
 	start, end int64
 	raw        []byte
 	mail       muster.Message
 	why        string // why it is no mail; "" if it is one
 }
 
+// place returns where the unit begins.
+func (u unit) place() place { return place{u.gen, u.start} }
+
 // id returns the id of a mail whose sender gave it none. It stays the same when the live file becomes a segment.
-func (u unit) id(gen uint32) muster.MessageID {
-	return muster.MessageID(fmt.Sprintf("place-%d-%d-%08x", gen, u.start, crc32.Checksum(u.raw, castagnoli())))
+func (u unit) id() muster.MessageID {
+	return muster.MessageID(fmt.Sprintf("place-%s-%08x", u.place(), crc32.Checksum(u.raw, castagnoli())))
 }
 
 // scan calls f with each unit from an offset on, until f returns false. After the last newline, whole objects count;
@@ -290,7 +281,7 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 			}
 		}
 		for _, u := range units {
-			if !f(u) {
+			if u.gen = p.gen; !f(u) {
 				return nil
 			}
 		}

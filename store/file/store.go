@@ -157,12 +157,6 @@ func (s *Store) probe() error {
 	return err
 }
 
-// readAll returns the content of a file.
-func (s *Store) readAll(path string) ([]byte, error) {
-	data, _, err := s.files.ReadFile(path)
-	return data, err
-}
-
 // checkName requires keys of documents and names of streams, inboxes and leases to be valid file names on every
 // system. It uses no regular expression, because compiling one would add half a millisecond to every start of the
 // program.

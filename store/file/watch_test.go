@@ -458,7 +458,7 @@ func (s *Store) cleanNow(t *testing.T, name muster.Name) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.clean(); err != nil {
+		if _, err := b.clean(); err != nil {
 			t.Fatal(err)
 		}
 		unlock()
