@@ -87,13 +87,7 @@ func (f *Files) openIn(path string, open func() error) error {
 func (f *Files) makeDir(dir string) error {
 	up := filepath.Dir(dir)
 	failpoint.Hit("directory.begin")
-	err := f.fs.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrNotExist) && up != dir {
-		if err := f.makeDir(up); err != nil {
-			return err
-		}
-		err = f.fs.Mkdir(dir, 0o700)
-	}
+	err := f.openIn(dir, func() error { return f.fs.Mkdir(dir, 0o700) })
 	if errors.Is(err, fs.ErrExist) {
 		if fi, e := f.fs.Stat(dir); e == nil && !fi.IsDir() {
 			return muster.Errorf(muster.Unavailable, "%s is in the way: it is a file where muster needs a directory",

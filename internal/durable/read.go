@@ -2,6 +2,7 @@ package durable
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -21,4 +22,11 @@ func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
 	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
 	_, err = b.ReadFrom(file)
 	return b.Bytes(), fi, err
+}
+
+// ReadPart returns so many bytes of a file from an offset on. It is an error if the file has fewer.
+func ReadPart(r io.ReaderAt, at, size int64) ([]byte, error) {
+	part := make([]byte, size)
+	_, err := io.ReadFull(io.NewSectionReader(r, at, size), part)
+	return part, err
 }

@@ -83,48 +83,44 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 
 // Replace gives the content the path's name, and replaces what has it.
 func (s *Staged) Replace() error {
-	if err := s.f.Ended(); err != nil {
-		s.Discard()
-		return err
-	}
-	failpoint.HitFile(s.path, "put.compared")
-	if err := s.f.fs.Rename(s.temp, s.path); err != nil {
-		s.Discard()
-		return writeError(s.path, err)
-	}
-	return s.syncName()
+	return s.finish(func() error { return s.f.fs.Rename(s.temp, s.path) })
 }
 
 // Create gives the content the path's name if nothing has it; otherwise the error is Stale.
 func (s *Staged) Create() error {
 	defer s.Discard()
-	if err := s.f.Ended(); err != nil {
-		return err
-	}
-	failpoint.HitFile(s.path, "put.compared")
-	// A link fails if the name exists, and a rename does not. So of two processes that create the same document only
-	// one succeeds, also without a lock.
-	err := s.f.fs.Link(s.temp, s.path)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	err := s.finish(func() error {
+		// A link fails if the name exists, and a rename does not. So of two processes that create the same document
+		// only one succeeds, also without a lock.
+		err := s.f.fs.Link(s.temp, s.path)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return err
+		}
 		// A file system without hard links. Between the look and the rename only a program that does not take our
 		// locks could come in.
-		if _, e := s.f.fs.Stat(s.path); e == nil {
-			err = fs.ErrExist
-		} else {
-			err = s.f.fs.Rename(s.temp, s.path)
+		if _, err := s.f.fs.Stat(s.path); err == nil {
+			return fs.ErrExist
 		}
-	}
+		return s.f.fs.Rename(s.temp, s.path)
+	})
 	if errors.Is(err, fs.ErrExist) {
 		return muster.Errorf(muster.Stale, "%s exists already", s.path)
 	}
-	if err != nil {
-		return writeError(s.path, err)
-	}
-	return s.syncName()
+	return err
 }
 
-// syncName makes the path's new name durable. Before it, a power loss may bring the old content back.
-func (s *Staged) syncName() error {
+// finish gives the content the path's name by put, and makes the name durable. Before that, a power loss may bring the
+// old content back.
+func (s *Staged) finish(put func() error) error {
+	err := s.f.Ended()
+	if err == nil {
+		failpoint.HitFile(s.path, "put.compared")
+		err = put()
+	}
+	if err != nil {
+		s.Discard()
+		return writeError(s.path, err)
+	}
 	failpoint.HitFile(s.path, "put.renamed")
 	defer failpoint.HitFile(s.path, "put.end")
 	return s.f.syncDir(filepath.Dir(s.path))

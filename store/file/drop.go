@@ -103,8 +103,7 @@ func endsUnit(f durable.File, at, size int64) bool {
 	if at > size {
 		return false
 	}
-	last := make([]byte, 1)
-	_, err := f.ReadAt(last, at-1)
+	last, err := durable.ReadPart(f, at-1, 1)
 	return err == nil && (last[0] == '\n' || last[0] == '}')
 }
 

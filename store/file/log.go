@@ -41,12 +41,12 @@ func (l logs) Append(ctx context.Context, stream string, at muster.Pos, recs ...
 		return 0, err
 	}
 	if at != muster.Anywhere || len(lines) == 0 {
-		return l.appendAlone(ctx, (*durable.Tail).Append, stream, path, at, lines)
+		return l.appendAlone(ctx, stream, path, at, lines, true)
 	}
 	return l.s.groups.append("log "+stream, lines,
 		func() (func(), error) { return l.lock(ctx, stream) },
 		func(all []byte) (muster.Pos, error) {
-			return l.appendLocked((*durable.Tail).Append, stream, path, at, all)
+			return l.appendLocked(stream, path, at, all, true)
 		})
 }
 
@@ -57,7 +57,7 @@ func (l logs) AppendSoon(ctx context.Context, stream string, recs ...[]byte) (mu
 	if err != nil {
 		return 0, err
 	}
-	return l.appendAlone(ctx, (*durable.Tail).Write, stream, path, muster.Anywhere, lines)
+	return l.appendAlone(ctx, stream, path, muster.Anywhere, lines, false)
 }
 
 // encode returns the file of a stream and the lines of records.
@@ -74,18 +74,15 @@ func (l logs) encode(ctx context.Context, stream string, recs [][]byte) (path st
 	return path, lines, nil
 }
 
-// writeFunc writes lines at the end of a file, and returns the end after them.
-type writeFunc func(*durable.Tail, []byte) (int64, error)
-
 // appendAlone appends lines in a write of their own.
-func (l logs) appendAlone(ctx context.Context, write writeFunc, stream, path string, at muster.Pos, lines []byte) (
+func (l logs) appendAlone(ctx context.Context, stream, path string, at muster.Pos, lines []byte, sync bool) (
 	muster.Pos, error) {
 	unlock, err := l.lock(ctx, stream)
 	if err != nil {
 		return 0, err
 	}
 	defer unlock()
-	return l.appendLocked(write, stream, path, at, lines)
+	return l.appendLocked(stream, path, at, lines, sync)
 }
 
 // lock takes the lock of a stream. Everybody who appends, rotates or trims holds it; readers do not.
@@ -93,8 +90,8 @@ func (l logs) lock(ctx context.Context, stream string) (unlock func(), err error
 	return l.s.lock(ctx, "log", strings.ReplaceAll(stream, "/", "-"))
 }
 
-// appendLocked appends lines at a position. The caller holds the stream's lock.
-func (l logs) appendLocked(write writeFunc, stream, path string, at muster.Pos, lines []byte) (muster.Pos, error) {
+// appendLocked appends lines at a position, and with sync makes them durable. The caller holds the stream's lock.
+func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, sync bool) (muster.Pos, error) {
 	if len(lines) == 0 || at != muster.Anywhere && at != 0 { // nothing may be made when there is nothing to do
 		end, err := l.tail(path, 0)
 		if err == nil && at != muster.Anywhere && at != end {
@@ -131,7 +128,11 @@ func (l logs) appendLocked(write writeFunc, stream, path string, at muster.Pos, 
 		from += t.End()
 		t = next
 	}
-	end, err := write(t, lines)
+	write := t.Write
+	if sync {
+		write = t.Append
+	}
+	end, err := write(lines)
 	if err != nil {
 		return 0, err
 	}

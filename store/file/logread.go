@@ -138,8 +138,8 @@ func (s logSegment) tail(n int) (place muster.Pos, more int, err error) {
 		if n <= 0 {
 			return place, 0, nil
 		}
-		part := make([]byte, size)
-		if _, err = io.ReadFull(io.NewSectionReader(s.file, end-size, size), part); err != nil {
+		var part []byte
+		if part, err = durable.ReadPart(s.file, end-size, size); err != nil {
 			break
 		}
 		for more > 0 && len(part) > 0 {
@@ -168,7 +168,6 @@ func (s logSegment) startsLine(pos int64) bool {
 	if s.file == nil || pos < s.from || pos > s.to {
 		return false
 	}
-	before := make([]byte, 1)
-	_, err := s.file.ReadAt(before, pos-s.from-1)
+	before, err := durable.ReadPart(s.file, pos-s.from-1, 1)
 	return err == nil && before[0] == '\n'
 }

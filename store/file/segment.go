@@ -302,36 +302,27 @@ func splitObjects(line []byte, at int64) (units []unit, rest unit) {
 	if len(text) == 0 {
 		return nil, unit{}
 	}
-	lead := len(text) - len(bytes.TrimLeft(text, blanks))
-	if u := parseUnit(text[lead:], at+int64(lead)); u.why == "" {
-		return []unit{u}, unit{}
-	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	for done := int64(0); done < int64(len(text)); done = d.InputOffset() {
 		var raw json.RawMessage
 		if d.Decode(&raw) != nil {
-			left := bytes.TrimLeft(text[done:], blanks)
-			return units, rejectUnit(left, at+int64(len(text)-len(left)), "it is not a JSON object")
+			left, end := bytes.TrimLeft(text[done:], blanks), at+int64(len(text))
+			return units, unit{start: end - int64(len(left)), end: end, raw: left, why: "it is not a JSON object"}
 		}
 		units = append(units, parseUnit(raw, at+d.InputOffset()-int64(len(raw))))
 	}
 	return units, unit{}
 }
 
-// parseUnit parses the bytes of one object.
+// parseUnit parses the bytes of one object, and keeps them.
 func parseUnit(raw []byte, at int64) unit {
+	u := unit{start: at, end: at + int64(len(raw)), raw: raw}
 	rec, why := verifyLine(bytes.Clone(raw))
-	if why != "" {
-		return rejectUnit(raw, at, why)
+	if why == "" {
+		if err := json.Unmarshal(rec, &u.mail); err != nil {
+			why = err.Error()
+		}
 	}
-	u := unit{start: at, end: at + int64(len(raw)), raw: bytes.Clone(raw)}
-	if err := json.Unmarshal(rec, &u.mail); err != nil {
-		u.why = err.Error()
-	}
+	u.why = why
 	return u
-}
-
-// rejectUnit returns bytes that are no mail, with the reason.
-func rejectUnit(raw []byte, at int64, why string) unit {
-	return unit{start: at, end: at + int64(len(raw)), raw: bytes.Clone(raw), why: why}
 }

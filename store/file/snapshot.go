@@ -76,26 +76,23 @@ var errNoSnapshot = errors.New("not a whole snapshot")
 // readList returns the list of a snapshot. The mark is the last thing that is written, so a file that was cut off has
 // none.
 func readList(f io.ReaderAt, size int64) ([]byte, error) {
-	trailer := make([]byte, 8+revisionSize+len(snapshotMark))
-	end := size - int64(len(trailer))
+	end := size - int64(8+revisionSize+len(snapshotMark))
 	if end < 0 {
 		return nil, errNoSnapshot
 	}
-	if _, err := io.ReadFull(io.NewSectionReader(f, end, size-end), trailer); err != nil {
+	trailer, err := durable.ReadPart(f, end, size-end)
+	if err != nil {
 		return nil, err
 	}
 	length := binary.LittleEndian.Uint64(trailer)
 	if string(trailer[8+revisionSize:]) != snapshotMark || length > uint64(end) {
 		return nil, errNoSnapshot
 	}
-	list := make([]byte, length)
-	if _, err := io.ReadFull(io.NewSectionReader(f, end-int64(length), int64(length)), list); err != nil {
-		return nil, err
+	list, err := durable.ReadPart(f, end-int64(length), int64(length))
+	if err == nil && revOf(list) != muster.Rev(trailer[8:8+revisionSize]) {
+		err = errNoSnapshot
 	}
-	if revOf(list) != muster.Rev(trailer[8:8+revisionSize]) {
-		return nil, errNoSnapshot
-	}
-	return list, nil
+	return list, err
 }
 
 // restore adds the documents of a list to the cache. The list has the right checksum, so it is as appendEntry wrote it.

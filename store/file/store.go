@@ -133,10 +133,15 @@ func (s *Store) Close() error {
 
 // lock waits for one of the store's locks.
 func (s *Store) lock(ctx context.Context, name ...string) (unlock func(), err error) {
+	return s.lockFile(ctx, s.lockPath(name...))
+}
+
+// lockFile waits for the lock of a file.
+func (s *Store) lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := s.probe(); err != nil {
 		return nil, err
 	}
-	return s.files.Lock(ctx, s.lockPath(name...))
+	return s.files.Lock(ctx, path)
 }
 
 // lockPath returns the file of a lock.

@@ -197,11 +197,8 @@ func (t *table) notifyChange(key string) {
 func (t *table) lock(ctx context.Context, key string) (func(), error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // a hash never fails
-	if err := t.s.probe(); err != nil {
-		return nil, err
-	}
 	locks := t.s.dir.TableLocks(t.name)
-	return t.s.files.Lock(ctx, locks[h.Sum32()%uint32(len(locks))])
+	return t.s.lockFile(ctx, locks[h.Sum32()%uint32(len(locks))])
 }
 
 // compare fails with Stale if the document is not at revision at, and with Corrupt if what is there must not be
@@ -213,7 +210,7 @@ func (t *table) compare(key string, at muster.Rev) error {
 		return now.err
 	case now.rev != at:
 		return t.errStale(key)
-	case now.closed: // what it has is not known, and is not thrown away
+	case now.bad != nil: // it cannot be opened, so what it has is not known, and is not thrown away
 		return now.bad
 	}
 	return nil
@@ -237,11 +234,8 @@ type docContent struct {
 	file stamp  // that the file had before it was read
 	data []byte // nil: there is no document, or it is closed to us
 	rev  muster.Rev
-	bad  error // it is corrupt
-	// closed says that the file belongs to another user or is no regular file. Its content is unknown, so it must not
-	// be replaced.
-	closed bool
-	err    error // nothing of this table can be read
+	bad  error // it is corrupt, or belongs to another user or is no regular file
+	err  error // nothing of this table can be read
 }
 
 // load reads documents, many of them in parallel. A program that writes in place leaves a file half written for a
@@ -295,7 +289,7 @@ func (t *table) fetch(key string) docContent {
 	if !errors.Is(err, muster.ErrCorrupt) {
 		return docContent{err: err}
 	}
-	return docContent{rev: revOf([]byte("closed: " + err.Error())), bad: err, closed: true}
+	return docContent{rev: revOf([]byte("closed: " + err.Error())), bad: err}
 }
 
 // checkJSON returns what is wrong with the bytes of a document, with the line.

@@ -27,7 +27,6 @@ type watcher struct {
 
 	mu     sync.Mutex
 	dirs   map[string]*watchedDir
-	n      int               // subscriptions
 	sys    *fsnotify.Watcher // nil: there is none, or it has failed
 	lostAt time.Time         // when it failed
 	stop   chan struct{}     // ends the goroutine; nil: none runs
@@ -76,7 +75,8 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 	}
 	if w.stop == nil {
 		w.stop = make(chan struct{})
-		w.reopen()
+		w.lostAt = time.Time{}
+		w.rewatch()
 		go w.run(w.stop)
 	}
 	d := w.dirs[dir]
@@ -99,7 +99,6 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 	// The channel is registered under the lock under which hints are given, so a change after this call is never
 	// missed.
 	t.subs[ch] = struct{}{}
-	w.n++
 	context.AfterFunc(ctx, func() { w.unsubscribe(d, file, ch) })
 	return ch
 }
@@ -122,13 +121,13 @@ func (w *watcher) unsubscribe(d *watchedDir, file string, ch chan struct{}) {
 	t := d.topics[file]
 	delete(t.subs, ch)
 	close(ch)
-	if w.n--; len(t.subs) == 0 {
+	if len(t.subs) == 0 {
 		delete(d.topics, file)
 	}
 	if len(d.topics) == 0 {
 		delete(w.dirs, d.path)
 	}
-	if w.n == 0 {
+	if len(w.dirs) == 0 {
 		w.stopLoop()
 	}
 }
@@ -189,17 +188,6 @@ func (w *watcher) stopLoop() {
 	w.dropSystem()
 }
 
-// reopen asks the system for a watcher. Without one, the sweeps do its work.
-func (w *watcher) reopen() {
-	sys, err := w.open()
-	if err != nil {
-		w.lostAt = time.Now()
-		w.onFailure(err)
-		return
-	}
-	w.sys = sys
-}
-
 // dropSystem gives up the system's watcher.
 func (w *watcher) dropSystem() {
 	if w.sys != nil {
@@ -227,13 +215,12 @@ func (w *watcher) attach(d *watchedDir) {
 
 // nearest returns the deepest directory that exists on the way from the repository's root to path.
 func (w *watcher) nearest(path string) string {
-	for dir := path; len(dir) >= len(w.root); dir = filepath.Dir(dir) {
+	for dir := path; ; dir = filepath.Dir(dir) {
 		if _, err := w.fs.Stat(dir); err == nil {
 			return dir
 		}
-		if dir == w.root {
-			break
+		if len(dir) <= len(w.root) {
+			return ""
 		}
 	}
-	return ""
 }

@@ -139,11 +139,18 @@ func (w *watcher) sweep(stop chan struct{}) {
 	}
 }
 
-// rewatch lets the system watch all directories anew. If they were only added again, the system's watcher could mistake
+// rewatch lets the system watch all directories anew. It asks for a watcher if there is none; without one, the sweeps
+// do its work. If they were only added again, the system's watcher could mistake
 // a new directory for the one that was at its path before, and keep silent.
 func (w *watcher) rewatch() {
 	if w.sys == nil && time.Since(w.lostAt) >= w.sweepAlone {
-		w.reopen()
+		sys, err := w.open()
+		if err == nil {
+			w.sys = sys
+		} else {
+			w.lostAt = time.Now()
+			w.onFailure(err)
+		}
 	}
 	if w.sys == nil {
 		return
