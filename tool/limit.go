@@ -57,41 +57,34 @@ func Cut(text string, max int, where string) string {
 	if total <= max {
 		return text
 	}
-	note := func(cut int) string {
-		return fmt.Sprintf("\n... %d of %d characters cut here; %s ...\n", cut, total, where)
-	}
-	room := max - utf8.RuneCountInString(note(total))
+	note := cutNote(total, total, where)
+	room := max - utf8.RuneCountInString(note)
 	if room < 2 {
-		return strings.TrimSpace(note(total))
+		return strings.TrimSpace(note)
 	}
-	head, tail := front(text, room/2), back(text, room/2)
-	return text[:head] + note(utf8.RuneCountInString(text[head:tail])) + text[tail:]
+	return CutMiddle(text, room/2, total, where)
 }
 
-// front returns the index at which the first n characters end. It is moved back to the end of a line if that costs
-// less than a tenth of them.
-func front(s string, n int) int {
-	at := 0
+// CutMiddle returns the first and the last n characters of text around the line of Cut. Text may lack a middle already:
+// total is how many characters there were. The cuts are moved to the end of a line if that costs less than a tenth.
+func CutMiddle(text string, n, total int, where string) string {
+	head, tail := 0, len(text)
 	for range n {
-		_, size := utf8.DecodeRuneInString(s[at:])
-		at += size
+		_, first := utf8.DecodeRuneInString(text[head:])
+		_, last := utf8.DecodeLastRuneInString(text[:tail])
+		head, tail = head+first, tail-last
 	}
-	if line := strings.LastIndexByte(s[:at], '\n'); line > at-at/10 {
-		return line
+	if line := strings.LastIndexByte(text[:head], '\n'); line > head-head/10 {
+		head = line
 	}
-	return at
+	if line := strings.IndexByte(text[tail:], '\n'); line >= 0 && line < (len(text)-tail)/10 {
+		tail += line + 1
+	}
+	shown := utf8.RuneCountInString(text[:head]) + utf8.RuneCountInString(text[tail:])
+	return text[:head] + cutNote(total-shown, total, where) + text[tail:]
 }
 
-// back returns the index at which the last n characters begin. It is moved on to the start of a line if that costs
-// less than a tenth of them.
-func back(s string, n int) int {
-	at := len(s)
-	for range n {
-		_, size := utf8.DecodeLastRuneInString(s[:at])
-		at -= size
-	}
-	if line := strings.IndexByte(s[at:], '\n'); line >= 0 && line < (len(s)-at)/10 {
-		return at + line + 1
-	}
-	return at
+// cutNote is the line that says how much is missing.
+func cutNote(cut, total int, where string) string {
+	return fmt.Sprintf("\n... %d of %d characters cut here; %s ...\n", cut, total, where)
 }

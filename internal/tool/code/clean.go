@@ -2,6 +2,8 @@ package code
 
 import (
 	"bytes"
+	"regexp"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -9,65 +11,68 @@ import (
 // terminal sequences and control characters, ends a line at a carriage return, and writes one U+FFFD for each run of
 // bytes that are not UTF-8. Where a piece ends makes no difference.
 type cleaner struct {
-	state      sequenceState
-	skipped    int    // bytes of the sequence that is being skipped
-	partial    []byte // the beginning of a character whose rest has not come yet
+	pending    []byte // the beginning of a character or a sequence whose rest has not come yet
 	isInvalid  bool   // the last thing written was U+FFFD for bytes that are not UTF-8
 	isCarriage bool   // the last byte was a carriage return
 }
 
-// sequenceState says which part of a terminal sequence comes next.
-type sequenceState byte
-
 const (
-	inText         sequenceState = iota
-	inEscape                     // after ESC
-	inCSI                        // ESC [ ... letter
-	inString                     // ESC ] ... until BEL or ESC \: titles, links
-	inStringEscape               // within a string, after ESC
-	inCharset                    // ESC ( B and such: one more byte
+	escape = 0x1b
+	// maxSequence is the longest sequence. Of one that does not end before it, the rest is text: otherwise one broken
+	// sequence would hide everything that follows.
+	maxSequence = 4096
 )
 
-// maxSequence is the longest sequence. Of one that does not end before it, the rest is text: otherwise one broken
-// sequence would hide everything that follows.
-const maxSequence = 4096
+// sequences returns the expression for a whole terminal sequence, and the one for its longest beginning. A sequence is
+// ESC [ with parameters and a letter, ESC ] and its like with anything up to BEL or ESC \ (titles, links), or ESC with a
+// few characters. No sequence goes on over the end of a line. They are compiled at the first use, because every command
+// of the program would pay for what is compiled at its start.
+var sequences = sync.OnceValues(func() (whole, begun *regexp.Regexp) {
+	const csi, str, charset = `\[[ -?]*`, `[\]PX^_](?:[^\x07\x1b\n]|\x1b[^\\\n])*`, `[ -/]+`
+	return regexp.MustCompile(`^\x1b(?:` + csi + `[@-~]|` + str + `(?:\x07|\x1b\\)|` + charset + `[0-~]|[0-OQ-WYZ\\` + "`-~])"),
+		regexp.MustCompile(`^\x1b(?:` + csi + `|` + str + `\x1b?|` + charset + `)?`)
+})
+
+// sequenceLen returns how many bytes at the beginning of p, which begins with ESC, belong to a sequence. ok is false if
+// what follows p may belong to it too.
+func sequenceLen(p []byte) (n int, ok bool) {
+	whole, begun := sequences()
+	limited := p[:min(len(p), maxSequence+1)]
+	if n = len(whole.Find(limited)); n > 0 {
+		return n, true
+	}
+	n = len(begun.Find(limited))
+	return n, n < len(p)
+}
 
 // clean appends the visible part of p to dst.
 func (c *cleaner) clean(dst, p []byte) []byte {
-	if len(c.partial) > 0 {
-		p = append(c.partial, p...)
-		c.partial = nil
+	if len(c.pending) > 0 {
+		p = append(c.pending, p...)
+		c.pending = nil
 	}
 	for len(p) > 0 {
-		if c.state != inText && c.skip(p[0]) {
-			p = p[1:]
-			continue
-		}
-		// A newline right after a carriage return belongs to the line end that is written already.
-		if n := plainLen(p); n > 0 && !(c.isCarriage && p[0] == '\n') {
-			dst = append(dst, p[:n]...)
-			p, c.isInvalid, c.isCarriage = p[n:], false, false
-			continue
-		}
-		if p[0] < utf8.RuneSelf {
-			dst = c.control(dst, p[0])
-			p = p[1:]
-			continue
-		}
-		// The rest of the character may come with the next write.
-		if !utf8.FullRune(p) {
-			c.partial = bytes.Clone(p)
-			return dst
-		}
-		r, n := utf8.DecodeRune(p)
+		n, isWhole := plainLen(p), true
 		switch {
-		case r == utf8.RuneError && n == 1:
-			dst = c.invalid(dst)
-		case r < 0xA0: // a C1 control character
-			c.isCarriage = false
-		default:
-			c.isInvalid, c.isCarriage = false, false
+		// A newline right after a carriage return belongs to the line end that is written already.
+		case n > 0 && !(c.isCarriage && p[0] == '\n'):
 			dst = append(dst, p[:n]...)
+			c.isInvalid, c.isCarriage = false, false
+		case p[0] == escape:
+			n, isWhole = sequenceLen(p)
+			c.isCarriage = false
+		case p[0] < utf8.RuneSelf:
+			dst = c.control(dst, p[0])
+			n = 1
+		default:
+			isWhole = utf8.FullRune(p)
+			if isWhole {
+				dst, n = c.character(dst, p)
+			}
+		}
+		if !isWhole { // the rest may come with the next write
+			c.pending = bytes.Clone(p)
+			return dst
 		}
 		p = p[n:]
 	}
@@ -76,11 +81,25 @@ func (c *cleaner) clean(dst, p []byte) []byte {
 
 // finish appends what is left of a character that never became complete.
 func (c *cleaner) finish(dst []byte) []byte {
-	if len(c.partial) > 0 {
-		c.partial = nil
+	if len(c.pending) > 0 && c.pending[0] != escape {
 		dst = c.invalid(dst)
 	}
+	c.pending = nil
 	return dst
+}
+
+// character appends the character at the beginning of p, which is not ASCII, and returns its length.
+func (c *cleaner) character(dst, p []byte) ([]byte, int) {
+	r, n := utf8.DecodeRune(p)
+	switch {
+	case r == utf8.RuneError && n == 1:
+		return c.invalid(dst), n
+	case r < 0xA0: // a C1 control character
+		c.isCarriage = false
+		return dst, n
+	}
+	c.isInvalid, c.isCarriage = false, false
+	return append(dst, p[:n]...), n
 }
 
 // plainLen returns how many bytes at the beginning of p are text in any case. That is nearly all of most outputs, so
@@ -111,53 +130,8 @@ func (c *cleaner) control(dst []byte, b byte) []byte {
 	case '\r':
 		c.isInvalid = false
 		return append(dst, '\n') // a newline that follows is dropped: one line end, not two
-	case 0x1b:
-		c.state, c.skipped = inEscape, 0
 	case 0:
 		return c.invalid(dst)
 	}
 	return dst
-}
-
-// skip takes b as a part of the sequence that is being skipped. It reports false if b cannot belong to the sequence:
-// then the sequence is over, and b is text.
-func (c *cleaner) skip(b byte) bool {
-	c.skipped++
-	state := c.state
-	c.state = inText
-	if c.skipped > maxSequence || b == '\n' {
-		return false
-	}
-	switch state {
-	case inEscape:
-		switch {
-		case b == '[':
-			c.state = inCSI
-		case b == ']' || b == 'P' || b == 'X' || b == '^' || b == '_':
-			c.state = inString
-		case b >= 0x20 && b <= 0x2f:
-			c.state = inCharset
-		default:
-			return b >= 0x30 && b <= 0x7e
-		}
-	case inCSI:
-		if b < 0x20 || b > 0x3f {
-			return b >= 0x40 && b <= 0x7e
-		}
-		c.state = inCSI
-	case inString, inStringEscape: // anything may be in a string, also an ESC that does not end it
-		switch {
-		case state == inString && b == 0x07, state == inStringEscape && b == '\\': // the end of the string
-		case state == inString && b == 0x1b:
-			c.state = inStringEscape
-		default:
-			c.state = inString
-		}
-	case inCharset:
-		if b < 0x20 || b > 0x2f {
-			return b >= 0x30 && b <= 0x7e
-		}
-		c.state = inCharset
-	}
-	return true
 }

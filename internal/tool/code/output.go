@@ -15,9 +15,8 @@ import (
 const (
 	maxFileBytes   = 100 << 20            // of an output go to its file; of the rest only the last lines are kept
 	maxOutputChars = tool.MaxOutput - 500 // are shown; the rest of the limit is for what is said about them
-	maxHeadChars   = maxOutputChars / 2
-	maxTailChars   = maxOutputChars / 2
-	maxTailBytes   = maxTailChars * utf8.UTFMax
+	maxEndChars    = maxOutputChars / 2   // are shown of the beginning and of the end of a longer output
+	maxEndBytes    = maxEndChars * utf8.UTFMax
 )
 
 // Output collects what a command prints, without control characters, in bounded memory. It keeps everything up to the
@@ -31,8 +30,8 @@ type Output struct {
 	mu      sync.Mutex
 	cleaner cleaner
 	chars   int      // all characters so far
-	head    []byte   // the first maxHeadChars characters
-	tail    []byte   // what follows head; of a long output only its end, but at least maxTailChars
+	head    []byte   // the first maxEndBytes bytes
+	tail    []byte   // what follows head; of a long output only its end, but at least maxEndBytes
 	file    *os.File // nil before the output is long, and after Done
 	path    string
 	filed   int64 // bytes in the file
@@ -82,14 +81,11 @@ func (o *Output) add(text []byte) {
 		}
 		o.writeFile(text)
 	}
-	if room := maxHeadChars - before; room > 0 {
-		n := prefixLen(text, room)
-		o.head = append(o.head, text[:n]...)
-		text = text[n:]
-	}
-	o.tail = append(o.tail, text...)
-	if len(o.tail) > 2*maxTailBytes { // not at every write: each time costs a copy
-		end := bytes.ToValidUTF8(o.tail[len(o.tail)-maxTailBytes:], nil) // drops half a character at its beginning
+	n := min(len(text), maxEndBytes-len(o.head))
+	o.head = append(o.head, text[:n]...)
+	o.tail = append(o.tail, text[n:]...)
+	if len(o.tail) > 2*maxEndBytes { // not at every write: each time costs a copy
+		end := bytes.ToValidUTF8(o.tail[len(o.tail)-maxEndBytes:], nil) // drops half a character at its beginning
 		o.tail = append(o.tail[:0], end...)
 	}
 }
@@ -130,20 +126,11 @@ func (o *Output) Path() string {
 func (o *Output) Text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	text := string(o.head) + string(o.tail)
 	if o.chars <= maxOutputChars {
-		return string(o.head) + string(o.tail)
+		return text
 	}
-	head, tail := o.head, o.tail[suffixStart(o.tail, maxTailChars):]
-	// The cut is moved to the end of a line where that costs little.
-	if i := bytes.LastIndexByte(head, '\n'); i > len(head)*9/10 {
-		head = head[:i]
-	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < len(tail)/10 {
-		tail = tail[i+1:]
-	}
-	missing := o.chars - utf8.RuneCount(head) - utf8.RuneCount(tail)
-	return fmt.Sprintf("%s\n... %d of %d characters cut here; %s ...\n%s",
-		head, missing, o.chars, o.whereabouts(), tail)
+	return tool.CutMiddle(text, maxEndChars, o.chars, o.whereabouts())
 }
 
 // whereabouts says where the whole output is.
@@ -161,43 +148,27 @@ func (o *Output) whereabouts() string {
 
 // Last returns the last n lines. Of a long line it keeps only the end.
 func (o *Output) Last(n int) string {
-	const maxLineChars, maxBytes = 500, 16 << 10
+	const maxLineBytes, maxBytes = 500, 16 << 10
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	// Only as much is looked at as can be shown: check_background may ask again and again.
 	text := o.tail
-	if len(text) < maxBytes {
+	if len(text) < 2*maxBytes {
 		text = append(bytes.Clone(o.head), text...) // some of the last lines may be in head
 	}
 	text = bytes.TrimRight(text[max(0, len(text)-2*maxBytes):], "\n")
 	lines := strings.Split(strings.ToValidUTF8(string(text), ""), "\n")
 	lines = lines[max(0, len(lines)-n):]
 	for i, line := range lines {
-		if len(line) > maxLineChars {
-			lines[i] = "..." + line[suffixStart([]byte(line), maxLineChars):]
-		}
+		lines[i] = lastBytes(line, maxLineBytes)
 	}
-	out := strings.Join(lines, "\n")
-	if len(out) > maxBytes {
-		out = "..." + out[suffixStart([]byte(out), maxBytes/utf8.UTFMax):]
-	}
-	return out
+	return lastBytes(strings.Join(lines, "\n"), maxBytes)
 }
 
-// prefixLen returns how many bytes the first n characters of text take.
-func prefixLen(text []byte, n int) (length int) {
-	for ; n > 0 && length < len(text); n-- {
-		_, size := utf8.DecodeRune(text[length:])
-		length += size
+// lastBytes returns the last n bytes of a longer text, without half a character at their beginning.
+func lastBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
 	}
-	return length
-}
-
-// suffixStart returns the index at which the last n characters of text begin.
-func suffixStart(text []byte, n int) (start int) {
-	for start = len(text); n > 0 && start > 0; n-- {
-		_, size := utf8.DecodeLastRune(text[:start])
-		start -= size
-	}
-	return start
+	return "..." + strings.ToValidUTF8(text[len(text)-n:], "")
 }
