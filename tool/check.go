@@ -41,7 +41,7 @@ func compare(s *shape, v any, path string) (problems []string) {
 	if path != "" {
 		name = fmt.Sprintf("%q", path)
 	}
-	if s.Type != "" && !hasType(v, s.Type) {
+	if t := typeOf(v); s.Type != "" && t != s.Type && (t != "integer" || s.Type != "number") {
 		return []string{fmt.Sprintf("%s must be %s, got %s", name, withArticle(s.Type), describe(v))}
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
@@ -91,22 +91,24 @@ func compareObject(s *shape, v map[string]any, path string) (problems []string) 
 	return problems
 }
 
-// hasType reports whether v, as package json decodes it, has a type of JSON schema.
-func hasType(v any, typ string) bool {
+// typeOf returns the type of JSON schema that v has, as package json decodes it. An integer is a number, too.
+func typeOf(v any) string {
 	switch v := v.(type) {
 	case string:
-		return typ == "string"
+		return "string"
 	case bool:
-		return typ == "boolean"
+		return "boolean"
 	case json.Number:
-		_, err := v.Int64()
-		return typ == "number" || typ == "integer" && err == nil
+		if _, err := v.Int64(); err == nil {
+			return "integer"
+		}
+		return "number"
 	case []any:
-		return typ == "array"
+		return "array"
 	case map[string]any:
-		return typ == "object"
+		return "object"
 	}
-	return false
+	return "null"
 }
 
 // withArticle puts the indefinite article before a type's name.
@@ -119,15 +121,13 @@ func withArticle(typ string) string {
 
 // describe says what v is, and shows it if it is short.
 func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
+	switch t := typeOf(v); t {
+	case "null":
+		return t
+	case "string":
 		return "the string " + shorten(fmt.Sprintf("%q", v))
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
+	case "array", "object":
+		return withArticle(t)
 	}
 	return shorten(fmt.Sprint(v)) // a number or a boolean
 }

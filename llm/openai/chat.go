@@ -30,17 +30,11 @@ type (
 	// the server that it came from.
 	chatMessage struct {
 		Role       string     `json:"role"`
-		Content    any        `json:"content,omitempty"` // a string or []chatPart
+		Content    any        `json:"content,omitempty"` // a string or []contentPart
 		ReasonedA  string     `json:"reasoning_content,omitempty"`
 		ReasonedB  string     `json:"reasoning,omitempty"`
 		ToolCalls  []chatCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
-	}
-	// chatPart is a text or an image in a message that has images.
-	chatPart struct {
-		Type     string            `json:"type"`
-		Text     string            `json:"text,omitempty"`
-		ImageURL map[string]string `json:"image_url,omitempty"`
 	}
 	// chatCall is a call of a tool in an assistant's message.
 	chatCall struct {
@@ -161,8 +155,9 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 	}
 	rest = append(ofResults, rest...)
 	if len(images(rest)) > 0 {
-		content := convertContent(rest, func(text string) chatPart { return chatPart{Type: "text", Text: text} },
-			func(url string) chatPart { return chatPart{Type: "image_url", ImageURL: map[string]string{"url": url}} })
+		content := contentParts(rest, "text", func(url string) contentPart {
+			return contentPart{Type: "image_url", ImageURL: map[string]string{"url": url}}
+		})
 		return append(out, chatMessage{Role: "user", Content: content})
 	}
 	// Many servers that imitate the API take a single string only, so a list is sent only where there are images.

@@ -8,14 +8,21 @@ import (
 	"muster/llm"
 )
 
-// convertContent converts the texts and the images of ps by one function each, in their order. It leaves out empty
-// ones, which servers refuse, and all other parts. An image is given as a data URL.
-func convertContent[T any](ps []llm.Part, text, image func(string) T) (out []T) {
+// contentPart is a text or an image in a message, in the form of either API.
+type contentPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ImageURL any    `json:"image_url,omitempty"`
+}
+
+// contentParts converts the texts and the images of ps, which image makes of data URLs, in their order. It leaves out
+// empty ones, which servers refuse, and all other parts.
+func contentParts(ps []llm.Part, textType string, image func(url string) contentPart) (out []contentPart) {
 	for _, p := range ps {
 		switch p := p.(type) {
 		case llm.Text:
 			if p.Text != "" {
-				out = append(out, text(p.Text))
+				out = append(out, contentPart{Type: textType, Text: p.Text})
 			}
 		case llm.Image:
 			if len(p.Data) > 0 {

@@ -28,27 +28,16 @@ type (
 		function
 		Strict bool `json:"strict"` // true, which is the default, takes only some schemas
 	}
-	inputMessage struct {
-		Type    string        `json:"type"`
-		Role    string        `json:"role"`
-		Phase   string        `json:"phase,omitempty"`
-		Content []contentPart `json:"content"`
-	}
-	contentPart struct {
-		Type     string `json:"type"`
-		Text     string `json:"text,omitempty"`
-		ImageURL string `json:"image_url,omitempty"`
-	}
-	functionCall struct {
-		Type      string `json:"type"`
-		CallID    string `json:"call_id"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	functionOutput struct {
-		Type   string `json:"type"`
-		CallID string `json:"call_id"`
-		Output any    `json:"output"` // a string or []contentPart
+	// inputItem is an item of any type. Each type uses a few of the fields.
+	inputItem struct {
+		Type      string        `json:"type"`
+		Role      llm.Role      `json:"role,omitempty"`
+		Phase     string        `json:"phase,omitempty"`
+		CallID    string        `json:"call_id,omitempty"`
+		Name      string        `json:"name,omitempty"`
+		Arguments string        `json:"arguments,omitempty"`
+		Output    any           `json:"output,omitempty"` // a string or []contentPart
+		Content   []contentPart `json:"content,omitempty"`
 	}
 )
 
@@ -108,7 +97,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 			}
 		case llm.Text:
 			if p.Text != "" {
-				out = append(out, inputMessage{Type: "message", Role: "assistant", Phase: phase,
+				out = append(out, inputItem{Type: "message", Role: llm.Assistant, Phase: phase,
 					Content: []contentPart{{Type: "output_text", Text: p.Text}}})
 			}
 			phase = ""
@@ -123,12 +112,12 @@ func (m *model) items(msg llm.Message) (out []any) {
 // compares id and name first, because a transcript may have been edited, and the results refer to the call by its id.
 func (m *model) callItem(c llm.Call) any {
 	var k opaqueItem
-	var item functionCall
+	var item inputItem
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
 		json.Unmarshal(k.Item, &item) == nil && item.CallID == c.ID && item.Name == c.Name {
 		return k.Item
 	}
-	return functionCall{
+	return inputItem{
 		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
 		Arguments: string(wire.OrDefault(c.Input, "{}")),
 	}
@@ -143,20 +132,17 @@ func userItems(msg llm.Message) (out []any) {
 			rest = append(rest, p)
 			continue
 		}
-		o := functionOutput{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
+		o := inputItem{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
 		if len(images(r.Parts)) > 0 {
-			o.Output = contentParts(r.Parts)
+			o.Output = contentParts(r.Parts, "input_text", inputImage)
 		}
 		out = append(out, o)
 	}
-	if cs := contentParts(rest); len(cs) > 0 {
-		out = append(out, inputMessage{Type: "message", Role: "user", Content: cs})
+	if cs := contentParts(rest, "input_text", inputImage); len(cs) > 0 {
+		out = append(out, inputItem{Type: "message", Role: llm.User, Content: cs})
 	}
 	return out
 }
 
-// contentParts converts the texts and images that a user or a tool gives.
-func contentParts(ps []llm.Part) []contentPart {
-	return convertContent(ps, func(text string) contentPart { return contentPart{Type: "input_text", Text: text} },
-		func(url string) contentPart { return contentPart{Type: "input_image", ImageURL: url} })
-}
+// inputImage makes the content of an image.
+func inputImage(url string) contentPart { return contentPart{Type: "input_image", ImageURL: url} }

@@ -10,6 +10,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -60,11 +61,10 @@ type Options struct {
 // that arrives, pings included; empty ones are not passed on. A stream that is silent too long is cancelled and counts
 // as Incomplete. The watchdog cannot end a model that ignores its context.
 func Wrap(m llm.Model, o Options) llm.Model {
-	setDefault(&o.Tries, DefaultTries)
-	setDefault(&o.Min, DefaultMin)
-	setDefault(&o.Max, DefaultMax)
-	setDefault(&o.FirstTimeout, DefaultFirstTimeout)
-	setDefault(&o.IdleTimeout, DefaultIdleTimeout)
+	o.Tries = cmp.Or(o.Tries, DefaultTries)
+	o.Min, o.Max = cmp.Or(o.Min, DefaultMin), cmp.Or(o.Max, DefaultMax)
+	o.FirstTimeout = cmp.Or(o.FirstTimeout, DefaultFirstTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	if o.Limiter == nil {
 		o.Limiter = new(Limiter)
 	}
@@ -72,14 +72,6 @@ func Wrap(m llm.Model, o Options) llm.Model {
 		o.OnWait = func(time.Time, error) {}
 	}
 	return &retrier{m, o}
-}
-
-// setDefault sets a zero value to its default.
-func setDefault[T comparable](to *T, d T) {
-	var zero T
-	if *to == zero {
-		*to = d
-	}
 }
 
 // retrier implements llm.Model.

@@ -63,15 +63,14 @@ type Jobs struct {
 
 // job is one background command. The fields below ended are guarded by Jobs.mu.
 type job struct {
-	id, command string
-	began       time.Time
-	out         *Output
-	stop        context.CancelCauseFunc
-	ended       chan struct{} // closed when isOver and result are set
+	began time.Time
+	out   *Output
+	stop  context.CancelCauseFunc
+	ended chan struct{} // closed when isOver is set and Job is complete
 
+	Job        // without how it has ended until isOver
 	isOver     bool
 	isReported bool // the member knows that it is over
-	result     Job
 }
 
 // isRunning reports whether the command has not ended yet. The caller holds mu.
@@ -104,45 +103,40 @@ func (j *Jobs) Start(
 			"wait for one, or stop one (check_background, stop_background)", n)
 	}
 	// Of the two causes with which the command can be killed, the first one wins: it is what Wait returns.
-	stoppable, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	timed, cancel := context.WithTimeoutCause(stoppable, limit, errTimeout)
-	release := func() {
-		cancel()
-		stop(nil)
-	}
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.Out = out
-	p, err := j.launcher.Start(timed, s)
+	p, err := j.launcher.Start(running, s)
 	if err != nil {
-		release()
+		stop(nil)
 		return "", err
 	}
+	timer := time.AfterFunc(limit, func() { stop(errTimeout) })
 	j.last++
-	b := &job{id: fmt.Sprintf("bg-%d", j.last), command: command, began: time.Now(), out: out, stop: stop,
+	b := &job{Job: Job{ID: fmt.Sprintf("bg-%d", j.last), Command: command}, began: time.Now(), out: out, stop: stop,
 		ended: make(chan struct{})}
 	j.list = append(j.list, b)
 	j.dropOldest()
 	go func() {
 		exit, err := p.Wait()
-		release()
+		timer.Stop()
+		stop(nil)
 		j.end(b, exit, err, limit)
 	}()
-	return b.id, nil
+	return b.ID, nil
 }
 
 // end records how a job has ended and wakes the member.
 func (j *Jobs) end(b *job, exit int, err error, limit time.Duration) {
 	b.out.Done()
-	r := Job{ID: b.id, Command: b.command, Exit: exit, Took: time.Since(b.began),
-		Last: b.out.Last(announcedLines), Path: b.out.Path()}
-	switch {
-	case errors.Is(err, errTimeout):
-		r.Why = fmt.Sprintf("killed after %v: its time was up", limit)
-	case err != nil:
-		r.Why = err.Error()
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	b.result, b.isOver = r, true
+	b.Exit, b.Took, b.Last, b.Path, b.isOver = exit, time.Since(b.began), b.out.Last(announcedLines), b.out.Path(), true
+	switch {
+	case errors.Is(err, errTimeout):
+		b.Why = fmt.Sprintf("killed after %v: its time was up", limit)
+	case err != nil:
+		b.Why = err.Error()
+	}
 	// The wake goes first: who waits for ended may count on nothing being left to do for the job.
 	select {
 	case j.wake <- struct{}{}:
@@ -193,7 +187,7 @@ func (j *Jobs) Finished() (done []Job) {
 	defer j.mu.Unlock()
 	for _, b := range j.matching((*job).isUnreported) {
 		b.isReported = true
-		done = append(done, b.result)
+		done = append(done, b.Job)
 	}
 	return done
 }
@@ -230,10 +224,10 @@ func (j *Jobs) find(id string) (*job, error) {
 	defer j.mu.Unlock()
 	var ids []string
 	for _, b := range j.list {
-		if b.id == id {
+		if b.ID == id {
 			return b, nil
 		}
-		ids = append(ids, b.id)
+		ids = append(ids, b.ID)
 	}
 	if len(ids) == 0 {
 		return nil, errors.New("there are no background jobs")
@@ -253,8 +247,8 @@ func (j *Jobs) report(b *job) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !b.isOver {
-		return fmt.Sprintf("%s: %s\nruns for %.0f s", b.id, firstLine(b.command), time.Since(b.began).Seconds())
+		return fmt.Sprintf("%s: %s\nruns for %.0f s", b.ID, firstLine(b.Command), time.Since(b.began).Seconds())
 	}
 	b.isReported = true
-	return b.result.outcome()
+	return b.outcome()
 }

@@ -60,8 +60,9 @@ func (p Peer) Provider(api string) string {
 func (p Peer) errUnreachable(err error) *llm.Error {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
-	var op *net.OpError
-	var timeout net.Error
+	if u, ok := errors.AsType[*url.Error](err); ok && u.URL != "" && !strings.HasPrefix(u.URL, "http") {
+		return llm.Errorf(llm.BadRequest, "%s is no URL that can be asked: %w", p.URL, u.Err)
+	}
 	switch {
 	case errors.As(err, &cert):
 		return llm.Errorf(llm.Denied, "the certificate of %s is not trusted: %w", p.Host(), err)
@@ -71,11 +72,6 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 		return llm.Errorf(llm.Overloaded, "%s refuses the connection: is a server running there?", p.Host())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return llm.Errorf(llm.Incomplete, "%s closed the connection without an answer: %w", p.Host(), err)
-	case errors.As(err, &op), errors.As(err, &timeout) && timeout.Timeout():
-		return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok && u.URL != "" && !strings.HasPrefix(u.URL, "http") {
-		return llm.Errorf(llm.BadRequest, "%s is no URL that can be asked: %w", p.URL, u.Err)
 	}
 	return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
 }
