@@ -42,7 +42,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		}}
 		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
 		var err error
-		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out, Prompt: "> ",
+		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: c.history().Lines(), Complete: names.Complete, Colour: bool(paint),
 			Status: func(width int) []string { return c.progress.rows(width) }})
 		if err == nil {

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,16 +29,10 @@ func (t *tree) sweep() {
 				continue
 			}
 			if pid == t.pid || p.session == t.pid || p.group == t.pid || isDescendant(all, pid, t.pid) ||
-				isOwnUser(pid) && hasTag(pid, want, false) {
+				hasTag(pid, want, false) {
 				list = append(list, p)
 			}
 		}
 		return list
 	}, time.Second)
-}
-
-// isOwnUser reports whether a process runs as the same user. The environment of another user's cannot be read.
-func isOwnUser(pid int) bool {
-	var st unix.Stat_t
-	return unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && int(st.Uid) == os.Geteuid()
 }

@@ -2,12 +2,12 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A paste beyond these is folded: shown as one thing, submitted whole.
 const (
 	// maxPasteLines and maxPasteBytes limit what a paste shows. A larger one is folded: shown as its size, submitted
 	// whole.
@@ -26,25 +26,12 @@ type buffer struct {
 
 // set replaces the whole text and puts the cursor at its end.
 func (b *buffer) set(s string) {
-	b.text = nil
-	b.cursor = 0
+	b.text, b.cursor = nil, 0
 	b.paste(s)
 }
 
 // value is the text as it is submitted.
 func (b *buffer) value() string { return textOf(b.text) }
-
-// display is the text as it is shown, with pastes folded.
-func (b *buffer) display() string {
-	var s strings.Builder
-	for _, c := range b.text {
-		if c.text == "\n" {
-			s.WriteByte('\n')
-		}
-		s.WriteString(c.shown)
-	}
-	return s.String()
-}
 
 // isEmpty reports whether there is no text.
 func (b *buffer) isEmpty() bool { return len(b.text) == 0 }
@@ -56,8 +43,7 @@ func (b *buffer) insert(s string) {
 		return
 	}
 	from := b.cursor
-	if first, _ := utf8.DecodeRuneInString(s); first >= utf8.RuneSelf && from > 0 && !b.text[from-1].isFolded() &&
-		b.text[from-1].text != "\n" {
+	if s[0] >= utf8.RuneSelf && from > 0 && !b.text[from-1].isFolded() && !b.text[from-1].isNewline() {
 		from--
 		s = b.text[from].text + s
 	}
@@ -67,8 +53,7 @@ func (b *buffer) insert(s string) {
 // replace puts clusters in the place of text[from:to], with the cursor behind them. It copies the text, so that a
 // saved buffer never changes.
 func (b *buffer) replace(from, to int, with []cluster) {
-	rest := b.text[to:]
-	b.text = append(append(append([]cluster{}, b.text[:from]...), with...), rest...)
+	b.text = slices.Concat(b.text[:from], with, b.text[to:])
 	b.cursor = from + len(with)
 }
 
@@ -98,45 +83,43 @@ func (b *buffer) left()  { b.cursor = max(0, b.cursor-1) }
 func (b *buffer) right() { b.cursor = min(len(b.text), b.cursor+1) }
 
 // startOfLine and endOfLine return the ends of the cursor's line.
-func (b *buffer) startOfLine() int { return b.skipLeft(b.cursor, cluster.isNotNewline) }
-func (b *buffer) endOfLine() int   { return b.skipRight(b.cursor, cluster.isNotNewline) }
+func (b *buffer) startOfLine() int { return b.skipLeft(b.cursor, cluster.isNewline, false) }
+func (b *buffer) endOfLine() int   { return b.skipRight(b.cursor, cluster.isNewline, false) }
 
 // wordStartBefore returns where the word before the cursor begins, over the blanks in between.
 func (b *buffer) wordStartBefore() int {
-	return b.skipLeft(b.skipLeft(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
+	return b.skipLeft(b.skipLeft(b.cursor, cluster.isWordPart, false), cluster.isWordPart, true)
 }
 
 // wordEndAfter returns where the word after the cursor ends.
 func (b *buffer) wordEndAfter() int {
-	return b.skipRight(b.skipRight(b.cursor, cluster.isBetweenWords), cluster.isWordPart)
+	return b.skipRight(b.skipRight(b.cursor, cluster.isWordPart, false), cluster.isWordPart, true)
 }
 
 // blankWordStartBefore is where Ctrl-W deletes to: the start of the word before the cursor, where only blanks
 // separate words.
 func (b *buffer) blankWordStartBefore() int {
-	return b.skipLeft(b.skipLeft(b.cursor, cluster.isSpace), cluster.isNotSpace)
+	return b.skipLeft(b.skipLeft(b.cursor, cluster.isSpace, true), cluster.isSpace, false)
 }
 
-// skipLeft returns the first index of the run of matching clusters that ends before i.
-func (b *buffer) skipLeft(i int, matches func(cluster) bool) int {
-	for i > 0 && matches(b.text[i-1]) {
+// skipLeft returns the first index of the run of clusters that ends before i and of which a predicate is as wanted.
+func (b *buffer) skipLeft(i int, is func(cluster) bool, want bool) int {
+	for i > 0 && is(b.text[i-1]) == want {
 		i--
 	}
 	return i
 }
 
-// skipRight returns the end of the run of matching clusters that begins at i.
-func (b *buffer) skipRight(i int, matches func(cluster) bool) int {
-	for i < len(b.text) && matches(b.text[i]) {
+// skipRight returns the end of the run of clusters that begins at i and of which a predicate is as wanted.
+func (b *buffer) skipRight(i int, is func(cluster) bool, want bool) int {
+	for i < len(b.text) && is(b.text[i]) == want {
 		i++
 	}
 	return i
 }
 
-// The following say of a cluster what movement and deletion stop at.
-func (c cluster) isNotNewline() bool   { return c.text != "\n" }
-func (c cluster) isBetweenWords() bool { return !c.isWordPart() }
-func (c cluster) isNotSpace() bool     { return !c.isSpace() }
+// isNewline reports whether the cluster ends a line.
+func (c cluster) isNewline() bool { return c.text == "\n" }
 
 // isWordPart reports whether the cluster belongs to a word for Alt-B and Alt-F.
 func (c cluster) isWordPart() bool {
@@ -155,7 +138,7 @@ func (b *buffer) deleteRight()   { b.replace(b.cursor, min(b.cursor+1, len(b.tex
 // kill deletes text[from:to] and keeps it for yank.
 func (b *buffer) kill(from, to int) {
 	if from < to {
-		b.killed = append([]cluster{}, b.text[from:to]...)
+		b.killed = slices.Clone(b.text[from:to])
 		b.replace(from, to, nil)
 	}
 }

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -33,16 +34,14 @@ func (s *screen) completeWord(again bool) string {
 
 // commonPrefix returns the longest common prefix, cut at a whole rune.
 func commonPrefix(all []string) string {
-	prefix := []rune(all[0])
+	prefix := all[0]
 	for _, s := range all[1:] {
-		other := []rune(s)
-		n := 0
-		for n < len(prefix) && n < len(other) && prefix[n] == other[n] {
-			n++
+		for !strings.HasPrefix(s, prefix) {
+			_, n := utf8.DecodeLastRuneInString(prefix)
+			prefix = prefix[:len(prefix)-n]
 		}
-		prefix = prefix[:n]
 	}
-	return string(prefix)
+	return prefix
 }
 
 // formatColumns lays words out in columns as ls does: down first, then right.

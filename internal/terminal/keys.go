@@ -104,8 +104,8 @@ func (s *screen) enter() {
 		s.input.set("")
 		return
 	}
-	lines := strings.Split(strings.TrimRight(s.input.display(), "\n"), "\n")
-	echo := s.options.Prompt + strings.Join(lines, "\n"+strings.Repeat(" ", ansi.StringWidthWc(s.options.Prompt)))
+	lines := strings.Split(strings.TrimRight(visible(s.input.text), "\n"), "\n")
+	echo := inputPrompt + strings.Join(lines, "\n"+strings.Repeat(" ", len(inputPrompt)))
 	if s.options.Colour {
 		echo = "\x1b[1m" + echo + "\x1b[m"
 	}
@@ -117,8 +117,7 @@ func (s *screen) enter() {
 
 // moveVertically moves the cursor by one row. Beyond the first and the last row it goes through the history.
 func (s *screen) moveVertically(by int) {
-	indent := ansi.StringWidthWc(s.options.Prompt)
-	l := newLayout(&s.input, indent, s.width-1)
+	l := newLayout(&s.input, len(inputPrompt), s.width-1)
 	if y := l.y + by; y >= 0 && y < len(l.rows) {
 		s.input.cursor = l.clusterAt(&s.input, l.x, y)
 		return
@@ -186,9 +185,8 @@ func (s *screen) endSearch() {
 // keep the screen in its history. bubbletea then moves up to where it believes the view begins.
 func (s *screen) clearScreen() tea.Cmd {
 	s.mu.Lock()
-	y := s.drawnView.y
-	s.mu.Unlock()
-	s.setPrefix(ansi.EraseEntireScreen + fmt.Sprintf("\x1b[%d;1H", y+2))
+	defer s.mu.Unlock()
+	s.drawnView.prefix = ansi.EraseEntireScreen + fmt.Sprintf("\x1b[%d;1H", s.drawnView.y+2)
 	return tea.ClearScreen
 }
 
@@ -196,11 +194,6 @@ func (s *screen) clearScreen() tea.Cmd {
 // Linux console cut them instead.
 func terminalRewraps() bool {
 	name := os.Getenv("TERM")
-	switch {
-	case os.Getenv("TMUX") != "":
-		return true
-	case os.Getenv("XTERM_VERSION") != "", name == "linux", strings.HasPrefix(name, "screen"):
-		return false
-	}
-	return true
+	return os.Getenv("TMUX") != "" ||
+		os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")
 }

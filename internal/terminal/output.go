@@ -55,10 +55,9 @@ type output struct {
 func newOutput(f *os.File, started func()) *output { return &output{file: f, onFirstFrame: started} }
 
 // The following methods make the output a terminal's file for the library, which asks for its descriptor.
-func (o *output) Read(p []byte) (int, error)        { return o.file.Read(p) }
-func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
-func (o *output) Close() error                      { return o.file.Close() }
-func (o *output) Fd() uintptr                       { return o.file.Fd() }
+func (o *output) Read(p []byte) (int, error) { return o.file.Read(p) }
+func (o *output) Close() error               { return o.file.Close() }
+func (o *output) Fd() uintptr                { return o.file.Fd() }
 
 // Write holds back an inserted text, and writes a frame together with the text held back before it.
 func (o *output) Write(p []byte) (int, error) {

@@ -11,6 +11,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// inputPrompt stands before the first row of the input, and further rows are indented by its width. A search has a
+// prompt of its own.
+const inputPrompt = "> "
+
 // maxInputRows limits the rows of the input that are shown at once.
 const maxInputRows = 8
 
@@ -76,9 +80,6 @@ type geometry struct {
 
 // newScreen returns a screen without a size; resize sets it. In tests out is nil.
 func newScreen(o Options, q *queue[item], out *output, event func(Event)) *screen {
-	if o.Prompt = strings.ReplaceAll(clean(o.Prompt), "\n", " "); o.Prompt == "" {
-		o.Prompt = "> "
-	}
 	s := &screen{options: o, queue: q, out: out, emit: event, now: time.Now, history: newHistory(o.History)}
 	if out != nil {
 		out.beforeFrame = s.beforeFrame
@@ -212,7 +213,7 @@ func (s *screen) View() tea.View {
 		s.setLatestView(geometry{})
 		return tea.NewView("")
 	}
-	prompt, input := s.options.Prompt, &s.input
+	prompt, input := inputPrompt, &s.input
 	if s.search.active {
 		prompt = s.search.prompt()
 	}
@@ -292,13 +293,6 @@ func (s *screen) beforeFrame(inserted bool) string {
 	return prefix
 }
 
-// setPrefix sets a sequence to be written right before the next frame.
-func (s *screen) setPrefix(prefix string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drawnView.prefix = prefix
-}
-
 // compensateRewrap prepares for a narrower terminal. Most terminals wrap the rows of the view anew, which puts the
 // cursor further below the view's first row than bubbletea knows. The next frame first moves it up by the rows that
 // were gained.
@@ -309,14 +303,10 @@ func (s *screen) compensateRewrap(width int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gained := 0
-	for i, w := range s.drawnView.widths {
-		if i < s.drawnView.y {
-			gained += max(0, (w-1)/width)
-		}
+	for _, w := range s.drawnView.widths[:min(s.drawnView.y, len(s.drawnView.widths))] {
+		gained += max(0, (w-1)/width)
 	}
-	if len(s.drawnView.widths) > 0 {
-		gained += s.drawnView.x / width
-	}
+	gained += s.drawnView.x / width
 	s.drawnView.prefix = ""
 	if gained > 0 {
 		s.drawnView.prefix = ansi.CursorUp(gained)

@@ -38,8 +38,6 @@ var ErrNoTerminal = errors.New("no terminal that can be edited on")
 // Options say what to talk to. In and Out are required; everything else may be left out.
 type Options struct {
 	In, Out *os.File
-	// Prompt stands before the first row of the input. Further rows are indented by its width.
-	Prompt string
 	// History is what was entered before, oldest first. Keeping what Line returns is up to the caller.
 	History []string
 	// Complete is called when the user presses Tab, with the text and the cursor as a byte offset. Each candidate is a

@@ -23,8 +23,8 @@ type cluster struct {
 	width int // columns
 }
 
-// newline is the cluster that ends a line. It takes no column.
-var newline = cluster{text: "\n"}
+// newline is the cluster that ends a line. It takes no column, and is in no row.
+var newline = cluster{text: "\n", shown: "\n"}
 
 // clusters splits text that clean has returned.
 func clusters(s string) []cluster {
@@ -201,7 +201,7 @@ func splitLines(all []cluster) [][]cluster {
 	var lines [][]cluster
 	start := 0
 	for i, c := range all {
-		if c.text == "\n" {
+		if c.isNewline() {
 			lines = append(lines, all[start:i])
 			start = i + 1
 		}

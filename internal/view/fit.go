@@ -28,7 +28,7 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 		who = nameColour(l.Who)
 	}
 	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
-	to = append(p.pad(to, l.Tone.code(), l.Verb, verbs), ' ')
+	to = append(p.pad(to, toneCodes[l.Tone], l.Verb, verbs), ' ')
 	to = append(to, text...)
 	return to[:start+len(bytes.TrimRight(to[start:], " "))]
 }

@@ -26,18 +26,8 @@ const (
 // Paint says whether text is coloured.
 type Paint bool
 
-// code returns the SGR number of the tone's colour, or "" for none.
-func (t Tone) code() string {
-	switch t {
-	case Good:
-		return "32"
-	case Bad:
-		return "31"
-	case Faint:
-		return "2"
-	}
-	return ""
-}
+// toneCodes are the SGR numbers of the tones' colours, green, red and faint.
+var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Faint: "2"}
 
 // nameColour returns the colour of a name. A name always has the same one, in every command and process, so it is made
 // from the name alone. It is never the colour of a tone, because a member's name is neither good nor bad news.
@@ -55,7 +45,7 @@ func nameColour(name string) string {
 }
 
 // In colours s in a tone.
-func (p Paint) In(t Tone, s string) string { return p.code(t.code(), s) }
+func (p Paint) In(t Tone, s string) string { return p.code(toneCodes[t], s) }
 
 // Who colours s in the colour of a name.
 func (p Paint) Who(name, s string) string { return p.code(nameColour(name), s) }
