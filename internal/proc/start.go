@@ -39,22 +39,19 @@ func checkSpec(ctx context.Context, s Spec) (path string, err error) {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return "", muster.Errorf(muster.Invalid, "no program was named")
 	}
-	// The system would cut an argument at a NUL byte, silently.
-	for _, list := range [][]string{s.Argv, s.Env, {s.Dir}} {
-		for _, t := range list {
-			if strings.ContainsRune(t, 0) {
-				return "", muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
-			}
-		}
+	// The system would cut an argument at a NUL byte, silently. The guard's frames rely on it, too.
+	hasNUL := func(t string) bool { return strings.Contains(t, "\x00") }
+	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
+		return "", muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
 	}
 	return findProgram(s.Argv[0], lookupEnv(s.Env, "PATH"))
 }
 
 // lookupEnv returns the value of name in env. Of several the last counts, as in os/exec.
 func lookupEnv(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
-			return v
+	for _, e := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
 		}
 	}
 	return ""

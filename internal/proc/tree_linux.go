@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -99,16 +100,13 @@ func allProcesses() map[int]process {
 // descendants returns everything below root, by pid, without root. What it misses because it was forked meanwhile, the
 // caller's next call finds: a process that loses its parent becomes a child of root.
 func descendants(root int) map[int]process {
-	found := map[int]process{}
 	if _, known := children(root); !known {
 		all := allProcesses()
-		for pid := range all {
-			if isDescendant(all, pid, root) {
-				found[pid] = all[pid]
-			}
-		}
+		found := maps.Clone(all)
+		maps.DeleteFunc(found, func(pid int, _ process) bool { return !isDescendant(all, pid, root) })
 		return found
 	}
+	found := map[int]process{}
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		pids, _ := children(queue[0])
 		for _, pid := range pids {

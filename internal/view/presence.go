@@ -127,27 +127,35 @@ func IdleReason(who muster.Name, reason string) string {
 func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.TaskID) string) []string {
 	const most = 12 // what fits above the bottom of any terminal
 	shown := l.members[:min(len(l.members), most)]
-	what := make([]string, len(shown))
+	tasks := make([]string, len(shown))
 	l.names = max(l.names, 8)
 	for i, m := range shown {
 		l.names = max(l.names, min(len(m.name), 16))
 		if m.task != 0 {
-			what[i] = Cut(strings.TrimSpace(fmt.Sprintf("%d %s", m.task, OneLine(subject(m.task)))), taskColumn)
+			tasks[i] = Cut(strings.TrimSpace(fmt.Sprintf("%d %s", m.task, OneLine(subject(m.task)))), taskColumn)
 		}
-		l.tasks = max(l.tasks, columns(what[i]))
-		if m.turn > 0 {
-			l.turns = max(l.turns, 7, len(fmt.Sprintf("turn %d", m.turn)))
+		l.tasks = max(l.tasks, columns(tasks[i]))
+		if turn := m.turnText(); turn != "" {
+			l.turns = max(l.turns, 7, len(turn))
 		}
 	}
 	// The columns are as wide as the widest of all rows, so the rows are laid out only when all are known.
 	var rows []string
 	for i, m := range shown {
-		rows = append(rows, l.row(p, m, what[i], Duration(now.Sub(m.Since)), width-1))
+		rows = append(rows, l.row(p, m, tasks[i], Duration(now.Sub(m.Since)), width-1))
 	}
 	if more := len(l.members) - most; more > 0 {
 		rows = append(rows, fmt.Sprintf("... and %d more", more))
 	}
 	return rows
+}
+
+// turnText names the member's turn, or is empty before the first one.
+func (m *Activity) turnText() string {
+	if m.turn == 0 {
+		return ""
+	}
+	return fmt.Sprintf("turn %d", m.turn)
 }
 
 // row returns one member in room columns. Where they are too few, it leaves out first what the member does right now,
@@ -164,17 +172,15 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 			left -= width + 2
 		}
 	}
+	// shrinking is a column that may be narrower than its text, but not narrower than least.
+	shrinking := func(s string, width int) {
+		if room := min(width, left-2); room >= min(width, least) {
+			column(Cut(s, room), room)
+		}
+	}
 	column(m.state, 7)
-	if tasks := min(l.tasks, left-2); tasks >= min(l.tasks, least) {
-		column(Cut(task, tasks), tasks)
-	}
-	turn := ""
-	if m.turn > 0 {
-		turn = fmt.Sprintf("turn %d", m.turn)
-	}
-	column(turn, l.turns)
-	if doing := min(columns(m.Doing), left-2); m.Doing != "" && doing >= min(columns(m.Doing), least) {
-		column(Cut(m.Doing, doing), doing)
-	}
+	shrinking(task, l.tasks)
+	column(m.turnText(), l.turns)
+	shrinking(m.Doing, columns(m.Doing))
 	return p.Who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
 }

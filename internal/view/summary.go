@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -206,33 +207,29 @@ func (s Summary) table(p Paint, width int) string {
 		}
 		work := s.Tally.effortOf(x.ID)
 		// The record may name no owner any more; then the events tell who had the task last.
-		owner := x.Owner
-		if owner == "" {
-			owner = work.owner
+		owner := cmp.Or(x.Owner, work.owner)
+		commit, tries, check := Cell{Text: "-", Tone: Faint}, "", Cell{Text: "no change", Tone: Faint}
+		switch {
+		case x.Landed != nil:
+			commit, tries = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), fmt.Sprint(max(work.tries, 1))
+			check = checkCell(*x.Landed)
+		case x.CompletedBy == muster.System:
+			check.Text = "not landed"
 		}
-		row := []Cell{Text(fmt.Sprint(x.ID)), Text(OneLine(x.Subject)), {Text: string(owner), Who: string(owner)},
-			{Text: "-", Tone: Faint}, Text(""), {Text: "no change", Tone: Faint}, Text(""), Text("")}
-		if x.Landed == nil && x.CompletedBy == muster.System {
-			row[5].Text = "not landed"
-		}
-		if x.Landed != nil {
-			row[3], row[4], row[5] = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), Text(fmt.Sprint(max(work.tries, 1))),
-				checkCell(*x.Landed)
-		}
-		if work.time > 0 {
-			row[6] = Text(elapsed(work.time))
-		}
-		if work.tokens > 0 {
-			row[7] = Text(tokens(work.tokens))
-		}
-		t.Rows = append(t.Rows, row)
+		t.Row(Text(fmt.Sprint(x.ID)), Text(OneLine(x.Subject)), Cell{Text: string(owner), Who: string(owner)}, commit,
+			Text(tries), check, textIf(work.time > 0, elapsed(work.time)), textIf(work.tokens > 0, tokens(work.tokens)))
 	}
-	sum := ""
-	if s.Tally.tokens > 0 {
-		sum = tokens(s.Tally.tokens)
-	}
-	t.Row(append(texts("", "", "", "", "", ""), Text(elapsed(s.duration())), Text(sum))...)
+	sum := []Cell{Text(elapsed(s.duration())), textIf(s.Tally.tokens > 0, tokens(s.Tally.tokens))}
+	t.Row(append(make([]Cell, len(t.Titles)-len(sum)), sum...)...)
 	return t.text(p, width)
+}
+
+// textIf returns a cell with the text, or an empty one where the text would say nothing.
+func textIf(says bool, s string) Cell {
+	if !says {
+		return Cell{}
+	}
+	return Text(s)
 }
 
 // checkCell says what the check gave: ok 0.7s.
@@ -260,14 +257,9 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		conflicts += s.Tally.effortOf(t.ID).conflicts
 	}
 	fmt.Fprintln(w)
-	var fixed []string
-	if checks > 0 {
-		fixed = append(fixed, Count(checks, "red check"))
-	}
-	if conflicts > 0 {
-		fixed = append(fixed, Count(conflicts, "conflict"))
-	}
-	if fixed != nil {
+	fixed := slices.DeleteFunc([]string{Count(checks, "red check"), Count(conflicts, "conflict")},
+		func(s string) bool { return strings.HasPrefix(s, "0 ") })
+	if len(fixed) > 0 {
 		fmt.Fprintln(w, "returned and fixed: "+strings.Join(fixed, ", "))
 	}
 	target := OneLine(s.Run.Target)
@@ -279,11 +271,9 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
 		fmt.Fprintln(w, "take them:  git "+s.RepositoryFlag+"merge "+target)
 	}
-	for _, t := range s.unfinished {
-		if t.Status == muster.NeedsAttention {
-			fmt.Fprintf(w, "try again:  muster %stask retry %d\n", s.RepositoryFlag, t.ID)
-			break
-		}
+	gaveUp := func(t muster.Task) bool { return t.Status == muster.NeedsAttention }
+	if i := slices.IndexFunc(s.unfinished, gaveUp); i >= 0 {
+		fmt.Fprintf(w, "try again:  muster %stask retry %d\n", s.RepositoryFlag, s.unfinished[i].ID)
 	}
 	if slices.ContainsFunc(s.unfinished, muster.Task.Open) {
 		fmt.Fprintln(w, "go on:      muster "+s.RepositoryFlag+"resume")

@@ -231,3 +231,11 @@ func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// texts returns cells without a colour.
+func texts(fields ...string) (row []Cell) {
+	for _, s := range fields {
+		row = append(row, Text(s))
+	}
+	return row
+}

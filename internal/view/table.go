@@ -18,15 +18,6 @@ type Cell struct {
 // Text returns a cell without a colour.
 func Text(s string) Cell { return Cell{Text: s} }
 
-// texts returns cells without a colour.
-func texts(fields ...string) []Cell {
-	row := make([]Cell, len(fields))
-	for i, s := range fields {
-		row[i].Text = s
-	}
-	return row
-}
-
 // Table is rows under titles. A column whose title starts with > is aligned to the right.
 type Table struct {
 	// Titles are the titles of the columns. Without any text in them, no line of titles is printed.
