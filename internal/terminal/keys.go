@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,9 +19,11 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	}
 	secondTab := s.lastKeyWasTab && name == "tab"
 	s.lastKeyWasTab = name == "tab"
-	if edit, ok := editKeys[name]; ok {
-		edit(&s.input)
-		return nil
+	for keys, edit := range editKeys {
+		if slices.Contains(strings.Fields(keys), name) {
+			edit(&s.input)
+			return nil
+		}
 	}
 	switch name {
 	case "enter":
@@ -62,39 +65,26 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// editKeys are the keys that only change the input or move the cursor in it.
+// editKeys are the keys that only change the input or move the cursor in it. Those of one entry do the same.
 var editKeys = map[string]func(*buffer){
-	"alt+enter":     (*buffer).insertNewline,
-	"ctrl+j":        (*buffer).insertNewline,
-	"shift+enter":   (*buffer).insertNewline,
-	"delete":        (*buffer).deleteRight,
-	"backspace":     (*buffer).deleteLeft,
-	"ctrl+h":        (*buffer).deleteLeft,
-	"left":          (*buffer).left,
-	"ctrl+b":        (*buffer).left,
-	"right":         (*buffer).right,
-	"ctrl+f":        (*buffer).right,
-	"home":          func(b *buffer) { b.cursor = b.startOfLine() },
-	"ctrl+a":        func(b *buffer) { b.cursor = b.startOfLine() },
-	"end":           func(b *buffer) { b.cursor = b.endOfLine() },
-	"ctrl+e":        func(b *buffer) { b.cursor = b.endOfLine() },
-	"alt+b":         func(b *buffer) { b.cursor = b.wordStartBefore() },
-	"ctrl+left":     func(b *buffer) { b.cursor = b.wordStartBefore() },
-	"alt+left":      func(b *buffer) { b.cursor = b.wordStartBefore() },
-	"alt+f":         func(b *buffer) { b.cursor = b.wordEndAfter() },
-	"ctrl+right":    func(b *buffer) { b.cursor = b.wordEndAfter() },
-	"alt+right":     func(b *buffer) { b.cursor = b.wordEndAfter() },
-	"alt+<":         func(b *buffer) { b.cursor = 0 },
-	"ctrl+home":     func(b *buffer) { b.cursor = 0 },
-	"alt+>":         func(b *buffer) { b.cursor = len(b.text) },
-	"ctrl+end":      func(b *buffer) { b.cursor = len(b.text) },
-	"ctrl+k":        (*buffer).killToEndOfLine,
-	"ctrl+u":        func(b *buffer) { b.kill(b.startOfLine(), b.cursor) },
-	"ctrl+w":        func(b *buffer) { b.kill(b.blankWordStartBefore(), b.cursor) },
-	"alt+backspace": func(b *buffer) { b.kill(b.wordStartBefore(), b.cursor) },
-	"alt+d":         func(b *buffer) { b.kill(b.cursor, b.wordEndAfter()) },
-	"ctrl+y":        (*buffer).yank,
-	"ctrl+t":        (*buffer).transpose,
+	"alt+enter ctrl+j shift+enter": (*buffer).insertNewline,
+	"delete":                       (*buffer).deleteRight,
+	"backspace ctrl+h":             (*buffer).deleteLeft,
+	"left ctrl+b":                  (*buffer).left,
+	"right ctrl+f":                 (*buffer).right,
+	"home ctrl+a":                  func(b *buffer) { b.cursor = b.startOfLine() },
+	"end ctrl+e":                   func(b *buffer) { b.cursor = b.endOfLine() },
+	"alt+b ctrl+left alt+left":     func(b *buffer) { b.cursor = b.wordStartBefore() },
+	"alt+f ctrl+right alt+right":   func(b *buffer) { b.cursor = b.wordEndAfter() },
+	"alt+< ctrl+home":              func(b *buffer) { b.cursor = 0 },
+	"alt+> ctrl+end":               func(b *buffer) { b.cursor = len(b.text) },
+	"ctrl+k":                       (*buffer).killToEndOfLine,
+	"ctrl+u":                       func(b *buffer) { b.kill(b.startOfLine(), b.cursor) },
+	"ctrl+w":                       func(b *buffer) { b.kill(b.blankWordStartBefore(), b.cursor) },
+	"alt+backspace":                func(b *buffer) { b.kill(b.wordStartBefore(), b.cursor) },
+	"alt+d":                        func(b *buffer) { b.kill(b.cursor, b.wordEndAfter()) },
+	"ctrl+y":                       (*buffer).yank,
+	"ctrl+t":                       (*buffer).transpose,
 }
 
 // enter submits the input and shows it in the scrollback.
