@@ -13,25 +13,28 @@ import (
 	"muster/journal"
 )
 
-// Line is what people read of an event.
+// Line is what people read of an event. Its texts are one line each and cannot steer a terminal.
 type Line struct {
 	// Who is the member, or the part of the program, that the event is about.
-	Who  string
-	Verb string // at most six letters
+	Who string
+	// Verb says what happened. It has at most six letters, the width of its column.
+	Verb string
 	Text string
 	// Tone says whether the event is good or bad news.
 	Tone Tone
-	Show bool // in the progress of a run; the log has them all
+	// Show says that the progress of a run has the line, too. The log has them all.
+	Show bool
 
-	// The parts that are shortened first where the text does not fit: the command in it, then the task's name that it
-	// begins with.
+	// command and name are the parts of Text that are shortened first where it does not fit: the command in it, then
+	// the task's name that it begins with. A part that is not in it is empty.
 	command, name string
 }
 
 // taskColumn is the width of a task's name in a line that says more after it.
 const taskColumn = 24
 
-// Facts are what the lines say beyond the event itself. Each may be left out.
+// Facts are what the lines say beyond the event itself, because events do not repeat what a record has. Each may be
+// left out.
 type Facts struct {
 	Subject func(muster.TaskID) string // of a task, "" when it is not known
 	Check   string                     // the run's check
@@ -40,7 +43,8 @@ type Facts struct {
 // Lines returns an event in words: one line, or two for a landing whose check failed.
 func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
 
-// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations.
+// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations. Every event has a line:
+// one of a kind that is not known here is shown as it stands.
 func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	t := lineWriter{e, f}
 	var l Line
@@ -50,6 +54,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	case "member", "turn", "tool", "model":
 		l = t.memberLine()
 	case "task":
+		// A red check has a line of its own before that of the return, like the green check of a landing.
 		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
 			failed := checkLine(t.taskName(), Cut(OneLine(t.Check), 60), "FAIL "+seconds(t.Number("seconds")), Bad)
 			to = append(to, failed)
@@ -87,7 +92,7 @@ func (t lineWriter) field(field string, n int) string {
 // who returns the event's member, or other when it has none.
 func (t lineWriter) who(other string) string { return cmp.Or(OneLine(string(t.Member)), other) }
 
-// taskName returns the number and the subject of the event's task.
+// taskName returns the number and the subject of the event's task, or the number alone where nothing tells the subject.
 func (t lineWriter) taskName() string {
 	s := OneLine(t.Text("subject"))
 	if s == "" && t.Subject != nil {
@@ -96,7 +101,8 @@ func (t lineWriter) taskName() string {
 	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + Cut(s, 60))
 }
 
-// nameWith returns a task's name, padded to its column, and more text after it.
+// nameWith returns a task's name, padded to its column, and more text after it. Without more text the name is not
+// padded.
 func nameWith(name, more string) string {
 	if more == "" {
 		return name
@@ -150,7 +156,7 @@ func checkLine(name, command, verdict string, tone Tone) Line {
 		command: command, name: name}
 }
 
-// seconds formats how long a check took.
+// seconds formats how long a check, a turn or a tool took.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
 // idleReasons says in words why a member is idle. A reason that is not in it is text already.
@@ -169,7 +175,8 @@ func (t lineWriter) tool() string {
 	return t.field("tool", 40)
 }
 
-// memberLine is the line of an event of a member, a turn, a tool or a model.
+// memberLine is the line of an event of a member, a turn, a tool or a model. The progress has no lines of turns and
+// tools, because the member's row says what it does, and none of when the lead begins and rests.
 func (t lineWriter) memberLine() Line {
 	l := Line{Who: t.who("?"), Show: t.Member != muster.Lead}
 	switch t.Kind {
@@ -198,7 +205,7 @@ func (t lineWriter) memberLine() Line {
 		if err := t.field("error", 120); err != "" {
 			l.Text, l.Tone = l.Text+"  error: "+err, Bad
 		}
-	case journal.ModelRetry:
+	case journal.ModelRetry: // also of the lead: a run that stands still for minutes looks broken
 		l.Verb, l.Text, l.Show, l.Tone = "waits", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {
 			l.Text += "; goes on by itself at " + muster.Time(until).Local().Format("15:04:05")
@@ -207,7 +214,8 @@ func (t lineWriter) memberLine() Line {
 	return l
 }
 
-// taskLine is the line of an event of a task.
+// taskLine is the line of an event of a task. That of a claim names the part that is the task, for the progress may add
+// the lane later.
 func (t lineWriter) taskLine() Line {
 	name := t.taskName()
 	l := Line{Who: t.who("board"), Text: name, Show: true}
@@ -229,7 +237,7 @@ func (t lineWriter) taskLine() Line {
 		}
 	case journal.TaskReleased:
 		l.Verb, l.Text = "leaves", Because(name, reason)
-	case journal.TaskRevoked:
+	case journal.TaskRevoked: // the event's member is who had the task
 		l.Verb, l.Text = "frees", Because(name+" from "+l.Who, reason)
 		l.Who = cmp.Or(t.field("by", 40), "board")
 	case journal.TaskLanding:
@@ -267,14 +275,14 @@ func (t lineWriter) changed() []string {
 	return nil
 }
 
-// failurePattern matches what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ... It is
+// failurePattern matches a line with what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ... It is
 // compiled at the first failed check, because most commands never need it.
 var failurePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
 })
 
-// firstFailure returns the line of a check's output that people look for first. Where no line looks like a failure, it
-// returns the last one.
+// firstFailure returns the line of a check's output that people look for first: the first that looks like a failure.
+// Where none does, it returns the last one, because programs that fail without a word say at least where they ended.
 func firstFailure(output string) string {
 	last := ""
 	for s := range strings.Lines(output) {
@@ -289,7 +297,8 @@ func firstFailure(output string) string {
 	return cmp.Or(last, "the check fails")
 }
 
-// completedLine says that a task is done, with its commit and check if it changed anything.
+// completedLine says that a task is done, with its commit and check if it changed anything. l has the task's name as
+// its text.
 func (t lineWriter) completedLine(l Line) Line {
 	commit := t.field("commit", 0)
 	if commit == "" {

@@ -25,10 +25,15 @@ const (
 // Progress shows a run while it goes on: one line for each event and, on a terminal, the living members below, redrawn
 // in place. One goroutine uses it. It sets no mode of the terminal, so the terminal stays usable however the program
 // ends.
+//
+// A line is written once and never changed. So a line that will be known better in a moment waits: the plan for more
+// tasks, a claim for its lane, and a check for its outcome, which makes the line that it has begun superfluous.
 type Progress struct {
-	Options
-	names int // the width of the second column
-	// subjects caches the subjects of tasks, because each line needs one.
+	// options are as given, but Opening is emptied when it is said or not needed, and Width follows the terminal.
+	options Options
+	// names is the width of the second column. It only grows, because jumping columns cannot be read.
+	names int
+	// subjects caches the subjects of tasks, because each line needs one. It has "" for a task that cannot be read.
 	subjects map[muster.TaskID]string
 	presence Presence
 	plan     []muster.TaskID // the lead's new tasks that were not written yet
@@ -36,10 +41,12 @@ type Progress struct {
 	planAt time.Time
 	// lastBroadcast is the last broadcast. It is mailed to each member, but shown once.
 	lastBroadcast string
-	wroteLine     bool // anything
-	// queue begins with a claim whose lane is not known yet, or is empty.
-	queue  []queuedLine
-	checks []queuedLine // that run and were not written yet; without a task: of the base
+	wroteLine     bool
+	// queue has the lines that wait, in the order of their events. It begins with a claim whose lane is not known yet,
+	// or is empty.
+	queue []queuedLine
+	// checks are the checks that run and were not mentioned yet, oldest first. That of the base has no task.
+	checks []queuedLine
 	// drawn are the rows of the living members as they stand on the terminal.
 	drawn   []string
 	drawnAt time.Time
@@ -48,17 +55,17 @@ type Progress struct {
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
 // behind it.
 type queuedLine struct {
-	at    time.Time
+	at    time.Time // when the event happened, which the line's first column says
 	line  Line
 	task  muster.TaskID
-	by    muster.Name
-	waits bool
+	by    muster.Name // who claimed the task
+	waits bool        // it is a claim, and its lane is not known
 }
 
 // endWait says what is known of a claim's lane. The claim's line waits no longer.
 func (q *queuedLine) endWait(lane string) { q.line.Text, q.waits = nameWith(q.line.name, lane), false }
 
-// laneText is what the line of a claim says of its lane.
+// laneText is what the line of a claim says of its lane, as the log says it.
 func laneText(lane string) string {
 	if lane == "" {
 		return ""
@@ -85,7 +92,7 @@ type Options struct {
 
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
-	return &Progress{Options: o, names: 8, subjects: map[muster.TaskID]string{},
+	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
 		presence: Presence{check: OneLine(o.Check)}}
 }
 
@@ -93,14 +100,14 @@ func NewProgress(o Options) *Progress {
 func (p *Progress) HasWritten() bool { return p.wroteLine }
 
 // Resize sets the width of the terminal in columns.
-func (p *Progress) Resize(width int) { p.Width = width }
+func (p *Progress) Resize(width int) { p.options.Width = width }
 
 // Rows returns the living members as lines of less than width columns.
 func (p *Progress) Rows(now time.Time, width int) []string {
-	return p.presence.Rows(p.Paint, now, width, p.subject)
+	return p.presence.Rows(p.options.Paint, now, width, p.subject)
 }
 
-// Event shows one event.
+// Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s
@@ -108,7 +115,8 @@ func (p *Progress) Event(e muster.Event) {
 	if e.Kind == journal.RunStarted { // what an earlier run had is over
 		p.presence.check = ""
 	}
-	p.Opening = ""
+	p.options.Opening = "" // something happens, so nobody wonders
+	// What has waited for this event comes before its own line.
 	p.presence.Apply(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
@@ -119,6 +127,7 @@ func (p *Progress) Event(e muster.Event) {
 		return
 	}
 	if e.Kind == journal.MailSent && e.Text("type") == string(muster.MailBroadcast) {
+		// Each recipient's mail has an event of its own.
 		said := string(e.Member) + " " + e.Text("text")
 		if said == p.lastBroadcast {
 			return // the same to the next one
@@ -133,7 +142,7 @@ func (p *Progress) Event(e muster.Event) {
 		q := queuedLine{at: muster.Time(e.At), line: l, task: e.Task, by: e.Member}
 		if q.waits = e.Kind == journal.TaskClaimed && e.Text("lane") == ""; q.waits {
 			// The task may have its lane already.
-			if t, err := p.Task(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
+			if t, err := p.options.Task(e.Task); err == nil && t.Worktree != "" && t.Owner == e.Member {
 				q.endWait(laneText(string(t.Worktree)))
 			}
 		}
@@ -141,7 +150,8 @@ func (p *Progress) Event(e muster.Event) {
 	}
 }
 
-// noteChecks remembers checks that begin and forgets those that end.
+// noteChecks remembers checks that begin and forgets those that end. Tick mentions those that are still remembered
+// after a while.
 func (p *Progress) noteChecks(e muster.Event) {
 	switch e.Kind {
 	case journal.CheckStarted, journal.CheckBase, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted,
@@ -152,8 +162,8 @@ func (p *Progress) noteChecks(e muster.Event) {
 	switch {
 	case e.Kind == journal.CheckStarted:
 		q.line = checkLine("the base", check, "running", Plain)
-	// on a terminal its owner's row says it
-	case e.Kind == journal.TaskLanding && check != "" && p.Width == 0 && !p.OnlyLines:
+	// On a terminal the row of the task's owner says it.
+	case e.Kind == journal.TaskLanding && check != "" && p.options.Width == 0 && !p.options.OnlyLines:
 		q.line = checkLine(lineWriter{e, p.facts()}.taskName(), check, "under way", Plain)
 		q.line.Verb = "lands?" // it may still wait for another landing
 	default:
@@ -176,7 +186,7 @@ func (p *Progress) resolveClaims(e muster.Event) {
 }
 
 // endWaits calls a function that may end the wait of a claim, for each that waits, and writes the lines that need not
-// wait.
+// wait. A line behind a claim that waits stays in the queue, so that the order of lines is that of the events.
 func (p *Progress) endWaits(end func(claim *queuedLine)) {
 	for i := range p.queue {
 		if p.queue[i].waits {
@@ -201,7 +211,7 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
-	p.print(l.Format(p.Paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.Start))), p.names, p.Width) + "\n")
+	p.print(l.Format(p.options.Paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start))), p.names, p.options.Width) + "\n")
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other
@@ -215,11 +225,12 @@ func (p *Progress) flushPlan() {
 	var each []string
 	for _, id := range ids {
 		s := fmt.Sprintf("%d %s", id, OneLine(p.subject(id)))
-		if t, err := p.Task(id); err == nil && len(t.DependsOn) > 0 {
+		if t, err := p.options.Task(id); err == nil && len(t.DependsOn) > 0 {
 			s += " (after " + IDs(t.DependsOn) + ")"
 		}
 		each = append(each, s)
 	}
+	// A plan of many tasks is cut: each of them has a line when it is claimed.
 	text := each[0]
 	for _, s := range each[1:] {
 		if len(text)+len(s) > 110 {
@@ -249,12 +260,13 @@ func (p *Progress) subject(id muster.TaskID) string {
 	if s, ok := p.subjects[id]; ok || id == 0 {
 		return s
 	}
-	t, _ := p.Task(id) // without its record the task goes by its number
+	t, _ := p.options.Task(id) // without its record the task goes by its number
 	p.subjects[id] = t.Subject
 	return t.Subject
 }
 
-// Tick writes what has waited long enough, and redraws the living members if their rows have changed.
+// Tick writes what has waited long enough, and redraws the living members if their rows have changed. It is called
+// several times a second, also when nothing happens: the rows say for how long.
 func (p *Progress) Tick(now time.Time) {
 	if len(p.plan) > 0 && now.Sub(p.planAt) >= planDelay {
 		p.flushPlan()
@@ -265,11 +277,11 @@ func (p *Progress) Tick(now time.Time) {
 		p.enqueue(queuedLine{at: now, line: p.checks[0].line})
 		p.checks = p.checks[1:]
 	}
-	if p.Opening != "" && now.Sub(p.Start) >= longWorkDelay {
-		p.enqueue(queuedLine{at: p.Start, line: Line{Who: "muster", Verb: "begins", Text: p.Opening}})
-		p.Opening = ""
+	if p.options.Opening != "" && now.Sub(p.options.Start) >= longWorkDelay {
+		p.enqueue(queuedLine{at: p.options.Start, line: Line{Who: "muster", Verb: "begins", Text: p.options.Opening}})
+		p.options.Opening = ""
 	}
-	if p.Width > 0 && !p.OnlyLines && now.Sub(p.drawnAt) >= RedrawInterval {
+	if p.options.Width > 0 && !p.options.OnlyLines && now.Sub(p.drawnAt) >= RedrawInterval {
 		p.redraw(now)
 	}
 }
@@ -289,9 +301,10 @@ func (p *Progress) expireClaims(now time.Time) {
 	})
 }
 
-// redraw replaces the rows of the living members if they have changed.
+// redraw replaces the rows of the living members if they have changed. Unchanged rows are not written again, or the
+// terminal would flicker and a recording of it would grow.
 func (p *Progress) redraw(now time.Time) {
-	rows := p.Rows(now, p.Width)
+	rows := p.Rows(now, p.options.Width)
 	if len(rows) > 0 {
 		rows = append([]string{""}, rows...) // a blank row separates them from what happened
 	}
@@ -307,9 +320,10 @@ func (p *Progress) redraw(now time.Time) {
 }
 
 // print writes to the output. A failure is not reported: a run goes on when nobody can read its progress.
-func (p *Progress) print(s string) { _, _ = io.WriteString(p.Out, s) }
+func (p *Progress) print(s string) { _, _ = io.WriteString(p.options.Out, s) }
 
-// erase removes the living members from the terminal.
+// erase removes the living members from the terminal: it moves the cursor up to their first row and clears the rest of
+// the screen.
 func (p *Progress) erase() {
 	if len(p.drawn) > 0 {
 		p.print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
@@ -317,7 +331,8 @@ func (p *Progress) erase() {
 	p.drawn = nil
 }
 
-// Close writes what is left and leaves only lines on the terminal.
+// Close writes what is left and leaves only lines on the terminal. Claims are written with what is known of their
+// lanes.
 func (p *Progress) Close() {
 	p.flushPlan()
 	p.endWaits(func(q *queuedLine) { q.waits = false })
