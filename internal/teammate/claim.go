@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,18 +177,14 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 // roleFor returns the role in which the member claims a task: its own. Where there are no
 // teammates the lead has them all.
 func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) {
-	if !c.isLead() {
-		return c.record.Role, nil
-	}
+	role := c.record.Role
 	run, err := c.Run(ctx)
-	if err != nil || run.Cap > 0 {
-		return c.record.Role, err
+	if err == nil && c.isLead() && run.Cap == 0 {
+		var t muster.Task
+		t, err = c.Board.Get(ctx, id)
+		role = cmp.Or(t.ClaimRole, role)
 	}
-	t, err := c.Board.Get(ctx, id)
-	if err != nil || t.ClaimRole == "" {
-		return c.record.Role, err
-	}
-	return t.ClaimRole, nil
+	return role, err
 }
 
 // taskPrompt gives the claimed task its lane, if it has none yet, and returns what its owner

@@ -24,7 +24,6 @@ type idling struct {
 
 // idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
 type idleRest struct {
-	stop        context.CancelFunc     // ends the watches; nil: there is no rest
 	reason      muster.IdleReason      // why the phase ended
 	inbox       <-chan struct{}        // receives when mail may have come
 	watchBoard  func() <-chan struct{} // the same for the board, which is watched from the first call
@@ -36,24 +35,14 @@ type idleRest struct {
 	triedTask   bool // the member has tried to begin a task since it was woken
 }
 
-// begin begins a rest. The watches begin before the first facts are read, so that no change
+// begin begins a rest, which ctx ends. The watches begin before the first facts are read, so that no change
 // is missed. The phase's last message is sent before anybody can see that the member is idle.
 func (i *idling) begin(ctx context.Context) error {
-	watch, stop := context.WithCancel(ctx)
 	c := i.phase.snapshot()
-	i.rest = idleRest{stop: stop, inbox: i.Post.Watch(watch, i.name()), leaveQueue: func() {},
-		watchBoard: sync.OnceValue(func() <-chan struct{} { return i.Board.Watch(watch) }),
+	i.rest = idleRest{inbox: i.Post.Watch(ctx, i.name()), leaveQueue: func() {},
+		watchBoard: sync.OnceValue(func() <-chan struct{} { return i.Board.Watch(ctx) }),
 		reason:     c.idleReason(len(i.presence.openQuestions()) > 0, i.presence.Me())}
 	return i.sendFinalMessage(ctx)
-}
-
-// end ends the watches, and gives up the place in the queue.
-func (i *idling) end() {
-	if i.rest.stop != nil {
-		i.rest.leaveQueue()
-		i.rest.stop()
-	}
-	i.rest = idleRest{}
 }
 
 // sendFinalMessage mails the last message of the phase to the lead. Where the model was cut

@@ -36,9 +36,8 @@ type lead struct {
 	toldRequest     map[muster.RequestID]time.Time // when it was told last that a request waits for it
 
 	// These are of a turn that has ended, until the next work phase.
-	stopWatch context.CancelFunc // nil: there is no such turn
-	changed   <-chan struct{}    // mail, the board, the roster or requests have changed
-	message   string             // the lead's last message
+	changed <-chan struct{} // mail, the board, the roster or requests have changed
+	message string          // the lead's last message
 }
 
 // Wait is the lead's sleep as a tool: it returns when something needs the lead, at no cost
@@ -193,19 +192,10 @@ func allDoneText(p TeamProgress) string {
 	return text
 }
 
-// beginRest ends the turn. The watch begins before the first facts are read, so that no
-// change is missed.
-func (l *lead) beginRest(ctx context.Context, message string) {
-	watch, stop := context.WithCancel(ctx)
-	l.stopWatch, l.changed, l.message = stop, l.watch(watch), message
-}
-
-// endRest ends the watch.
-func (l *lead) endRest() {
-	if l.stopWatch != nil {
-		l.stopWatch()
-		l.stopWatch = nil
-	}
+// begin ends the turn. The watch begins before the first facts are read, so that no change is
+// missed.
+func (l *lead) begin(ctx context.Context, message string) {
+	l.changed, l.message = l.watch(ctx), message
 }
 
 // turnFacts reads what decides what follows the turn.

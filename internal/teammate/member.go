@@ -78,7 +78,9 @@ type Member struct {
 	start   StartFacts // what was found when the transcript was opened
 	outcome Outcome    // of the last phase
 	err     error      // of the last phase
-	end     *End       // nil: the life goes on
+	// stopRest ends the watches of a rest.
+	stopRest context.CancelFunc
+	end      *End // nil: the life goes on
 }
 
 // self is what the parts of a member share: the services, the record with which this life
@@ -135,7 +137,7 @@ func New(c Config) (_ *Member, err error) {
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}
-	return &Member{self: s, idle: &idling{self: s}}, nil
+	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
 }
 
 // Name returns the member's name.

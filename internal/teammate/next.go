@@ -29,11 +29,8 @@ type (
 	// phase.
 	ContinueConversation struct{ action }
 
-	// RunPhase runs the loop. Retry goes on with the phase that an error has ended.
-	RunPhase struct {
-		action
-		Retry bool
-	}
+	// RunPhase runs the loop. In Retrying it goes on with the phase that an error has ended.
+	RunPhase struct{ action }
 	// Rest ends the turn: the last message is sent, and the member looks for what to do.
 	Rest struct{ action }
 	// CloseTurn answers the calls of a turn that the user stopped.
@@ -109,10 +106,8 @@ func Next(f Facts) Action {
 	switch f.Stage {
 	case Starting:
 		return nextAtStart(f.Lead, f.Start)
-	case Ready:
+	case Ready, Retrying:
 		return RunPhase{}
-	case Retrying:
-		return RunPhase{Retry: true}
 	case PhaseEnded:
 		return nextAfterPhase(f)
 	case Resting:

@@ -49,7 +49,7 @@ func TestNext(t *testing.T) {
 			OwesReply: true, PhaseOver: true}), Rest{}},
 
 		{"a phase begins", Facts{Stage: Ready}, RunPhase{}},
-		{"a phase goes on", Facts{Stage: Retrying}, RunPhase{Retry: true}},
+		{"a phase goes on", Facts{Stage: Retrying}, RunPhase{}},
 		{"the model has stopped", ended(false, PhaseFacts{}), Rest{}},
 		{"the model agreed to shut down", ended(false, PhaseFacts{ShutdownGranted: true}),
 			Finish{End: End{Text: "shut down as asked"}}},

@@ -55,7 +55,7 @@ func (m *Member) perform(ctx context.Context, a Action) (err error) {
 		m.stage = Ready
 		_, err = m.conversation.deliver(ctx)
 	case RunPhase:
-		err = m.runPhase(ctx, a.Retry)
+		err = m.runPhase(ctx)
 	case Rest:
 		err = m.beginRest(ctx)
 	case CloseTurn:
@@ -123,21 +123,23 @@ func (m *Member) wakeFor(ctx context.Context, a Action) (err error) {
 	return err
 }
 
-// beginRest ends the turn.
+// beginRest ends the turn. Its watches last until the rest is over.
 func (m *Member) beginRest(ctx context.Context) error {
 	m.endRest()
 	m.stage = Resting
+	watch, stop := context.WithCancel(ctx)
+	m.stopRest = stop
 	if m.isLead() {
-		m.lead.beginRest(ctx, m.finalMessage())
+		m.lead.begin(watch, m.finalMessage())
 		return nil
 	}
-	return m.idle.begin(ctx)
+	return m.idle.begin(watch)
 }
 
-// endRest ends what a rest waits on.
+// endRest ends what a rest waits on, and gives up the place in the queue.
 func (m *Member) endRest() {
-	m.lead.endRest()
-	m.idle.end()
+	m.stopRest()
+	m.idle.rest.leaveQueue()
 }
 
 // leaveAtRest shuts an idle member down. Its last writes are made even if its context ends.
@@ -223,8 +225,8 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 const parallel = 8
 
 // runPhase runs the loop to its stop.
-func (m *Member) runPhase(ctx context.Context, retry bool) error {
-	if !retry {
+func (m *Member) runPhase(ctx context.Context) error {
+	if m.stage != Retrying {
 		m.phase.begin()
 		if err := m.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
 			return err

@@ -1,8 +1,10 @@
 package teamtools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"muster"
@@ -52,18 +54,13 @@ func (k toolset) laneList() llm.Tool {
 	return textTool("worktree_list", "All lanes with their task and status.",
 		func(ctx context.Context, _ in) (string, error) {
 			lanes, err := k.Lanes.List(ctx)
-			if err != nil {
-				return "", err
-			}
-			var lines []string
-			for _, l := range lanes {
+			return answerLines(lanes, err, "There are no lanes.", func(l muster.Lane) string {
 				s := fmt.Sprintf("[%s] %s %s", l.Status, l.Name, l.Branch)
 				if l.TaskID != 0 {
 					s += fmt.Sprintf(" task #%d", l.TaskID)
 				}
-				lines = append(lines, s)
-			}
-			return joinLines(lines, "There are no lanes."), nil
+				return s
+			})
 		}, tool.ReadOnly())
 }
 
@@ -177,6 +174,6 @@ func (k toolset) laneEvents() llm.Tool {
 					lines = append(lines, string(r.Data))
 				}
 			}
-			return joinLines(lines, "Nothing has happened to lanes yet."), nil
+			return cmp.Or(strings.Join(lines, "\n"), "Nothing has happened to lanes yet."), nil
 		}, tool.ReadOnly())
 }

@@ -143,17 +143,12 @@ func (k toolset) taskList() llm.Tool {
 	return textTool("task_list", "The board: every task with status, owner and what it waits for.",
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Board.List(ctx)
-			if err != nil {
-				return "", err
-			}
-			var lines []string
-			for _, t := range all {
-				if (in.Status == "" || in.Status == string(t.Status)) &&
-					(in.Owner == "" || in.Owner == string(t.Owner)) {
-					lines = append(lines, prompt.TaskLine(t))
+			return answerLines(all, err, "No such tasks.", func(t muster.Task) string {
+				if in.Status != "" && in.Status != string(t.Status) || in.Owner != "" && in.Owner != string(t.Owner) {
+					return ""
 				}
-			}
-			return joinLines(lines, "No such tasks."), nil
+				return prompt.TaskLine(t)
+			})
 		}, tool.ReadOnly(), tool.Polls())
 }
 

@@ -34,13 +34,9 @@ func (k toolset) listTeammates() llm.Tool {
 	return textTool("list_teammates", "Who is there: name, role, status, what each does.",
 		func(ctx context.Context, _ in) (string, error) {
 			all, err := k.Roster.List(ctx)
-			if err != nil {
-				return "", err
-			}
-			var lines []string
-			for _, m := range all {
+			return answerLines(all, err, "There are no teammates yet.", func(m muster.Member) string {
 				if m.Name == muster.Lead {
-					continue
+					return ""
 				}
 				s := fmt.Sprintf("%s (%s) %s", m.Name, m.Role, m.Status)
 				if m.Doing != "" {
@@ -48,9 +44,8 @@ func (k toolset) listTeammates() llm.Tool {
 				} else if m.IdleReason != "" && m.Status == muster.Idle {
 					s += ": " + string(m.IdleReason)
 				}
-				lines = append(lines, s)
-			}
-			return joinLines(lines, "There are no teammates yet."), nil
+				return s
+			})
 		}, tool.ReadOnly())
 }
 

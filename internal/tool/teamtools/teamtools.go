@@ -12,6 +12,7 @@
 package teamtools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -148,10 +149,13 @@ func answer(err error, format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// joinLines joins the lines of a list, or returns none if the list is empty.
-func joinLines(lines []string, none string) string {
-	if len(lines) == 0 {
-		return none
+// answerLines returns a line for each item of a list, or none if there is no line. An item whose line is "" is left out.
+func answerLines[T any](items []T, err error, none string, line func(T) string) (string, error) {
+	var text strings.Builder
+	for _, item := range items {
+		if s := line(item); s != "" {
+			text.WriteString(s + "\n")
+		}
 	}
-	return strings.Join(lines, "\n")
+	return cmp.Or(strings.TrimSuffix(text.String(), "\n"), none), err
 }
