@@ -126,7 +126,7 @@ func (i *idling) wait(ctx context.Context) error {
 // of its tools.
 func (i *idling) unload() {
 	i.conversation.script.Release()
-	i.toolbox.drop()
+	i.toolbox.made.Store(nil)
 	i.phase.change(func(c *counters) { c.calls = nil })
 }
 

@@ -47,7 +47,7 @@ func (p *presence) Me() muster.Member {
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
 	t, _ := p.claims.CurrentTask()
 	p.mu.Lock()
-	asked, host := maps.Clone(p.asked), p.latest.Host
+	asked := maps.Clone(p.asked)
 	same := p.latest.Status == s && p.latest.IdleReason == why && p.latest.Doing == doing && p.latest.Task == t.ID &&
 		maps.Equal(askedOf(p.latest), asked)
 	p.mu.Unlock()
@@ -56,34 +56,39 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 	}
 	// The host is compared inside the update, which is atomic: a host that takes the member
 	// over between a read and a write of this process would be overwritten otherwise.
-	fenced := false
-	r, err := p.Roster.Update(ctx, p.name(), func(r *muster.Member) {
-		if fenced = r.Host != host; fenced {
-			return
-		}
+	mine, err := p.update(ctx, p.isHost, func(r *muster.Member) {
 		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, int(p.turns.Load())
 		setAsked(r, asked)
 	})
-	if err != nil {
-		return err
+	if err == nil && !mine {
+		err = p.errOtherHost()
 	}
-	if fenced {
-		return p.errOtherHost()
-	}
-	p.setRecord(r)
-	return nil
+	return err
 }
+
+// update changes the record if it is still the member's to change, and reports whether it is.
+func (p *presence) update(
+	ctx context.Context, isMine func(muster.Member) bool, change func(*muster.Member),
+) (mine bool, err error) {
+	r, err := p.Roster.Update(ctx, p.name(), func(r *muster.Member) {
+		if mine = isMine(*r); mine {
+			change(r)
+		}
+	})
+	if err == nil && mine {
+		p.mu.Lock()
+		p.latest = r
+		p.mu.Unlock()
+	}
+	return mine, err
+}
+
+// isHost reports whether a record says that this process hosts the member.
+func (p *presence) isHost(r muster.Member) bool { return r.Host == p.record.Host }
 
 // errOtherHost says that this process may write nothing more for the member.
 func (s *self) errOtherHost() error {
 	return muster.Errorf(muster.Fenced, "%s is hosted by another process now", s.name())
-}
-
-// setRecord notes the record as it was read or written last.
-func (p *presence) setRecord(r muster.Member) {
-	p.mu.Lock()
-	p.latest = r
-	p.mu.Unlock()
 }
 
 // show shows what the member does while it works. The text is for people only: a failure to
@@ -161,10 +166,7 @@ func (p *presence) openQuestions() []muster.Name {
 
 // leave writes that the member has shut down, unless another process hosts it by now.
 func (p *presence) leave(ctx context.Context) error {
-	_, err := p.Roster.Update(ctx, p.name(), func(r *muster.Member) {
-		if r.Host != p.record.Host {
-			return
-		}
+	_, err := p.update(ctx, p.isHost, func(r *muster.Member) {
 		r.Status, r.Doing, r.Task, r.Host, r.Turns = muster.Shutdown, "", 0, "", int(p.turns.Load())
 		setAsked(r, nil)
 		if r.IdleReason != muster.IdleTimeout {
@@ -182,15 +184,9 @@ func (p *presence) hasLeft(r muster.Member) bool {
 
 // rejoin takes the shutdown back if nobody has spawned the member again in the meantime.
 func (p *presence) rejoin(ctx context.Context) error {
-	mine := false
-	r, err := p.Roster.Update(ctx, p.name(), func(r *muster.Member) {
-		if mine = p.hasLeft(*r); mine {
-			r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
-		}
+	_, err := p.update(ctx, p.hasLeft, func(r *muster.Member) {
+		r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
 	})
-	if err == nil && mine {
-		p.setRecord(r)
-	}
 	return err
 }
 

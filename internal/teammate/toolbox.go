@@ -2,11 +2,15 @@ package teammate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster/internal/proc"
@@ -33,26 +37,18 @@ type profile struct {
 type toolbox struct {
 	*self
 	extra []llm.Tool // of an embedder
-
-	mu   sync.Mutex
-	made *profile
+	made  atomic.Pointer[profile]
 }
 
-// get returns the profile, which it makes when the member begins to work.
+// get returns the profile, which it makes when the member begins to work. Two calls at the
+// same time may both make one; the two are the same.
 func (b *toolbox) get() *profile {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.made == nil {
-		b.made = b.newProfile()
+	if p := b.made.Load(); p != nil {
+		return p
 	}
-	return b.made
-}
-
-// drop frees the profile.
-func (b *toolbox) drop() {
-	b.mu.Lock()
-	b.made = nil
-	b.mu.Unlock()
+	p := b.newProfile()
+	b.made.Store(p)
+	return p
 }
 
 // newProfile makes the profile of the member's record, limits and services.
@@ -151,3 +147,111 @@ func fileRune(r rune) rune {
 	}
 	return '-'
 }
+
+// audit runs a call between the two events that tell of it. A subagent's calls are events of
+// the member that it works for. A call of the member's own that the end of the process has cut
+// off stays without an answer if records tell its outcome.
+func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagent bool) (llm.Result, error) {
+	event := func(kind string, fields map[string]any) {
+		fields["tool"] = c.Name
+		if subagent {
+			fields["subagent"] = true
+		}
+		b.presence.event(ctx, kind, fields)
+	}
+	event(journal.ToolStarted, map[string]any{"text": clip(gist(c), 120)})
+	started := time.Now()
+	r, err := next(ctx, c)
+	end := map[string]any{"seconds": seconds(time.Since(started))}
+	failed := r.IsError || err != nil
+	if failed {
+		end["error"] = clip(textOf(llm.Message{Parts: r.Parts}), 200)
+	}
+	event(journal.ToolEnded, end)
+	// An error of a call that was cut off says nothing about what the call did. If its tool
+	// can read the outcome from records, the call is left open, and answerCalls answers it.
+	if failed && !subagent && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {
+		b.phase.change(func(p *counters) { p.pending = append(p.pending, c.ID) })
+	}
+	return r, err
+}
+
+// usageFields are the fields of the event that says what a reply has cost. more is what else
+// is known of the turn.
+func usageFields(r llm.Reply, more map[string]any) map[string]any {
+	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
+		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite}
+	maps.Copy(fields, more)
+	return fields
+}
+
+// seconds is a duration in seconds, cut to milliseconds.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// gist is a call in a few words, for people: its most telling value.
+func gist(c llm.Call) string {
+	var in map[string]any
+	if json.Unmarshal(c.Input, &in) != nil {
+		return ""
+	}
+	for _, key := range []string{"command", "path", "pattern", "subject", "to", "name", "task_id", "prompt"} {
+		if v, ok := in[key]; ok && v != nil && v != "" {
+			line, _, _ := strings.Cut(fmt.Sprint(v), "\n")
+			return line
+		}
+	}
+	return ""
+}
+
+// workdir is where the member's tools run.
+type workdir struct {
+	*self
+	mu      sync.Mutex
+	scratch string // the member's scratch checkout, once made
+	commit  string // the commit of the scratch checkout
+}
+
+// Workdir returns the directory in which a tool runs: the lane of the current task, checked at
+// every call, otherwise a scratch checkout of the target's tip, in which the file tools write
+// nothing and from which nothing lands.
+func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
+	s := code.Workdir{ReadOnly: map[string]string{"outputs": w.Home.Outputs()}}
+	if err := w.claims.verify(ctx); err != nil {
+		return s, err
+	}
+	if t, ok := w.claims.CurrentTask(); ok {
+		dir, err := w.Lanes.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
+		s.Dir, s.Writable = dir, true
+		return s, err
+	}
+	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
+	tip, err := w.Lander.Target(ctx)
+	if err != nil {
+		return s, err
+	}
+	// The checkout is made again when something has landed, so that the member sees it. Tools
+	// that only read run side by side: one of them makes it.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.scratch == "" || w.commit != tip {
+		if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
+			return s, err
+		}
+		w.scratch, w.commit = s.Dir, tip
+	}
+	s.Dir = w.scratch
+	return s, nil
+}
+
+// keepOutput writes an output that was too long for a tool's result into a file in dir, which
+// every member can read, and returns its path.
+func keepOutput(dir, name, whole string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	return path, os.WriteFile(path, []byte(whole), 0o600)
+}
+
+// outputs returns the directory of the member's long outputs.
+func (s *self) outputs() string { return filepath.Join(s.Home.Outputs(), string(s.name())) }

@@ -36,12 +36,12 @@ type Transcript struct {
 	loaded   bool
 	lastMark string
 	// delivered holds the id of every mail delivered in this process's life, at about 50 bytes each.
-	delivered map[muster.MessageID]struct{}
+	delivered map[muster.MessageID]bool
 }
 
 // Open reads the transcript of a member. One that does not exist yet is empty.
 func Open(ctx context.Context, l muster.Log, name muster.Name) (*Transcript, error) {
-	t := &Transcript{log: l, name: name, loaded: true, delivered: map[muster.MessageID]struct{}{}}
+	t := &Transcript{log: l, name: name, loaded: true, delivered: map[muster.MessageID]bool{}}
 	// The end first: were the last record a damaged one, reading alone would not say where it ends, and were the end
 	// asked for after reading, what another process wrote between would seem to have been read.
 	end, err := l.Tail(ctx, Stream(name), 0)
@@ -66,7 +66,7 @@ func Open(ctx context.Context, l muster.Log, name muster.Name) (*Transcript, err
 func (t *Transcript) apply(e Entry) {
 	for _, id := range e.Mail {
 		if id != "" {
-			t.delivered[id] = struct{}{}
+			t.delivered[id] = true
 		}
 	}
 	switch e.Kind {
@@ -104,6 +104,13 @@ func (t *Transcript) append(ctx context.Context, e Entry) error {
 	return nil
 }
 
+// enter is append for a caller that does not hold the lock.
+func (t *Transcript) enter(ctx context.Context, e Entry) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.append(ctx, e)
+}
+
 // errFenced says that another process has written to the log.
 func (t *Transcript) errFenced() error {
 	return muster.Errorf(muster.Fenced, "another process writes the conversation of %s", t.name)
@@ -112,9 +119,7 @@ func (t *Transcript) errFenced() error {
 // User adds text from outside, and the ids of the mails in it, which count as delivered when User returns nil. The ids
 // may include others, by which the caller notes that it has said something. Errors: Fenced.
 func (t *Transcript) User(ctx context.Context, parts []llm.Part, mail []muster.MessageID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.append(ctx, Entry{Kind: KindUser, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
+	return t.enter(ctx, Entry{Kind: KindUser, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
 }
 
 // Reply adds a finished reply of the model. Errors: Fenced; Invalid while calls of the last reply are unanswered.
@@ -153,24 +158,18 @@ func (t *Transcript) Result(ctx context.Context, r llm.Result) error {
 // Fresh starts a new conversation with what User would add. Both are one entry, so that no crash leaves a conversation
 // without its first words. Delivered mail stays delivered. Errors: Fenced.
 func (t *Transcript) Fresh(ctx context.Context, parts []llm.Part, mail []muster.MessageID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.append(ctx, Entry{Kind: KindFresh, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
+	return t.enter(ctx, Entry{Kind: KindFresh, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
 }
 
 // Mark adds a note that is never sent to a model. Errors: Fenced.
 func (t *Transcript) Mark(ctx context.Context, text string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.append(ctx, Entry{Kind: KindMark, Text: text})
+	return t.enter(ctx, Entry{Kind: KindMark, Text: text})
 }
 
 // TakeOver makes this process the writer: the next append of any other process is refused. Errors: Fenced if somebody
 // has written since Open; the caller then opens the transcript again.
 func (t *Transcript) TakeOver(ctx context.Context, host muster.HostID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.append(ctx, Entry{Kind: KindHost, Text: string(host)})
+	return t.enter(ctx, Entry{Kind: KindHost, Text: string(host)})
 }
 
 // LastMark returns the text of the newest mark, or "" if there is none.
@@ -199,8 +198,7 @@ func (t *Transcript) Unanswered() []llm.Call {
 func (t *Transcript) Delivered(id muster.MessageID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.delivered[id]
-	return ok
+	return t.delivered[id]
 }
 
 // Pos returns where the log ends, as far as this writer knows.
