@@ -40,25 +40,20 @@ func (m *Memory) Messages() []llm.Message {
 func (m *Memory) Request(context.Context) (llm.Request, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if open := m.history.Unanswered(); len(open) > 0 {
+		return llm.Request{}, fmt.Errorf("%d calls of the last reply have no result yet", len(open))
+	}
 	r := m.prefix
 	r.Messages = m.history.Messages()
-	return r, m.errUnanswered()
-}
-
-// errUnanswered is an error while calls are unanswered. The lock is held.
-func (m *Memory) errUnanswered() error {
-	if open := m.history.Unanswered(); len(open) > 0 {
-		return fmt.Errorf("%d calls of the last reply have no result yet", len(open))
-	}
-	return nil
+	return r, nil
 }
 
 // Replace makes messages the whole history, the prefix's own messages included.
 func (m *Memory) Replace(_ context.Context, messages []llm.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.errUnanswered(); err != nil {
-		return err
+	if open := m.history.Unanswered(); len(open) > 0 {
+		return fmt.Errorf("%d calls of the last reply have no result yet", len(open))
 	}
 	m.history = llm.NewHistory(messages)
 	return nil

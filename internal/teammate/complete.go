@@ -16,7 +16,7 @@ import (
 func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error) {
 	h := c.current()
 	t := h.task
-	if t.ID != id {
+	if t.ID == 0 || t.ID != id {
 		if now, err := c.Board.Get(ctx, id); err == nil && now.Status == muster.Completed {
 			return llm.ErrorResult("Task %d is completed already.", id), nil
 		}
@@ -58,9 +58,8 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 
 // finishTask leaves the lane of a task that is no longer the member's, and ends its claim.
 func (c *claims) finishTask(ctx context.Context) {
-	if t, ok := c.CurrentTask(); ok {
-		c.lanes.leave(ctx, t.Worktree)
-	}
+	t, _ := c.CurrentTask()
+	c.lanes.leave(ctx, t.Worktree)
 	c.endTask()
 }
 

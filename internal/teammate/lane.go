@@ -51,17 +51,17 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 
 // inherit enters the lane that the task names.
 func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lane, had string, err error) {
-	if lane, err = k.Lanes.Get(ctx, t.Worktree); err != nil {
-		return lane, "", err
+	lane, err = k.Lanes.Get(ctx, t.Worktree)
+	if err == nil && lane.Base != t.Base {
+		err = muster.Errorf(muster.Invalid, "the lane %s was not made for task %d as it is now", lane.Name, t.ID)
 	}
-	if lane.Base != t.Base {
-		return lane, "", muster.Errorf(muster.Invalid, "the lane %s was not made for task %d as it is now",
-			lane.Name, t.ID)
+	if err == nil {
+		err = k.occupy(ctx, lane.Name)
 	}
-	if err = k.occupy(ctx, lane.Name); err != nil {
-		return lane, "", err
+	if err == nil {
+		_, err = k.Lanes.Enter(ctx, lane.Name)
 	}
-	if _, err = k.Lanes.Enter(ctx, lane.Name); err != nil {
+	if err != nil {
 		return lane, "", err
 	}
 	if changed, err := k.Lanes.Changed(ctx, lane.Name); err == nil && changed {
@@ -111,10 +111,7 @@ func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t must
 // left alone as long as it does.
 func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 	lanes, err := k.Lanes.List(ctx)
-	if err != nil {
-		k.logDropped(ctx, "listing the lanes to archive", err)
-		return // the next member that starts tries again
-	}
+	k.logDropped(ctx, "listing the lanes to archive", err) // the next member that starts tries again
 	for _, lane := range lanes {
 		if worktree.OccupantOf(lane) == (worktree.Occupant{}) || lane.TaskID == 0 || worktree.IsAskedToKeep(lane) {
 			continue
@@ -129,14 +126,13 @@ func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 // archive archives a lane that no task names any more, and reports whether it did. A lane
 // with a live occupant is left to them, and one that cannot be archived is kept.
 func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
-	if err := k.occupy(ctx, lane); err != nil { // the member is the occupant meanwhile, so that nobody enters
-		if !errors.Is(err, muster.ErrHeld) {
-			k.logDropped(ctx, "archiving the lane "+string(lane), err)
-		}
-		return false
+	err := k.occupy(ctx, lane) // the member is the occupant meanwhile, so that nobody enters
+	if err == nil {
+		_, err = k.Lanes.Archive(ctx, lane)
 	}
-	_, err := k.Lanes.Archive(ctx, lane)
-	k.logDropped(ctx, "archiving the lane "+string(lane), err)
+	if !errors.Is(err, muster.ErrHeld) {
+		k.logDropped(ctx, "archiving the lane "+string(lane), err)
+	}
 	return err == nil
 }
 

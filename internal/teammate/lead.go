@@ -185,7 +185,7 @@ func (l *lead) noteTold(w wake) string {
 
 // allDoneText says that nothing is open, and names what needs attention.
 func allDoneText(p TeamProgress) string {
-	text := fmt.Sprintf("All done: %s landed, nothing is open.", countTasks(p.Landed))
+	text := fmt.Sprintf("All done: %s landed, nothing is open.", plural(p.Landed, "task", "tasks"))
 	for _, t := range p.NeedsAttention {
 		text += fmt.Sprintf(" Task #%d (%s) needs attention: %s.", t.ID, t.Subject, t.Result)
 	}
@@ -216,12 +216,8 @@ func (l *lead) turnFacts(ctx context.Context) (f TurnFacts, err error) {
 // tellStuck tells the lead why nothing can move. If it ends its turn again, the run ends.
 func (l *lead) tellStuck(ctx context.Context, open int, why string) error {
 	l.toldStuck = true
-	verb := "are"
-	if open == 1 {
-		verb = "is"
-	}
-	return l.conversation.remind(ctx, "You ended your turn, but %s %s open and nothing can move: %s. "+
-		"Do something about it, or end again to stop the run with this work left.", countTasks(open), verb,
+	return l.conversation.remind(ctx, "You ended your turn, but %s open and nothing can move: %s. "+
+		"Do something about it, or end again to stop the run with this work left.", plural(open, "task is", "tasks are"),
 		mailbox.Escape(why))
 }
 
@@ -241,27 +237,16 @@ func (l *lead) sleepAtRest(ctx context.Context) error {
 	return err
 }
 
-// listen waits, where a run would end, for whatever may change that: mail, the board, the end
-// of the conversation.
-func (l *lead) listen(ctx context.Context, done bool) error {
-	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for you"); err != nil {
+// await shows what the lead waits for, hands the prompt to the user, and waits for mail or a
+// change of the team, for the end of the conversation, or for the time to look again. done
+// says that the run would end here.
+func (l *lead) await(
+	ctx context.Context, what string, done bool, closed <-chan struct{}, again <-chan time.Time,
+) error {
+	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, what); err != nil {
 		return err
 	}
 	l.handOver(done)
-	return l.await(ctx, l.Talk.Closed(), nil)
-}
-
-// awaitTeam sleeps until a member, the board or the lead's mail has changed.
-func (l *lead) awaitTeam(ctx context.Context) error {
-	l.handOver(false)
-	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
-		return err
-	}
-	return l.await(ctx, nil, time.After(recheckAfter))
-}
-
-// await waits for a change, for the end of the conversation or for the time to look again.
-func (l *lead) await(ctx context.Context, closed <-chan struct{}, again <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -304,10 +289,10 @@ func (s *Services) LeadEnd(ctx context.Context) (End, error) {
 	return End{Text: f.Message}, nil
 }
 
-// countTasks says how many tasks there are.
-func countTasks(n int) string {
+// plural returns a number with one of the words.
+func plural(n int, one, many string) string {
 	if n == 1 {
-		return "1 task"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d tasks", n)
+	return fmt.Sprintf("%d %s", n, many)
 }

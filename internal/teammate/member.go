@@ -156,9 +156,7 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 	}
 	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
 		m.jobs.Close() // no command of it may run when the task goes to the next owner
-		last, cancel := lastWrites(ctx)
-		defer cancel()
-		return end, m.leave(last)
+		return end, m.leave(ctx)
 	}
 	return end, err
 }

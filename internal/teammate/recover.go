@@ -47,13 +47,13 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 // told why it was cut off.
 func (m *Member) closeTurn(ctx context.Context) error {
 	err := m.answerCalls(ctx, false, "The user stopped this turn; the outcome is unknown: check first.")
-	if err != nil {
-		return err
+	if err == nil {
+		// The words of a turn that was cut off are no last message, and the user speaks next.
+		m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
+		m.emit(loop.ReplyDiscarded{})
+		err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want.")
 	}
-	// The words of a turn that was cut off are no last message, and the user speaks next.
-	m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
-	m.emit(loop.ReplyDiscarded{})
-	if err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want."); err != nil {
+	if err != nil {
 		return err
 	}
 	return m.beginRest(ctx)

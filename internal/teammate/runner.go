@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"muster"
 	"muster/internal/mailbox"
@@ -71,14 +72,16 @@ func (m *Member) perform(ctx context.Context, a Action) (err error) {
 	case WaitForWork:
 		err = m.idle.wait(ctx)
 	case Listen:
-		err = m.lead.listen(ctx, a.Done)
+		err = m.lead.await(ctx, "waits for you", a.Done, m.Talk.Closed(), nil)
 	case AwaitTeam:
-		err = m.lead.awaitTeam(ctx)
+		err = m.lead.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
 	case TimeOut:
 		m.stage = Leaving
 		err = m.idle.timeOut(ctx)
 	case Leave:
-		err = m.leaveAtRest(ctx)
+		if err = m.leave(ctx); err == nil {
+			m.stage = Left
+		}
 	case Rejoin:
 		m.stage = Leaving
 		err = m.presence.rejoin(ctx)
@@ -140,17 +143,6 @@ func (m *Member) beginRest(ctx context.Context) error {
 func (m *Member) endRest() {
 	m.stopRest()
 	m.idle.rest.leaveQueue()
-}
-
-// leaveAtRest shuts an idle member down. Its last writes are made even if its context ends.
-func (m *Member) leaveAtRest(ctx context.Context) error {
-	last, cancel := lastWrites(ctx)
-	defer cancel()
-	if err := m.leave(last); err != nil {
-		return err
-	}
-	m.stage = Left
-	return nil
 }
 
 // open opens the transcript and finds the member's claim.
@@ -244,8 +236,11 @@ func (m *Member) runPhase(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// leave shuts the member down in order: its task goes back, and its lane is kept.
+// leave shuts the member down in order: its task goes back, and its lane is kept. The last
+// writes are made even if ctx ends.
 func (m *Member) leave(ctx context.Context) error {
+	ctx, cancel := lastWrites(ctx)
+	defer cancel()
 	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
 		return err
 	}
