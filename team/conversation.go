@@ -103,10 +103,7 @@ func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
 	t.stop, t.resting, t.done = stop, resting, done
 	t.mu.Unlock()
 	if !same {
-		select {
-		case t.rested <- struct{}{}:
-		default:
-		}
+		wake(t.rested)
 	}
 }
 

@@ -66,7 +66,7 @@ func (p *process) verifyLanded(ctx context.Context, sum *Summary) {
 
 // recoveryCommand is what to type so that the target has the commits again.
 func (p *process) recoveryCommand(ctx context.Context, heads []string) string {
-	if at, err := p.repository.Tip(ctx, p.target()); err == nil && at != "" {
+	if at, err := p.repository.Resolve(ctx, p.target()); err == nil && at != "" {
 		return fmt.Sprintf("git switch %s && git merge %s", p.branch, strings.Join(heads, " "))
 	}
 	way := fmt.Sprintf("git branch %s %s", p.branch, heads[0])

@@ -26,13 +26,13 @@ type repository interface {
 	ForgetRevoked(ctx context.Context, tasks []muster.Task) error
 	// ValidateTarget refuses to go on with a target that is gone, or checked out anywhere.
 	ValidateTarget(ctx context.Context, target string) error
-	// Tip is the target's commit.
-	Tip(ctx context.Context, target string) (commit string, err error)
+	// Resolve returns the commit of a ref.
+	Resolve(ctx context.Context, ref string) (commit string, err error)
 	// MissingCommits returns those of the commits that are neither on the target, which may be gone, nor in HEAD. heads
 	// are those of them from which all others can be reached.
 	MissingCommits(ctx context.Context, target string, commits []string) (lost, heads []string, err error)
-	// Dirty reports changes in the user's checkout that are not committed.
-	Dirty(ctx context.Context) (bool, error)
+	// Status reports whether a checkout has changes that are not committed.
+	Status(ctx context.Context, dir string) (isDirty bool, err error)
 	// OpenServices opens the services of a run, with the lanes and the one lander of the board.
 	OpenServices(ctx context.Context, o workspace.Options) (
 		w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error)
@@ -80,11 +80,13 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 		return err
 	}
 	branch := strings.TrimPrefix(target, "refs/heads/")
-	if at, err := r.Ref(ctx, target); err != nil {
-		return err
-	} else if at == "" {
-		return muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
+	at, err := r.Ref(ctx, target)
+	if err == nil && at == "" {
+		err = muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
 			WithHint("bring it back: git branch %s COMMIT", branch)
+	}
+	if err != nil {
+		return err
 	}
 	path, err := r.CheckedOut(ctx, target)
 	if err == nil && path != "" {
@@ -93,10 +95,6 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 			WithHint("git -C %s switch ANOTHER-BRANCH", path)
 	}
 	return err
-}
-
-func (r gitRepository) Tip(ctx context.Context, target string) (string, error) {
-	return r.Resolve(ctx, target)
 }
 
 func (r gitRepository) MissingCommits(
@@ -137,8 +135,6 @@ func (r gitRepository) MissingCommits(
 	}
 	return lost, heads, nil
 }
-
-func (r gitRepository) Dirty(ctx context.Context) (bool, error) { return r.Status(ctx, r.Root()) }
 
 func (r gitRepository) OpenServices(ctx context.Context, o workspace.Options) (
 	w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error,

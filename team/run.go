@@ -61,8 +61,9 @@ func (p *process) begin(ctx context.Context, goal string, open []muster.Task, fr
 	if err != nil {
 		return sum, err
 	}
-	dirty := inBackground(func() (bool, error) { return p.repository.Dirty(ctx) }) // while the records are written
-	defer func() { _, _ = dirty() }()                                              // git does not outlive the run
+	// Git looks while the records are written, and does not outlive the run.
+	dirty := inBackground(func() (bool, error) { return p.repository.Status(ctx, p.repository.Root()) })
+	defer func() { _, _ = dirty() }()
 	tasks, err := p.Board.List(ctx)
 	if err == nil {
 		// What git still says of claims that this board cannot have made: somebody has removed its tasks.

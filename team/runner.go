@@ -109,7 +109,7 @@ func (s *supervisor) runMember(ctx context.Context, name muster.Name, m *teammat
 		s.failMember(ctx, name, err)
 	}
 	s.remove(name, l)
-	s.team.wakeSupervisor()
+	wake(s.team.wake)
 }
 
 // failMember ends a member that failed: what it had goes back to the board, and the lead is told.

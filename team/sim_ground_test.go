@@ -45,9 +45,9 @@ func (g *meadow) Root() string                                                { 
 func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
 func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
 func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
-func (g *meadow) Dirty(context.Context) (bool, error)                         { return false, nil }
+func (g *meadow) Status(context.Context, string) (bool, error)                { return false, nil }
 
-func (g *meadow) Tip(context.Context, string) (string, error) {
+func (g *meadow) Resolve(context.Context, string) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.tip(), nil
@@ -224,7 +224,7 @@ type meadowLander struct {
 
 func claimOf(id muster.TaskID, fence int) string { return fmt.Sprintf("%d-%d", id, fence) }
 
-func (g meadowLander) Target(ctx context.Context) (string, error) { return g.Tip(ctx, "") }
+func (g meadowLander) Target(ctx context.Context) (string, error) { return g.Resolve(ctx, "") }
 
 func (g meadowLander) CheckBase(context.Context) (landing.BaseVerdict, error) {
 	return landing.BaseVerdict{Unset: true}, nil

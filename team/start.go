@@ -149,7 +149,7 @@ func (p *process) writeStart(
 	for _, u := range p.Board.Corrupt() {
 		first = max(first, u.ID+1)
 	}
-	base, err := p.repository.Tip(ctx, p.target())
+	base, err := p.repository.Resolve(ctx, p.target())
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package team
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -45,11 +44,9 @@ const subscriberBuffer = 4096
 // and state events is not defined. The channel is closed after ctx has ended. Subscribe may be called at any time, from
 // any goroutine.
 func (t *Team) Subscribe(ctx context.Context) <-chan Event {
-	sub := &subscriber{wake: make(chan struct{}, 1)}
-	t.subscribers.add(sub)
+	sub := t.subscribers.add()
 	out := make(chan Event)
-	from, err := t.Journal().Tail(ctx, 0)
-	var sending sync.WaitGroup
+	from, err := t.Journal().Tail(ctx, 0) // before it returns, so that nothing that follows is missed
 	send := func(e Event) bool {
 		select {
 		case out <- e:
@@ -58,6 +55,7 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 			return false
 		}
 	}
+	var sending sync.WaitGroup
 	sending.Go(func() {
 		if err != nil {
 			send(Failed{err})
@@ -74,16 +72,13 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 		}
 	})
 	sending.Go(func() {
-		for {
-			for _, e := range sub.take() {
-				if !send(e) {
-					return
-				}
+		for ctx.Err() == nil {
+			for _, e := range t.subscribers.take(sub) {
+				send(e)
 			}
 			select {
 			case <-sub.wake:
 			case <-ctx.Done():
-				return
 			}
 		}
 	})
@@ -96,69 +91,65 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 	return out
 }
 
-// subscribers are those who are told the events of this process.
+// subscribers are those who are told the events of this process. The zero value has none.
 type subscribers struct {
-	mu  sync.Mutex
-	all map[*subscriber]bool
+	mu  sync.Mutex // guards the following, and what each subscriber has not taken yet
+	all []*subscriber
 }
 
-func (s *subscribers) add(sub *subscriber) {
+// subscriber holds the events that one reader has not taken yet.
+type subscriber struct {
+	wake   chan struct{} // holds one token: there is something to take
+	events []Event
+	missed int // turn events that were dropped
+}
+
+func (s *subscribers) add() *subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[*subscriber]bool{}
-	}
-	s.all[sub] = true
+	sub := &subscriber{wake: make(chan struct{}, 1)}
+	s.all = append(s.all, sub)
+	return sub
 }
 
 func (s *subscribers) remove(sub *subscriber) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.all, sub)
+	s.all = slices.DeleteFunc(s.all, func(x *subscriber) bool { return x == sub })
 }
 
-// publish gives the event to every subscriber. It never blocks, because a member's turn calls it.
+// publish gives the event to every subscriber. One that is too far behind misses a turn event, and a state event never.
+// It never blocks, because a member's turn calls it.
 func (s *subscribers) publish(e Event) {
+	_, isState := e.(StateEvent)
 	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.all))
-	s.mu.Unlock()
-	for _, sub := range all {
-		sub.put(e)
-	}
-}
-
-// subscriber holds the events that one reader has not taken yet.
-type subscriber struct {
-	wake chan struct{} // holds one token: there is something to take
-
-	mu     sync.Mutex
-	events []Event
-	missed int
-}
-
-// put adds an event, or drops it where the subscriber is too far behind.
-func (s *subscriber) put(e Event) {
-	s.mu.Lock()
-	if _, isState := e.(StateEvent); len(s.events) < subscriberBuffer || isState {
-		s.events = append(s.events, e)
-	} else {
-		s.missed++
-	}
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	defer s.mu.Unlock()
+	for _, sub := range s.all {
+		if len(sub.events) < subscriberBuffer || isState {
+			sub.events = append(sub.events, e)
+		} else {
+			sub.missed++
+		}
+		wake(sub.wake)
 	}
 }
 
 // take returns the events since the last call. Missed comes last, where the dropped events would have been.
-func (s *subscriber) take() []Event {
+func (s *subscribers) take(sub *subscriber) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	events := s.events
-	if s.missed > 0 {
-		events = append(events, Missed{s.missed})
+	events := sub.events
+	if sub.missed > 0 {
+		events = append(events, Missed{sub.missed})
 	}
-	s.events, s.missed = nil, 0
+	sub.events, sub.missed = nil, 0
 	return events
+}
+
+// wake puts a token into a channel that holds one, unless it has it already.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -246,14 +246,6 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 	return w, w.PrepareChange(ctx)
 }
 
-// wakeSupervisor makes the supervisor reconcile at once.
-func (t *Team) wakeSupervisor() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
-
 // withDefaults returns the limits with the zero fields set.
 func (l Limits) withDefaults() Limits {
 	d := Defaults()

@@ -55,8 +55,8 @@ func (r Record) event() muster.Event {
 	if r.Done != "" {
 		text += "; " + r.Done
 	}
-	return muster.Event{Kind: journal.StateCorrupt, Task: r.Task, Fields: map[string]any{
-		"text": text, "table": r.Table, "key": r.Key, "rev": string(r.Rev)}}
+	return muster.Event{Kind: journal.StateCorrupt, Task: r.Task, At: muster.UnixTime(time.Now()),
+		Fields: map[string]any{"text": text, "table": r.Table, "key": r.Key, "rev": string(r.Rev)}}
 }
 
 // isReportedBy reports whether an event is about the record.
@@ -94,7 +94,7 @@ func New(log muster.Log, inbox muster.Inbox, j *journal.Journal) *Teller {
 
 // Tell reports each record that nobody has reported yet. It goes on for a moment when ctx has ended. Its only error is
 // Unavailable: the engine cannot be reached. What could not be reported is reported by the next call.
-func (t *Teller) Tell(ctx context.Context, all ...Record) error {
+func (t *Teller) Tell(ctx context.Context, all ...Record) (errDown error) {
 	if len(all) == 0 {
 		return nil
 	}
@@ -102,7 +102,6 @@ func (t *Teller) Tell(ctx context.Context, all ...Record) error {
 	defer t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	var errDown error
 	for _, r := range all {
 		if t.reported[r.ID()] {
 			continue
@@ -140,23 +139,26 @@ func (t *Teller) tell(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	e := r.event()
 	for isMailed := false; ; isMailed = true {
 		end, err := t.journal.Tail(ctx, 0) // before the search: an event that comes during it makes the append stale
 		if err != nil {
 			return err
 		}
-		isReported := false
-		if after, isReported, err = t.search(ctx, r, after); err != nil || isReported {
-			return err
+		for e, err := range t.journal.Read(ctx, after) {
+			if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+				return err
+			}
+			after = max(after, e.Pos)
+			if err == nil && r.isReportedBy(e.Event) {
+				return nil
+			}
 		}
 		if !isMailed && t.inbox != nil {
 			if err := t.inbox.Put(ctx, muster.Lead, r.mail()); err != nil {
 				return err
 			}
 		}
-		e.At = muster.UnixTime(time.Now())
-		line, err := muster.MarshalLine(e)
+		line, err := muster.MarshalLine(r.event())
 		if err != nil {
 			return err
 		}
@@ -164,19 +166,4 @@ func (t *Teller) tell(ctx context.Context, r Record) error {
 			return err
 		}
 	}
-}
-
-// search reads the events after a position. It returns from where to read on, and whether one of them reports the
-// record.
-func (t *Teller) search(ctx context.Context, r Record, after muster.Pos) (muster.Pos, bool, error) {
-	for e, err := range t.journal.Read(ctx, after) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return after, false, err
-		}
-		after = max(after, e.Pos)
-		if err == nil && r.isReportedBy(e.Event) {
-			return after, true, nil
-		}
-	}
-	return after, false, nil
 }
