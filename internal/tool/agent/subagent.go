@@ -72,26 +72,20 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 	return o.run(ctx, in.Prompt, o.Work)
 }
 
-// conversation is the conversation of one subagent. It reports the replies to those who count and watch them.
-type conversation struct {
-	*loop.Memory
-	onUsage  func(context.Context, llm.Reply)
-	progress func(string)
-	turns    int
-	last     llm.Reply
+// watchedModel is a model whose replies are reported as soon as they are there. What they cost has to be paid in any
+// case.
+type watchedModel struct {
+	llm.Model
+	onReply func(context.Context, llm.Reply)
 }
 
-// Append adds a reply and reports it. The cost is reported first: it has to be paid in any case.
-func (c *conversation) Append(ctx context.Context, r llm.Reply) error {
-	c.turns++
-	c.last = r
-	if c.onUsage != nil {
-		c.onUsage(ctx, r)
+// Reply asks the model and reports its reply.
+func (m watchedModel) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	reply, err := m.Model.Reply(ctx, r, emit)
+	if err == nil {
+		m.onReply(ctx, reply)
 	}
-	for _, call := range r.Message.Calls() {
-		c.progress(fmt.Sprintf("turn %d: %s", c.turns, call.Name))
-	}
-	return c.Memory.Append(ctx, r)
+	return reply, err
 }
 
 // run runs a subagent to its end and returns its report.
@@ -103,12 +97,29 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 	for _, t := range tools {
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
-	c := &conversation{Memory: loop.NewMemory(prefix), onUsage: o.OnUsage, progress: tool.Progress(ctx)}
+	turns, progress := 0, tool.Progress(ctx)
+	model := watchedModel{o.Model, func(ctx context.Context, r llm.Reply) {
+		turns++
+		if o.OnUsage != nil {
+			o.OnUsage(ctx, r)
+		}
+		for _, call := range r.Message.Calls() {
+			progress(fmt.Sprintf("turn %d: %s", turns, call.Name))
+		}
+	}}
+	c := loop.NewMemory(prefix)
 	c.Say(llm.Text{Text: prompt})
-	agent := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns}
-	_, err := agent.Run(ctx)
+	last, err := loop.Agent{Model: model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns}.Run(ctx)
 	if errors.Is(err, loop.ErrMaxTurns) {
-		err = o.conclude(ctx, c)
+		// It is asked once for a summary. The request keeps the tools: the provider's cache needs the same beginning,
+		// and some providers want the tools that old calls name. But no call is run any more, even if it makes one.
+		c.Say(llm.Text{Text: fmt.Sprintf("<reminder>You have used your %d turns. Call no more tools. "+
+			"Answer with your summary: what you found or did, and what is still open.</reminder>", o.Turns)})
+		var r llm.Request
+		if r, err = c.Request(ctx); err == nil {
+			last, err = model.Reply(ctx, r, func(llm.Delta) {})
+		}
+		last.Stop = llm.StopEnd
 	}
 	switch llm.KindOf(err) {
 	case llm.ContextFull:
@@ -121,37 +132,20 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 	if err != nil {
 		return llm.Result{}, err // the runtime waits and tries again, or ends the turn
 	}
-	return c.report(), nil
-}
-
-// conclude asks once for a summary when the turns are used up. The request keeps the tools: the provider's cache needs
-// the same beginning, and some providers want the tools that old calls name. But no call is run any more.
-func (o Options) conclude(ctx context.Context, c *conversation) error {
-	c.Say(llm.Text{Text: fmt.Sprintf("<reminder>You have used your %d turns. Call no more tools. "+
-		"Answer with your summary: what you found or did, and what is still open.</reminder>", o.Turns)})
-	r, err := c.Request(ctx)
-	if err != nil {
-		return err
-	}
-	reply, err := o.Model.Reply(ctx, r, func(llm.Delta) {})
-	if err != nil {
-		return err
-	}
-	reply.Stop = llm.StopEnd // even if it calls a tool
-	return c.Append(ctx, reply)
+	return report(last, turns), nil
 }
 
 // report returns what the calling agent reads: the text of the last reply. Everything else of the conversation is
 // dropped, which is the purpose of a subagent.
-func (c *conversation) report() llm.Result {
-	text := strings.TrimSpace(c.last.Message.Text())
+func report(last llm.Reply, turns int) llm.Result {
+	text := strings.TrimSpace(last.Message.Text())
 	switch {
-	case c.last.Stop == llm.StopRefused:
+	case last.Stop == llm.StopRefused:
 		return llm.ErrorResult("The subagent's model declined. %s", text)
 	case text == "":
 		return llm.ErrorResult("The subagent ended without a word after %d turns: ask for less, or do it yourself.",
-			c.turns)
-	case c.last.Stop == llm.StopMax:
+			turns)
+	case last.Stop == llm.StopMax:
 		text += "\n[cut at its length limit]"
 	}
 	return tool.Text(text)
