@@ -35,45 +35,52 @@ type Summary struct {
 	Off []muster.TaskID
 }
 
-// conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended.
+// conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended:
+// it can be resumed.
 func (p *process) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
 	var stop *teammate.TeamStop
-	stopped := errors.As(err, &stop)
-	if stopped && llm.KindOf(err) == llm.Denied {
-		stopped = false
+	isLimit := errors.As(err, &stop)
+	if isLimit && llm.KindOf(err) == llm.Denied {
+		isLimit, end.Code = false, 1
 		err = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).
 			WithHint("mend the key or the model's name, then: muster resume")
-		end.Code = 1
 	}
-	switch {
-	case stopped:
+	if isLimit {
 		end = teammate.End{Code: 3, Text: stop.Error()}
-	case err != nil:
-		run, unread := p.workspace.Runs().Get(ctx)
-		p.logDropped(ctx, "reading the run's record after it was stopped", unread)
-		p.note(ctx, "", interruption(err))
-		tasks, unread := p.Board.List(ctx)
-		p.logDropped(ctx, "reading the board after the run was stopped", unread)
-		return Summary{Run: run, Code: max(end.Code, 1), Text: err.Error(), Tasks: tasks}, err
+	} else if err != nil {
+		return p.interrupted(ctx, end, err), err
 	}
 	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
-	if err := p.runEffects(ctx); err != nil {
-		return Summary{}, err
+	err = p.runEffects(ctx)
+	if err == nil && !isLimit {
+		err = p.stopOrphans(ctx)
 	}
-	if !stopped {
-		if err := p.stopOrphans(ctx); err != nil {
-			return Summary{}, err
-		}
+	var run muster.Run
+	if err == nil {
+		run, err = p.workspace.Runs().Change(ctx, func(r *muster.Run) {
+			if !isLimit {
+				r.EndedAt = muster.UnixTime(time.Now())
+			}
+		})
 	}
-	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
-		if !stopped { // by a limit: it has not ended, and can be resumed
-			r.EndedAt = muster.UnixTime(time.Now())
-		}
-	})
 	if err != nil {
 		return Summary{}, err
 	}
 	return p.summarize(ctx, run, end)
+}
+
+// interrupted returns the summary of a run that was stopped by an error. Its records stay as they are.
+func (p *process) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
+	run, err := p.Run(ctx)
+	p.logDropped(ctx, "reading the run's record after it was stopped", err)
+	why := "stopped: " + cause.Error()
+	if errors.Is(cause, muster.CauseUser) {
+		why = "interrupted; the state is kept"
+	}
+	p.note(ctx, "", why)
+	tasks, err := p.Board.List(ctx)
+	p.logDropped(ctx, "reading the board after the run was stopped", err)
+	return Summary{Run: run, Code: max(end.Code, 1), Text: cause.Error(), Tasks: tasks}
 }
 
 // summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
@@ -88,16 +95,12 @@ func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.En
 		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
 	}
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
-		Red: run.BaseCheck == workspace.BaseRed}
+		Red: run.BaseCheck == workspace.BaseRed, Unread: map[muster.TaskID]string{}}
 	for _, u := range p.Board.Corrupt() {
-		if !run.HasID(u.ID) {
-			continue
+		if run.HasID(u.ID) {
+			sum.Unread[u.ID] = u.Why
+			sum.Code = max(sum.Code, 3)
 		}
-		if sum.Unread == nil {
-			sum.Unread = map[muster.TaskID]string{}
-		}
-		sum.Unread[u.ID] = u.Why
-		sum.Code = max(sum.Code, 3)
 	}
 	o, err := p.Progress(ctx)
 	p.logDropped(ctx, "looking whether the run had tasks", err)
@@ -107,12 +110,4 @@ func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.En
 	p.verifyLanded(ctx, &sum)
 	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
-}
-
-// interruption says why a run stopped without having ended.
-func interruption(err error) string {
-	if errors.Is(err, muster.CauseUser) {
-		return "interrupted; the state is kept"
-	}
-	return "stopped: " + err.Error()
 }

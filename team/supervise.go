@@ -17,7 +17,7 @@ type supervisor struct {
 	mu      sync.Mutex
 	running map[muster.Name]*runningMember
 	closing bool                      // nobody is started any more
-	carried map[muster.RequestID]bool // shutdowns that were carried out; of serve alone
+	carried map[muster.RequestID]bool // shutdowns that were carried out, or concern an earlier life; of serve alone
 	fatal   chan error                // what stops the whole team
 	serving sync.WaitGroup            // the goroutines that serve the members; run waits for them
 	stop    context.CancelCauseFunc
@@ -189,17 +189,25 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 
 // shutdown carries out a request to shut down that no answer can stop any more, and says when to look at it again.
 func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Duration {
-	if r.To == muster.Lead {
-		return s.shutdownLead(ctx, r)
+	if s.carried[r.ID] {
+		return sweep
+	}
+	grant := func(why string) bool {
+		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
+		s.logDropped(ctx, "deciding a shutdown", err)
+		s.carried[r.ID] = err == nil
+		return err == nil
 	}
 	l := s.find(r.To)
 	switch {
-	case l == nil, s.carried[r.ID]: // or of an earlier life of that name: see takeOverMember
+	case r.To == muster.Lead:
+		// It stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is kept.
+		if r.Status == muster.RequestPending && grant("the team stops; muster resume goes on") {
+			s.fail(muster.CauseUser)
+		}
+	case l == nil: // it lives elsewhere, or not at all
 	case r.Status == muster.RequestPending && r.Force:
-		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, "forced")
-		s.logDropped(ctx, "deciding a shutdown", err)
-		if err == nil {
-			s.carried[r.ID] = true
+		if grant("forced") {
 			s.end(ctx, r.To, l)
 		}
 	case r.Status == muster.RequestApproved && r.Force, r.Status == muster.RequestExpired:
@@ -208,20 +216,6 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 		s.end(ctx, r.To, l)
 	case r.Status == muster.RequestPending && r.Deadline > 0:
 		return max(s.Requests.Left(r, time.Now()), time.Millisecond)
-	}
-	return sweep
-}
-
-// shutdownLead stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is
-// kept.
-func (s *supervisor) shutdownLead(ctx context.Context, r muster.Request) time.Duration {
-	if r.Status == muster.RequestPending && !s.carried[r.ID] {
-		_, _, err := s.Requests.Decide(ctx, r.ID, muster.Lead, true, "the team stops; muster resume goes on")
-		s.logDropped(ctx, "deciding the lead's shutdown", err)
-		if err == nil {
-			s.carried[r.ID] = true
-			s.fail(muster.CauseUser)
-		}
 	}
 	return sweep
 }

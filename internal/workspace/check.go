@@ -56,7 +56,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 func CheckDirectories(repo *git.Repo) (found Findings) {
 	dir := paths.Dir(repo.Root())
 	locks := dir.Locks()
-	if !isDir(locks) { // tried in git's directory, because looking must not make state
+	if !exists(locks) { // tried in git's directory, because looking must not make state
 		temp, err := os.MkdirTemp(repo.CommonDir(), "muster-doctor-")
 		if err != nil {
 			found.Add("locks", Broken, "nothing can be written in "+repo.CommonDir()+": "+err.Error(),
@@ -101,12 +101,6 @@ func tryWriting(dir string) error {
 	}
 	_, err = f.Write(make([]byte, 64<<10))
 	return errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
-}
-
-// isDir reports whether path is a directory.
-func isDir(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
 }
 
 // checker gathers the findings of a check of the state.

@@ -17,7 +17,7 @@ func findRoot(dir string) (root string, ok bool) {
 	for ; ; dir = filepath.Dir(dir) {
 		st, err := os.Lstat(filepath.Join(dir, ".git"))
 		if err == nil {
-			return dir, st.IsDir() && hasState(paths.Dir(dir)) && isFile(filepath.Join(dir, ".git", "HEAD"))
+			return dir, st.IsDir() && hasState(paths.Dir(dir)) && exists(filepath.Join(dir, ".git", "HEAD"))
 		}
 		if filepath.Dir(dir) == dir {
 			return "", false
@@ -29,7 +29,7 @@ func findRoot(dir string) (root string, ok bool) {
 func (w *Workspace) HasState() bool { return hasState(w.Paths()) }
 
 // HasLanes reports whether a lane was ever made here. Where none was, nobody needs to ask git.
-func (w *Workspace) HasLanes() bool { return isFile(w.Paths().Index()) }
+func (w *Workspace) HasLanes() bool { return exists(w.Paths().Index()) }
 
 // hasState reports whether a team or a board is in a directory.
 func hasState(d paths.Dir) bool { return exists(d.Team()) || exists(d.Tasks()) }
@@ -38,10 +38,4 @@ func hasState(d paths.Dir) bool { return exists(d.Team()) || exists(d.Tasks()) }
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// isFile reports whether path is a regular file.
-func isFile(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular()
 }
