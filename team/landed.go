@@ -12,7 +12,9 @@ import (
 
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
 // all.
-func (p *process) missingTasks(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
+func (p *process) missingTasks(
+	ctx context.Context, tasks []muster.Task,
+) (ids []muster.TaskID, heads []string, err error) {
 	var commits []string
 	for _, x := range tasks {
 		if x.Landed != nil && x.Landed.Commit != "" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/requests"
 	"muster/journal"
 )
 
@@ -114,7 +115,7 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 		if err := p.createLead(ctx, "", host); err != nil {
 			return err
 		}
-		away := p.secondsAway(ctx, run)
+		away := secondsAway(ctx, p.Journal, run)
 		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 			r.EndedAt, r.Away = 0, r.Away+away
 			r.Cap, r.Model = p.config.Teammates, p.config.ModelName
@@ -135,12 +136,12 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 }
 
 // secondsAway is for how many seconds the run has stopped, by the journal's last event.
-func (p *process) secondsAway(ctx context.Context, run muster.Run) (away float64) {
-	from, err := p.Journal.Tail(ctx, 1)
+func secondsAway(ctx context.Context, j *journal.Journal, run muster.Run) (away float64) {
+	from, err := j.Tail(ctx, 1)
 	if err != nil {
 		return 0
 	}
-	for e, err := range p.Journal.Read(ctx, from) {
+	for e, err := range j.Read(ctx, from) {
 		if err == nil && e.At >= run.StartedAt {
 			away = max(muster.UnixTime(time.Now())-e.At, 0)
 		}
@@ -154,11 +155,13 @@ func (p *process) lead(
 	ctx context.Context, write func(context.Context, muster.HostID) error,
 ) (sum Summary, err error) {
 	prepare := func(ctx context.Context, host muster.HostID) error {
-		for _, finish := range []func(context.Context) error{
-			p.Lanes.Recover, p.runEffects, p.Requests.Settle, p.answerLateShutdowns} {
+		for _, finish := range []func(context.Context) error{p.Lanes.Recover, p.runEffects, p.Requests.Settle} {
 			if err := finish(ctx); err != nil {
 				return err
 			}
+		}
+		if err := answerLateShutdowns(ctx, p.Requests); err != nil {
+			return err
 		}
 		return write(ctx, host)
 	}
@@ -174,11 +177,11 @@ func (p *process) lead(
 
 // answerLateShutdowns grants the shutdowns that were asked of a lead that was dead already: they do not concern its
 // next life.
-func (p *process) answerLateShutdowns(ctx context.Context) error {
-	pending, err := p.Requests.Pending(ctx)
+func answerLateShutdowns(ctx context.Context, all *requests.Requests) error {
+	pending, err := all.Pending(ctx)
 	for _, r := range pending {
 		if r.Kind == muster.AskShutdown && r.To == muster.Lead && err == nil {
-			_, _, err = p.Requests.Decide(ctx, r.ID, muster.Lead, true, "it had stopped already")
+			_, _, err = all.Decide(ctx, r.ID, muster.Lead, true, "it had stopped already")
 		}
 	}
 	return err

@@ -91,7 +91,8 @@ func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.En
 		return Summary{}, err
 	}
 	if open, late := run.Left(tasks); late && end.Code == 0 {
-		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text, view.Count(len(open), "open task"))
+		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text,
+			view.Count(len(open), "open task"))
 		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
 	}
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",

@@ -201,7 +201,8 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	l := s.find(r.To)
 	switch {
 	case r.To == muster.Lead:
-		// It stops the team, as Ctrl-C does: there is nobody above the lead who could go on without it. The state is kept.
+		// It stops the team, as Ctrl-C does, and the state is kept: there is nobody above the lead who could go on
+		// without it.
 		if r.Status == muster.RequestPending && grant("the team stops; muster resume goes on") {
 			s.fail(muster.CauseUser)
 		}

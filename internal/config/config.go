@@ -178,9 +178,9 @@ func (l *loader) files(o Options) error {
 		if _, _, url, err := ParseModel(model); model == ownModel || err != nil || url == "" {
 			return nil
 		}
-		return muster.Errorf(muster.Invalid, "a repository may not choose the server that your key and your code go to: "+
-			"if you want this model, set the same in %s, else choose one with --model",
-			cmp.Or(user, "your own config.yaml"))
+		return muster.Errorf(muster.Invalid,
+			"a repository may not choose the server that your key and your code go to: if you want this model, "+
+				"set the same in %s, else choose one with --model", cmp.Or(user, "your own config.yaml"))
 	}}
 	return f.load(filepath.Join(o.Root, File))
 }

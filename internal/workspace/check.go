@@ -236,7 +236,8 @@ func (c *checker) owners(ctx context.Context) {
 			why, fix = "whose process is dead and was followed by none", "muster resume, or: "+fix
 		}
 		if why != "" {
-			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, view.OneLine(string(t.Owner)), why), fix)
+			owner := view.OneLine(string(t.Owner))
+			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
 		}
 	}
 }

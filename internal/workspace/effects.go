@@ -22,7 +22,7 @@ func registerEffects(w *Workspace, b *board.Board) {
 		}
 	}
 	if revoke == nil {
-		revoke = w.revokeLanding
+		revoke = func(ctx context.Context, t muster.Task) error { return revokeLanding(ctx, w, t) }
 	}
 	send := func(ctx context.Context, m muster.Message) (muster.Message, error) { return w.Mail(ctx).Send(ctx, m) }
 	outbox.Register(b, send, finish)
@@ -30,7 +30,7 @@ func registerEffects(w *Workspace, b *board.Board) {
 }
 
 // revokeLanding ends the right of a task's claim to land.
-func (w *Workspace) revokeLanding(ctx context.Context, t muster.Task) error {
+func revokeLanding(ctx context.Context, w *Workspace, t muster.Task) error {
 	lander, err := w.Lander(ctx)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (w *Workspace) RevokeTask(
 		return t, err
 	}
 	if t.Worktree != "" && t.Claimed() {
-		if err := w.revokeLanding(ctx, t); err != nil {
+		if err := revokeLanding(ctx, w, t); err != nil {
 			return t, err
 		}
 	}

@@ -306,21 +306,19 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		o := w.options.Landing
 		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
 		o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
-		return landing.New(repo, lanes, w.Board(), w.journal, w.currentLauncher, o), nil
+		// The lander is made before the launcher is known and lives longer, because revoking a landing runs no check.
+		launcher := func() (proc.Launcher, error) {
+			if l := w.launcher.Load(); l != nil {
+				return *l, nil
+			}
+			return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
+		}
+		return landing.New(repo, lanes, w.Board(), w.journal, launcher, o), nil
 	})
 }
 
 // SetLauncher sets what starts the checks of landings. It may be set again, for the next run of this process.
 func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.Store(&l) }
-
-// currentLauncher returns what SetLauncher has set. The lander is made before and lives longer, because revoking a
-// landing runs no check. The error is Unavailable while this process runs none.
-func (w *Workspace) currentLauncher() (proc.Launcher, error) {
-	if l := w.launcher.Load(); l != nil {
-		return *l, nil
-	}
-	return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
-}
 
 // branchRef returns the ref of a branch.
 func branchRef(branch string) string { return "refs/heads/" + branch }
