@@ -136,27 +136,34 @@ func (t *Todo) open() (n int) {
 func (t *Todo) Round(used bool) (reminder string, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	open := t.open()
-	if used || open == 0 {
-		t.silent = 0
-		return "", false
+	if due = t.isSilentTooLong(used); due {
+		reminder = fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: "+
+			"bring it up to date.", t.open(), silentRounds)
 	}
+	return reminder, due
+}
+
+// isSilentTooLong counts a round, and reports whether a reminder is due. The next one is due after as many rounds
+// again. The caller holds mu.
+func (t *Todo) isSilentTooLong(used bool) bool {
 	t.silent++
-	if t.silent < silentRounds {
-		return "", false
+	if used || t.open() == 0 {
+		t.silent = 0
 	}
-	t.silent = 0 // the next reminder is due after as many rounds again
-	return fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: "+
-		"bring it up to date.", open, silentRounds), true
+	if t.silent < silentRounds {
+		return false
+	}
+	t.silent = 0
+	return true
 }
 
 // Restore makes the list, and the count of silent rounds, from a conversation: after a restart, or when the
-// conversation was replaced by a shorter one.
+// conversation was replaced by a shorter one. The list is that of the last call that succeeded.
 func (t *Todo) Restore(messages []llm.Message) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.items, t.silent = nil, 0
-	t.mu.Unlock()
-	var calls []llm.Call
+	var calls []llm.Call // of the last reply
 	for _, m := range messages {
 		if m.Role == llm.Assistant {
 			calls = m.Calls()
@@ -164,30 +171,21 @@ func (t *Todo) Restore(messages []llm.Message) {
 		}
 		used := false
 		for _, p := range m.Parts {
-			if r, ok := p.(llm.Result); ok {
-				used = t.replay(calls, r) || used
+			r, ok := p.(llm.Result)
+			i := slices.IndexFunc(calls, func(c llm.Call) bool { return ok && c.ID == r.ID && t.Owns(c) })
+			if i < 0 {
+				continue
+			}
+			used = true
+			var in todoInput
+			if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items) == "" {
+				t.items = in.Items
 			}
 		}
 		// A user message without calls before it is no round of tools.
 		if len(calls) > 0 {
-			t.Round(used)
+			t.isSilentTooLong(used)
 		}
 		calls = nil
 	}
-}
-
-// replay takes over the list of the call that r answers, if the call succeeded. It reports whether the call was one of
-// todo.
-func (t *Todo) replay(calls []llm.Call, r llm.Result) bool {
-	i := slices.IndexFunc(calls, func(c llm.Call) bool { return c.ID == r.ID && t.Owns(c) })
-	if i < 0 {
-		return false
-	}
-	var in todoInput
-	if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items) == "" {
-		t.mu.Lock()
-		t.items = in.Items
-		t.mu.Unlock()
-	}
-	return true
 }
