@@ -2,7 +2,6 @@ package team
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 type Attachment struct {
 	t       *Team
 	lease   muster.Lease // nil when another process is attached too
-	replies chan string
+	replies chan llm.Message
 	over    chan struct{}
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -31,7 +30,7 @@ const hostCheckInterval = time.Second
 // idleness, because the lease tells the members that a user is there. The caller must call Detach.
 func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &Attachment{t: t, replies: make(chan string), over: make(chan struct{}), cancel: cancel}
+	a := &Attachment{t: t, replies: make(chan llm.Message), over: make(chan struct{}), cancel: cancel}
 	log, stream := t.config.Store.Log(), transcript.Stream(muster.Lead)
 	more := log.Watch(ctx, stream) // before the end is asked for, so that nothing is missed in between
 	end, err := log.Tail(ctx, stream, 0)
@@ -43,16 +42,13 @@ func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	if a.lease, err = t.config.Store.Leases().Acquire(ctx, teammate.TalkLease); err != nil {
 		a.lease = nil
 	}
-	a.done.Go(func() {
-		defer close(a.replies)
-		a.followReplies(ctx, log, end, more)
-	})
+	a.done.Go(func() { a.followReplies(ctx, log, end, more) })
 	a.done.Go(func() { a.awaitEnd(ctx) })
 	return a, nil
 }
 
-// Replies returns what the lead says, each reply as one text. It is closed when the conversation is over.
-func (a *Attachment) Replies() <-chan string { return a.replies }
+// Replies returns what the lead says. A reply may have no text: the lead only calls tools then.
+func (a *Attachment) Replies() <-chan llm.Message { return a.replies }
 
 // Over is closed when the lead's process has ended and has written how the run ended.
 func (a *Attachment) Over() <-chan struct{} { return a.over }
@@ -80,12 +76,8 @@ func (a *Attachment) followReplies(ctx context.Context, log muster.Log, at muste
 			if err != nil || e.Kind != transcript.KindReply {
 				continue
 			}
-			text := plainText(*e.Message)
-			if text == "" {
-				continue
-			}
 			select {
-			case a.replies <- text:
+			case a.replies <- *e.Message:
 			case <-ctx.Done():
 				return
 			}
@@ -112,17 +104,6 @@ func (a *Attachment) awaitEnd(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// plainText returns the text of a message without its other parts.
-func plainText(m llm.Message) string {
-	var all []string
-	for _, p := range m.Parts {
-		if t, ok := p.(llm.Text); ok && strings.TrimSpace(t.Text) != "" {
-			all = append(all, strings.TrimSpace(t.Text))
-		}
-	}
-	return strings.Join(all, "\n")
 }
 
 // IsRunning reports whether a process runs the team: its lead is alive, or the process has not yet written how the run

@@ -3,9 +3,7 @@ package team
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"strings"
 
 	"muster"
 	"muster/internal/mailbox"
@@ -56,9 +54,12 @@ func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error
 // names, when nobody has the name.
 func (s Mail) Pending(ctx context.Context, box muster.Name) ([]muster.Message, error) {
 	w := s.t.services()
-	known, similar, err := w.Roster(ctx).Known(ctx, box)
+	known, _, err := w.Roster(ctx).Known(ctx, box)
 	if err == nil && !known {
-		err = errNoMember(box, similar)
+		_, err = w.Roster(ctx).Get(ctx, box)
+		if e, ok := errors.AsType[*muster.Error](err); ok {
+			err = e.WithHint("muster team list")
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -99,19 +100,6 @@ func pendingMail(
 			return all, end, nil
 		}
 	}
-}
-
-// errNoMember says that nobody has the name, and who has a similar one.
-func errNoMember(name muster.Name, similar []muster.Name) error {
-	text := fmt.Sprintf("there is no member %q", string(name))
-	if len(similar) > 0 {
-		var all []string
-		for _, n := range similar {
-			all = append(all, string(n))
-		}
-		text += " (did you mean " + strings.Join(all, " or ") + "?)"
-	}
-	return muster.Errorf(muster.NotFound, "%s", text).WithHint("muster team list")
 }
 
 // Delivered returns the last n mails of a box that have been read. A member's are in its conversation. The user's are

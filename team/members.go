@@ -1,7 +1,6 @@
 package team
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,17 +42,10 @@ func (s Members) List(ctx context.Context) (all []Member, err error) {
 	for _, m := range members {
 		all = append(all, Member{Member: m, IsAlive: isAlive[m.Host]})
 	}
-	slices.SortStableFunc(all, func(x, y Member) int {
-		switch {
-		case x.Name == y.Name:
-			return 0
-		case x.Name == muster.Lead:
-			return -1
-		case y.Name == muster.Lead:
-			return 1
-		}
-		return cmp.Or(cmp.Compare(x.JoinedAt, y.JoinedAt), cmp.Compare(x.Name, y.Name))
-	})
+	// The roster has the order. Only the lead may be elsewhere than in front.
+	if i := slices.IndexFunc(all, func(m Member) bool { return m.Name == muster.Lead }); i > 0 {
+		all = slices.Concat(all[i:i+1], all[:i], all[i+1:])
+	}
 	return all, nil
 }
 

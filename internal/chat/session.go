@@ -18,6 +18,8 @@ import (
 	"muster"
 	"muster/internal/terminal"
 	"muster/journal"
+	"muster/llm"
+	"muster/team"
 )
 
 // Face is where the user types and reads. Its methods may be called from any goroutine, and do not wait for the user.
@@ -68,8 +70,8 @@ type Session struct {
 	Face   Face
 	Lead   Lead
 	Teller Teller
-	Events func(ctx context.Context) <-chan journal.Entry // what happens from now on
-	Mail   func(ctx context.Context) []string             // the user's mail as lines, taken from the inbox
+	Events func(ctx context.Context) <-chan team.Event // what happens from now on
+	Mail   func(ctx context.Context) []string          // the user's mail as lines, taken from the inbox
 	// Command runs a muster command and returns what it prints.
 	Command func(ctx context.Context, args ...string) string
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
@@ -85,7 +87,7 @@ type Session struct {
 	WaitForLead bool
 	// Remote says that another process hosts the run, so leaving does not end it. Attach sets it.
 	Remote  bool
-	replies <-chan string // of a remote lead
+	replies <-chan llm.Message // of a remote lead
 	Now     func() time.Time
 }
 
@@ -97,7 +99,7 @@ const doubleInterruptWindow = 2 * time.Second
 func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	entries := s.Events(following)
+	events := s.Events(following) // before the run begins, so that none of its events is missed
 	typed := s.Face.Events()
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
@@ -112,16 +114,12 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		case <-ctx.Done():
 			return s.leaveOutcome(UserLeft), context.Cause(ctx)
 		case <-s.Over:
-			s.showRest(ctx, entries)
+			s.showRest(ctx, events)
 			return RunEnded, nil
-		case e, ok := <-entries:
-			if !ok {
-				entries = nil
-				continue
-			}
-			s.showEvent(ctx, e.Event)
-		case text, ok := <-s.replies:
-			s.showReply(text, ok)
+		case e := <-events:
+			s.showEvent(ctx, e)
+		case m := <-s.replies:
+			s.showReply(m)
 		case <-s.Lead.Changed():
 			s.showResting()
 		case <-tick.C:
@@ -154,30 +152,28 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 }
 
 // showRest shows the events that were written before the run ended but had not arrived yet.
-func (s *Session) showRest(ctx context.Context, entries <-chan journal.Entry) {
-	for quiet := time.After(time.Second / 5); entries != nil; {
+func (s *Session) showRest(ctx context.Context, events <-chan team.Event) {
+	for quiet := time.After(time.Second / 5); events != nil; {
 		select {
-		case e, ok := <-entries:
+		case e, ok := <-events:
 			if !ok {
 				return
 			}
-			s.showEvent(ctx, e.Event)
-		case text, ok := <-s.replies:
-			s.showReply(text, ok)
+			s.showEvent(ctx, e)
+		case m := <-s.replies:
+			s.showReply(m)
 		case <-quiet:
 			return
 		}
 	}
 }
 
-// showReply shows what a remote lead says; ok is false when it says no more.
-func (s *Session) showReply(text string, ok bool) {
-	if !ok {
-		s.replies = nil
-		return
+// showReply shows what a remote lead says.
+func (s *Session) showReply(m llm.Message) {
+	if text := plainText(m); text != "" {
+		s.Face.Stream(text)
+		s.Face.Flush()
 	}
-	s.Face.Stream(text)
-	s.Face.Flush()
 }
 
 // leaveOutcome returns how a conversation ended that the user leaves.
@@ -188,8 +184,14 @@ func (s *Session) leaveOutcome(how Outcome) Outcome {
 	return how
 }
 
-// showEvent shows an event. It leaves out mail between the user and the lead, which the conversation shows itself.
-func (s *Session) showEvent(ctx context.Context, e muster.Event) {
+// showEvent shows a change of the team's state. It leaves out mail between the user and the lead, which the
+// conversation shows itself, and what cannot be read, which muster doctor tells of.
+func (s *Session) showEvent(ctx context.Context, event team.Event) {
+	state, ok := event.(team.StateEvent)
+	if !ok {
+		return
+	}
+	e := state.Entry.Event
 	switch {
 	case e.Kind == journal.MailSent && e.Text("to") == string(muster.User):
 		s.showMail(ctx)

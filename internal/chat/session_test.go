@@ -11,9 +11,9 @@ import (
 
 	"muster"
 	"muster/internal/terminal"
-	"muster/journal"
 	"muster/llm"
 	"muster/loop"
+	"muster/team"
 )
 
 // paper is a face that keeps what is printed, and lead a lead that keeps what it hears.
@@ -102,7 +102,7 @@ func start(t *testing.T, change func(*Session)) *bench {
 	b := &bench{paper: &paper{events: make(chan terminal.Event)}, lead: &lead{changed: make(chan struct{}, 1)},
 		over: make(chan struct{}), ended: make(chan struct{})}
 	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, OnLine: func(string) {},
-		Events:  func(context.Context) <-chan journal.Entry { return nil },
+		Events:  func(context.Context) <-chan team.Event { return nil },
 		Mail:    func(context.Context) []string { return nil },
 		Command: func(_ context.Context, args ...string) string { b.ran = append(b.ran, args); return "done\n" },
 		Begin:   func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}

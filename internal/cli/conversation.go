@@ -82,8 +82,7 @@ type conversation struct {
 	terminal  *terminal.Terminal // nil: a pipe
 	face      chat.Face
 	progress  *memberLines
-	from      muster.Pos // events behind it are shown
-	hasNoTask bool       // what goes on here is a run that stopped with no task open
+	hasNoTask bool // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
 	job       Job
@@ -109,10 +108,6 @@ func (c *conversation) run(ctx context.Context) error {
 		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
 	}
 	isStopped := state.IsStopped || c.hasNoTask
-	// From here on events are shown. The position is taken before the run begins, so that none of its events is missed.
-	if c.from, err = c.Journal().Tail(ctx, 0); err != nil {
-		return err
-	}
 	if !isRemote { // what cannot start is reported before anything is typed
 		if _, err := c.prepare(ctx, isStopped, "-"); err != nil {
 			return err
@@ -128,7 +123,7 @@ func (c *conversation) run(ctx context.Context) error {
 	if c.terminal == nil && isStopped && !isRemote {
 		return state.Err()
 	}
-	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.events, Mail: c.takeMail, Command: c.command,
+	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
 		HasBegun: isRemote, Now: c.app.Now}
 	if isRemote {

@@ -15,7 +15,6 @@ import (
 	"muster/internal/durable"
 	"muster/internal/terminal"
 	"muster/internal/view"
-	"muster/journal"
 	"muster/team"
 )
 
@@ -98,26 +97,6 @@ func (w lineWriter) Write(data []byte) (int, error) {
 		w.c.face.Print(text)
 	}
 	return len(data), nil
-}
-
-// events returns what happens from where the conversation began. Lines of the journal that cannot be read are left
-// out.
-func (c *conversation) events(ctx context.Context) <-chan journal.Entry {
-	entries := make(chan journal.Entry)
-	go func() {
-		defer close(entries)
-		for e, err := range c.Journal().Follow(ctx, c.from) {
-			if err != nil {
-				continue
-			}
-			select {
-			case entries <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return entries
 }
 
 // takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,

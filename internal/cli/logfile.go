@@ -35,9 +35,17 @@ func (a *App) startLog(c *cobra.Command) {
 	if a.log != nil { // a command that another one runs
 		return
 	}
-	level, ok, err := a.logLevel()
-	if err == nil && ok {
+	name := a.env(logLevelVar)
+	if a.debug { // the flag is stronger than the environment
+		name = "debug"
+	}
+	level, ok := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+		"error": slog.LevelError}[strings.ToLower(name)]
+	var err error
+	if ok {
 		err = a.openLog(level)
+	} else if name != "" {
+		err = fmt.Errorf("%s is %q, and must be debug, info, warn or error", logLevelVar, name)
 	}
 	if err != nil {
 		fmt.Fprintf(a.Stderr, "muster: there is no log: %v\n", err)
@@ -46,23 +54,6 @@ func (a *App) startLog(c *cobra.Command) {
 	b := thisBuild()
 	a.logger().Info("process started", "version", b.Version, "revision", b.Revision,
 		"command", c.CommandPath(), "dir", a.workDir())
-}
-
-// logLevel returns the level that is asked for; ok is false where none is. The flag --debug is stronger than the
-// environment.
-func (a *App) logLevel() (level slog.Level, ok bool, err error) {
-	if a.debug {
-		return slog.LevelDebug, true, nil
-	}
-	switch name := a.env(logLevelVar); strings.ToLower(name) {
-	case "":
-		return 0, false, nil
-	case "debug", "info", "warn", "error":
-		err = level.UnmarshalText([]byte(name))
-		return level, err == nil, err
-	default:
-		return 0, false, fmt.Errorf("%s is %q, and must be debug, info, warn or error", logLevelVar, name)
-	}
 }
 
 // openLog opens the log's file for appending: only the user may read it. Several processes may append to the same

@@ -12,15 +12,10 @@ import (
 	"muster/internal/view"
 )
 
-// taskFilter says which tasks are listed, and how.
+// taskFilter says which tasks are listed, and how. An empty field matches every task.
 type taskFilter struct {
 	status, owner string
 	all           bool // completed ones too, where they are only counted otherwise
-}
-
-// matches reports whether a task is listed. An empty field matches every task.
-func (f taskFilter) matches(t muster.Task) bool {
-	return (f.status == "" || string(t.Status) == f.status) && (f.owner == "" || string(t.Owner) == f.owner)
 }
 
 // list returns muster task list. A wrong status is an error of usage, because an empty list would look like an
@@ -63,7 +58,9 @@ func taskStatuses() []string {
 // printList prints the tasks that match: as JSON, as a table for programs and pipes, or as a tree on a terminal.
 // The list of all tasks is used up: the matching ones are moved to its front.
 func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
-	all = slices.DeleteFunc(all, func(t muster.Task) bool { return !f.matches(t) })
+	all = slices.DeleteFunc(all, func(t muster.Task) bool {
+		return f.status != "" && string(t.Status) != f.status || f.owner != "" && string(t.Owner) != f.owner
+	})
 	if t.json { // not print, which would have the whole list encoded at once
 		return writeList(t.Stdout, all)
 	}
