@@ -31,12 +31,10 @@ func callForeign[T any](ctx context.Context, f func() (T, error)) (T, error) {
 		return a.value, a.err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(foreignGrace)
-	defer late.Stop()
 	select {
 	case a := <-answered:
 		return a.value, a.err
-	case <-late.C:
+	case <-time.After(foreignGrace):
 		var none T
 		return none, context.Cause(ctx)
 	}

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -104,23 +105,20 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
 		argv = proc.Shell(argv[0])
 	}
-	env := slices.Clone(c.Env)
+	env := slices.Clone(c.Env) // so that append does not write into the caller's
 	if c.Env == nil {
 		env = os.Environ()
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
 	}
-	out := c.Out
-	if out == nil {
-		out = io.Discard
-	}
 	launcher, err := proc.New(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer launcher.Close()
-	p, err := launcher.Start(ctx, proc.Spec{Argv: argv, Dir: dir, Env: env, Stdin: c.Stdin, Out: out})
+	p, err := launcher.Start(ctx, proc.Spec{Argv: argv, Dir: dir, Env: env, Stdin: c.Stdin,
+		Out: cmp.Or(c.Out, io.Discard)})
 	if err != nil {
 		return 0, err
 	}

@@ -31,15 +31,15 @@ var commands = []command{
 }
 
 // runCommand runs a line that begins with a slash. It returns true if the user leaves.
-func (s *Session) runCommand(ctx context.Context, line string) (over bool, err error) {
+func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	rest = strings.TrimSpace(rest)
-	switch c, ok := findCommand(name); {
-	case !ok:
+	switch i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); {
+	case i < 0:
 		s.Face.Print("there is no command /" + name +
 			" (/help lists them; a message may begin with a space before the slash)")
 	case name == "quit":
-		return true, nil
+		return true
 	case name == "help":
 		s.Face.Print(helpText())
 	case name == "archive" && s.HasBegun:
@@ -49,7 +49,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool, err e
 	case name == "resume":
 		s.beginRun("")
 	default:
-		args := append([]string{}, c.muster...)
+		args := slices.Clone(commands[i].muster)
 		if id, why, ok := strings.Cut(rest, " "); ok && name == "reject" {
 			args = append(args, id, "--", strings.TrimSpace(why)) // the reason is one argument, dashes and all
 		} else {
@@ -63,15 +63,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool, err e
 			s.showMail(ctx)
 		}
 	}
-	return false, nil
-}
-
-// findCommand returns the command of that name.
-func findCommand(name string) (command, bool) {
-	if i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); i >= 0 {
-		return commands[i], true
-	}
-	return command{}, false
+	return false
 }
 
 // helpText lists the commands and the most important keys.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"muster/internal/durable"
+	"muster/internal/paths"
 )
 
 // maxHistoryLines is how many lines of the history are read.
@@ -19,9 +21,11 @@ type History struct {
 	files      *durable.Files
 }
 
-// OpenHistory returns the history in the file at path, which need not exist. lock is the path of its lock file.
-func OpenHistory(path, lock string, files *durable.Files) *History {
-	return &History{path, lock, files}
+// OpenHistory returns the history of the team whose state is in dir. Its file need not exist. Its lock lets several
+// conversations write to it.
+func OpenHistory(dir paths.Dir) *History {
+	return &History{filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
+		durable.New(durable.OS{})}
 }
 
 // Lines returns the last lines. Lines that cannot be read are left out.
@@ -41,10 +45,7 @@ func (h *History) Lines() (lines []string) {
 
 // Add appends a line. Failing to do so is no reason to stop the conversation, so it reports no error.
 func (h *History) Add(ctx context.Context, text string) {
-	line, err := json.Marshal(text)
-	if err != nil {
-		return
-	}
+	line, _ := json.Marshal(text) // a string can always be encoded
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	unlock, err := h.files.Lock(ctx, h.lock)

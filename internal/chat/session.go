@@ -131,8 +131,8 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 			switch e := e.(type) {
 			case terminal.Line:
 				s.OnLine(e.Text)
-				if over, err := s.handleLine(ctx, e.Text); err != nil || over {
-					return s.leaveOutcome(UserLeft), err
+				if s.handleLine(ctx, e.Text) {
+					return s.leaveOutcome(UserLeft), nil
 				}
 			case terminal.Interrupt:
 				if s.Now().Sub(lastInterrupt) < doubleInterruptWindow {
@@ -223,21 +223,20 @@ func (s *Session) showMail(ctx context.Context) {
 
 // handleLine handles a line that the user entered: a command, the words that begin the run, or words for the lead. It
 // returns true if the user leaves.
-func (s *Session) handleLine(ctx context.Context, text string) (over bool, err error) {
+func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 	trimmed := strings.TrimSpace(text)
 	switch {
 	case strings.HasPrefix(text, "/"):
 		return s.runCommand(ctx, trimmed)
 	case trimmed == "":
-		return false, nil
 	case !s.HasBegun:
 		s.beginRun(trimmed)
-		return false, nil
+	default:
+		if err := s.Lead.Say(ctx, text); err != nil {
+			s.Face.Print(errorText(err))
+		}
 	}
-	if err := s.Lead.Say(ctx, text); err != nil {
-		s.Face.Print(errorText(err))
-	}
-	return false, nil
+	return false
 }
 
 // beginRun starts the run with the user's first words.

@@ -66,7 +66,7 @@ type candidates func(ctx context.Context, t *team.Team) ([]cobra.Completion, err
 // completer tells shells what may stand where.
 type completer struct{ app *App }
 
-// register names, for arguments and flags, what may stand there. Its two tables are the only place that lists
+// register names, for arguments and flags, what may stand there. Its table is the only place that lists
 // completions.
 func (c completer) register(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -88,18 +88,12 @@ func (c completer) register(root *cobra.Command) {
 		"team spawn": membersThat(func(m muster.Member) bool {
 			return m.Status == muster.Shutdown && m.Name != muster.Lead
 		}),
-		"team stop":       membersThat(func(m muster.Member) bool { return m.Status != muster.Shutdown }),
-		"mail send":       join(anyMember, fixed(string(muster.All)+"\tevery member that has not shut down")),
-		"mail list":       join(anyMember, fixed(string(muster.User)+"\tyour own")),
-		"worktree run":    laneNames,
-		"worktree keep":   laneNames,
-		"worktree remove": laneNames,
-	} {
-		if command, _, err := root.Find(strings.Fields(path)); err == nil {
-			command.ValidArgsFunction = c.forArgument(find)
-		}
-	}
-	for path, find := range map[string]candidates{
+		"team stop":             membersThat(func(m muster.Member) bool { return m.Status != muster.Shutdown }),
+		"mail send":             join(anyMember, fixed(string(muster.All)+"\tevery member that has not shut down")),
+		"mail list":             join(anyMember, fixed(string(muster.User)+"\tyour own")),
+		"worktree run":          laneNames,
+		"worktree keep":         laneNames,
+		"worktree remove":       laneNames,
 		"log --task":            anyTask,
 		"log --member":          anyMember,
 		"task list --owner":     owners,
@@ -111,10 +105,14 @@ func (c completer) register(root *cobra.Command) {
 		"task complete --as":    owners,
 		"team spawn --role":     anyRole,
 	} {
-		path, flag, _ := strings.Cut(path, " --")
-		if command, _, err := root.Find(strings.Fields(path)); err == nil {
+		path, flag, isFlag := strings.Cut(path, " --")
+		switch command, _, err := root.Find(strings.Fields(path)); {
+		case err != nil: // this program does not have it
+		case isFlag:
 			// The only error is that the flag has completions already.
 			_ = command.RegisterFlagCompletionFunc(flag, c.forFlag(find))
+		default:
+			command.ValidArgsFunction = c.forArgument(find)
 		}
 	}
 	_ = root.MarkPersistentFlagDirname("dir") // it exists
@@ -158,7 +156,7 @@ func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completio
 	defer o.close()
 	found, err := find(ctx, o.Team)
 	if err != nil {
-		return nil, directive
+		found = nil
 	}
 	return found, directive
 }

@@ -229,7 +229,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case how == chat.NotBegun:
 		return err // nil where no signal has ended it
 	case s.Remote && how == chat.RunEnded:
-		return c.endRemote(late)
+		return c.explainEnd(late, true, false)
 	case s.Remote:
 		explain(c.app.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
 		return err // nil where no signal has ended it
@@ -241,49 +241,34 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		}
 		return c.app.conclude(late, c.Journal(), c.job, c.sum)
 	}
-	return c.explainKept(late, isInterrupted)
+	return c.explainEnd(late, false, isInterrupted)
 }
 
-// explainKept says that the user can go on, and returns the exit code of a run that was stopped. The code is that
-// of an interruption after a signal, and that of work left when the user has left by a command.
-func (c *conversation) explainKept(ctx context.Context, isInterrupted bool) error {
-	// The board is read again, because the run has changed it since the conversation began.
+// explainEnd says how a run stands that this process no longer shows, and returns the exit code. The board is read again,
+// because the run has changed it since the conversation began. Of a run in another process, the record tells one that
+// has ended from a process that died, and only the second one leaves work.
+func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted bool) error {
 	state, err := c.RunState(ctx)
 	if err != nil {
 		return err
 	}
-	hint := "go on: muster"
-	if c.terminal == nil { // a pipe cannot be asked what to do with a team that stopped
+	what, hint := "the state is kept; ", "go on: muster"
+	switch {
+	case isRemote && state.Run.EndedAt != 0:
+		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
+		return nil
+	case isRemote:
+		what, hint = "the team's process has died or was stopped; ", "go on: muster   or: muster resume"
+	case c.terminal == nil: // a pipe cannot be asked what to do with a team that stopped
 		hint = "go on: muster resume"
 	}
-	explain(c.app.Stderr, "the state is kept; "+countOpen(state.Open), hint)
+	verb := " are open"
+	if len(state.Open) == 1 {
+		verb = " is open"
+	}
+	explain(c.app.Stderr, what+view.Count(len(state.Open), "task")+verb, hint)
 	if isInterrupted {
 		return exitStatus(exitInterrupted)
 	}
 	return exitStatus(exitLeft)
-}
-
-// endRemote says what has become of a team in another process when that process is gone. The record of the run
-// tells a run that has ended from a process that died, and only the second one leaves work.
-func (c *conversation) endRemote(ctx context.Context) error {
-	state, err := c.RunState(ctx)
-	if err != nil {
-		return err
-	}
-	if state.Run.EndedAt != 0 {
-		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
-		return nil
-	}
-	explain(c.app.Stderr, "the team's process has died or was stopped; "+countOpen(state.Open),
-		"go on: muster   or: muster resume")
-	return exitStatus(exitLeft)
-}
-
-// countOpen says how many tasks are open: "2 tasks are open".
-func countOpen(tasks []muster.Task) string {
-	verb := " are open"
-	if len(tasks) == 1 {
-		verb = " is open"
-	}
-	return view.Count(len(tasks), "task") + verb
 }

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/chat"
-	"muster/internal/durable"
 	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/team"
@@ -42,7 +40,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: c.history().Lines(), Complete: names.Complete, Colour: bool(paint),
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(paint),
 			Status: func(width int) []string { return c.progress.rows(width) }})
 		if err == nil {
 			c.face = c.terminal
@@ -148,19 +146,11 @@ func stoppedLines(state team.RunState, isStopped bool) (lines []string) {
 	return lines
 }
 
-// history is what the user typed here before. It belongs to the team, and its lock lets several conversations write
-// to it.
-func (c *conversation) history() *chat.History {
-	dir := c.workspace.Paths()
-	return chat.OpenHistory(filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
-		durable.New(durable.OS{}))
-}
-
 // remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,
 // because a conversation that begins no run must create no state.
 func (c *conversation) remember(ctx context.Context) func(string) {
 	ctx = context.WithoutCancel(ctx) // what was typed before an interruption is kept too
-	h := c.history()
+	h := chat.OpenHistory(c.workspace.Paths())
 	var early []string
 	return func(text string) {
 		early = append(early, text)

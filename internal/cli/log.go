@@ -73,18 +73,13 @@ func newLogCommand(a *App) *cobra.Command {
 			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
-			// Each command has its own printer, because the printer remembers the last day.
-			printer := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
+			p := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
 				subjects: subjects(c.Context(), o.Tasks())}
-			return logReader{o.Journal(), filter, printer}.run(c.Context(), follow)
+			return p.printLog(c.Context(), o.Journal(), filter, follow)
 		})(c, args)
 	}
 	return c
 }
-
-// matchesAll reports whether the filter leaves no event out. Then the position of the last events can be computed
-// without reading those before them.
-func (f eventFilter) matchesAll() bool { return f.task == 0 && f.member == "" && f.since == 0 }
 
 // matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
 // to it, a task that was taken from it.
@@ -93,24 +88,17 @@ func (f eventFilter) matches(e muster.Event) bool {
 		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member)
 }
 
-// logReader reads the journal for muster log. It decides which events are printed, and the eventPrinter how.
-type logReader struct {
-	journal *journal.Journal
-	filter  eventFilter
-	printer *eventPrinter
-}
-
-// run prints what is wanted, and with follow what comes. Reading and following use one position, so no event is
+// printLog prints what is wanted, and with follow what comes. Reading and following use one position, so no event is
 // printed twice and none is left out in between.
-func (r logReader) run(ctx context.Context, follow bool) error {
+func (p *eventPrinter) printLog(ctx context.Context, j *journal.Journal, filter eventFilter, follow bool) error {
 	var after muster.Pos
-	if r.filter.isLast {
-		kept, end, err := r.readLast(ctx)
+	if filter.isLast {
+		kept, end, err := readLast(ctx, j, filter)
 		if err != nil {
 			return err
 		}
 		for _, e := range kept {
-			if err := r.printer.print(e); err != nil {
+			if err := p.print(e); err != nil {
 				return err
 			}
 		}
@@ -120,25 +108,25 @@ func (r logReader) run(ctx context.Context, follow bool) error {
 		after = end
 	}
 	// What is there goes out in large pieces, and what comes then at once.
-	out := r.printer.out
+	out := p.out
 	buffer := bufio.NewWriterSize(out, 64<<10)
-	r.printer.out = buffer
-	after, err := r.print(ctx, r.journal.Scan(ctx, r.filter.task, after), after)
-	r.printer.out = out
+	p.out = buffer
+	after, err := p.printAll(ctx, j.Scan(ctx, filter.task, after), filter, after)
+	p.out = out
 	// The buffer is flushed even after an error, so that what was read before it is printed.
 	if e := buffer.Flush(); err == nil {
 		err = e
 	}
 	if err == nil && follow {
-		_, err = r.print(ctx, r.journal.Follow(ctx, after), after)
+		_, err = p.printAll(ctx, j.Follow(ctx, after), filter, after)
 	}
 	return cmp.Or(err, context.Cause(ctx))
 }
 
-// print prints the wanted ones of some entries and returns the place after the last entry. A line that cannot be
+// printAll prints the wanted ones of some entries and returns the place after the last entry. A line that cannot be
 // read is reported on stderr and hides no other one.
-func (r logReader) print(
-	ctx context.Context, entries iter.Seq2[journal.Entry, error], after muster.Pos,
+func (p *eventPrinter) printAll(
+	ctx context.Context, entries iter.Seq2[journal.Entry, error], filter eventFilter, after muster.Pos,
 ) (muster.Pos, error) {
 	for e, err := range entries {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
@@ -147,9 +135,9 @@ func (r logReader) print(
 		// An entry that cannot be read also has a position, so following goes on behind it.
 		after = max(after, e.Pos)
 		if err != nil {
-			explain(r.printer.app.Stderr, err.Error(), "")
-		} else if r.filter.matches(e.Event) {
-			if err := r.printer.print(e.Event); err != nil {
+			explain(p.app.Stderr, err.Error(), "")
+		} else if filter.matches(e.Event) {
+			if err := p.print(e.Event); err != nil {
 				return after, err
 			}
 		}
@@ -162,20 +150,22 @@ func (r logReader) print(
 
 // readLast returns the last of the wanted events, and the place behind what was read. It keeps at most twice as
 // many events as it returns.
-func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muster.Pos, err error) {
-	last := r.filter.last
-	// Without a filter the place of the last events is known, and nothing before it is read.
-	if r.filter.matchesAll() || last == 0 {
-		if end, err = r.journal.Tail(ctx, last); err != nil {
+func readLast(
+	ctx context.Context, j *journal.Journal, filter eventFilter,
+) (kept []muster.Event, end muster.Pos, err error) {
+	last := filter.last
+	// Where every event is wanted, the place of the last ones is known, and nothing before it is read.
+	if filter == (eventFilter{isLast: true, last: last}) || last == 0 {
+		if end, err = j.Tail(ctx, last); err != nil {
 			return nil, 0, err
 		}
 	}
-	for e, err := range r.journal.ReadTask(ctx, r.filter.task, end) {
+	for e, err := range j.ReadTask(ctx, filter.task, end) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, 0, err
 		}
 		end = e.Pos
-		if err != nil || !r.filter.matches(e.Event) {
+		if err != nil || !filter.matches(e.Event) {
 			continue
 		}
 		kept = append(kept, e.Event)
@@ -186,8 +176,8 @@ func (r logReader) readLast(ctx context.Context) (kept []muster.Event, end muste
 	return kept[max(len(kept)-last, 0):], end, nil
 }
 
-// eventPrinter prints events as they stand in the journal. It keeps what follows from one event to the next: the
-// day that was printed, and the command of the last check.
+// eventPrinter prints events as they stand in the journal, for one muster log. It keeps what follows from one event to
+// the next: the day that was printed, and the command of the last check.
 type eventPrinter struct {
 	app      *App
 	out      io.Writer

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,11 +77,8 @@ func (a *App) openLog(level slog.Level) error {
 	if err != nil {
 		return err
 	}
-	// The secrets are collected once, because the environment of the App does not change.
 	a.logFile = f
-	secrets := findSecrets(a.Env)
-	hide := func(_ []string, x slog.Attr) slog.Attr { return hideSecrets(x, secrets) }
-	handler := slog.NewTextHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hide})
+	handler := slog.NewTextHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hideSecrets(a.Env)})
 	a.log = slog.New(handler).With("pid", os.Getpid())
 	return nil
 }
@@ -96,34 +94,26 @@ func (a *App) closeLog(ctx context.Context, code int) {
 	a.log, a.logFile = nil, nil
 }
 
-// findSecrets returns the values of the environment's variables that look like keys. No line of the log has one, whatever
-// error quotes it. A short value is not taken for a secret, because replacing it would spoil ordinary words.
-func findSecrets(env []string) (all []string) {
+// hideSecrets returns a function that replaces the values of the environment's variables that look like keys, whatever
+// error quotes them. A short value is not taken for a secret, because replacing it would spoil ordinary words. Numbers,
+// times and durations are left as they are. An error is an attribute of any kind, and its text is searched too.
+func hideSecrets(env []string) func([]string, slog.Attr) slog.Attr {
+	var pairs []string
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		name = strings.ToUpper(name)
-		for _, mark := range []string{"_KEY", "TOKEN", "SECRET", "PASSWORD"} {
-			if strings.Contains(name, mark) && len(value) >= 8 {
-				all = append(all, value)
-				break
-			}
+		isKey := func(mark string) bool { return strings.Contains(strings.ToUpper(name), mark) }
+		if len(value) >= 8 && slices.ContainsFunc([]string{"_KEY", "TOKEN", "SECRET", "PASSWORD"}, isKey) {
+			pairs = append(pairs, value, "[secret]")
 		}
 	}
-	return all
-}
-
-// hideSecrets replaces the secrets in what an attribute says. Numbers, times and durations are left as they are. An
-// error is an attribute of any kind, and its text is searched too.
-func hideSecrets(x slog.Attr, secrets []string) slog.Attr {
-	switch x.Value.Kind() {
-	case slog.KindString, slog.KindAny:
-		text := x.Value.String()
-		for _, s := range secrets {
-			if strings.Contains(text, s) {
-				text = strings.ReplaceAll(text, s, "[secret]")
-				x.Value = slog.StringValue(text)
+	secrets := strings.NewReplacer(pairs...)
+	return func(_ []string, x slog.Attr) slog.Attr {
+		if kind := x.Value.Kind(); kind == slog.KindString || kind == slog.KindAny {
+			text := x.Value.String()
+			if hidden := secrets.Replace(text); hidden != text {
+				x.Value = slog.StringValue(hidden)
 			}
 		}
+		return x
 	}
-	return x
 }
