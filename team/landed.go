@@ -8,29 +8,36 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/view"
 )
 
-// missingTasks returns the tasks whose commits are no longer on the target, and the commits that together hold the work
-// of all of them.
-func (p *process) missingTasks(ctx context.Context, tasks []muster.Task) (ids []muster.TaskID, heads []string, err error) {
-	landed := slices.DeleteFunc(slices.Clone(tasks), func(x muster.Task) bool {
-		return x.Landed == nil || x.Landed.Commit == ""
-	})
-	if len(landed) == 0 {
+// missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
+// all.
+func (p *process) missingTasks(
+	ctx context.Context, tasks []muster.Task,
+) (ids []muster.TaskID, heads []string, err error) {
+	var commits []string
+	for _, x := range tasks {
+		if x.Landed != nil && x.Landed.Commit != "" {
+			commits = append(commits, x.Landed.Commit)
+		}
+	}
+	if len(commits) == 0 {
 		return nil, nil, nil
 	}
-	var commits []string
-	for _, x := range landed {
-		commits = append(commits, x.Landed.Commit)
+	off, heads, err := p.repository.MissingCommits(ctx, p.target(), commits)
+	if err != nil || len(off) == 0 {
+		return nil, nil, err
 	}
-	missing, heads, err := p.repository.MissingCommits(ctx, p.target(), commits)
-	for _, x := range landed {
-		if slices.Contains(missing, x.Landed.Commit) {
+	gone := map[string]bool{}
+	for _, c := range off {
+		gone[c] = true
+	}
+	for _, x := range tasks {
+		if x.Landed != nil && gone[x.Landed.Commit] {
 			ids = append(ids, x.ID)
 		}
 	}
-	return ids, heads, err
+	return ids, heads, nil
 }
 
 // verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed
@@ -49,7 +56,7 @@ func (p *process) verifyLanded(ctx context.Context, sum *Summary) {
 			verb = "is"
 		}
 		said = fmt.Sprintf("%s landed and %s no longer on %s, which somebody has moved or removed; to have it back: %s",
-			formatTasks(ids), verb, p.branch, p.recoveryCommand(ctx, heads))
+			theTasks(ids), verb, p.branch, p.recoveryCommand(ctx, heads))
 	default:
 		return
 	}
@@ -86,16 +93,18 @@ func (p *process) validateTarget(ctx context.Context) error {
 	return err
 }
 
-// formatTasks returns the tasks as the beginning of a sentence: "Tasks 1, 2". Of many it names the first.
-func formatTasks(ids []muster.TaskID) string {
+func theTasks(ids []muster.TaskID) string {
 	const most = 20
-	what := "Tasks "
-	if len(ids) == 1 {
-		what = "Task "
+	var names []string
+	for _, id := range ids[:min(len(ids), most)] {
+		names = append(names, fmt.Sprint(id))
 	}
-	text := what + view.IDs(ids[:min(len(ids), most)])
+	what := "Task "
+	if len(ids) > 1 {
+		what = "Tasks "
+	}
 	if more := len(ids) - most; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return text
+	return what + strings.Join(names, ", ")
 }
