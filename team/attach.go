@@ -20,7 +20,8 @@ type Attachment struct {
 	replies chan llm.Message
 	over    chan struct{}
 	cancel  context.CancelFunc
-	done    sync.WaitGroup
+	// done counts the two goroutines. Detach waits for them, so that nothing reads the store after it was closed.
+	done sync.WaitGroup
 }
 
 // hostCheckInterval is how often an Attachment checks whether the lead's process is alive.
@@ -31,6 +32,7 @@ const hostCheckInterval = time.Second
 func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &Attachment{t: t, replies: make(chan llm.Message), over: make(chan struct{}), cancel: cancel}
+	// Only what the lead says from now on belongs to the conversation: what was said before is in muster log.
 	log, stream := t.config.Store.Log(), transcript.Stream(muster.Lead)
 	more := log.Watch(ctx, stream) // before the end is asked for, so that nothing is missed in between
 	end, err := log.Tail(ctx, stream, 0)
@@ -71,6 +73,7 @@ func (a *Attachment) Detach() {
 // followReplies sends what the lead says after the position, until ctx ends.
 func (a *Attachment) followReplies(ctx context.Context, log muster.Log, at muster.Pos, more <-chan struct{}) {
 	for ctx.Err() == nil {
+		// An entry that cannot be read is left out. It has a position too, so reading goes on behind it.
 		for e, err := range transcript.Read(ctx, log, muster.Lead, at) {
 			at = max(at, e.Pos)
 			if err != nil || e.Kind != transcript.KindReply {
@@ -99,6 +102,7 @@ func (a *Attachment) awaitEnd(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		// When it cannot be read whether the process lives, it is taken to live, and the next tick asks again.
 		if running, err := a.t.IsRunning(ctx); err == nil && !running {
 			close(a.over)
 			return

@@ -21,6 +21,7 @@ func callForeign[T any](ctx context.Context, f func() (T, error)) (T, error) {
 		value T
 		err   error
 	}
+	// The channel has room for the answer, so that an abandoned f does not block for ever when it returns.
 	answered := make(chan answer, 1)
 	go func() {
 		value, err := f()

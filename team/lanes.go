@@ -60,13 +60,16 @@ func (s Lanes) Create(ctx context.Context, d LaneDraft) (lane muster.Lane, err e
 				WithHint("muster task show %d", t.ID)
 		}
 	}
+	// The base is resolved to a commit now, so that the lane does not depend on where a branch moves.
 	base, err := w.LaneBase(ctx, d.Base)
 	if err != nil {
 		return lane, err
 	}
+	// The lane is made first: a task that names a lane which does not exist could not be worked on.
 	if lane, err = lanes.Create(ctx, d.Name, d.Task, base); err != nil || d.Task == 0 {
 		return lane, err
 	}
+	// The fence makes sure that the task was not claimed meanwhile. If it was, the lane stays and belongs to nobody.
 	_, err = w.Board().SetLane(ctx, d.Task, t.Fence, lane.Name, lane.Base)
 	return lane, err
 }
@@ -101,6 +104,7 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 	if err != nil {
 		return 0, err
 	}
+	// One word with a blank in it cannot be the name of a program, so it is meant for the shell.
 	argv := c.Args
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
 		argv = proc.Shell(argv[0])
@@ -112,6 +116,7 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
 	}
+	// The launcher is one like that of a member's tools: what the command leaves behind is killed with it.
 	launcher, err := proc.New(ctx)
 	if err != nil {
 		return 0, err
@@ -148,6 +153,7 @@ func (s Lanes) Remove(ctx context.Context, name muster.Name, force bool) (muster
 	if err != nil {
 		return lane, err
 	}
+	// With force the lane is archived before it is removed, so nothing is lost even where somebody works in it.
 	if !force {
 		if err := checkLaneIsFree(ctx, w, lane); err != nil {
 			return lane, err

@@ -59,6 +59,7 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 	return &loggedProcess{Process: p, log: log, began: began}, nil
 }
 
+// argv0 returns the name of the program without its directory.
 func argv0(s proc.Spec) string {
 	if len(s.Argv) == 0 {
 		return ""
@@ -77,6 +78,7 @@ type loggedProcess struct {
 // Wait waits for the end and logs it once.
 func (p *loggedProcess) Wait() (int, error) {
 	exit, err := p.Process.Wait()
+	// Several goroutines may wait for the same process, and its end is one line.
 	p.logged.Do(func() {
 		p.log.Debug("process ended", "exit", exit, "seconds", time.Since(p.began).Seconds(), "err", causeText(err))
 	})

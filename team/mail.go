@@ -37,12 +37,14 @@ func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error
 	if err != nil {
 		return nil, err
 	}
+	// Who joins later does not get the mail.
 	var to []muster.Name
 	for _, m := range members {
 		if m.Status != muster.Shutdown {
 			to = append(to, m.Name)
 		}
 	}
+	// A broadcast to nobody would look like success.
 	if len(to) == 0 {
 		return nil, muster.Errorf(muster.NotFound, "no mail sent: nobody is there to read it").
 			WithHint("muster team list")
@@ -54,6 +56,8 @@ func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error
 // names, when nobody has the name.
 func (s Mail) Pending(ctx context.Context, box muster.Name) ([]muster.Message, error) {
 	w := s.t.services()
+	// An inbox can be read for every name, so the name is checked first: no mail for a name that nobody has would look
+	// like an answer.
 	known, _, err := w.Roster(ctx).Known(ctx, box)
 	if err == nil && !known {
 		_, err = w.Roster(ctx).Get(ctx, box)
@@ -112,6 +116,7 @@ func (s Mail) Delivered(ctx context.Context, box muster.Name, n int) ([]muster.M
 	if box != muster.User {
 		return transcript.LastDelivered(ctx, w.Store().Log(), box, n)
 	}
+	// The journal also has the mail that still waits. It is left out here, because Pending has it with its whole text.
 	waiting, err := s.Pending(ctx, box)
 	if err != nil {
 		return nil, err

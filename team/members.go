@@ -31,6 +31,8 @@ func (s Members) List(ctx context.Context) (all []Member, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// The records are read before the hosts, so a host that ends in between is seen as gone. The hosts are read once and
+	// not for each member.
 	hosts, err := r.Hosts(ctx)
 	if err != nil {
 		return nil, err
@@ -118,6 +120,7 @@ func (s Members) Stop(ctx context.Context, force bool, names ...muster.Name) ([]
 			return nil, err
 		}
 	}
+	// The list says in which order the members are stopped and printed.
 	members, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -134,6 +137,7 @@ func (s Members) Stop(ctx context.Context, force bool, names ...muster.Name) ([]
 		}
 		teammates.Go(func() { ends[i], errs[i] = stopper{w, force}.stop(ctx, m.Member) })
 	}
+	// Each goroutine writes its own elements, and Wait makes them visible here.
 	teammates.Wait()
 	return ends, errors.Join(errs...)
 }
@@ -155,6 +159,8 @@ func (s stopper) stop(ctx context.Context, m muster.Member) (StopResult, error) 
 	} else if !alive {
 		return s.endDead(ctx, m)
 	}
+	// A living process owns the record, so it is asked to end the member and nothing is written here. The request is
+	// durable: a process that wakes late answers it all the same.
 	requests := s.w.Requests(ctx)
 	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: m.Name, Force: s.force,
 		Reason: "stopped by user"})
@@ -176,6 +182,8 @@ func (s stopper) stop(ctx context.Context, m muster.Member) (StopResult, error) 
 // awaitEnd waits until a member that is to shut down has done so, its process has died, or stopGrace is over.
 func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, error) {
 	roster := s.w.Roster(ctx)
+	// The watch begins before the first read, so that a change between the two is not missed. It is a hint only: each
+	// round reads the record.
 	changed := roster.Watch(ctx)
 	limit := time.After(stopGrace)
 	for {
@@ -208,6 +216,8 @@ func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, erro
 // endDead ends a member that no process runs: its record says so, and its tasks go back to the board.
 func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, error) {
 	end := StopResult{Name: m.Name, Why: "its process had ended"}
+	// The host is compared in the update itself: a process that takes the member over meanwhile keeps it, and is told
+	// of by an error.
 	isTaken := false // by another process, since its record was read
 	_, err := s.w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
 		if isTaken = now.Host != m.Host; !isTaken {
@@ -225,6 +235,8 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, erro
 	if m.Host == "" { // it never lived, so claims in its name are somebody else's
 		return end, nil
 	}
+	// The record goes first. A crash in between leaves claims of a member that has shut down, and the next run releases
+	// those.
 	all, err := s.w.Board().List(ctx)
 	if err != nil {
 		return end, err

@@ -36,5 +36,6 @@ func (s Requests) Answer(
 	if err != nil {
 		return r, false, err
 	}
+	// The first decision is a compare-and-set of the request, so that of two who decide at the same time one is first.
 	return w.Requests(ctx).Decide(ctx, id, muster.User, approve, text)
 }

@@ -92,6 +92,7 @@ func (s Tasks) Claim(ctx context.Context, id muster.TaskID, owner muster.Name, r
 	if err != nil {
 		return muster.Task{}, err
 	}
+	// A manual claim names no host: no process takes it back when its owner is idle or dies.
 	return w.Board().Claim(ctx, id, board.Claim{Owner: owner, Role: role, Source: muster.SourceManual})
 }
 
@@ -142,6 +143,7 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	if t.Worktree == "" || t.Status == muster.Completed {
 		return nil
 	}
+	// Only git knows whether the lane has something that the target does not have.
 	lanes, err := w.Lanes(ctx)
 	if err != nil {
 		return err

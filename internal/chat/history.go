@@ -46,6 +46,7 @@ func (h *History) Lines() (lines []string) {
 // Add appends a line. Failing to do so is no reason to stop the conversation, so it reports no error.
 func (h *History) Add(ctx context.Context, text string) {
 	line, _ := json.Marshal(text) // a string can always be encoded
+	// Another conversation may hold the lock, and the user must not wait for it.
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	unlock, err := h.files.Lock(ctx, h.lock)

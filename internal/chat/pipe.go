@@ -28,6 +28,7 @@ func NewPipe(in io.Reader, out, beside io.Writer) *Pipe {
 		lines := bufio.NewReader(in)
 		for {
 			line, err := lines.ReadString('\n')
+			// The last line may have no newline, so it is sent before the error is looked at.
 			if line = strings.TrimRight(line, "\r\n"); line != "" {
 				p.events <- terminal.Line{Text: line}
 			}

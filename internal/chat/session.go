@@ -106,6 +106,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	var lastInterrupt time.Time
 	s.showMail(ctx)
 	for {
+		// A nil channel never receives, so no line is taken while the lead works.
 		in := typed
 		if resting, _ := s.Lead.Resting(); s.WaitForLead && s.HasBegun && !resting {
 			in = nil
@@ -125,6 +126,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		case <-tick.C:
 			s.Teller.Tick(s.Now())
 		case e, ok := <-in:
+			// A pipe closes its channel at the end, which is the same as a terminal that is closed.
 			if !ok {
 				e = terminal.Closed{}
 			}
@@ -135,6 +137,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 					return s.leaveOutcome(UserLeft), nil
 				}
 			case terminal.Interrupt:
+				// The first Ctrl-C stops the turn of the lead, and a second one soon after it leaves.
 				if s.Now().Sub(lastInterrupt) < doubleInterruptWindow {
 					return s.leaveOutcome(Interrupted), nil
 				}

@@ -27,6 +27,7 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	defer s.mu.Unlock()
 	switch v := v.(type) {
 	case loop.TextDelta:
+		// Texts of one reply that have a tool call or a thought between them begin on lines of their own.
 		if s.hasShown && v.Part != s.part {
 			s.show("\n")
 		}

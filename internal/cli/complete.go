@@ -70,6 +70,7 @@ type completer struct{ app *App }
 // completions.
 func (c completer) register(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	// Each of these reads the state only when a shell asks for it.
 	openTask := tasksThat(muster.Task.Open)
 	anyRole := join(roles, wantedRoles)
 	anyTask := tasksThat(func(muster.Task) bool { return true })
@@ -137,6 +138,7 @@ func (c completer) forArgument(find candidates) cobra.CompletionFunc {
 func (c completer) forFlag(find candidates) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found, directive := c.find(command.Context(), find)
+		// A shell shows the whole words, so candidates for the second value of a list begin with the first one.
 		before := typed[:strings.LastIndexByte(typed, ',')+1]
 		for i := range found {
 			found[i] = before + found[i]
@@ -190,6 +192,7 @@ func each[T any](
 	list func(context.Context, *team.Team) ([]T, error), describe func(T) (value, about string),
 ) candidates {
 	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+		// A part of a list is returned together with the error; find decides what to do with it.
 		items, err := list(ctx, t)
 		for _, x := range items {
 			value, about := describe(x)

@@ -45,6 +45,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	if repo != nil {
 		root = repo.Root()
 		found = append(found, workspace.CheckDirectories(repo)...)
+		// The repair goes first, so that the check says how the state is now.
 		if repair {
 			found = append(found, inState(ctx, a, root, "repair", (*workspace.Workspace).Repair)...)
 		}

@@ -51,6 +51,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 			return err
 		}
 	}
+	// Without a terminal the words of the lead go to stdout and everything else to stderr, so that a script can tell
+	// them apart.
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
 	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).paint)
 	return nil
@@ -100,6 +102,7 @@ func (w lineWriter) Write(data []byte) (int, error) {
 // takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,
 // and the mail still waits.
 func (c *conversation) takeMail(ctx context.Context) (lines []string) {
+	// When the mail cannot be removed, it is shown again: shown twice is better than not at all.
 	_ = c.Mail().Take(ctx, func(all []muster.Message) error {
 		for _, m := range all {
 			// The name is painted in the colour that the member has everywhere.

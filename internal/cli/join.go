@@ -50,12 +50,14 @@ func (r runCommands) hostWorkers(
 	if err != nil {
 		return err
 	}
+	// Events of the whole team are printed, not only those of the members in this process.
 	out := newRunOutput(ctx, r.App, o.Team, false)
 	t, err := r.openTeam(Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
 	if err != nil {
 		return err
 	}
 	var why team.Ending
+	// left is why this process left the team; err is what stopped it from watching.
 	var left error
 	if err := out.during(ctx, func() { why, left = t.Join(ctx, workers) }); err != nil {
 		return err

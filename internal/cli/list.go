@@ -80,6 +80,7 @@ func writeList[T json.Marshaler](w io.Writer, all []T) error {
 			return err
 		}
 	}
+	// The list ends as muster.Encode ends one: the bracket on a line of its own, and a newline.
 	text.WriteString("\n]\n")
 	_, err := text.WriteTo(w)
 	return err

@@ -54,6 +54,7 @@ func newLogCommand(a *App) *cobra.Command {
 				return err
 			}
 		}
+		// -n 0 asks for something too: for nothing that has happened, and with -f for what comes.
 		filter.isLast = c.Flags().Changed("lines")
 		switch {
 		case all && filter.isLast:
@@ -73,6 +74,7 @@ func newLogCommand(a *App) *cobra.Command {
 			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
+			// Subjects are looked up when an event needs one: most events have their own.
 			p := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
 				subjects: subjects(c.Context(), o.Tasks())}
 			return p.printLog(c.Context(), o.Journal(), filter, follow)

@@ -40,6 +40,7 @@ func (a *App) startLog(c *cobra.Command) {
 	if a.debug { // the flag is stronger than the environment
 		name = "debug"
 	}
+	// UnmarshalText of slog would also accept levels such as INFO+2, which no document names.
 	level, ok := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
 		"error": slog.LevelError}[strings.ToLower(name)]
 	var err error

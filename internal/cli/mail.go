@@ -90,6 +90,7 @@ func (m mailCommands) list() *cobra.Command {
 			return &usageError{c.CommandPath(),
 				"only your own mail can be taken: " + string(box) + "'s is taken by its runtime"}
 		}
+		// The same action serves both forms. Only --take changes anything.
 		do := func(c *cobra.Command, o opened, _ []string) error {
 			// Delivered mail is older than mail that waits, so it comes first.
 			show := func(waiting []muster.Message) error {
@@ -99,6 +100,7 @@ func (m mailCommands) list() *cobra.Command {
 				}
 				return m.printMail(append(delivered, waiting...), box)
 			}
+			// What is taken is removed only when it was printed without an error.
 			if take {
 				return o.Mail().Take(c.Context(), show)
 			}

@@ -25,6 +25,7 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
+	// The team is not closed here, because the workspace in which it works is closed by the command.
 	t, err := a.openTeam(j)
 	switch {
 	case err != nil:

@@ -136,6 +136,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		}
 		goesOn = s.IsStopped
 	}
+	// What the user has typed is checked against the run before anything is started.
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
@@ -171,6 +172,7 @@ func applyRunSettings(run muster.Run, flags map[string]string, s *config.Setting
 			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
 		}
 	}
+	// A flag that was given is stronger than the run, which is stronger than the settings of today.
 	keep := func(flag string, setting *string, kept string) {
 		if _, isSet := flags[flag]; !isSet {
 			*setting = kept
@@ -236,6 +238,7 @@ func (r runCommands) demoDir(keep string) (string, error) {
 	if err := os.MkdirAll(keep, 0o755); err != nil {
 		return "", muster.Errorf(muster.Invalid, "the directory %s cannot be made: %w", keep, err)
 	}
+	// MkdirAll succeeds for a directory that exists, so whether it is empty is looked at afterwards.
 	entries, err := os.ReadDir(keep)
 	if err == nil && len(entries) > 0 {
 		return "", muster.Errorf(muster.Invalid, "%s is not empty", keep).
@@ -247,10 +250,12 @@ func (r runCommands) demoDir(keep string) (string, error) {
 // perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
 // stdout, so that a script can keep the summary alone.
 func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
+	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
 	out := newRunOutput(ctx, r.App, o.Team, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	var sum team.Summary
 	var err error
+	// The outer err is that of the run: it says how the run ended, and is looked at when everything was printed.
 	if err := out.during(ctx, func() { sum, err = r.Start(ctx, j) }); err != nil {
 		return err
 	}
@@ -286,6 +291,7 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 				tally.Add(e.Event)
 			}
 		}
+		// The summary is computed from the events and the last records, so it is the same for a run that was resumed.
 		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, Tally: tally, Now: a.Now(), IsTemporary: j.isTemporary}
 		if j.demoDir != "" {

@@ -90,6 +90,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (o view.Overview
 	if o.Requests, err = t.Requests().Pending(ctx); err != nil {
 		return o, err
 	}
+	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
 	lanes, err := t.Lanes().List(ctx)
 	if err != nil {
 		return o, err
@@ -129,6 +130,7 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 		}
 		last = e.Event
 		o.Presence.Apply(last)
+		// The events know more turns than the record of a member that works.
 		i := slices.IndexFunc(o.Members, func(m view.Member) bool { return m.Name == last.Member })
 		if i >= 0 && last.Kind == journal.TurnStarted {
 			o.Members[i].Turns = max(o.Members[i].Turns, int(last.Number("turns")))

@@ -128,6 +128,7 @@ func (t taskCommands) complete() *cobra.Command {
 	c.Flags().StringVar(&as, "as", "", "complete it as `NAME`, who must own it")
 	c.Flags().StringVar(&result, "result", "", "`TEXT` that the owners of its dependants read")
 	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		// Without --as the user completes the task, whoever owns it.
 		task, wasCompleted, err := tasks.Complete(ctx, id, muster.Name(as), result)
 		if wasCompleted {
 			return task, "is completed already", err

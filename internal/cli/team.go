@@ -64,6 +64,7 @@ func (t teamCommands) spawn() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// It is asked after the member was added: a process that has ended by then does not start it.
 			hasProcess, err := o.Members().HasProcess(c.Context())
 			if err != nil {
 				return err
