@@ -11,25 +11,30 @@ type setting struct{ key, value string }
 
 // always are the settings of every call.
 var always = []setting{
+	// No program that the repository names is started.
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
 	{"commit.gpgSign", "false"},
 	{"tag.gpgSign", "false"},
 	{"log.showSignature", "false"},
 	{"merge.verifySignatures", "false"},
+	// A merge is the same whoever runs it, and touches nothing that worktrees share.
 	{"merge.autoStash", "false"}, // refs/stash is shared by all worktrees
 	{"merge.conflictStyle", "merge"},
 	{"rerere.enabled", "false"},
 	{"submodule.recurse", "false"},
 	{"diff.ignoreSubmodules", "all"}, // looking into a nested repository would obey its config
+	// git does no work of its own that could hold locks after it has ended.
 	{"gc.auto", "0"},
 	{"core.filesRefLockTimeout", "100"}, // milliseconds; a repository may say forever
 	{"core.packedRefsTimeout", "1000"},
 	{"maintenance.auto", "false"},
+	// Refs and packs are synced. Loose objects are not: Pack collects them in a pack before a ref names them.
 	{"core.fsync", "committed,reference,-loose-object"},
 	{"core.fsyncMethod", "fsync"},
 	{"checkout.workers", "4"}, // a checkout waits for the disk more than for the processor
 	{"checkout.thresholdForParallelism", "100"},
+	// Output and messages do not depend on the user's taste.
 	{"core.quotePath", "false"},
 	{"core.safecrlf", "false"},
 	{"i18n.commitEncoding", "utf-8"},
@@ -44,12 +49,13 @@ const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs 
 // driverless are the commands that never convert file contents, merge, or show differences, so that no driver runs.
 // write-tree is none of them: it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
-	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree", "pack-objects",
-	"merge-file", "check-ref-format", "check-ignore"}
+	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "ls-files", "commit-tree", "mktree",
+	"pack-objects", "merge-file", "check-ref-format", "check-ignore"}
 
 // runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {
-	return !slices.Contains(driverless, args[0]) && !(args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout")))
+	isListing := args[0] == "worktree" && (slices.Contains(args, "list") || slices.Contains(args, "--no-checkout"))
+	return !isListing && !slices.Contains(driverless, args[0])
 }
 
 // disarmDrivers returns the settings that disarm each filter and merge driver that git's config, as the call c sees it,

@@ -94,6 +94,7 @@ func isInTrees(dir string, trees []string) bool {
 			}
 		}
 	}
+	// A git that was told of its repository on its command line may work on any.
 	words, _ := os.ReadFile(dir + "cmdline")
 	return bytes.Contains(words, []byte("--git-dir"))
 }

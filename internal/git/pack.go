@@ -14,6 +14,7 @@ import (
 // loose go into a pack, which git syncs; then the pack's directory is synced. Call it before a ref or a record names a
 // commit: a power cut could otherwise leave the name of a commit that the disk does not have.
 func (r *Repo) Pack(ctx context.Context, want, have []string) error {
+	// The input is a list of revisions: those to keep, and with ^ those that the disk has already.
 	var in strings.Builder
 	for _, w := range want {
 		in.WriteString(w + "\n")

@@ -126,6 +126,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Stdin = strings.NewReader(c.Stdin)
+	// Every git but one that moves refs ends with this process: the next muster must find nobody at work.
 	newProcessGroup(cmd)
 	if c.Uninterruptible {
 		cmd.Stdout = nil

@@ -98,7 +98,9 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	if branch == "" {
 		args = append(args[:5], "--detach", path, commit)
 	}
-	// Two that are added at once can meet in the directory .git/worktrees, and one of them fails.
+	// --force: the path may still be registered for a worktree that a killed removal has deleted, or the branch checked
+	// out there. Two that are added at once can meet in the directory .git/worktrees, and one of them fails: that one
+	// is tried again.
 	err := retry(ctx, 8, func() error {
 		_, err := r.Run(ctx, r.common, args...)
 		return err

@@ -55,8 +55,8 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	return v, err
 }
 
-// baseState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red check
-// would otherwise be compared with another base than the run's own.
+// baseState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red
+// check would otherwise be compared with another base than the run's own.
 func (l *Lander) baseState(ctx context.Context) (string, error) {
 	state, err := l.options.BaseState(ctx)
 	if err != nil {

@@ -39,6 +39,7 @@ var errTimeout = errors.New("the check took too long")
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
 func (k checker) check(ctx context.Context, commit, name string) (res CheckResult, err error) {
+	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
 	c, err := k.checkout(ctx, commit)
 	if err != nil {
 		return res, err
@@ -102,6 +103,7 @@ func (k checker) start(ctx context.Context, c *checkout, command string, log io.
 	if err != nil {
 		return 0, err
 	}
+	// Standard output and standard error go to the one log, in the order in which they come.
 	p, err := launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: c.dir, Env: c.env, Out: log})
 	if err != nil {
 		return 0, err

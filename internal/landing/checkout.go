@@ -45,6 +45,7 @@ func (k checker) checkout(ctx context.Context, commit string) (*checkout, error)
 // fill makes the repository in dir and checks the commit out.
 func (k checker) fill(ctx context.Context, dir, commit string) error {
 	meta := filepath.Join(dir, ".git")
+	// What git wants to see in a git directory. The files below complete it.
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(meta, filepath.FromSlash(d)), 0o700); err != nil {
 			return err
@@ -122,6 +123,8 @@ func (k checker) environment(ctx context.Context, dir, top string) ([]string, er
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
 	}
+	// A go.work above the checkout, or one that the user's environment names, would check other files than those that
+	// land. "GOWORK=" lets Go look for the tree's own.
 	goWork := "GOWORK="
 	if workspaces == "" {
 		goWork = "GOWORK=off"

@@ -99,6 +99,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if t.Worktree == "" {
 		return a.completeUnchanged(ctx)
 	}
+	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
 	if t.Status == muster.Landing && t.Landing != nil {
 		a.summary = cmp.Or(a.summary, t.Landing.Summary)
 		if done, err := a.resume(ctx); done || err != nil {
@@ -241,6 +242,7 @@ func (a *attempt) try(ctx context.Context) (done bool, err error) {
 // makeCommit makes the commit that lands, and makes it durable: it is in a synced pack before any ref names it, or a
 // power cut could leave the target at a commit that the disk does not have.
 func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muster.Landed) (commit string, err error) {
+	// The tip is always the first parent: findLanded follows first parents only.
 	parents := []string{tip}
 	if a.options.MergeCommits {
 		parents = append(parents, a.head)

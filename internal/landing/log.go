@@ -86,6 +86,7 @@ func (l *checkLog) put(p []byte) {
 func (l *checkLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// What is not in the file is in the tail, or was left out between the two.
 	if rest := l.printed - l.written; rest > 0 {
 		end := l.tail[max(0, int64(len(l.tail))-min(rest, int64(l.tailSize))):]
 		if int64(len(end)) < rest {

@@ -50,6 +50,7 @@ func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) err
 	if err != nil || len(refs) == 0 {
 		return err
 	}
+	// A task that the board does not have counts as never claimed: its number is 0.
 	claims := map[muster.TaskID]int{}
 	for _, t := range tasks {
 		claims[t.ID] = t.Fence
@@ -71,6 +72,7 @@ func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) err
 
 // refuse returns the Fenced error for an owner whose claim is over, after saving what the owner did.
 func (a *attempt) refuse(ctx context.Context) error {
+	// The work is saved before anything is said: an owner who reads the error may go on to another task at once.
 	refs, err := a.saveWork(ctx)
 	t, why := a.v.Task, "the claim was taken back"
 	// A deleted task is told apart from one that was taken back. Another error leaves the general words.

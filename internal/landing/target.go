@@ -53,6 +53,7 @@ func PrepareTarget(
 	if err := refuseCheckedOut(ctx, repo, t.ref); err != nil {
 		return "", err
 	}
+	// Only the team's own branch may be moved here; one that the user named is looked at and left where it is.
 	switch {
 	case t.at == t.head:
 		return "", nil
@@ -100,6 +101,7 @@ func (t target) noteMissing(ctx context.Context) (string, error) {
 
 // update makes the team's own branch ready, or refuses it.
 func (t target) update(ctx context.Context) (string, error) {
+	// The order of the questions matters: only a branch that is neither behind nor ahead can have diverged.
 	isBehind, err := t.repo.IsAncestor(ctx, t.at, t.head)
 	if err != nil {
 		return "", err

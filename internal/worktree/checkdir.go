@@ -93,6 +93,7 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 		if isMissing(note) {
 			continue
 		}
+		// Whoever gets the lease may clear what its last holder noted; nobody else can note anything meanwhile.
 		release, err := d.leases.try(lease)
 		if errors.Is(err, muster.ErrHeld) {
 			continue // its maker lives

@@ -31,8 +31,9 @@ func (c checkout) verify(ctx context.Context) (head string, err error) {
 	if err == nil || ctx.Err() != nil {
 		return head, err
 	}
-	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name, err.Error()).
-		WithHint("%s", c.reconnectHint(ctx))
+	// The text only: that git has failed here is no reason to try a landing again.
+	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name,
+		err.Error()).WithHint("%s", c.reconnectHint(ctx))
 }
 
 // headOf returns what HEAD points to in a linked worktree. The error says why dir is none of this repository.

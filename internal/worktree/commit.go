@@ -48,6 +48,8 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 			c.lane.Name, conflictList(open)).WithHint("edit these files until no conflict marker is left; " +
 			"git add or git rm a file that is right as it is")
 	}
+	// All is staged before it is decided whether there is anything to commit: the owner may have staged, committed or
+	// done neither.
 	if err := c.stage(ctx, nil); err != nil {
 		return "", err
 	}
@@ -67,6 +69,7 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD"); err != nil {
 		return "", err
 	}
+	// After the commit, because the owner's own git may have committed such a link long before.
 	return head, c.refuseInnerRepositories(ctx, head)
 }
 

@@ -31,7 +31,8 @@ type creator struct {
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
 // Errors: Invalid (the name, or this repository can have no lanes: see CheckBranchNames), NotFound (the base), Held
-// (the lane, its branch or its directory exists already).
+// (the lane, its branch or its directory exists already). An error leaves nothing of the lane, or a row that says
+// "failed".
 func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	if err := muster.CheckName(name); err != nil {
 		return muster.Lane{}, err
@@ -40,14 +41,9 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	return l.creator.create(ctx, muster.Lane{Name: name, Path: filepath.Join(l.creator.home, string(name)),
-		Branch: "wt/" + string(name), TaskID: task, Status: muster.LaneCreating, Base: commit,
-		CreatedAt: muster.UnixTime(time.Now())})
-}
-
-// create takes the lane through the durable states of a creation. An error leaves nothing of the lane, or a row that
-// says "failed".
-func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, error) {
+	c := l.creator
+	lane := muster.Lane{Name: name, Path: filepath.Join(c.home, string(name)), Branch: "wt/" + string(name),
+		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
 	maker, release, err := c.leases.acquire(makerLease)
 	if err != nil {
@@ -76,6 +72,7 @@ func (c *creator) create(ctx context.Context, lane muster.Lane) (muster.Lane, er
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
+	// The row is on the disk. What fails from here on is undone by it, now or by the next process.
 	err = c.events.record(ctx, lane, event{name: "worktree.create.before"})
 	hasBranch := false
 	if err == nil {
@@ -184,6 +181,8 @@ func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) 
 	if err != nil {
 		return err
 	}
+	// The lease of the first kind of row is the caller's, so its maker is dead for certain. That of the second kind may
+	// be held by a living process: then recover leaves the row, and the caller is refused when it writes its own.
 	for _, row := range c.index.lanes(doc) {
 		maker, _ := field[string](row, fieldMaker)
 		switch {
@@ -204,7 +203,7 @@ func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) 
 func (c *creator) recover(ctx context.Context, lane muster.Lane) error {
 	maker, ok := field[string](lane, fieldMaker)
 	if !ok {
-		return c.undo(ctx, lane)
+		return c.undo(ctx, lane) // a row of another program: no process of the team can be making it
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
 	for deadline := time.Now().Add(2 * gitEndTime); ; {
@@ -245,6 +244,7 @@ func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) er
 // last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept, and the row
 // says failed.
 func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
+	// UndoWorktree refuses a directory with files that git does not know, so nothing of the user's is removed.
 	err := c.repo.UndoWorktree(ctx, lane.Path)
 	failpoint.Hit("lane.undone")
 	if err == nil && lane.Base != "" {

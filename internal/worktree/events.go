@@ -25,7 +25,8 @@ type event struct {
 	task  muster.Task // the zero value: only the id is known, and the lane has it
 }
 
-// entry is a line of the lanes' own log.
+// entry is a line of the lanes' own log. Its names and their order are those of the older format, so that programs
+// which read it go on working.
 type entry struct {
 	Event    string     `json:"event"`
 	At       float64    `json:"ts"`

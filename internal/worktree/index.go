@@ -86,7 +86,8 @@ func (d *document) has(name muster.Name) bool {
 	return ok
 }
 
-// put writes a row in the place of the one that is there.
+// put writes a row in the place of the one that is there. The fields that other programs have added are in lane.Extra,
+// so they are written again.
 func (d *document) put(lane muster.Lane) error {
 	raw, err := muster.MarshalLine(lane)
 	if err == nil {
@@ -108,8 +109,9 @@ func (d *document) putMissing(lanes []muster.Lane) error {
 	return nil
 }
 
-// index is the durable table of lanes. Every change happens under its lock, from a fresh read; the file is replaced
-// as a whole, so a crash leaves the old one or the new one.
+// index is the durable table of lanes. It keeps nothing in memory: the file is small, other programs write it too, and
+// a decision on an old copy could give one lane to two members. Every change happens under its lock, from a fresh read;
+// the file is replaced as a whole, so a crash leaves the old one or the new one.
 type index struct {
 	files    *durable.Files
 	dir      paths.Dir
@@ -164,6 +166,7 @@ func (x *index) read(ctx context.Context) (*document, error) {
 // load reads the index and changes nothing. Programs that write it without our lock may be halfway through, so it
 // reads once more before it returns a document with a damage.
 func (x *index) load(ctx context.Context) (*document, error) {
+	// One reading is enough almost always: the runtime replaces the file in one step.
 	for again := true; ; again = false {
 		data, _, err := x.files.ReadFile(x.dir.Index())
 		if errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +191,8 @@ func (x *index) load(ctx context.Context) (*document, error) {
 	}
 }
 
-// edit lets f change the index while no other process does. f must not run git: the lock is held.
+// edit lets f change the index while no other process does. f must not run git: the lock is held, and a git that waits
+// for a lock of its own would stop every other process of the team. f may run again after a rebuild.
 func (x *index) edit(ctx context.Context, f func(*document) error) error {
 	for {
 		unlock, err := x.files.Lock(ctx, x.lockPath())

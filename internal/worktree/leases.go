@@ -26,7 +26,8 @@ func leaseName(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n)
 // path returns the lock file of a lease.
 func (l leases) path(name string) string { return filepath.Join(l.dir, name+".lock") }
 
-// acquire takes the first free lease of a kind.
+// acquire takes the first free lease of a kind. The kernel frees the lease of a process that dies, so the caller may
+// get one whose name still stands in what that process left: the caller must deal with that first.
 func (l leases) acquire(kind string) (name string, release func(), err error) {
 	for n := 1; n <= maxLeases; n++ {
 		name = leaseName(kind, n)
@@ -47,5 +48,6 @@ func (l leases) try(name string) (release func(), err error) {
 	return func() { _ = unlock() }, nil // a lock that cannot be given back ends with the process
 }
 
-// isHeld reports whether a living process has the lease.
+// isHeld reports whether a living process has the lease. Unlike try it takes nothing, so a process that only looks
+// never keeps another one from working.
 func (l leases) isHeld(name string) (bool, error) { return l.files.Locked(l.path(name)) }

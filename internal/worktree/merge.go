@@ -17,7 +17,8 @@ import (
 	"muster/internal/git"
 )
 
-// Conflict is a file that a merge left open.
+// Conflict is a file that a merge left open. A file with markers names its line, so that the owner finds the place; a
+// binary file, or one that a side deleted, has none, and the owner must say what it should be.
 type Conflict struct {
 	File string // as git names it, from the lane's top
 	Line int    // of the first conflict marker; 0: there is none, and the file is as the merge left it
@@ -31,7 +32,7 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s line %d", c.File, c.Line)
 }
 
-// conflictList names the conflicts in one line.
+// conflictList names the conflicts in one line, for messages that the lane's owner reads.
 func conflictList(all []Conflict) string {
 	var s []string
 	for _, c := range all {
@@ -48,6 +49,7 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	if err != nil {
 		return nil, err
 	}
+	// The full id, because it is compared with the MERGE_HEAD of a merge that is under way.
 	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
 		return nil, err
 	}

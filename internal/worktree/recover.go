@@ -60,7 +60,8 @@ func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 const gitEndTime = 150 * time.Millisecond
 
 // endLeftGit waits until a git that a killed process left has ended, and breaks the lock that it left on the lane's
-// branch.
+// branch. It is called before anything of a dead process is undone or finished: two gits at once in one worktree could
+// leave a mixture that neither of them would.
 func endLeftGit(ctx context.Context, repo *git.Repo, lane muster.Lane) error {
 	if err := wait(ctx, gitEndTime); err != nil {
 		return err

@@ -49,6 +49,7 @@ func (r registry) restore(ctx context.Context, lanes []muster.Lane) error {
 	if len(lanes) == 0 {
 		return nil
 	}
+	// The last event of a name counts: several lanes may have had it, one after the other.
 	byName := map[string]*muster.Lane{}
 	for i := range lanes {
 		byName[string(lanes[i].Name)] = &lanes[i]

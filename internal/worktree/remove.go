@@ -206,6 +206,7 @@ func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string
 		if err != nil || tip == "" {
 			return err
 		}
+		// A branch at its base has no work, and one whose tip the archive contains is kept by it.
 		archived := tip == lane.Base
 		if !archived && ref != "" {
 			if archived, err = r.repo.IsAncestor(ctx, tip, ref); err != nil {
@@ -233,6 +234,7 @@ func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, e
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
 	}
+	// The error of the snapshot is looked at last: it says nothing about a lane that somebody else was removing.
 	now, getErr := r.index.get(ctx, lane.Name)
 	if getErr != nil {
 		return "", getErr

@@ -38,6 +38,7 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 // refresh makes the checkout, moves it to the commit, or replaces it when it is broken. Two callers for one member must
 // not do that at once.
 func (s *scratches) refresh(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
+	// A mutex of this process is enough, because one process hosts the member.
 	lock, _ := s.locks.LoadOrStore(member, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
@@ -86,6 +87,7 @@ func (s *scratches) create(ctx context.Context, dir, commit string) error {
 // repository: git has the path registered, and that registration is the new checkout's.
 func moveAside(dir string) error {
 	aside := ""
+	// No earlier one is replaced: each may hold files that its member wants back.
 	for n := 1; aside == "" || !isMissing(aside); n++ {
 		aside = fmt.Sprintf("%s.aside-%d", dir, n)
 	}

@@ -35,6 +35,7 @@ func (c checkout) snapshot(ctx context.Context) (commit, content string, err err
 			parents = append(parents, p)
 		}
 	}
+	// Without a second parent and without changed files the owner's own commit says all.
 	if len(parents) == 1 {
 		committed, err := c.repo.Tree(ctx, head)
 		if err != nil || committed == tree {

@@ -78,6 +78,8 @@ func (c checkout) refuseInnerRepositories(ctx context.Context, head string) erro
 	if err != nil {
 		return c.commitError(ctx, err)
 	}
+	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
+	// no work of this lane.
 	var links []string
 	fields := strings.Split(out, "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
