@@ -7,8 +7,9 @@ import (
 	"muster"
 )
 
-// updateBlockedBy brings the task's blockedBy to what the graph, as last refreshed, says. The field is derived from
-// dependsOn and stored for other programs, which test it for emptiness. No step of the board relies on it.
+// updateBlockedBy brings the task's blockedBy to what the graph, as last refreshed, says. The field is
+// derived from dependsOn and stored for other programs, which test it for emptiness. No step of the board
+// relies on it.
 func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
 	right := false
 	r.tasks.View(func() {
@@ -21,8 +22,8 @@ func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
 	_, err := r.change(ctx, id, func(t *muster.Task) error {
 		var waits []muster.TaskID
 		r.tasks.View(func() { waits = r.graph.unfinished(t.DependsOn) })
-		// The graph may be behind: a blocker that somebody has already taken out of blockedBy may have been completed
-		// since. Putting it back would block the task although nothing unblocks it any more.
+		// The graph may be behind: a blocker that somebody has already taken out of blockedBy may have been
+		// completed since. Putting it back would block the task although nothing unblocks it any more.
 		waits = slices.DeleteFunc(waits, func(d muster.TaskID) bool {
 			if slices.Contains(t.BlockedBy, d) {
 				return false
@@ -39,7 +40,8 @@ func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
 	return err
 }
 
-// same reports whether a list that another program may have written, in whatever order, has what the sorted one has.
+// same reports whether a list that another program may have written, in whatever order, has what the sorted
+// one has.
 func same(ids, sorted []muster.TaskID) bool {
 	return slices.Equal(ids, sorted) || slices.Equal(set(ids...), sorted)
 }

@@ -1,20 +1,22 @@
-// Package board keeps the tasks of a team: their graph, who has claimed which, and what follows when one is done.
+// Package board keeps the tasks of a team: their graph, who has claimed which, and what follows when one is
+// done.
 //
-// Its type is Board. Read the files in this order: board.go and records.go (the documents and the events), status.go
-// (what may become of one task, as pure functions), claim.go and finish.go (the steps that owners take), create.go,
-// patch.go, delete.go, edges.go and meta.go (new dependencies), effects.go (what follows from a step), settle.go and
-// foreign.go (repair), rebuild.go (a corrupt meta document), and graph.go, cycles.go and blocked.go (what is derived
-// from the tasks in memory).
+// Its type is Board. Read the files in this order: board.go and records.go (the documents and the events),
+// status.go (what may become of one task, as pure functions), claim.go and finish.go (the steps that owners
+// take), create.go, patch.go, delete.go, edges.go and meta.go (new dependencies), effects.go (what follows
+// from a step), settle.go and foreign.go (repair), rebuild.go (a corrupt meta document), and graph.go,
+// cycles.go and blocked.go (what is derived from the tasks in memory).
 //
-// Every step changes one document by compare-and-set. What must follow in other documents is named in the same write
-// (muster.Effect) and done after it, any number of times, by any process that finds it. Events are written after the
-// step; a failure to write one never undoes it.
+// Every step changes one document by compare-and-set. What must follow in other documents is named in the
+// same write (muster.Effect) and done after it, any number of times, by any process that finds it. Events
+// are written after the step; a failure to write one never undoes it.
 //
-// The stored document decides what a step may do. The graph in memory is derived from it, may be behind what other
-// processes have just written, and only says where to look.
+// The stored document decides what a step may do. The graph in memory is derived from it, may be behind
+// what other processes have just written, and only says where to look.
 //
-// How a lane is made and how work lands belongs to the packages worktree and landing, and who is woken for a task to the
-// package teammate. They use the board and are known to it only as the handlers of OnEffect and OnRevoke.
+// How a lane is made and how work lands belongs to the packages worktree and landing, and who is woken for
+// a task to the package teammate. They use the board and are known to it only as the handlers of OnEffect
+// and OnRevoke.
 package board
 
 import (
@@ -29,8 +31,9 @@ import (
 	"muster/journal"
 )
 
-// Board is the tasks of a team. Several values, in several processes, may work on one state. A Board is safe for
-// concurrent use. It holds no lock over a step: of several callers that want the same task, the first write decides.
+// Board is the tasks of a team. Several values, in several processes, may work on one state. A Board is
+// safe for concurrent use. It holds no lock over a step: of several callers that want the same task, the
+// first write decides.
 type Board struct {
 	*records
 	meta    *metaFile
@@ -70,13 +73,14 @@ func (b *Board) WithBlocks(ctx context.Context, t muster.Task) (_ muster.Task, e
 	return t, err
 }
 
-// List returns all tasks by id, with BlockedBy and Blocks as the graph has them now. A task that cannot be read is
-// left out, reported once by an event, and listed by Corrupt.
+// List returns all tasks by id, with BlockedBy and Blocks as the graph has them now. A task that cannot be
+// read is left out, reported once by an event, and listed by Corrupt.
 func (b *Board) List(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, b.graph.ids)
 }
 
-// Ready returns the tasks that a member of the role may claim now: the higher priority first, then the lower id.
+// Ready returns the tasks that a member of the role may claim now: the higher priority first, then the
+// lower id.
 func (b *Board) Ready(ctx context.Context, role string) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return b.graph.readyFor(role) })
 }
@@ -86,8 +90,8 @@ func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })
 }
 
-// Unreadable is a task whose document cannot be read. It blocks the tasks that depend on it, because nobody knows
-// whether it is completed.
+// Unreadable is a task whose document cannot be read. It blocks the tasks that depend on it, because nobody
+// knows whether it is completed.
 type Unreadable struct {
 	ID  muster.TaskID
 	Why string

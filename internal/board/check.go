@@ -15,8 +15,9 @@ type Finding struct {
 	Lane muster.Name // the lane that stands in the way, if one does
 }
 
-// Check compares the document of each task with the graph, and finds effects that still have to run. It changes
-// nothing. A task that is being changed by a running team may be found although the next moment mends it.
+// Check compares the document of each task with the graph, and finds effects that still have to run. It
+// changes nothing. A task that is being changed by a running team may be found although the next moment
+// mends it.
 func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 	tasks, err := b.List(ctx)
 	if err != nil {

@@ -18,8 +18,9 @@ type Claim struct {
 	Source string // muster.SourceAuto or SourceManual
 }
 
-// Claim makes the task the owner's and returns it with the new fence. It reads the task and its blockers, nothing
-// else. Errors: Held when somebody has it, Invalid when it is blocked, for another role, or not pending.
+// Claim makes the task the owner's and returns it with the new fence. It reads the task and its blockers,
+// nothing else. Errors: Held when somebody has it, Invalid when it is blocked, for another role, or not
+// pending.
 func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Task, error) {
 	if err := checkOwner(c.Owner); err != nil {
 		return muster.Task{}, err
@@ -32,8 +33,8 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		if err := claim(t, c, now()); err != nil {
 			return err
 		}
-		// The blockers are read after the task. One that is completed in between is found completed. One that is added
-		// in between changes the task, so the write of this claim is stale and f runs again.
+		// The blockers are read after the task. One that is completed in between is found completed. One
+		// that is added in between changes the task, so the write of this claim is stale and f runs again.
 		waits, err := b.openBlockers(ctx, was)
 		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
 			repair = waits
@@ -41,8 +42,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return err
 	})
 	if repair != nil {
-		// The task said that it is not blocked, or by others. Without the repair it would look ready, and every idle
-		// member would try it again. The error is dropped because Settle repairs what this leaves.
+		// The task said that it is not blocked, or by others. Without the repair it would look ready, and
+		// every idle member would try it again. The error is dropped because Settle repairs what this
+		// leaves.
 		_, _ = b.change(ctx, id, func(t *muster.Task) error {
 			if t.Status != muster.Pending || same(t.BlockedBy, repair) {
 				return errNoChange
@@ -59,9 +61,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 			"fence": t.Fence, "lane": string(t.Worktree)}))
 }
 
-// openBlockers reads the blockers of t as they are stored, because the graph may be behind what other processes have just
-// written. It returns the unfinished ones and the refusal that names them, or nil and nil when there is none. An error
-// without blockers means that they could not be read.
+// openBlockers reads the blockers of t as they are stored, because the graph may be behind what other
+// processes have just written. It returns the unfinished ones and the refusal that names them, or nil and
+// nil when there is none. An error without blockers means that they could not be read.
 func (r *records) openBlockers(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
 	var open []muster.TaskID
 	var says []string
@@ -99,11 +101,11 @@ func where(t muster.Task) string {
 	return s
 }
 
-// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id. It returns
-// false when there is none, or when others were faster at all of them.
+// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id.
+// It returns false when there is none, or when others were faster at all of them.
 //
-// The graph only proposes tasks, and Claim decides by the stored document. A task that Claim refuses is not proposed
-// again in this call, so the loop ends although the graph may be behind.
+// The graph only proposes tasks, and Claim decides by the stored document. A task that Claim refuses is not
+// proposed again in this call, so the loop ends although the graph may be behind.
 func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, error) {
 	c.Source = cmp.Or(c.Source, muster.SourceAuto)
 	tried := map[muster.TaskID]bool{} // refused in this call
@@ -136,9 +138,9 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	}
 }
 
-// SetLane binds the task to a lane and the commit it was made from, for the holder of the fence. A pending task may be
-// bound too: its next owner gets the lane. The lane must exist before, so that no task ever names one that was never
-// made.
+// SetLane binds the task to a lane and the commit it was made from, for the holder of the fence. A pending
+// task may be bound too: its next owner gets the lane. The lane must exist before, so that no task ever
+// names one that was never made.
 func (b *Board) SetLane(
 	ctx context.Context, id muster.TaskID, fence int, lane muster.Name, base string,
 ) (muster.Task, error) {
@@ -162,8 +164,9 @@ type Release struct {
 	By     muster.Name // "" is the owner
 }
 
-// Release gives the task back to the board and keeps its lane and its fence. To give it back a second time with the same fence
-// changes nothing and is no error: a caller that crashed after the first time may repeat it. Another fence is Fenced.
+// Release gives the task back to the board and keeps its lane and its fence. To give it back a second time
+// with the same fence changes nothing and is no error: a caller that crashed after the first time may
+// repeat it. Another fence is Fenced.
 func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Release) (muster.Task, error) {
 	t, was, changed, err := b.step(ctx, id, func(t *muster.Task) error { return release(t, fence, r, now()) })
 	if !changed {
@@ -180,9 +183,10 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	return b.endClaim(ctx, journal.TaskReleased, t, was, events...)
 }
 
-// Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever the old
-// owner still tries is refused. A task that nobody has is Invalid. The right to land is not the board's: the caller ends
-// it first (landing's Revoke), or work of the old owner could still land after this.
+// Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever
+// the old owner still tries is refused. A task that nobody has is Invalid. The right to land is not the
+// board's: the caller ends it first (landing's Revoke), or work of the old owner could still land after
+// this.
 func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return revoke(t, now()) })
 	if err != nil {
@@ -192,8 +196,8 @@ func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, re
 		event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
 }
 
-// endClaim writes the events of a step that took t from its owner, when it was was, and runs the effects of that step.
-// An effect that fails is no error: a later Settle runs it.
+// endClaim writes the events of a step that took t from its owner, when it was was, and runs the effects of
+// that step. An effect that fails is no error: a later Settle runs it.
 func (b *Board) endClaim(
 	ctx context.Context, kind string, t, was muster.Task, events ...muster.Event,
 ) (muster.Task, error) {
@@ -202,8 +206,8 @@ func (b *Board) endClaim(
 	return t, cmp.Or(down, onlyUnavailable(err))
 }
 
-// checkOwner refuses names that no member could have. The lead and the user can own tasks too. An owner need not be in
-// the roster, because other programs may work on the board.
+// checkOwner refuses names that no member could have. The lead and the user can own tasks too. An owner
+// need not be in the roster, because other programs may work on the board.
 func checkOwner(n muster.Name) error {
 	if n == muster.Lead || n == muster.User {
 		return nil

@@ -19,8 +19,8 @@ const (
 	maxDescription = 64 << 10 // bytes
 )
 
-// roleRule is what a role looks like. It is compiled when it is first needed, because every command pays for what is
-// compiled at its start.
+// roleRule is what a role looks like. It is compiled when it is first needed, because every command pays
+// for what is compiled at its start.
 var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`) })
 
 // Draft is what the creator of a task decides. The board adds the id and the times.
@@ -34,9 +34,9 @@ type Draft struct {
 	CreatedBy   muster.Name
 }
 
-// Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one that is
-// complete is part of the graph and blocks nothing. A new task closes no cycle, since nothing waits for it yet, so its
-// edges need not be announced as those of Update are.
+// Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one
+// that is complete is part of the graph and blocks nothing. A new task closes no cycle, since nothing waits
+// for it yet, so its edges need not be announced as those of Update are.
 func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if err := checkText(d.Subject, d.Description, d.Role); err != nil {
 		return muster.Task{}, err
@@ -70,11 +70,12 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }
 
-// insert writes t under the next free id, and tries the following ones while other processes take them first.
+// insert writes t under the next free id, and tries the following ones while other processes take them
+// first.
 //
-// No id is ever used twice. A task of the id may have been created and deleted between the read of meta and the write
-// of t. Whoever deletes a task raises NextID before the deletion, so meta is read once more after the write: if NextID
-// is larger than the id by then, t is removed again and gets a new id.
+// No id is ever used twice. A task of the id may have been created and deleted between the read of meta and
+// the write of t. Whoever deletes a task raises NextID before the deletion, so meta is read once more after
+// the write: if NextID is larger than the id by then, t is removed again and gets a new id.
 func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) {
 	for {
 		m, err := b.meta.read(ctx)
@@ -87,7 +88,8 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 				t.ID++ // another program's task waits for a task of this id; that is not this one
 			}
 		})
-		// The write fails if there is a document of the id, so of two processes that found the same id one has it.
+		// The write fails if there is a document of the id, so of two processes that found the same id one
+		// has it.
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
 			if m, err := b.meta.read(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
@@ -108,8 +110,8 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 	}
 }
 
-// isForbiddenControl reports whether a description may not have the character: all control characters but line ends and
-// tabs, because they could change what a terminal shows.
+// isForbiddenControl reports whether a description may not have the character: all control characters but
+// line ends and tabs, because they could change what a terminal shows.
 func isForbiddenControl(r rune) bool {
 	return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r)
 }

@@ -7,8 +7,9 @@ import (
 	"muster"
 )
 
-// path returns a shortest path from one task to another, both included, or nil when there is none. on returns the
-// blockers of a task. It is a breadth-first search, so of several cycles people are shown one that is short.
+// path returns a shortest path from one task to another, both included, or nil when there is none. on
+// returns the blockers of a task. It is a breadth-first search, so of several cycles people are shown one
+// that is short.
 func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []muster.TaskID {
 	came := map[muster.TaskID]muster.TaskID{from: from} // the task before each one on the way
 	todo := []muster.TaskID{from}
@@ -34,8 +35,9 @@ func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []must
 	return nil
 }
 
-// cycles returns the groups of unfinished tasks that wait for each other, each in the order in which they wait. Each is
-// a shortest cycle through its first task; every task that is in some cycle is in one of them.
+// cycles returns the groups of unfinished tasks that wait for each other, each in the order in which they
+// wait. Each is a shortest cycle through its first task; every task that is in some cycle is in one of
+// them.
 func (g *graph) cycles() (out [][]muster.TaskID) {
 	component := g.components()
 	placed := map[muster.TaskID]bool{}
@@ -66,9 +68,9 @@ func (g *graph) cycles() (out [][]muster.TaskID) {
 	return out
 }
 
-// components gives each unfinished task the number of its strongly connected component: two tasks have the same number
-// exactly if each waits for the other, directly or through others. It is Tarjan's algorithm, which looks at each edge
-// once.
+// components gives each unfinished task the number of its strongly connected component: two tasks have the
+// same number exactly if each waits for the other, directly or through others. It is Tarjan's algorithm,
+// which looks at each edge once.
 func (g *graph) components() map[muster.TaskID]int {
 	component, lowest := map[muster.TaskID]int{}, map[muster.TaskID]int{}
 	var stack []muster.TaskID // the tasks that were visited and have no component yet

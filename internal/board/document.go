@@ -9,8 +9,8 @@ import (
 	"muster"
 )
 
-// decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left out: it is
-// derived, and an earlier version may have stored it.
+// decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left
+// out: it is derived, and an earlier version may have stored it.
 func decodeTask(key string, data []byte) (muster.Task, error) {
 	id, _ := idOf(key)
 	t, ok := decodeOwn(data)
@@ -31,11 +31,11 @@ func decodeTask(key string, data []byte) (muster.Task, error) {
 // taskFields is a task without its methods, so that the JSON library fills the fields by itself.
 type taskFields muster.Task
 
-// decodeOwn is the fast path for documents with the fields that encodeTask writes and no others. It takes a third of
-// the time and half of the memory of Task.UnmarshalJSON, which is most of the time that a large board takes to open.
-// It reports false for a document that the two might read differently. The library itself refuses an unknown field, a
-// name in other letters or given twice, and text that is not UTF-8. A missing status or list has a default, and null
-// counts as missing.
+// decodeOwn is the fast path for documents with the fields that encodeTask writes and no others. It takes a
+// third of the time and half of the memory of Task.UnmarshalJSON, which is most of the time that a large
+// board takes to open. It reports false for a document that the two might read differently. The library
+// itself refuses an unknown field, a name in other letters or given twice, and text that is not UTF-8. A
+// missing status or list has a default, and null counts as missing.
 func decodeOwn(data []byte) (t muster.Task, ok bool) {
 	var f taskFields
 	if err := json.Unmarshal(data, &f, json.RejectUnknownMembers(true)); err != nil {

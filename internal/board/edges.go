@@ -12,17 +12,18 @@ import (
 	"muster/journal"
 )
 
-// edges adds dependencies to tasks that exist, and removes them. Whoever adds one must not close a cycle together with
-// another process. So each addition is first announced in the meta document, whose revision one process at a time can
-// replace, and counts from then on.
+// edges adds dependencies to tasks that exist, and removes them. Whoever adds one must not close a cycle
+// together with another process. So each addition is first announced in the meta document, whose revision
+// one process at a time can replace, and counts from then on.
 type edges struct {
 	*records
 	meta *metaFile
 }
 
-// announce announces that the task waits for on too, and returns the number of the addition. The write of the meta
-// document decides: it fails for a process that checked an older graph for cycles. From then on the edges count. If
-// this process dies before it writes them into the task, any process that finds them announced does so.
+// announce announces that the task waits for on too, and returns the number of the addition. The write of
+// the meta document decides: it fails for a process that checked an older graph for cycles. From then on
+// the edges count. If this process dies before it writes them into the task, any process that finds them
+// announced does so.
 func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.TaskID) (int, error) {
 	n := 0
 	err := e.meta.change(ctx, func(m *meta) error {
@@ -35,8 +36,9 @@ func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.Task
 		if _, _, err := e.read(ctx, id); err != nil {
 			return err
 		}
-		// The cycles are looked for in the stored tasks, after meta was read. An edge that another process adds meanwhile
-		// is announced in meta first, so the write of meta is then stale and all of this is repeated.
+		// The cycles are looked for in the stored tasks, after meta was read. An edge that another process
+		// adds meanwhile is announced in meta first, so the write of meta is then stale and all of this is
+		// repeated.
 		for _, d := range on {
 			if _, _, err := e.read(ctx, d); errors.Is(err, muster.ErrNotFound) {
 				return errUnknownBlocker(id, d)
@@ -63,8 +65,8 @@ func (e *edges) isPending(ctx context.Context, n int) (bool, error) {
 	return slices.ContainsFunc(m.Adding, func(a adding) bool { return a.N == n }), err
 }
 
-// finish writes announced edges into their tasks, then strikes them off. It may be repeated after a crash: edges that
-// the task already has change nothing. A task that cannot wait any more, or is gone, gets none.
+// finish writes announced edges into their tasks, then strikes them off. It may be repeated after a crash:
+// edges that the task already has change nothing. A task that cannot wait any more, or is gone, gets none.
 func (e *edges) finish(ctx context.Context, list []adding) error {
 	for _, a := range list {
 		t, err := e.change(ctx, a.ID, func(t *muster.Task) error { return e.write(ctx, t, a) })
@@ -100,12 +102,12 @@ func (e *edges) strike(ctx context.Context, list ...adding) error {
 	})
 }
 
-// write adds the edges of an addition to t, which the caller has read and writes. It returns errNoChange when there is
-// nothing to add, or when another process has added them since they were announced. A blocker that has been deleted
-// adds no edge. One that is complete adds an edge to the graph but does not block.
+// write adds the edges of an addition to t, which the caller has read and writes. It returns errNoChange
+// when there is nothing to add, or when another process has added them since they were announced. A blocker
+// that has been deleted adds no edge. One that is complete adds an edge to the graph but does not block.
 //
-// This look at meta comes after the read of the task. While the addition is announced nobody has removed its edges
-// again. Whoever removes them later changes the task, which makes the caller's write stale.
+// This look at meta comes after the read of the task. While the addition is announced nobody has removed
+// its edges again. Whoever removes them later changes the task, which makes the caller's write stale.
 func (e *edges) write(ctx context.Context, t *muster.Task, a adding) error {
 	if is, err := e.isPending(ctx, a.N); err != nil {
 		return err
@@ -139,8 +141,8 @@ func (e *edges) write(ctx context.Context, t *muster.Task, a adding) error {
 	return nil
 }
 
-// checkWaitable refuses new blockers for a task that somebody works on, or that is over: its owner could not stop for
-// them.
+// checkWaitable refuses new blockers for a task that somebody works on, or that is over: its owner could
+// not stop for them.
 func checkWaitable(t muster.Task) error {
 	switch t.Status {
 	case muster.Pending, muster.NeedsAttention:
@@ -152,8 +154,8 @@ func checkWaitable(t muster.Task) error {
 	return errNotPending(t)
 }
 
-// drop removes those of on that are blockers of the task, each with an event. Removing an edge closes no cycle, so it is
-// not announced.
+// drop removes those of on that are blockers of the task, each with an event. Removing an edge closes no
+// cycle, so it is not announced.
 func (e *edges) drop(
 	ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID,
 ) (muster.Task, error) {
@@ -194,9 +196,9 @@ func (e *edges) dropTo(ctx context.Context, id muster.TaskID) error {
 	return onlyUnavailable(err)
 }
 
-// dropDeleted removes those of t's new edges whose blocker was deleted while they were made. Whoever deletes a task
-// looks for its dependants afterwards, and whoever adds an edge looks for the blocker afterwards, so one of the two sees
-// the other.
+// dropDeleted removes those of t's new edges whose blocker was deleted while they were made. Whoever
+// deletes a task looks for its dependants afterwards, and whoever adds an edge looks for the blocker
+// afterwards, so one of the two sees the other.
 func (e *edges) dropDeleted(ctx context.Context, t muster.Task, on []muster.TaskID) muster.Task {
 	for _, id := range on {
 		if _, _, err := e.read(ctx, id); errors.Is(err, muster.ErrNotFound) {
@@ -208,7 +210,8 @@ func (e *edges) dropDeleted(ctx context.Context, t muster.Task, on []muster.Task
 	return t
 }
 
-// errUnknownBlocker refuses to let the task id wait for a task that does not exist; id 0 is a task yet to be created.
+// errUnknownBlocker refuses to let the task id wait for a task that does not exist; id 0 is a task yet to
+// be created.
 func errUnknownBlocker(id, on muster.TaskID) error {
 	if id == 0 {
 		return muster.Errorf(muster.Invalid, "there is no task %d to wait for", on)
@@ -234,8 +237,8 @@ func arrows(ids []muster.TaskID) string {
 	return strings.Join(s, " -> ")
 }
 
-// storedPath is path over the tasks as they are stored now. The graph in memory may be behind what another process has
-// just written.
+// storedPath is path over the tasks as they are stored now. The graph in memory may be behind what another
+// process has just written.
 func (e *edges) storedPath(ctx context.Context, from, to muster.TaskID) (way []muster.TaskID, failed error) {
 	way = path(from, to, func(id muster.TaskID) []muster.TaskID {
 		t, _, err := e.read(ctx, id)

@@ -12,11 +12,11 @@ import (
 	"muster"
 )
 
-// OnEffect says what runs an effect of a task: mail to the lead, archiving its lane. The handler is called after the
-// step that named the effect, or by Settle, and again whenever it failed or a crash came before its success was
-// recorded, so it must be repeatable. Its errors end no step: the effect stays, and Settle returns them. An effect
-// without a handler stays for a process that has one. Unblocking is the board's own. The last handler for an effect
-// counts. A handler must not call Settle, which waits for it.
+// OnEffect says what runs an effect of a task: mail to the lead, archiving its lane. The handler is called
+// after the step that named the effect, or by Settle, and again whenever it failed or a crash came before
+// its success was recorded, so it must be repeatable. Its errors end no step: the effect stays, and Settle
+// returns them. An effect without a handler stays for a process that has one. Unblocking is the board's
+// own. The last handler for an effect counts. A handler must not call Settle, which waits for it.
 func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) error) {
 	b.effects.handlers.Store(e, f)
 }
@@ -43,8 +43,8 @@ func (u *Unsettled) Error() string {
 // Unwrap returns the error of the handler.
 func (u *Unsettled) Unwrap() error { return u.Err }
 
-// OnlyUnsettled reports whether err, of Settle, is of effects alone: the board is whole, and the next Settle tries them
-// again. It is false for nil.
+// OnlyUnsettled reports whether err, of Settle, is of effects alone: the board is whole, and the next
+// Settle tries them again. It is false for nil.
 func OnlyUnsettled(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // every error of a joined one is looked at, not the first that fits
 	case *Unsettled:
@@ -55,9 +55,10 @@ func OnlyUnsettled(err error) bool {
 	return false
 }
 
-// run runs the effects that t names and clears those that are done. While this process is already running effects of
-// the task it does nothing, so that nobody is told twice of one thing: what is left then is for Settle. owed are the
-// errors of handlers, which are no failure of the step that named the effects; err is the board's own.
+// run runs the effects that t names and clears those that are done. While this process is already running
+// effects of the task it does nothing, so that nobody is told twice of one thing: what is left then is for
+// Settle. owed are the errors of handlers, which are no failure of the step that named the effects; err is
+// the board's own.
 func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
 	if len(t.Effects) == 0 {
 		return t, nil, nil
@@ -97,9 +98,9 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 	return t, owed, err
 }
 
-// clear removes effects that have run from the task. It goes on for a moment when ctx has ended, because nobody
-// else may settle the board before the next start, and the effects would then run again. It removes only those that
-// have run: another process may have named new ones meanwhile.
+// clear removes effects that have run from the task. It goes on for a moment when ctx has ended, because
+// nobody else may settle the board before the next start, and the effects would then run again. It removes
+// only those that have run: another process may have named new ones meanwhile.
 func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -113,8 +114,8 @@ func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Eff
 	})
 }
 
-// runOne runs one effect. It returns false when no handler of this process does. A handler is given the task with
-// Blocks, which those that write mail about it need.
+// runOne runs one effect. It returns false when no handler of this process does. A handler is given the
+// task with Blocks, which those that write mail about it need.
 func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
 	if e == muster.EffectUnblock {
 		return true, f.unblock(ctx, t.ID)
@@ -129,9 +130,9 @@ func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (r
 	return true, handle.(func(context.Context, muster.Task) error)(ctx, t)
 }
 
-// unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to wait while
-// this runs reads the blocker itself and finds it completed. It goes on past a dependant that fails, so that one bad
-// document does not keep the others blocked.
+// unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to
+// wait while this runs reads the blocker itself and finds it completed. It goes on past a dependant that
+// fails, so that one bad document does not keep the others blocked.
 func (f *effects) unblock(ctx context.Context, id muster.TaskID) error {
 	dependants, err := f.dependants(ctx, id)
 	for _, d := range dependants {

@@ -15,8 +15,8 @@ type Outcome struct {
 	By     muster.Name    // "" is the owner
 }
 
-// BeginLanding notes that the task's work is on its way: from in progress, or from landing again. Whoever takes
-// the task away from here on revokes the landing first (landing's Revoke).
+// BeginLanding notes that the task's work is on its way: from in progress, or from landing again. Whoever
+// takes the task away from here on revokes the landing first (landing's Revoke).
 func (b *Board) BeginLanding(
 	ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt,
 ) (muster.Task, error) {
@@ -54,17 +54,18 @@ func (b *Board) Return(
 	return b.endClaim(ctx, journal.TaskReleased, t, was, append(events, attentionEvent(t, was.Owner))...)
 }
 
-// Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked, handlers of
-// OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a completed task is fine: a
-// caller that crashed after the first time may repeat it, and what was left then is done. Another fence is Fenced.
+// Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked,
+// handlers of OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a
+// completed task is fine: a caller that crashed after the first time may repeat it, and what was left then
+// is done. Another fence is Fenced.
 //
 // The work has landed before: the target decides, and this record follows it.
 func (b *Board) Complete(ctx context.Context, id muster.TaskID, fence int, o Outcome) (muster.Task, error) {
 	return b.end(ctx, id, func(t *muster.Task) error { return complete(t, fence, o, now()) })
 }
 
-// Finish completes the task whoever owns it: for the user, and for owners that carry no fence. Whether a lane of it
-// holds work that has not landed is the caller's to ask first. A task that is landing is Held.
+// Finish completes the task whoever owns it: for the user, and for owners that carry no fence. Whether a
+// lane of it holds work that has not landed is the caller's to ask first. A task that is landing is Held.
 func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, result string) (muster.Task, error) {
 	if err := checkOwner(by); err != nil {
 		return muster.Task{}, err
@@ -72,8 +73,9 @@ func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, re
 	return b.end(ctx, id, func(t *muster.Task) error { return finish(t, Outcome{Result: result, By: by}, now()) })
 }
 
-// end completes a task by a step, then writes the events and runs the effects that the step has named in the task. The
-// effects run even if the task was completed before: an earlier process may have died between the two.
+// end completes a task by a step, then writes the events and runs the effects that the step has named in
+// the task. The effects run even if the task was completed before: an earlier process may have died between
+// the two.
 func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) error) (muster.Task, error) {
 	t, was, ended, err := b.step(ctx, id, f)
 	if err != nil {

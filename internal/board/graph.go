@@ -10,21 +10,24 @@ import (
 	"muster/internal/state"
 )
 
-// graph is what the board derives from the tasks in its collection: who waits for whom, who is ready, and what Settle
-// has to look at. It follows the collection change by change and does no I/O. The lock of the collection guards it.
+// graph is what the board derives from the tasks in its collection: who waits for whom, who is ready, and
+// what Settle has to look at. It follows the collection change by change and does no I/O. The lock of the
+// collection guards it.
 type graph struct {
 	highest muster.TaskID           // the highest id ever seen, also of tasks that are gone
 	tasks   map[muster.TaskID]*node // the tasks that can be read
-	// dependants are the edges backwards: the tasks that have the key in dependsOn, sorted. This is what Blocks says. A
-	// key need not be a task: another program may have written an edge to a task that is not there.
+	// dependants are the edges backwards: the tasks that have the key in dependsOn, sorted. This is what
+	// Blocks says. A key need not be a task: another program may have written an edge to a task that is not
+	// there.
 	dependants map[muster.TaskID][]muster.TaskID
-	// ready are the tasks that can be claimed now, by inOrder. It is kept sorted, so that a claim costs the same on
-	// every board: the first of the list is found at once, and to take it out moves a few bytes for each of the others.
+	// ready are the tasks that can be claimed now, by inOrder. It is kept sorted, so that a claim costs the
+	// same on every board: the first of the list is found at once, and to take it out moves a few bytes for
+	// each of the others.
 	ready      []*node
 	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
 	gone       map[muster.TaskID]bool // tasks that were seen and have been deleted since
-	// missing has the time at which this process first missed a blocker that it had never seen. Settle waits a while
-	// before it drops the edge, because another program may be about to write the task.
+	// missing has the time at which this process first missed a blocker that it had never seen. Settle
+	// waits a while before it drops the edge, because another program may be about to write the task.
 	missing map[muster.TaskID]time.Time
 	removed map[muster.TaskID]bool // tasks that another program marked as deleted; Settle removes them
 
@@ -60,9 +63,9 @@ func newGraph() *graph {
 	}
 }
 
-// onChange follows one change of the collection. A task that cannot be read, is deleted, or is marked as deleted by
-// another program leaves the graph. The edges of other tasks to it stay, and block them like an unfinished task until
-// Settle drops them.
+// onChange follows one change of the collection. A task that cannot be read, is deleted, or is marked as
+// deleted by another program leaves the graph. The edges of other tasks to it stay, and block them like an
+// unfinished task until Settle drops them.
 func (g *graph) onChange(c state.Change[muster.Task]) {
 	id, _ := idOf(c.Key)
 	g.highest = max(g.highest, id)
@@ -80,9 +83,9 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 	}
 }
 
-// replace makes is the node of the task, or removes the task from the graph when is is absent. It keeps the graph
-// consistent with that one change: the edges and the place in ready of the task itself and of those that wait for it.
-// Its cost depends on the number of their edges, not on the size of the board.
+// replace makes is the node of the task, or removes the task from the graph when is is absent. It keeps the
+// graph consistent with that one change: the edges and the place in ready of the task itself and of those
+// that wait for it. Its cost depends on the number of their edges, not on the size of the board.
 func (g *graph) replace(id muster.TaskID, is *node) {
 	was, known := g.tasks[id]
 	if !known {
@@ -142,8 +145,8 @@ func (g *graph) removeEdges(id muster.TaskID, on []muster.TaskID) {
 	}
 }
 
-// place puts the task into ready or takes it out. A task is ready exactly when it is pending, has no owner, and all its
-// blockers are completed.
+// place puts the task into ready or takes it out. A task is ready exactly when it is pending, has no owner,
+// and all its blockers are completed.
 func (g *graph) place(n *node) {
 	g.setReady(n, n.task.Status == muster.Pending && n.task.Owner == "" && !g.waits(n))
 }
@@ -189,8 +192,8 @@ func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
 	return slices.DeleteFunc(set(ids...), g.isDone)
 }
 
-// view returns the task with the fields that are derived from the graph. It copies everything that a caller could
-// change, because the cache is shared.
+// view returns the task with the fields that are derived from the graph. It copies everything that a caller
+// could change, because the cache is shared.
 func (g *graph) view(id muster.TaskID) muster.Task {
 	n := g.tasks[id]
 	t := *n.task // BlockedBy, as stored, may be behind; who lists the board gets it as it should be

@@ -9,21 +9,23 @@ import (
 	"muster/internal/corruption"
 )
 
-// metaKey is the document beside the tasks that concerns all of them. It is the only document of the board that several
-// steps of different tasks write, so it is kept to what cannot be decided in a task's own document.
+// metaKey is the document beside the tasks that concerns all of them. It is the only document of the board
+// that several steps of different tasks write, so it is kept to what cannot be decided in a task's own
+// document.
 const metaKey = "meta"
 
 // meta is the content of the document metaKey. Fields that it does not know survive a rewrite.
 type meta struct {
-	// NextID is above every task that was deleted. A new task gets NextID, or the highest id on the board plus one if
-	// that is larger, so no id is given twice.
+	// NextID is above every task that was deleted. A new task gets NextID, or the highest id on the board
+	// plus one if that is larger, so no id is given twice.
 	NextID muster.TaskID `json:"next_id"`
-	// Edges counts the additions of edges. It makes every content of the document different from all before, so that a
-	// revision, which is a hash of the content, never comes back.
+	// Edges counts the additions of edges. It makes every content of the document different from all
+	// before, so that a revision, which is a hash of the content, never comes back.
 	Edges int `json:"edges"`
-	// Adding are edges that are announced: they count, but their task may not have them yet. Whoever adds edges to a
-	// task that exists announces them here first, at the revision at which it checked the graph for cycles. Of two
-	// processes whose edges would close a cycle together, the second finds another revision and checks again.
+	// Adding are edges that are announced: they count, but their task may not have them yet. Whoever adds
+	// edges to a task that exists announces them here first, at the revision at which it checked the graph
+	// for cycles. Of two processes whose edges would close a cycle together, the second finds another
+	// revision and checks again.
 	Adding []adding `json:"adding"`
 
 	all map[string]json.RawMessage // the whole document as it was read
@@ -58,8 +60,8 @@ func (f *metaFile) read(ctx context.Context) (meta, error) {
 	}
 }
 
-// parse reads the meta document once. A board without one has the zero meta. Of a corrupt document it returns what can
-// be read.
+// parse reads the meta document once. A board without one has the zero meta. Of a corrupt document it
+// returns what can be read.
 func (f *metaFile) parse(ctx context.Context) (m meta, doc muster.Doc, err error) {
 	doc, err = f.table.Get(ctx, metaKey)
 	if errors.Is(err, muster.ErrNotFound) {
@@ -95,8 +97,8 @@ func (f *metaFile) put(ctx context.Context, m meta) error {
 	return err
 }
 
-// raiseNextID makes NextID larger than id, so that no new task gets id. It comes before the task is deleted: a crash
-// between the two then leaves a task, but never an id that is free again.
+// raiseNextID makes NextID larger than id, so that no new task gets id. It comes before the task is
+// deleted: a crash between the two then leaves a task, but never an id that is free again.
 func (f *metaFile) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	return f.change(ctx, func(m *meta) error {
 		if m.NextID > id {
@@ -107,8 +109,8 @@ func (f *metaFile) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	})
 }
 
-// change lets alter change the meta document and writes it. It starts again whenever another process was faster or
-// alter returns Stale. When alter returns errNoChange nothing is written.
+// change lets alter change the meta document and writes it. It starts again whenever another process was
+// faster or alter returns Stale. When alter returns errNoChange nothing is written.
 func (f *metaFile) change(ctx context.Context, alter func(*meta) error) error {
 	for {
 		m, err := f.read(ctx)

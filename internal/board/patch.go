@@ -10,8 +10,8 @@ import (
 	"muster/journal"
 )
 
-// Patch is what to change of a task. Fields that are nil or empty leave the task as it is. What an owner or a step
-// decides, such as the status and the lane, is not in it.
+// Patch is what to change of a task. Fields that are nil or empty leave the task as it is. What an owner or
+// a step decides, such as the status and the lane, is not in it.
 type Patch struct {
 	Subject, Description, Role *string
 	Priority                   *int
@@ -23,12 +23,12 @@ type Patch struct {
 	By    muster.Name // who wants the change, for the event
 }
 
-// Update changes a task that is not completed. Blockers that would close a cycle are refused with the cycle in the
-// sentence. Errors: NotFound, Invalid, Held.
+// Update changes a task that is not completed. Blockers that would close a cycle are refused with the cycle
+// in the sentence. Errors: NotFound, Invalid, Held.
 //
-// Each of its steps is a write of its own: blockers are removed, then new ones are announced in the meta document, then
-// the task is written. A crash between them leaves a task that is whole: announced blockers count from the start, and
-// whoever comes next writes them into the task.
+// Each of its steps is a write of its own: blockers are removed, then new ones are announced in the meta
+// document, then the task is written. A crash between them leaves a task that is whole: announced blockers
+// count from the start, and whoever comes next writes them into the task.
 func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.Task, error) {
 	t, _, err := b.read(ctx, id)
 	if err == nil {
@@ -83,8 +83,8 @@ func (b *Board) Update(ctx context.Context, id muster.TaskID, p Patch) (muster.T
 	return t, down
 }
 
-// check returns why the patch cannot be applied to t, so that a patch that is refused has changed nothing. It does not
-// look for cycles.
+// check returns why the patch cannot be applied to t, so that a patch that is refused has changed nothing.
+// It does not look for cycles.
 func (p Patch) check(t muster.Task) error {
 	if _, err := p.apply(&t, now()); err != nil || len(p.AddBlockers) == 0 {
 		return err
@@ -92,8 +92,8 @@ func (p Patch) check(t muster.Task) error {
 	return checkWaitable(t)
 }
 
-// apply changes the fields of the task that the patch names, but no blockers. It returns the names of the fields that
-// are different now; when there are none, the task is as it was.
+// apply changes the fields of the task that the patch names, but no blockers. It returns the names of the
+// fields that are different now; when there are none, the task is as it was.
 func (p Patch) apply(t *muster.Task, at float64) (changed []string, err error) {
 	if t.Status == muster.Completed {
 		return nil, errNotPending(*t)
@@ -122,8 +122,8 @@ func (p Patch) apply(t *muster.Task, at float64) (changed []string, err error) {
 	return changed, err
 }
 
-// setField sets a field if the patch names it, that is if to is not nil, and adds its name to changed if it was
-// different.
+// setField sets a field if the patch names it, that is if to is not nil, and adds its name to changed if it
+// was different.
 func setField[T comparable](changed *[]string, name string, field, to *T) {
 	if to != nil && *field != *to {
 		*field = *to

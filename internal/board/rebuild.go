@@ -10,9 +10,9 @@ import (
 	"muster/internal/corruption"
 )
 
-// rebuild replaces a meta document that cannot be read. The old content is kept in another table, and the next id
-// is found from the tasks and the events, so that no id is given away twice. Edges that were half added are lost;
-// they were not acknowledged. The error is nil when the caller may read meta again.
+// rebuild replaces a meta document that cannot be read. The old content is kept in another table, and the
+// next id is found from the tasks and the events, so that no id is given away twice. Edges that were half
+// added are lost; they were not acknowledged. The error is nil when the caller may read meta again.
 func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
 	select { // a program that takes no lock may be in the middle of writing it
 	case <-time.After(corruption.HalfWritten):
@@ -45,8 +45,8 @@ func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
 	return nil
 }
 
-// unusedID returns the id above every one that a task or an event has. The events know of tasks that were deleted, as
-// long as their part of the journal is kept.
+// unusedID returns the id above every one that a task or an event has. The events know of tasks that were
+// deleted, as long as their part of the journal is kept.
 func (f *metaFile) unusedID(ctx context.Context) (muster.TaskID, error) {
 	next := muster.TaskID(0)
 	if err := f.tasks.ViewFresh(ctx, func() { next = f.graph.highest + 1 }); err != nil {

@@ -19,8 +19,8 @@ const grace = 5 * time.Second
 // errNoChange ends a change of a task, or of meta, that has nothing to write.
 var errNoChange = state.ErrNoChange
 
-// records are the tasks as they are stored, the graph that is derived from them, and the logs of what happens to them.
-// All other types of the package work on them.
+// records are the tasks as they are stored, the graph that is derived from them, and the logs of what
+// happens to them. All other types of the package work on them.
 type records struct {
 	tasks   *state.Collection[muster.Task]
 	graph   *graph // guarded by the lock of tasks: see Collection.View
@@ -31,8 +31,8 @@ type records struct {
 // key returns the key of a task's document.
 func key(id muster.TaskID) string { return strconv.Itoa(int(id)) }
 
-// idOf returns the task that a key names. It returns false for other keys, such as that of the meta document, and for a
-// number that key would write in another way.
+// idOf returns the task that a key names. It returns false for other keys, such as that of the meta
+// document, and for a number that key would write in another way.
 func idOf(key string) (muster.TaskID, bool) {
 	n, err := strconv.Atoi(key)
 	return muster.TaskID(n), err == nil && n > 0 && strconv.Itoa(n) == key
@@ -41,7 +41,8 @@ func idOf(key string) (muster.TaskID, bool) {
 // now returns the time in Unix seconds, as the state files have it.
 func now() float64 { return muster.UnixTime(time.Now()) }
 
-// read returns a task as it is stored and its revision. A task that another program marked as deleted does not exist.
+// read returns a task as it is stored and its revision. A task that another program marked as deleted does
+// not exist.
 func (r *records) read(ctx context.Context, id muster.TaskID) (muster.Task, muster.Rev, error) {
 	t, rev, err := r.tasks.Get(ctx, key(id))
 	if err == nil && t.Status == deleted {
@@ -55,9 +56,10 @@ func errAbsent(id muster.TaskID) error {
 	return muster.Errorf(muster.NotFound, "there is no task %d", id)
 }
 
-// change lets f alter the task and writes it over the revision that was read. It starts again whenever another process
-// was faster, so f may run several times and must not keep anything from an earlier run. An error of f ends the change
-// without a write. errNoChange means that the task already is as it should be, and is no error of change.
+// change lets f alter the task and writes it over the revision that was read. It starts again whenever
+// another process was faster, so f may run several times and must not keep anything from an earlier run. An
+// error of f ends the change without a write. errNoChange means that the task already is as it should be,
+// and is no error of change.
 func (r *records) change(ctx context.Context, id muster.TaskID, f func(t *muster.Task) error) (muster.Task, error) {
 	return r.tasks.Update(ctx, key(id), func(t *muster.Task) error {
 		if t.Status == deleted {
@@ -67,8 +69,8 @@ func (r *records) change(ctx context.Context, id muster.TaskID, f func(t *muster
 	})
 }
 
-// step is change for a step that has consequences: it also returns the task as it was before, and whether f has changed
-// it. changed is false after errNoChange, when an earlier process has taken the same step.
+// step is change for a step that has consequences: it also returns the task as it was before, and whether f
+// has changed it. changed is false after errNoChange, when an earlier process has taken the same step.
 func (r *records) step(
 	ctx context.Context, id muster.TaskID, f func(t *muster.Task) error,
 ) (t, was muster.Task, changed bool, err error) {
@@ -81,8 +83,8 @@ func (r *records) step(
 	return t, was, changed && err == nil, err
 }
 
-// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of the graph, so
-// that the ids and the tasks are of one moment.
+// list returns the tasks with the ids that which returns. It calls which after a refresh, under the lock of
+// the graph, so that the ids and the tasks are of one moment.
 func (r *records) list(ctx context.Context, which func() []muster.TaskID) (out []muster.Task, err error) {
 	err = r.tasks.ViewFresh(ctx, func() {
 		ids := which()
@@ -100,8 +102,8 @@ func (r *records) dependants(ctx context.Context, id muster.TaskID) (ids []muste
 	return ids, err
 }
 
-// emit writes events to the journal after a step that is already durable. It goes on when the caller's context has
-// ended, and only an engine that cannot be reached is an error: nothing undoes the step.
+// emit writes events to the journal after a step that is already durable. It goes on when the caller's
+// context has ended, and only an engine that cannot be reached is an error: nothing undoes the step.
 func (r *records) emit(ctx context.Context, events ...muster.Event) (down error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -123,8 +125,8 @@ type claimLine struct {
 	TS     float64       `json:"ts"`
 }
 
-// emitClaim is emit for the events of a step that began or ended a claim. It also writes the line about the claim, whose
-// task, time and kind it fills in.
+// emitClaim is emit for the events of a step that began or ended a claim. It also writes the line about the
+// claim, whose task, time and kind it fills in.
 func (r *records) emitClaim(
 	ctx context.Context, kind string, t muster.Task, line claimLine, events ...muster.Event,
 ) error {
@@ -139,7 +141,8 @@ func (r *records) emitClaim(
 	return cmp.Or(down, onlyUnavailable(err))
 }
 
-// event returns an event about t, at the time of its last change. who is the member that the event is about.
+// event returns an event about t, at the time of its last change. who is the member that the event is
+// about.
 func event(kind string, t muster.Task, who muster.Name, fields map[string]any) muster.Event {
 	return muster.Event{Kind: kind, At: t.UpdatedAt, Member: who, Task: t.ID, Fields: fields}
 }
@@ -149,8 +152,8 @@ func attentionEvent(t muster.Task, who muster.Name) muster.Event {
 	return event(journal.TaskAttention, t, who, map[string]any{"reason": t.Result})
 }
 
-// ignoreVanished returns err unless it says that the task was deleted or became corrupt meanwhile: the next refresh
-// shows that.
+// ignoreVanished returns err unless it says that the task was deleted or became corrupt meanwhile: the next
+// refresh shows that.
 func ignoreVanished(err error) error {
 	if errors.Is(err, muster.ErrNotFound) || errors.Is(err, muster.ErrCorrupt) {
 		return nil
@@ -158,8 +161,8 @@ func ignoreVanished(err error) error {
 	return err
 }
 
-// onlyUnavailable returns err if it says that the engine cannot be reached: nothing less is reported of what follows a
-// step that is already durable.
+// onlyUnavailable returns err if it says that the engine cannot be reached: nothing less is reported of
+// what follows a step that is already durable.
 func onlyUnavailable(err error) error {
 	if errors.Is(err, muster.ErrUnavailable) {
 		return err

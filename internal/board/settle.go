@@ -11,17 +11,18 @@ import (
 	"muster"
 )
 
-// missingFor is how long a blocker must be missing before the edge to it is dropped when nobody saw it deleted: another
-// program may be about to write it.
+// missingFor is how long a blocker must be missing before the edge to it is dropped when nobody saw it
+// deleted: another program may be about to write it.
 const missingFor = 10 * time.Second
 
-// Settle repairs what processes left unfinished when they died, and what other programs wrote without our rules: edges
-// that are only announced, effects that have not run, a blockedBy that disagrees with dependsOn, edges to tasks that
-// are gone, cycles and completions. It may be called any number of times, by several processes at once, because each
-// repair is a step by compare-and-set. It costs little when nothing has changed.
+// Settle repairs what processes left unfinished when they died, and what other programs wrote without our
+// rules: edges that are only announced, effects that have not run, a blockedBy that disagrees with
+// dependsOn, edges to tasks that are gone, cycles and completions. It may be called any number of times, by
+// several processes at once, because each repair is a step by compare-and-set. It costs little when nothing
+// has changed.
 //
-// Settle goes on past what fails, leaves that for a later call, and returns all such errors joined. An effect that
-// failed is an *Unsettled among them. OnlyUnsettled reports whether there is nothing worse.
+// Settle goes on past what fails, leaves that for a later call, and returns all such errors joined. An
+// effect that failed is an *Unsettled among them. OnlyUnsettled reports whether there is nothing worse.
 func (b *Board) Settle(ctx context.Context) error {
 	select {
 	case b.settling <- struct{}{}:
@@ -64,7 +65,8 @@ func (b *Board) Settle(ctx context.Context) error {
 	return errors.Join(err, b.effects.runAll(ctx))
 }
 
-// repair is what one Settle does to tasks. Each of its methods leaves a task that is whole already as it is.
+// repair is what one Settle does to tasks. Each of its methods leaves a task that is whole already as it
+// is.
 type repair struct {
 	*Board
 	nextID muster.TaskID // of the meta document, when Settle began
@@ -78,11 +80,11 @@ type findings struct {
 	waits        bool            // for a blocker that may still come
 }
 
-// inspect compares a task with the graph and takes it off the list of those to compare. A task that is not there any
-// more has no findings. The caller holds the lock of the graph.
+// inspect compares a task with the graph and takes it off the list of those to compare. A task that is not
+// there any more has no findings. The caller holds the lock of the graph.
 //
-// A blocker that is not there is lost if this process saw it deleted. Otherwise it is lost only after missingFor, and
-// only if its id was given away already: a task of a later id may still be created.
+// A blocker that is not there is lost if this process saw it deleted. Otherwise it is lost only after
+// missingFor, and only if its id was given away already: a task of a later id may still be created.
 func (r repair) inspect(id muster.TaskID) (f findings) {
 	g := r.graph
 	delete(g.dirty, id) // before the repair, so that a change that comes during it marks the task again
@@ -104,8 +106,8 @@ func (r repair) inspect(id muster.TaskID) (f findings) {
 	return f
 }
 
-// reconcile compares one task with the graph and repairs it. When that fails, or the task waits for a blocker that may
-// still come, the next Settle compares it again.
+// reconcile compares one task with the graph and repairs it. When that fails, or the task waits for a
+// blocker that may still come, the next Settle compares it again.
 func (r repair) reconcile(ctx context.Context, id muster.TaskID) (err error) {
 	var f findings
 	r.tasks.View(func() { f = r.inspect(id) })

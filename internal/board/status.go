@@ -9,9 +9,9 @@ import (
 	"muster/internal/failpoint"
 )
 
-// This file is the state machine of one task: pure functions that change the task or return why they do not. None of
-// them does any I/O. Each takes the time as at, and the caller writes the task by compare-and-set, so a function may
-// run again on a newer version of the task.
+// This file is the state machine of one task: pure functions that change the task or return why they do
+// not. None of them does any I/O. Each takes the time as at, and the caller writes the task by
+// compare-and-set, so a function may run again on a newer version of the task.
 
 // deleted is what other programs write when they mean that the task is no more.
 const deleted muster.TaskStatus = "deleted"
@@ -22,11 +22,11 @@ const (
 	maxReturns  = 3 // landings that came back, in a row
 )
 
-// claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The caller has to
-// check that the blockers are complete, because that takes reading them.
+// claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The
+// caller has to check that the blockers are complete, because that takes reading them.
 //
-// The fence and the owner change in one write. So whoever holds the fence of an earlier claim is refused from that write
-// on, even if it is the same member that claims the task again.
+// The fence and the owner change in one write. So whoever holds the fence of an earlier claim is refused
+// from that write on, even if it is the same member that claims the task again.
 func claim(t *muster.Task, c Claim, at float64) error {
 	switch {
 	case t.Owner != "" && t.Open():
@@ -45,8 +45,9 @@ func claim(t *muster.Task, c Claim, at float64) error {
 	return nil
 }
 
-// owned returns nil if the holder of the fence may act on t now. The fence is compared with the stored task, so an
-// owner that was suspended or declared dead cannot act on a claim that has gone to somebody else.
+// owned returns nil if the holder of the fence may act on t now. The fence is compared with the stored
+// task, so an owner that was suspended or declared dead cannot act on a claim that has gone to somebody
+// else.
 func owned(t muster.Task, fence int) error {
 	isFenced := t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
 	if isFenced || !t.Claimed() {
@@ -55,9 +56,9 @@ func owned(t muster.Task, fence int) error {
 	return nil
 }
 
-// free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is there. The
-// fence stays too: an owner that gives its task back may do so twice, and is known by it. Where the owner did not ask for
-// it, the caller raises the fence.
+// free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is
+// there. The fence stays too: an owner that gives its task back may do so twice, and is known by it. Where
+// the owner did not ask for it, the caller raises the fence.
 func free(t *muster.Task, to muster.TaskStatus, at float64) {
 	t.Status, t.Owner, t.Landing = to, "", nil
 	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
@@ -71,8 +72,8 @@ func giveUp(t *muster.Task, why string, at float64) {
 	t.Effects = []muster.Effect{muster.EffectTell}
 }
 
-// release gives t back by its owner. The third release that counts sets it aside, so that a task that nobody can do does
-// not go round for ever.
+// release gives t back by its owner. The third release that counts sets it aside, so that a task that
+// nobody can do does not go round for ever.
 func release(t *muster.Task, fence int, r Release, at float64) error {
 	if t.Fence == fence && t.Status == muster.Pending && t.Owner == "" && fence > 0 {
 		return errNoChange // given back already by this claim
@@ -93,7 +94,8 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 	return nil
 }
 
-// revoke takes t from whoever has it. A pending task with an owner, which another program left, can be revoked too.
+// revoke takes t from whoever has it. A pending task with an owner, which another program left, can be
+// revoked too.
 func revoke(t *muster.Task, at float64) error {
 	if t.Status == muster.Completed || t.Status == muster.NeedsAttention {
 		return errNotPending(*t)
@@ -106,8 +108,8 @@ func revoke(t *muster.Task, at float64) error {
 	return nil
 }
 
-// beginLanding notes what is to land. Called again, the newer attempt counts: after a crash the owner begins anew, and the
-// head of its lane may have moved.
+// beginLanding notes what is to land. Called again, the newer attempt counts: after a crash the owner
+// begins anew, and the head of its lane may have moved.
 func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -116,7 +118,8 @@ func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64
 	return nil
 }
 
-// returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given up.
+// returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given
+// up.
 func returnToOwner(t *muster.Task, fence int, why string, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -168,8 +171,8 @@ func errLanding(t muster.Task) error {
 		WithHint("see what becomes of it: muster task show %d", t.ID)
 }
 
-// setCompleted completes t and names the effects that follow. They are in the same write as the completion, so a crash after it
-// loses none of them.
+// setCompleted completes t and names the effects that follow. They are in the same write as the completion,
+// so a crash after it loses none of them.
 func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
@@ -189,17 +192,17 @@ func acceptForeign(t *muster.Task, at float64) error {
 	return nil
 }
 
-// isInconsistent reports whether another program has left t in a state in which nobody works on it and nobody can claim
-// it. Such a task is pending with an owner, because the program put it back or opened it again and left the name; or it
-// is in progress without an owner. A task that was never claimed here is left as its creators want it: it may be meant
-// for somebody, or they may work on it themselves.
+// isInconsistent reports whether another program has left t in a state in which nobody works on it and
+// nobody can claim it. Such a task is pending with an owner, because the program put it back or opened it
+// again and left the name; or it is in progress without an owner. A task that was never claimed here is
+// left as its creators want it: it may be meant for somebody, or they may work on it themselves.
 func isInconsistent(t muster.Task) bool {
 	isUnclaimable := t.Status == muster.Pending && t.Owner != "" || t.Claimed() && t.Owner == ""
 	return t.Fence > 0 && isUnclaimable
 }
 
-// retry makes a task that was given up pending again, with its counts of attempts and returns at zero. It also resets
-// the counts of a task that is pending.
+// retry makes a task that was given up pending again, with its counts of attempts and returns at zero. It
+// also resets the counts of a task that is pending.
 func retry(t *muster.Task, at float64) error {
 	if t.Status != muster.Pending && t.Status != muster.NeedsAttention {
 		return errNotPending(*t)
@@ -211,7 +214,8 @@ func retry(t *muster.Task, at float64) error {
 	return nil
 }
 
-// errHeld returns the refusal for who comes second. It names the owner and, if it is known, the time of the claim.
+// errHeld returns the refusal for who comes second. It names the owner and, if it is known, the time of the
+// claim.
 func errHeld(t muster.Task) error {
 	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, clock(" since ", t.ClaimedAt))
 	return e.WithHint("take it back with: muster task release %d", t.ID)
@@ -238,8 +242,8 @@ func errNotPending(t muster.Task) error {
 	return muster.Errorf(muster.Invalid, "task %d has the status %q, which is none of ours", t.ID, string(t.Status))
 }
 
-// errClaimLost returns the refusal for a claim that is over. It says what has become of the task, because the former
-// owner, who is often a model, decides by that what to do with its work.
+// errClaimLost returns the refusal for a claim that is over. It says what has become of the task, because
+// the former owner, who is often a model, decides by that what to do with its work.
 func errClaimLost(t muster.Task) error {
 	what := ""
 	switch {
@@ -257,7 +261,8 @@ func errClaimLost(t muster.Task) error {
 	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
 }
 
-// clock returns before and a time of day for people, with the date when it is not today; "" when the time is not known.
+// clock returns before and a time of day for people, with the date when it is not today; "" when the time
+// is not known.
 func clock(before string, stamp float64) string {
 	if stamp == 0 {
 		return ""

@@ -1,10 +1,10 @@
-// Package mailbox is mail between members. Each member has one durable inbox in the store; Mail sends to them and
-// reads them, and Render turns mail into text for a model.
+// Package mailbox is mail between members. Each member has one durable inbox in the store; Mail sends to
+// them and reads them, and Render turns mail into text for a model.
 //
-// A mail is delivered exactly once, whatever crashes. The sender's runtime gives a mail its id before the first try,
-// so that sending it again does no harm. The reader makes pending mail durable in its transcript before it drops it
-// from the inbox, and its transcript recognises the ids of mail that is read twice. Who sends is stamped by the
-// runtime and never taken from a model.
+// A mail is delivered exactly once, whatever crashes. The sender's runtime gives a mail its id before the
+// first try, so that sending it again does no harm. The reader makes pending mail durable in its transcript
+// before it drops it from the inbox, and its transcript recognises the ids of mail that is read twice. Who
+// sends is stamped by the runtime and never taken from a model.
 //
 // When members read their mail, and what they do then, is decided in package teammate.
 package mailbox
@@ -28,11 +28,13 @@ import (
 const (
 	// MaxMail is how many bytes of text one mail may have.
 	MaxMail = 64 << 10
-	// MaxDelivery is how many bytes of mail enter a conversation at once. A single larger mail enters alone.
+	// MaxDelivery is how many bytes of mail enter a conversation at once. A single larger mail enters
+	// alone.
 	MaxDelivery = 64 << 10
 )
 
-// Known reports whether a name can get mail, and if not, which names are similar.
+// Known reports whether a name can get mail, and if not, which names are similar. It is the roster's, which
+// knows the members; this package does not.
 type Known func(context.Context, muster.Name) (known bool, near []muster.Name, err error)
 
 // Mail sends and reads the mail of one team. It is safe for concurrent use.
@@ -48,7 +50,7 @@ func New(s muster.Store, j *journal.Journal, known Known) *Mail {
 	return &Mail{inbox: s.Inbox(), journal: j, known: known}
 }
 
-// NewID returns a new random id for a mail.
+// NewID returns a new random id for a mail: 64 bits in hex, so no two mails ever get the same.
 func NewID() muster.MessageID {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -84,8 +86,8 @@ func (p *Mail) Check(ctx context.Context, m muster.Message) error {
 	return muster.Errorf(muster.NotFound, "no mail sent: there is no member %q%s", string(m.To), editdist.DidYouMean(near))
 }
 
-// Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil. Sending
-// again with the same id is harmless. Errors: those of Check.
+// Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil.
+// Sending again with the same id is harmless. Errors: those of Check.
 func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, error) {
 	if err := p.Check(ctx, m); err != nil {
 		return muster.Message{}, err
@@ -104,8 +106,8 @@ func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 	return m, nil
 }
 
-// Broadcast sends content to each of to except the sender, each mail with an id of its own. It returns the mails that
-// were sent also when it returns an error.
+// Broadcast sends content to each of to except the sender, each mail with an id of its own. It returns the
+// mails that were sent also when it returns an error.
 func (p *Mail) Broadcast(ctx context.Context, from muster.Name, content string, to []muster.Name) ([]muster.Message,
 	error) {
 	var sent []muster.Message
@@ -129,10 +131,10 @@ func (p *Mail) Broadcast(ctx context.Context, from muster.Name, content string, 
 	return sent, errors.Join(errs...)
 }
 
-// Peek returns the oldest pending mails after a position: as many as fit into maxBytes when rendered (0 means
-// MaxDelivery), but at least one. end is the position after them, and waiting the number of mails behind them. A mail
-// that lies there twice is returned once. Mail that is not dropped is returned again by the next Peek; the transcript
-// recognises it.
+// Peek returns the oldest pending mails after a position: as many as fit into maxBytes when rendered (0
+// means MaxDelivery), but at least one. end is the position after them, and waiting the number of mails
+// behind them. A mail that lies there twice is returned once. Mail that is not dropped is returned again by
+// the next Peek; the transcript recognises it.
 func (p *Mail) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxBytes int) (
 	msgs []muster.Message, end muster.Pos, waiting int, err error,
 ) {
@@ -166,8 +168,8 @@ func (p *Mail) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxB
 	return msgs, end, waiting, nil
 }
 
-// Drop removes the mail before a position. It must be the end of a Peek whose mails are durable in the transcript,
-// otherwise a crash would lose them.
+// Drop removes the mail before a position. It must be the end of a Peek whose mails are durable in the
+// transcript, otherwise a crash would lose them.
 func (p *Mail) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
 	p.idle.update(box, func(k *boxState) { *k = boxState{droppedAt: time.Now()} })
 	return p.inbox.Drop(ctx, box, before)

@@ -7,10 +7,10 @@ import (
 	"muster/internal/state"
 )
 
-// Left returns how long a request with a deadline may still wait; at zero or less it is overdue. The deadline is a
-// time of day, and clocks are set, so a request also waits at most as long as it was given when it was made, counted
-// from when this process first saw it by the monotonic clock. A process that has just seen it trusts the record.
-// Without a deadline Left is 0.
+// Left returns how long a request with a deadline may still wait; at zero or less it is overdue. The
+// deadline is a time of day, and clocks are set, so a request also waits at most as long as it was given
+// when it was made, counted from when this process first saw it by the monotonic clock. A process that has
+// just seen it trusts the record. Without a deadline Left is 0.
 func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	if r.Deadline == 0 {
 		return 0
@@ -39,8 +39,8 @@ func (q *Requests) firstSeen(r muster.Request, now time.Time) time.Time {
 	return at
 }
 
-// onChange records when this process first saw each pending request, and forgets those that are final. The collection
-// calls it under its lock, for every change.
+// onChange records when this process first saw each pending request, and forgets those that are final. The
+// collection calls it under its lock, for every change.
 func (q *Requests) onChange(c state.Change[muster.Request]) {
 	id := muster.RequestID(c.Key)
 	switch {

@@ -13,8 +13,9 @@ import (
 	"muster/internal/state"
 )
 
-// idRule is what a request's id looks like. It allows more than newID makes, because other programs have ids of their
-// own. It is compiled when it is first needed, because every command pays for what is compiled at its start.
+// idRule is what a request's id looks like. It allows more than newID makes, because other programs have
+// ids of their own. It is compiled when it is first needed, because every command pays for what is compiled
+// at its start.
 var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
 
 // Get returns one request. Errors: NotFound, with the requests that wait.
@@ -23,7 +24,8 @@ func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request
 	return r, err
 }
 
-// List returns all requests, oldest first. One that cannot be read is left out.
+// List returns all requests, oldest first. One that cannot be read is left out, and reported once by an
+// event.
 func (q *Requests) List(ctx context.Context) ([]muster.Request, error) {
 	out, err := q.items.List(ctx)
 	slices.SortFunc(out, func(a, b muster.Request) int {
@@ -38,8 +40,8 @@ func (q *Requests) Pending(ctx context.Context) ([]muster.Request, error) {
 	return slices.DeleteFunc(all, Final), err
 }
 
-// missing returns the error for an id that no request has. It names up to three requests that wait, those with the most
-// similar ids first, because ids are often mistyped.
+// missing returns the error for an id that no request has. It names up to three requests that wait, those
+// with the most similar ids first, because ids are often mistyped.
 func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	waiting, err := q.Pending(ctx)
 	if err != nil {
@@ -62,7 +64,8 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s%s", id, strings.Join(near, ", "), more)
 }
 
-// differs counts the places at which two ids differ.
+// differs counts the places at which two ids differ. All ids that newID makes have the same length, so a
+// place that is missing counts as different.
 func differs(a, b muster.RequestID) int {
 	n := max(len(a), len(b))
 	for i := range min(len(a), len(b)) {

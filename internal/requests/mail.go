@@ -10,8 +10,8 @@ import (
 	"muster"
 )
 
-// question returns the mail about a pending request to its addressee. Its id is derived from the request's, so it is
-// read once however often it is sent.
+// question returns the mail about a pending request to its addressee. Its id is derived from the request's,
+// so it is read once however often it is sent.
 func question(r muster.Request) muster.Message {
 	m := muster.Message{ID: muster.MessageID("ask-" + r.ID), Type: muster.MailMessage, From: r.From, To: r.To,
 		RequestID: r.ID, TaskID: r.TaskID, Plan: r.Plan}
@@ -31,9 +31,9 @@ func question(r muster.Request) muster.Message {
 	return m
 }
 
-// answer returns the mail with the decision to the member that asked, or false when there is none. Whoever asks for a
-// permission waits for the record itself and gets no mail. Nor is there one for a request that was cancelled or
-// expired.
+// answer returns the mail with the decision to the member that asked, or false when there is none. Whoever
+// asks for a permission waits for the record itself and gets no mail. Nor is there one for a request that
+// was cancelled or expired.
 func answer(r muster.Request) (muster.Message, bool) {
 	yes := r.Status == muster.RequestApproved
 	m := muster.Message{ID: muster.MessageID("answer-" + r.ID), From: r.ResolvedBy, To: r.From, RequestID: r.ID,
@@ -61,13 +61,14 @@ func answer(r muster.Request) (muster.Message, bool) {
 	return m, true
 }
 
-// A request names in its field effects what must still follow from its last change: "mail". The process that changed it
-// sends the mail and clears the field. If it dies before that, another process does so at its next Settle, so a crash
-// between the record and the mail loses nothing. Mail that is sent twice has the same id.
+// A request names in its field effects what must still follow from its last change: "mail". The process
+// that changed it sends the mail and clears the field. If it dies before that, another process does so at
+// its next Settle, so a crash between the record and the mail loses nothing. Mail that is sent twice has
+// the same id.
 const effects = "effects"
 
-// queueMail notes in r that its mail must still be sent, or that it has been. It copies Extra, which r may share with
-// the cache of the collection.
+// queueMail notes in r that its mail must still be sent, or that it has been. It copies Extra, which r may
+// share with the cache of the collection.
 func queueMail(r *muster.Request, mails bool) {
 	x := muster.Extra{}
 	maps.Copy(x, r.Extra)
@@ -83,7 +84,7 @@ func queueMail(r *muster.Request, mails bool) {
 // hasQueuedMail reports whether mail about r must still be sent.
 func hasQueuedMail(r muster.Request) bool { return len(r.Extra[effects]) > 0 }
 
-// sendQueued sends the mail that r names and then clears it from the record at rev. A crash between the two sends it again.
+// sendQueued sends the mail that r names and then clears it from the record at rev.
 func (q *Requests) sendQueued(ctx context.Context, r muster.Request, rev muster.Rev) (muster.Request, error) {
 	if !hasQueuedMail(r) {
 		return r, nil
@@ -92,6 +93,8 @@ func (q *Requests) sendQueued(ctx context.Context, r muster.Request, rev muster.
 	if !Final(r) {
 		m, ok = question(r), true
 	}
+	// The mail is sent before the record is cleared. A crash between the two leaves it queued, and it is
+	// sent again with the same id, which its reader recognises.
 	if ok {
 		// NotFound means that the addressee has left the team: the mail is dropped.
 		if _, err := q.post.Send(ctx, m); err != nil && !errors.Is(err, muster.ErrNotFound) {

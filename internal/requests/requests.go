@@ -1,12 +1,14 @@
-// Package requests lets one member ask another for a decision: to shut down, to approve a plan, to give permission.
+// Package requests lets one member ask another for a decision: to shut down, to approve a plan, to give
+// permission.
 //
-// Its type is Requests. Each request is one document and one small state machine (state.go): it is pending until it is
-// approved, rejected, expired or cancelled, and that is final. The document decides. It is written by compare-and-set
-// before any mail about it is sent, and names the mail that must still follow (mail.go), so a crash loses none. Mail
-// that is sent twice has the same id, so it is read once. Deadlines are in deadline.go.
+// Its type is Requests. Each request is one document and one small state machine (state.go): it is pending
+// until it is approved, rejected, expired or cancelled, and that is final. The document decides. It is
+// written by compare-and-set before any mail about it is sent, and names the mail that must still follow
+// (mail.go), so a crash loses none. Mail that is sent twice has the same id, so it is read once. Deadlines
+// are in deadline.go.
 //
-// Who decides is told by the runtime, never by a text. What follows from a decision, such as stopping a member or
-// starting work on a plan, does not belong here.
+// Who decides is told by the runtime, never by a text. What follows from a decision, such as stopping a
+// member or starting work on a plan, does not belong here.
 package requests
 
 import (
@@ -25,7 +27,8 @@ import (
 	"muster/journal"
 )
 
-// Requests are the requests of a team.
+// Requests are the requests of a team. Several values, in several processes, may work on one state. A
+// Requests is safe for concurrent use.
 type Requests struct {
 	items   *state.Collection[muster.Request]
 	post    *mailbox.Mail
@@ -52,9 +55,9 @@ func newID() muster.RequestID {
 	return muster.RequestID(hex.EncodeToString(b[:]))
 }
 
-// Ask records the request, then mails it to whom it is for. It gets an id if it has none, and its kind's deadline if
-// that has one. Asking again with the same id mails it again if it still waits, and returns it as it stands.
-// Errors: Invalid; NotFound when nobody has the addressee's name.
+// Ask records the request, then mails it to whom it is for. It gets an id if it has none, and its kind's
+// deadline if that has one. Asking again with the same id mails it again if it still waits, and returns it
+// as it stands. Errors: Invalid; NotFound when nobody has the addressee's name.
 func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, error) {
 	now := time.Now()
 	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
@@ -78,12 +81,13 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	default:
 		return muster.Request{}, muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
 	}
-	// The mail is checked before the record is written: a record whose mail can never be sent would wait for somebody
-	// who does not hear of it.
+	// The mail is checked before the record is written: a record whose mail can never be sent would wait
+	// for somebody who does not hear of it.
 	if err := q.post.Check(ctx, question(r)); err != nil {
 		return muster.Request{}, err
 	}
 	queueMail(&r, true)
+	// With an id that the caller has fixed, a caller that crashed may ask again and gets the same request.
 	isNewID := r.ID == ""
 	if !isNewID && !idRule().MatchString(string(r.ID)) {
 		return muster.Request{}, muster.Errorf(muster.Invalid,
@@ -117,8 +121,8 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	}
 }
 
-// supersedeOlder dates a plan after all earlier plans for the same claim. Of several plans the newest counts, also when
-// the clock was set back between them.
+// supersedeOlder dates a plan after all earlier plans for the same claim. Of several plans the newest
+// counts, also when the clock was set back between them.
 func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error {
 	all, err := q.List(ctx)
 	for _, o := range all {
@@ -130,10 +134,11 @@ func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error 
 	return err
 }
 
-// Decide answers a request for by, who must be its addressee, or the user where the addressee is the lead. The answer
-// is mailed to the member that asked. now reports whether this call has decided the request. It is false for a request
-// that is final already, which keeps its first answer, and for one whose deadline has passed, which ends with this
-// call. Errors: NotFound, with the requests that wait; Invalid when by may not decide it.
+// Decide answers a request for by, who must be its addressee, or the user where the addressee is the lead.
+// The answer is mailed to the member that asked. now reports whether this call has decided the request. It
+// is false for a request that is final already, which keeps its first answer, and for one whose deadline
+// has passed, which ends with this call. Errors: NotFound, with the requests that wait; Invalid when by may
+// not decide it.
 func (q *Requests) Decide(
 	ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string,
 ) (r muster.Request, now bool, err error) {
@@ -148,6 +153,8 @@ func (q *Requests) Decide(
 	if yes {
 		status = muster.RequestApproved
 	}
+	// An answer that comes after the deadline is none, also when nobody has ended the request yet.
+	// Otherwise the outcome would depend on which process looks first.
 	over := q.overdue(r, time.Now())
 	if over {
 		status, by, response = late(r.Kind), muster.System, tooLate
@@ -167,8 +174,8 @@ func (q *Requests) Cancel(
 	return r, err
 }
 
-// Leave ends what concerns a member that has shut down: requests that it should do so are granted by the fact, and what
-// it has asked itself need not be decided any more. Why is for people.
+// Leave ends what concerns a member that has shut down: requests that it should do so are granted by the
+// fact, and what it has asked itself need not be decided any more. Why is for people.
 func (q *Requests) Leave(ctx context.Context, name muster.Name, why string) error {
 	pending, err := q.Pending(ctx)
 	if err != nil {
@@ -188,8 +195,8 @@ func (q *Requests) Leave(ctx context.Context, name muster.Name, why string) erro
 	return nil
 }
 
-// Expire ends what is past its deadline at now, and returns what it ended: a shutdown is expired (whoever hosts the
-// member kills it), a permission rejected.
+// Expire ends what is past its deadline at now, and returns what this call has ended: a shutdown is expired
+// (whoever hosts the member kills it), a permission rejected. A plan has no deadline.
 func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request, error) {
 	pending, err := q.Pending(ctx)
 	if err != nil {
@@ -211,9 +218,9 @@ func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request,
 	return ended, nil
 }
 
-// end gives a pending request its final status, and mails the answer if there is one. It reports whether this call did
-// so: a request that is final already stays as it is, and only mail about it that is still queued is sent. end starts
-// again whenever another process was faster, so a request is decided once.
+// end gives a pending request its final status, and mails the answer if there is one. It reports whether
+// this call did so: a request that is final already stays as it is, and only mail about it that is still
+// queued is sent. end starts again whenever another process was faster, so a request is decided once.
 func (q *Requests) end(
 	ctx context.Context, id muster.RequestID, to muster.RequestStatus, by muster.Name, response string,
 ) (r muster.Request, ended bool, err error) {
@@ -250,8 +257,8 @@ func (q *Requests) end(
 	}
 }
 
-// Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned as its
-// cause.
+// Await returns the request when it is final; at its deadline it ends it itself. The end of ctx is returned
+// as its cause.
 func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
@@ -264,7 +271,7 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 		if err != nil || Final(r) {
 			return r, err
 		}
-		if q.overdue(r, time.Now()) {
+		if q.overdue(r, time.Now()) { // whoever waits ends it: there may be no other process
 			if r, _, err = q.end(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
 				return r, err
 			}
@@ -284,8 +291,9 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 // Watch receives after requests changed, until ctx ends.
 func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.items.Watch(ctx) }
 
-// read returns a request as it is stored and its revision. The list is then at least as new: whoever is told that its
-// plan is approved must find it so in the list, although the table's changes may tell of it a moment later.
+// read returns a request as it is stored and its revision. The list is then at least as new: whoever is
+// told that its plan is approved must find it so in the list, although the table's changes may tell of it a
+// moment later.
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
 	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
@@ -297,8 +305,8 @@ func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Reques
 	return r, rev, err
 }
 
-// emit writes an event about what has been recorded. Its error is dropped because the record is what counts, and the
-// journal logs it.
+// emit writes an event about what has been recorded. Its error is dropped because the record is what
+// counts, and the journal logs it.
 func (q *Requests) emit(ctx context.Context, kind string, r muster.Request, fields map[string]any) {
 	fields["request_id"], fields["kind"] = r.ID, r.Kind
 	e := muster.Event{Kind: kind, Member: r.From, Task: r.TaskID, Fields: fields}

@@ -8,7 +8,8 @@ import (
 	"muster"
 )
 
-// Final reports whether nothing can happen to r any more.
+// Final reports whether nothing can happen to r any more. A request is pending once, and final ever after:
+// its first decision stands.
 func Final(r muster.Request) bool { return r.Status != muster.RequestPending }
 
 // How long a request of a kind waits. A plan waits as long as it takes.
@@ -22,7 +23,8 @@ var waits = map[muster.RequestKind]time.Duration{
 	muster.AskShutdown: ShutdownWait, muster.AskPermission: PermissionWait,
 }
 
-// late returns the status of a request of the kind after its deadline. A permission that nobody gave counts as refused.
+// late returns the status of a request of the kind after its deadline. A permission that nobody gave counts
+// as refused.
 func late(k muster.RequestKind) muster.RequestStatus {
 	if k == muster.AskPermission {
 		return muster.RequestRejected
@@ -36,9 +38,9 @@ func PlanHash(plan string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Approved reports whether the task may be worked on under the claim with the fence. The newest plan for the claim that
-// was not cancelled must be approved, and its text must be the one that was approved. A newer plan replaces an older
-// one, even one that is approved.
+// Approved reports whether the task may be worked on under the claim with the fence. The newest plan for
+// the claim that was not cancelled must be approved, and its text must be the one that was approved. A
+// newer plan replaces an older one, even one that is approved.
 func Approved(reqs []muster.Request, task muster.TaskID, fence int) bool {
 	var last muster.Request
 	for _, r := range reqs {

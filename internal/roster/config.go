@@ -14,7 +14,8 @@ import (
 // configKey is config.json among the documents of the team.
 const configKey = "config"
 
-// configMember is what config.json says of a member, in this order of fields.
+// configMember is what config.json says of a member, in this order of fields. What only the team itself
+// needs, such as the host and the prompt, is not in it.
 type configMember struct {
 	Name       muster.Name         `json:"name"`
 	Role       string              `json:"role"`
@@ -29,19 +30,21 @@ type configMember struct {
 // memberFields are the fields of configMember. All others in a member's entry belong to other programs.
 var memberFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
 
-// configDoc is the content of config.json.
+// configDoc is the content of config.json. Values that others wrote are kept as raw text, so that they are
+// written back as they were, with numbers and unknown fields untouched.
 type configDoc struct {
 	rest    map[string]json.RawMessage // fields that others added
 	members []configEntry
 }
 
-// configEntry is one member in config.json.
+// configEntry is one member in config.json, ours or another program's.
 type configEntry struct {
 	name muster.Name
 	raw  json.RawMessage
 }
 
-// parseConfig reads config.json. A member of another program that has no readable name is kept with the name "".
+// parseConfig reads config.json. A member of another program that has no readable name is kept with the
+// name "".
 func parseConfig(data []byte) (f configDoc, err error) {
 	var members []json.RawMessage
 	if err = json.Unmarshal(data, &f.rest); err == nil && f.rest["members"] != nil {
@@ -62,14 +65,15 @@ func parseConfig(data []byte) (f configDoc, err error) {
 	return f, nil
 }
 
-// renderConfig returns config.json for the members, when old is its content now. What other programs wrote stays: their
-// members come first, in their order, then the teammates by the time they joined. The lead is not one of them.
+// renderConfig returns config.json for the members, when old is its content now. What other programs wrote
+// stays: their members come first, in their order, then the teammates by the time they joined. The lead is
+// not one of them.
 func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, error) {
 	f, err := parseConfig(old)
 	if err != nil {
 		return nil, err
 	}
-	ours := make(map[muster.Name]json.RawMessage, len(all))
+	ours := make(map[muster.Name]json.RawMessage, len(all)) // each member's entry in old; nil when it has none
 	for _, m := range all {
 		ours[m.Name] = nil
 	}
@@ -85,7 +89,7 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 		if m.Name == muster.Lead {
 			continue
 		}
-		var rest map[string]json.RawMessage
+		var rest map[string]json.RawMessage // of an entry that is no object nothing is kept
 		if raw := ours[m.Name]; raw != nil && json.Unmarshal(raw, &rest) != nil {
 			rest = nil
 		}
@@ -106,8 +110,9 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 	return muster.Encode(whole)
 }
 
-// withRest returns the JSON object of v with those fields of rest appended that are not known, in the order of their
-// names. So what other programs have added survives.
+// withRest returns the JSON object of v with those fields of rest appended that are not known, in the order
+// of their names. So what other programs have added survives. A known field is never taken from rest: one
+// that v leaves out, such as the reason of a member that is idle no more, is to go.
 func withRest(v any, rest map[string]json.RawMessage, known ...string) (json.RawMessage, error) {
 	object, err := muster.MarshalLine(v)
 	if err != nil {
@@ -126,7 +131,8 @@ func withRest(v any, rest map[string]json.RawMessage, known ...string) (json.Raw
 	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
 }
 
-// configFile writes config.json.
+// configFile writes config.json. The whole file is made anew each time: that takes some milliseconds for a
+// thousand members, and Projector writes at most once a second.
 type configFile struct {
 	team  muster.Name
 	table muster.Table
@@ -134,8 +140,9 @@ type configFile struct {
 	last  muster.Doc    // what the process last read or wrote, so that it need not read it again; guarded by turn
 }
 
-// project makes config.json what list returns, and returns its size in bytes. It writes over the revision that it read,
-// and reads again when that is stale, so a late process never replaces a newer state by an older one.
+// project makes config.json what list returns, and returns its size in bytes. It writes over the revision
+// that it read, and reads again when that is stale, so a late process never replaces a newer state by an
+// older one.
 func (c *configFile) project(
 	ctx context.Context, list func(context.Context) ([]muster.Member, error),
 ) (size int, err error) {
@@ -146,7 +153,8 @@ func (c *configFile) project(
 	}
 	defer func() { <-c.turn }()
 	for isFresh := c.last.Data == nil; ; isFresh = true {
-		// The file is read before the members: what is newer than they are then changes the file's revision.
+		// The file is read before the members: what is newer than they are then changes the file's
+		// revision.
 		if isFresh {
 			c.last, err = c.table.Get(ctx, configKey)
 			if errors.Is(err, muster.ErrNotFound) {
@@ -163,13 +171,15 @@ func (c *configFile) project(
 		data, err := renderConfig(c.team, c.last.Data, all)
 		switch {
 		case err != nil:
-			c.last = muster.Doc{}
+			c.last = muster.Doc{} // read it again the next time: somebody may have mended it
 			return 0, err
 		case bytes.Equal(data, c.last.Data) && isFresh:
 			return len(data), nil
 		case bytes.Equal(data, c.last.Data):
 			continue // nothing has changed here; perhaps another program wrote something else
 		}
+		// The write fails if anybody has written the file since it was read: another process of the team,
+		// or another program whose members would be lost otherwise.
 		rev, err := c.table.Put(ctx, configKey, data, c.last.Rev)
 		if c.last = (muster.Doc{Rev: rev, Data: data}); err != nil {
 			c.last = muster.Doc{}
@@ -180,8 +190,8 @@ func (c *configFile) project(
 	}
 }
 
-// Project writes config.json from the members. Nothing is written when nothing changed. Errors: Corrupt when the file
-// that is there cannot be read; it is left alone, and that is reported once.
+// Project writes config.json from the members. Nothing is written when nothing changed. Errors: Corrupt
+// when the file that is there cannot be read; it is left alone, and that is reported once.
 func (r *Roster) Project(ctx context.Context) error {
 	_, err := r.project(ctx)
 	return err
@@ -197,15 +207,16 @@ func (r *Roster) project(ctx context.Context) (size int, err error) {
 }
 
 const (
-	// backoffFactor limits the time spent on writing: after a write that took d, the next one waits at least
-	// backoffFactor times d, so a slow disk is not kept busy.
+	// backoffFactor limits the time spent on writing: after a write that took d, the next one waits at
+	// least backoffFactor times d, so a slow disk is not kept busy.
 	backoffFactor = 20
-	// maxBytesPerSecond limits what is written, on average. The whole file is written however few members have changed.
+	// maxBytesPerSecond limits what is written, on average. The whole file is written however few members
+	// have changed.
 	maxBytesPerSecond = 1 << 20
 )
 
-// Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most once a
-// second, and with thousands of members, whose file is large, at most a megabyte a second.
+// Projector keeps config.json up to date until ctx ends, and then writes it a last time. It writes at most
+// once a second, and with thousands of members, whose file is large, at most a megabyte a second.
 func (r *Roster) Projector(ctx context.Context) {
 	changed := r.members.Watch(ctx)
 	for ctx.Err() == nil {
@@ -224,6 +235,8 @@ func (r *Roster) Projector(ctx context.Context) {
 		case <-changed:
 		}
 	}
+	// The last write shows how the members ended. It must not be lost with ctx, and must not delay the end
+	// for long.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, _ = r.project(last)

@@ -16,8 +16,8 @@ import (
 	"muster/internal/state"
 )
 
-// Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as long as the
-// lease is held and the document has its life; everything else in it is for people.
+// Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as
+// long as the lease is held and the document has its life; everything else in it is for people.
 type Process struct {
 	Slot     string  `json:"slot"` // host-1, host-2, ...: the lease's name
 	Life     int     `json:"life"` // how often the slot was taken
@@ -30,7 +30,8 @@ type Process struct {
 // ID names this life of this process.
 func (p Process) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d", p.Slot, p.Life)) }
 
-// Host is this process, as the roster knows it.
+// Host is this process, as the roster knows it. Its members name it in their records, so a member whose
+// host has ended can be taken over by another.
 type Host struct {
 	hosts *state.Collection[Process]
 	lease muster.Lease
@@ -46,7 +47,7 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 		slot := fmt.Sprintf("host-%d", n)
 		lease, err := r.leases.Acquire(ctx, slot)
 		if errors.Is(err, muster.ErrHeld) {
-			continue
+			continue // another living process has the slot
 		}
 		if err != nil {
 			return nil, err
@@ -58,12 +59,14 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 		if err := errors.Join(err, lease.Release()); !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
-		// The document of the slot cannot be read, so the number of its next life is not known: the next slot is tried.
+		// The document of the slot cannot be read, so the number of its next life is not known: the next
+		// slot is tried.
 	}
 }
 
-// beginLife writes the document of a slot whose lease this process holds, with a life that is one more than the last.
-// Members of the last life can be told from those of this one, so they are taken over.
+// beginLife writes the document of a slot whose lease this process holds, with a life that is one more than
+// the last. Members of the last life can be told from those of this one, so they are taken over. The lease
+// is held before the document is read and written, so no two processes begin the same life.
 func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
 	old, rev, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrCorrupt) {
@@ -90,7 +93,8 @@ func (h *Host) ID() muster.HostID { return h.doc.ID() }
 // Lost is closed when the process no longer counts as alive.
 func (h *Host) Lost() <-chan struct{} { return h.lease.Lost() }
 
-// SetGuard notes which process guards the host's tools.
+// SetGuard notes which process guards the host's tools. Errors: Fenced when another process has the slot by
+// now.
 func (h *Host) SetGuard(ctx context.Context, pid int) error {
 	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *Process) error {
 		if p.Life != h.doc.Life {
@@ -105,7 +109,9 @@ func (h *Host) SetGuard(ctx context.Context, pid int) error {
 // Release ends the life: members that it still hosts can be taken over at once.
 func (h *Host) Release() error { return h.lease.Release() }
 
-// Alive reports whether that life of that process goes on.
+// Alive reports whether that life of that process goes on. It is alive exactly if the lease of its slot is
+// held and the slot's document has its life. Between the two looks the process may end and another may take
+// the slot: the document then has another life. An id that is no host's counts as dead.
 func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 	slot, life, ok := cutID(id)
 	if !ok {
@@ -125,13 +131,15 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 	return err == nil && p.Life == life, err
 }
 
-// Hosts returns the living processes, by slot. A slot whose document cannot be read is left out, and reported once.
+// Hosts returns the living processes, by slot. A slot whose document cannot be read is left out, and
+// reported once.
 func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	all, err := r.hosts.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(p Process) bool {
+		// A document stays when its process ends; the lease does not.
 		held, e := r.leases.Held(ctx, p.Slot)
 		err = cmp.Or(err, e)
 		return !held
@@ -145,9 +153,9 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	return all, nil
 }
 
-// MendHosts replaces the documents of slots that cannot be read and whose lease no process holds, and returns the
-// slots. The old content is kept in another table. The new life is a Unix time, which is far above every life before
-// it, so no member of an old life is taken for one of a new life.
+// MendHosts replaces the documents of slots that cannot be read and whose lease no process holds, and
+// returns the slots. The old content is kept in another table. The new life is a Unix time, which is far
+// above every life before it, so no member of an old life is taken for one of a new life.
 func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
 	if err := r.hosts.Refresh(ctx); err != nil {
 		return nil, err
@@ -164,8 +172,8 @@ func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
 	return slots, nil
 }
 
-// mendHost replaces the document of one slot, and reports whether it did. It holds the lease of the slot meanwhile, so
-// no process can begin a life there.
+// mendHost replaces the document of one slot, and reports whether it did. It holds the lease of the slot
+// meanwhile, so no process can begin a life there.
 func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	lease, err := r.leases.Acquire(ctx, slot)
 	if errors.Is(err, muster.ErrHeld) {
@@ -175,6 +183,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lease.Release() }() // the end of the process releases it too
+	// Read again under the lease: another process may have replaced the document meanwhile.
 	d, err := r.hostTable.Get(ctx, slot)
 	if err == nil {
 		_, err = decodeHost(slot, d.Data)
@@ -193,7 +202,8 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	return true, h.write(ctx, d.Rev)
 }
 
-// Where describes the host for people: what the process is, and its pid. It returns the id when the host has ended.
+// Where describes the host for people: what the process is, and its pid. It returns the id when the host
+// has ended.
 func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 	slot, life, ok := cutID(id)
 	if !ok {
@@ -209,7 +219,8 @@ func (r *Roster) Where(ctx context.Context, id muster.HostID) string {
 	return fmt.Sprintf("%s, pid %d", p.About, p.PID)
 }
 
-// cutID splits the id of a host, such as host-1.3, into the slot and the life.
+// cutID splits the id of a host, such as host-1.3, into the slot and the life. It returns false for other
+// text, which another program may have written into a member's record.
 func cutID(id muster.HostID) (slot string, life int, ok bool) {
 	slot, number, _ := strings.Cut(string(id), ".")
 	life, err := strconv.Atoi(number)

@@ -10,15 +10,16 @@ import (
 	"muster/internal/state"
 )
 
-// index is what the roster derives from the members: their order, and how many there are. It follows the collection
-// of the members change by change. The lock of that collection guards it.
+// index is what the roster derives from the members: their order, and how many there are. It follows the
+// collection of the members change by change. The lock of that collection guards it.
 type index struct {
 	byName  map[muster.Name]muster.Member
 	ordered []muster.Member // by joined; nil when it must be made anew. Callers share it, so it never changes
 	living  int             // teammates that have not shut down
 }
 
-// inOrder returns the members in the order in which they joined.
+// inOrder returns the members in the order in which they joined. The order is made anew after a change, by
+// whoever asks first. Callers get it clipped, so an append of theirs copies it.
 func (x *index) inOrder() []muster.Member {
 	if x.ordered == nil {
 		x.ordered = slices.AppendSeq(make([]muster.Member, 0, len(x.byName)), maps.Values(x.byName))
@@ -27,8 +28,8 @@ func (x *index) inOrder() []muster.Member {
 	return slices.Clip(x.ordered)
 }
 
-// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was says
-// nothing of what it is, so nobody waits for it.
+// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was
+// says nothing of what it is, so nobody waits for it.
 func (x *index) onChange(c state.Change[muster.Member]) {
 	x.ordered = nil
 	if name := muster.Name(c.Key); c.New == nil {
@@ -49,7 +50,9 @@ func isLivingTeammate(m *muster.Member) bool {
 	return m != nil && m.Name != muster.Lead && m.Status != muster.Shutdown
 }
 
-// teamDoc is a document of the team's table: config.json, with its members' names, or the run's record.
+// teamDoc is a document of the team's table: config.json, with its members' names, or the run's record. The
+// collection of them exists for two things: it keeps those names in memory, and it reports a document that
+// cannot be read.
 type teamDoc struct {
 	names []muster.Name // in config.json, our members' and those of other programs
 }
@@ -71,7 +74,8 @@ func decodeTeamDoc(key string, data []byte) (doc teamDoc, err error) {
 	return doc, err
 }
 
-// onTeamDoc follows a change of config.json. A file that cannot be read leaves the names that it had before.
+// onTeamDoc follows a change of config.json. A file that cannot be read leaves the names that it had
+// before, so that a name that another program uses does not become free while that program writes the file.
 func (r *Roster) onTeamDoc(c state.Change[teamDoc]) {
 	switch {
 	case c.Key != configKey || c.Err != nil:
@@ -82,8 +86,8 @@ func (r *Roster) onTeamDoc(c state.Change[teamDoc]) {
 	}
 }
 
-// foreign returns those members that other programs wrote into config.json whose names are wanted. The refresh also
-// reports documents of the team that cannot be read.
+// foreign returns those members that other programs wrote into config.json whose names are wanted. The
+// refresh also reports documents of the team that cannot be read.
 func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (names []muster.Name, err error) {
 	err = r.docs.ViewFresh(ctx, func() {
 		for _, n := range r.listed {
@@ -92,7 +96,7 @@ func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (na
 			}
 		}
 	})
-	if err != nil || names == nil {
+	if err != nil || names == nil { // as nearly always: the members need not be looked at
 		return nil, err
 	}
 	err = r.members.ViewFresh(ctx, func() {

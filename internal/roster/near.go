@@ -11,8 +11,8 @@ import (
 	"muster/internal/editdist"
 )
 
-// Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote into
-// config.json. If not, near are at most three names like it, the likest first.
+// Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote
+// into config.json. If not, near are at most three names like it, the likest first.
 func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near []muster.Name, err error) {
 	if name == muster.Lead || name == muster.User {
 		return true, nil, nil
@@ -34,18 +34,18 @@ func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near 
 	if err != nil {
 		return false, nil, err
 	}
-	names := append(foreign, muster.Lead, muster.User)
+	names := append(foreign, muster.Lead, muster.User) // the names that it may have been meant to be
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
 	return false, like(name, names), nil
 }
 
-// like returns at most three of the names, the likest first: those that differ from name by what a typo makes. It
-// changes the list.
+// like returns at most three of the names, the likest first: those that differ from name by what a typo
+// makes. It changes the list.
 func like(name muster.Name, names []muster.Name) []muster.Name {
 	typed := strings.ToLower(string(name))
-	most := 2
+	most := 2 // mistakes; in a short name a second one makes another name
 	if len(typed) <= 4 {
 		most = 1
 	}

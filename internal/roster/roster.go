@@ -1,12 +1,13 @@
 // Package roster keeps who belongs to a team, what each member does, and which process runs it.
 //
-// Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). index.go derives the order
-// and the number of the members from them. config.go writes config.json, a copy of the members for people and for other
-// programs, and index.go reads the members that those have added to it. hosts.go keeps the processes that run
-// members: a host is alive as long as it holds the lease of its slot and the slot's document has its life.
+// Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). index.go derives
+// the order and the number of the members from them. config.go writes config.json, a copy of the members
+// for people and for other programs, and index.go reads the members that those have added to it. hosts.go
+// keeps the processes that run members: a host is alive as long as it holds the lease of its slot and the
+// slot's document has its life.
 //
-// The documents of the members decide. config.json may be late, and is never read back for members of ours. What a
-// member does in its turns does not belong here.
+// The documents of the members decide. config.json may be late, and is never read back for members of ours.
+// What a member does in its turns does not belong here.
 package roster
 
 import (
@@ -25,7 +26,8 @@ import (
 	"muster/journal"
 )
 
-// Roster is the members and hosts of a team.
+// Roster is the members and hosts of a team. Several values, in several processes, may work on one state. A
+// Roster is safe for concurrent use.
 type Roster struct {
 	team    muster.Name
 	members *state.Collection[muster.Member]
@@ -64,10 +66,10 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	return r
 }
 
-// Add records a new member, which its host then starts. A member that has shut down, or whose host has died, is spawned
-// again: it keeps its record, the time it joined and its conversation, gets a new prompt and a new host, and its epoch
-// rises by one. Of two processes that add the same name at once, one gets Held. Errors: Invalid for a name that no
-// member can have; Held when the member is already here.
+// Add records a new member, which its host then starts. A member that has shut down, or whose host has
+// died, is spawned again: it keeps its record, the time it joined and its conversation, gets a new prompt
+// and a new host, and its epoch rises by one. Of two processes that add the same name at once, one gets
+// Held. Errors: Invalid for a name that no member can have; Held when the member is already here.
 func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error) {
 	if m.Name != muster.Lead || m.Role != string(muster.Lead) {
 		if err := muster.CheckName(m.Name); err != nil {
@@ -111,6 +113,8 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 			add = again(old, m)
 		}
 		add.Since = now
+		// The write is over the revision that was read: of two processes that add the name at once, or
+		// start the member again, one is stale and finds the member here when it looks again.
 		_, err = r.members.Put(ctx, string(add.Name), add, rev)
 		if errors.Is(err, muster.ErrStale) {
 			continue
@@ -123,8 +127,8 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 	}
 }
 
-// here reports whether m is running or about to be started: it has not shut down, and its host, if it has one, is
-// alive.
+// here reports whether m is running or about to be started: it has not shut down, and its host, if it has
+// one, is alive.
 func (r *Roster) here(ctx context.Context, m muster.Member) (bool, error) {
 	if m.Status == muster.Shutdown || m.Host == "" {
 		return m.Status != muster.Shutdown, nil
@@ -132,7 +136,8 @@ func (r *Roster) here(ctx context.Context, m muster.Member) (bool, error) {
 	return r.Alive(ctx, m.Host)
 }
 
-// again returns the record of the member old that is spawned anew as m.
+// again returns the record of the member old that is spawned anew as m. What it has done so far stays: its
+// conversation goes on. The epoch rises, so that what runs of its earlier life is recognised as old.
 func again(old, m muster.Member) muster.Member {
 	add := old
 	add.Status, add.Host, add.StartedBy = m.Status, m.Host, m.StartedBy
@@ -166,14 +171,15 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 		editdist.DidYouMean(near))
 }
 
-// List returns all members, the lead too, in the order in which they joined. One whose document cannot be read is left
-// out. Callers share the list: it is not to be changed.
+// List returns all members, the lead too, in the order in which they joined. One whose document cannot be
+// read is left out. Callers share the list: it is not to be changed.
 func (r *Roster) List(ctx context.Context) (all []muster.Member, err error) {
 	err = r.members.ViewFresh(ctx, func() { all = r.index.inOrder() })
 	return all, err
 }
 
-// Teammates is how many members there are that have not shut down, without the lead. It looks at what has changed only.
+// Teammates returns how many members there are that have not shut down, without the lead. Its cost does not
+// grow with their number: the index counts them as they change.
 func (r *Roster) Teammates(ctx context.Context) (n int, err error) {
 	err = r.members.ViewFresh(ctx, func() { n = r.index.living })
 	return n, err
@@ -185,9 +191,9 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 	var old muster.Member
 	m, err := r.change(ctx, name, func(m *muster.Member) error {
 		old = *m
-		m.Extra = maps.Clone(old.Extra)
+		m.Extra = maps.Clone(old.Extra) // f may change it, and old is compared with the result
 		f(m)
-		m.Name = old.Name
+		m.Name = old.Name // the key of the document
 		if same(old, *m) {
 			return state.ErrNoChange
 		}
@@ -206,9 +212,9 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 	return m, nil
 }
 
-// TakeOver gives a member to the host to, if from still hosts it; from is "" for a member that nobody hosts. The caller
-// knows that from has died. The comparison and the write are one step, so of several hosts one takes the member over.
-// Errors: Stale when somebody else was faster; NotFound.
+// TakeOver gives a member to the host to, if from still hosts it; from is "" for a member that nobody
+// hosts. The caller knows that from has died. The comparison and the write are one step, so of several
+// hosts one takes the member over. Errors: Stale when somebody else was faster; NotFound.
 func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster.HostID) (muster.Member, error) {
 	was := muster.Member{}
 	m, err := r.change(ctx, name, func(m *muster.Member) error {
@@ -251,13 +257,13 @@ func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
 	r.emit(ctx, m.Name, kind, fields)
 }
 
-// emit writes an event about what has been recorded. Its error is dropped because the record is what counts, and the
-// journal logs it.
+// emit writes an event about what has been recorded. It goes on when the caller's context has ended. Its
+// error is dropped because the record is what counts, and the journal logs it.
 func (r *Roster) emit(ctx context.Context, name muster.Name, kind string, fields map[string]any) {
 	_ = r.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Member: name, Fields: fields})
 }
 
-// read returns a member as it is stored and its revision.
+// read returns a member as it is stored and its revision. Errors: NotFound; Corrupt, with a hint.
 func (r *Roster) read(ctx context.Context, name muster.Name) (muster.Member, muster.Rev, error) {
 	if err := checkKey(name); err != nil {
 		return muster.Member{}, muster.None, err
@@ -303,7 +309,8 @@ func withRepairHint(err error, name muster.Name) error {
 // decode and encode read and write a member's document.
 var decode, encode = state.JSON("the record of %s", func(m *muster.Member, key string) { m.Name = muster.Name(key) })
 
-// same reports whether two members have the same document.
+// same reports whether two members have the same document. It compares the text, because Member has maps
+// and pointers that == does not follow.
 func same(a, b muster.Member) bool {
 	x, errX := muster.MarshalLine(a)
 	y, errY := muster.MarshalLine(b)
