@@ -40,8 +40,10 @@ type Board struct {
 	edges   *edges
 	effects *effects
 
-	settling chan struct{}                                            // held by the one Settle that runs in this process
-	revoke   atomic.Pointer[func(context.Context, muster.Task) error] // of OnRevoke; nil: nobody here can
+	// settling is held by the one Settle that runs in this process.
+	settling chan struct{}
+	// revoke is what OnRevoke set; nil when nobody here can revoke a landing.
+	revoke atomic.Pointer[func(context.Context, muster.Task) error]
 }
 
 // New returns the board in s. Its events go to j.

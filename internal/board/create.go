@@ -92,7 +92,8 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		// has it.
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
 		if err == nil {
-			if m, err := b.meta.read(ctx); err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
+			m, err := b.meta.read(ctx)
+			if err != nil || m.NextID <= t.ID || b.tasks.Delete(ctx, key(t.ID), rev) != nil {
 				return t, nil
 			}
 		} else if !errors.Is(err, muster.ErrStale) {

@@ -83,7 +83,8 @@ func (p *Mail) Check(ctx context.Context, m muster.Message) error {
 	if err != nil || ok {
 		return err
 	}
-	return muster.Errorf(muster.NotFound, "no mail sent: there is no member %q%s", string(m.To), editdist.DidYouMean(near))
+	return muster.Errorf(muster.NotFound, "no mail sent: there is no member %q%s", string(m.To),
+		editdist.DidYouMean(near))
 }
 
 // Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil.

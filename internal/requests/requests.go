@@ -59,27 +59,8 @@ func newID() muster.RequestID {
 // deadline if that has one. Asking again with the same id mails it again if it still waits, and returns it
 // as it stands. Errors: Invalid; NotFound when nobody has the addressee's name.
 func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, error) {
-	now := time.Now()
-	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
-	r.CreatedAt = muster.UnixTime(now)
-	r.UpdatedAt = r.CreatedAt
-	if wait := waits[r.Kind]; r.Deadline == 0 && wait > 0 {
-		r.Deadline = muster.UnixTime(now.Add(wait))
-	}
-	switch r.Kind {
-	case muster.AskShutdown, muster.AskPermission:
-	case muster.AskPlan:
-		if r.Plan == "" {
-			return muster.Request{}, muster.Errorf(muster.Invalid, "the plan is empty")
-		}
-		if r.PlanHash = PlanHash(r.Plan); r.TaskID == 0 {
-			return muster.Request{}, muster.Errorf(muster.Invalid, "a plan is for a task, and none is named")
-		}
-		if err := q.supersedeOlder(ctx, &r); err != nil {
-			return muster.Request{}, err
-		}
-	default:
-		return muster.Request{}, muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
+	if err := q.prepare(ctx, &r); err != nil {
+		return muster.Request{}, err
 	}
 	// The mail is checked before the record is written: a record whose mail can never be sent would wait
 	// for somebody who does not hear of it.
@@ -119,6 +100,32 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		}
 		return q.sendQueued(ctx, there, rev)
 	}
+}
+
+// prepare fills in the fields of a new request that are not the asker's to choose: that it is pending, its
+// times, its deadline and the digest of its plan. Errors: Invalid for a request that nobody could decide.
+func (q *Requests) prepare(ctx context.Context, r *muster.Request) error {
+	now := time.Now()
+	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
+	r.CreatedAt = muster.UnixTime(now)
+	r.UpdatedAt = r.CreatedAt
+	if wait := waits[r.Kind]; r.Deadline == 0 && wait > 0 {
+		r.Deadline = muster.UnixTime(now.Add(wait))
+	}
+	switch r.Kind {
+	case muster.AskShutdown, muster.AskPermission:
+	case muster.AskPlan:
+		if r.Plan == "" {
+			return muster.Errorf(muster.Invalid, "the plan is empty")
+		}
+		if r.PlanHash = PlanHash(r.Plan); r.TaskID == 0 {
+			return muster.Errorf(muster.Invalid, "a plan is for a task, and none is named")
+		}
+		return q.supersedeOlder(ctx, r)
+	default:
+		return muster.Errorf(muster.Invalid, "there is no kind of request %q", string(r.Kind))
+	}
+	return nil
 }
 
 // supersedeOlder dates a plan after all earlier plans for the same claim. Of several plans the newest

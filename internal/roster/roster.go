@@ -241,8 +241,9 @@ func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster
 func (r *Roster) Watch(ctx context.Context) <-chan struct{} { return r.members.Watch(ctx) }
 
 // statusKinds are the events of a new status.
-var statusKinds = map[muster.MemberStatus]string{muster.Idle: journal.MemberIdle, muster.Shutdown: journal.MemberShutdown,
-	muster.Working: journal.MemberWorking}
+var statusKinds = map[muster.MemberStatus]string{
+	muster.Idle: journal.MemberIdle, muster.Shutdown: journal.MemberShutdown, muster.Working: journal.MemberWorking,
+}
 
 // changed writes the event of a new status, if m has one.
 func (r *Roster) changed(ctx context.Context, old, m muster.Member) {
