@@ -13,8 +13,8 @@ import (
 )
 
 // edges adds dependencies to tasks that exist, and removes them. Whoever adds one must not close a cycle
-// together with another process. So each addition is first announced in the meta document, whose revision
-// one process at a time can replace, and counts from then on.
+// together with another process. So each addition is first announced in the meta document, and counts from
+// then on. Of several processes that have read one revision of that document, only one can replace it.
 type edges struct {
 	*records
 	meta *metaFile

@@ -21,7 +21,8 @@ func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) e
 	b.effects.handlers.Store(e, f)
 }
 
-// effects runs what must follow from a change of a task.
+// effects runs what must follow from a change of a task. The task names each effect in the same write as the
+// change, so a crash loses none, and names it no more once it is done.
 type effects struct {
 	*records
 	handlers sync.Map // of OnEffect: what runs an effect, by muster.Effect

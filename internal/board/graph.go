@@ -83,9 +83,10 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 	}
 }
 
-// replace makes is the node of the task, or removes the task from the graph when is is absent. It keeps the
-// graph consistent with that one change: the edges and the place in ready of the task itself and of those
-// that wait for it. Its cost depends on the number of their edges, not on the size of the board.
+// replace puts the node is in the place of the one that the task had, if it had one. With absent the task
+// leaves the graph. replace keeps the graph consistent with that one change: the edges and the place in ready
+// of the task itself and of those that wait for it. Its cost depends on the number of their edges and, by a
+// few bytes each, on the number of the ready tasks, but not on the size of the board.
 func (g *graph) replace(id muster.TaskID, is *node) {
 	was, known := g.tasks[id]
 	if !known {
