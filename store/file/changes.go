@@ -135,15 +135,10 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 				if d.rev == muster.None && listing {
 					continue
 				}
-				var data []byte
-				if d.rev != muster.None && d.bad == nil {
-					var ok bool
-					if data, ok = found.content(d); !ok {
-						if data, ok = t.cache.read(d); !ok {
-							again = true // it has just changed, and is yielded after all others
-							continue
-						}
-					}
+				data, ok := t.cache.content(found, d)
+				if !ok {
+					again = true // it has just changed, and is yielded after all others
+					continue
 				}
 				c := muster.Change{Doc: muster.Doc{Key: d.key, Rev: d.rev, Data: data}, Mark: d.mark}
 				if !yield(c, d.bad) {
@@ -295,8 +290,15 @@ func (c *cache) store(key string, now docContent) {
 	}
 }
 
-// read returns the content of a document if it is still at its revision. Otherwise the next look reports the change.
-func (c *cache) read(d docState) ([]byte, bool) {
+// content returns the content of a document, nil if it was deleted or is corrupt. It returns false if the document is no
+// longer at its revision; the next look then reports the change.
+func (c *cache) content(found lookResult, d docState) ([]byte, bool) {
+	if d.rev == muster.None || d.bad != nil {
+		return nil, true
+	}
+	if data, ok := found.content(d); ok {
+		return data, true
+	}
 	if now := c.t.read(d.key); now.rev == d.rev {
 		return now.data, true
 	}

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -216,11 +217,7 @@ func (b *box) forget(gen uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.firstSeen, gen)
-	for at := range b.rejected {
-		if at.gen == gen {
-			delete(b.rejected, at)
-		}
-	}
+	maps.DeleteFunc(b.rejected, func(at place, _ bool) bool { return at.gen == gen })
 }
 
 // hasUndelivered reports whether an old segment holds something that was neither delivered nor quarantined.

@@ -26,20 +26,18 @@ type watcher struct {
 	onFailure func(err error) // is called with the reason why the system does not watch
 
 	mu     sync.Mutex
-	dirs   map[string]*watchedDir
-	sys    *fsnotify.Watcher // nil: there is none, or it has failed
-	lostAt time.Time         // when it failed
-	stop   chan struct{}     // ends the goroutine; nil: none runs
-	done   bool              // closed for good
+	topics map[topicKey]*topic
+	// watched has what the system watches for each directory with a topic: the directory, or the nearest existing one
+	// above it; "" if it watches none.
+	watched map[string]string
+	sys     *fsnotify.Watcher // nil: there is none, or it has failed
+	lostAt  time.Time         // when it failed
+	stop    chan struct{}     // ends the goroutine; nil: none runs
+	done    bool              // closed for good
 }
 
-// watchedDir is a directory that somebody watches.
-type watchedDir struct {
-	path   string
-	topics map[string]*topic // by file name; "" is any file
-	// watched is what the system watches for it: path, or the nearest existing directory above; "" if it watches none.
-	watched string
-}
+// topicKey names what somebody watches: a file of a directory, or any file of it if file is "".
+type topicKey struct{ dir, file string }
 
 // topic is one file of a directory, or all of them, and who waits for it.
 type topic struct {
@@ -55,7 +53,7 @@ type topic struct {
 func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 	return &watcher{
 		fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
-		onFailure: onFailure, dirs: map[string]*watchedDir{},
+		onFailure: onFailure, topics: map[topicKey]*topic{}, watched: map[string]string{},
 		open: func() (*fsnotify.Watcher, error) {
 			if _, ok := fs.(durable.OS); !ok {
 				return nil, errors.New("only the real file system can be watched")
@@ -79,16 +77,14 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 		w.rewatch()
 		go w.run(w.stop)
 	}
-	d := w.dirs[dir]
-	if d == nil {
-		d = &watchedDir{path: dir, topics: map[string]*topic{}}
-		w.dirs[dir] = d
-		w.attach(d)
-	}
-	t := d.topics[file]
+	key := topicKey{dir, file}
+	t := w.topics[key]
 	if t == nil {
 		t = &topic{note: note, subs: map[chan struct{}]struct{}{}}
-		d.topics[file] = t
+		w.topics[key] = t
+		if _, ok := w.watched[dir]; !ok {
+			w.attach(dir)
+		}
 		if note != nil {
 			note("") // whatever happened before this watch was not named
 		} else {
@@ -99,7 +95,7 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 	// The channel is registered under the lock under which hints are given, so a change after this call is never
 	// missed.
 	t.subs[ch] = struct{}{}
-	context.AfterFunc(ctx, func() { w.unsubscribe(d, file, ch) })
+	context.AfterFunc(ctx, func() { w.unsubscribe(key, ch) })
 	return ch
 }
 
@@ -112,22 +108,19 @@ func endedWatch() <-chan struct{} {
 
 // unsubscribe ends one watch, and with the last one stops the loop. What the system watches for a directory without
 // topics is dropped at the next sweep.
-func (w *watcher) unsubscribe(d *watchedDir, file string, ch chan struct{}) {
+func (w *watcher) unsubscribe(key topicKey, ch chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.done {
 		return // close has closed the channel
 	}
-	t := d.topics[file]
+	t := w.topics[key]
 	delete(t.subs, ch)
 	close(ch)
 	if len(t.subs) == 0 {
-		delete(d.topics, file)
+		delete(w.topics, key)
 	}
-	if len(d.topics) == 0 {
-		delete(w.dirs, d.path)
-	}
-	if len(w.dirs) == 0 {
+	if len(w.topics) == 0 {
 		w.stopLoop()
 	}
 }
@@ -136,18 +129,13 @@ func (w *watcher) unsubscribe(d *watchedDir, file string, ch chan struct{}) {
 func (w *watcher) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.done {
-		return
-	}
 	w.done = true
-	for _, d := range w.dirs {
-		for _, t := range d.topics {
-			for ch := range t.subs {
-				close(ch)
-			}
+	for _, t := range w.topics {
+		for ch := range t.subs {
+			close(ch)
 		}
 	}
-	clear(w.dirs)
+	clear(w.topics)
 	w.stopLoop()
 }
 
@@ -155,16 +143,15 @@ func (w *watcher) close() {
 func (w *watcher) covers(dir string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.dirs[dir]
-	return d != nil && d.watched == dir && d.topics[""] != nil
+	return w.watched[dir] == dir && w.topics[topicKey{dir, ""}] != nil
 }
 
 // notify gives hints after a change of this process.
 func (w *watcher) notify(dir, file string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.dirs[dir]; d != nil && d.topics[file] != nil {
-		d.topics[file].hint()
+	if t := w.topics[topicKey{dir, file}]; t != nil {
+		t.hint()
 	}
 }
 
@@ -194,20 +181,19 @@ func (w *watcher) dropSystem() {
 		_ = w.sys.Close()
 		w.sys = nil
 	}
-	for _, d := range w.dirs {
-		d.watched = ""
-	}
+	clear(w.watched)
 }
 
-// attach lets the system watch d, or the nearest directory above it that exists.
-func (w *watcher) attach(d *watchedDir) {
+// attach lets the system watch dir, or the nearest directory above it that exists.
+func (w *watcher) attach(dir string) {
+	w.watched[dir] = ""
 	for w.sys != nil {
-		dir := w.nearest(d.path)
-		if d.watched = dir; dir == "" || w.sys.Add(dir) != nil {
-			d.watched = ""
+		near := w.nearest(dir)
+		if w.watched[dir] = near; near == "" || w.sys.Add(near) != nil {
+			w.watched[dir] = ""
 		}
 		// One that was made before this watch was not announced, and one that has just gone cannot be watched.
-		if w.nearest(d.path) == dir {
+		if w.nearest(dir) == near {
 			return
 		}
 	}

@@ -387,7 +387,7 @@ func TestManyWatches(t *testing.T) {
 	}
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
-	if s.watch.stop != nil || s.watch.sys != nil || len(s.watch.dirs) > 0 {
+	if s.watch.stop != nil || s.watch.sys != nil || len(s.watch.topics) > 0 {
 		t.Error("the watcher goes on without a watch")
 	}
 }

@@ -52,8 +52,8 @@ func (w *watcher) run(stop chan struct{}) {
 func (w *watcher) interval() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.dirs {
-		if d.watched == "" {
+	for _, near := range w.watched {
+		if near == "" {
 			return w.sweepAlone
 		}
 	}
@@ -83,19 +83,19 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.dirs[filepath.Clean(dir)]; d != nil && d.watched == d.path {
-		if t := d.topics[name]; t != nil {
+	if dir = filepath.Clean(dir); w.watched[dir] == dir {
+		if t := w.topics[topicKey{dir, name}]; t != nil {
 			t.hint()
 		}
-		if t := d.topics[""]; t != nil && t.note(name) {
+		if t := w.topics[topicKey{dir, ""}]; t != nil && t.note(name) {
 			t.hint()
 		}
 	}
 	if !e.Has(fsnotify.Remove) && !e.Has(fsnotify.Rename) && !e.Has(fsnotify.Create) {
 		return false
 	}
-	for _, d := range w.dirs {
-		rest, ok := strings.CutPrefix(d.path, e.Name)
+	for dir := range w.watched {
+		rest, ok := strings.CutPrefix(dir, e.Name)
 		if ok && (rest == "" || rest[0] == filepath.Separator) {
 			return true
 		}
@@ -117,15 +117,13 @@ func (w *watcher) sweep(stop chan struct{}) {
 		return
 	}
 	w.rewatch()
-	for _, d := range w.dirs {
-		for file, t := range d.topics {
-			if file != "" {
-				files = append(files, watchedFile{filepath.Join(d.path, file), t})
-				continue
-			}
-			t.note("")
-			t.hint()
+	for key, t := range w.topics {
+		if key.file != "" {
+			files = append(files, watchedFile{filepath.Join(key.dir, key.file), t})
+			continue
 		}
+		t.note("")
+		t.hint()
 	}
 	w.mu.Unlock()
 	for _, f := range files { // thousands of inboxes: not under the lock, and only who has something new is woken
@@ -152,13 +150,15 @@ func (w *watcher) rewatch() {
 			w.onFailure(err)
 		}
 	}
-	if w.sys == nil {
-		return
+	if w.sys != nil {
+		for _, dir := range w.sys.WatchList() {
+			_ = w.sys.Remove(dir)
+		}
 	}
-	for _, dir := range w.sys.WatchList() {
-		_ = w.sys.Remove(dir)
-	}
-	for _, d := range w.dirs {
-		w.attach(d)
+	clear(w.watched)
+	for key := range w.topics {
+		if _, ok := w.watched[key.dir]; !ok {
+			w.attach(key.dir)
+		}
 	}
 }
