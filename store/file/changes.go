@@ -43,6 +43,7 @@ type docState struct {
 	mark   muster.Mark // of its last change
 	bad    error       // it is corrupt
 	stored int64       // where the snapshot has its content, counted from 1; 0: it has not
+	sum    uint32      // the checksum of that content
 	place  *list.Element
 }
 
@@ -192,6 +193,9 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 	}
 	// This takes time only for what changed, however many documents there are. A consumer needs the newest content of a
 	// document, not each step, so each has one place in the order.
+	if since == 0 {
+		found.docs = make([]docState, 0, c.order.Len())
+	}
 	for e := c.order.Back(); e != nil && e.Value.(*docState).mark > since; e = e.Prev() {
 		found.docs = append(found.docs, *e.Value.(*docState))
 	}

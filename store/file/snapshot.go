@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,12 +21,12 @@ import (
 // while the size, inode, mtime and ctime of the document's file are still those that the file had when it was read. A
 // file that was so young that it could change without another stamp is not in it.
 //
-// A snapshot is not synced. The list has a checksum, and each content is compared with its revision, so what a power
-// loss leaves of the snapshot is either intact or not used. Everything in it can be read from the documents' own files.
+// A snapshot is not synced. The list and each content have checksums, so what a power loss leaves of the snapshot is
+// either intact or not used. Everything in it can be read from the documents' own files.
 //
 // The format: the contents one after another; the list of their documents, in the same order; the trailer, which is the
-// list's length, the list's revision and the mark. Each document in the list is the length of its key, its stamp, its
-// revision and its key.
+// list's length, the list's revision and the mark. Each document in the list is the length of its key, its stamp, the
+// checksum of its content, its revision and its key.
 const snapshotMark = "muster snapshot 2\n"
 
 const (
@@ -63,7 +64,7 @@ func (c *cache) openSnapshot() *snapshot {
 		var list []byte
 		if list, err = readList(f, fi.Size()); err == nil {
 			c.restore(list)
-			return &snapshot{file: f, made: fi.ModTime(), contents: bufio.NewReaderSize(nil, 1<<20), at: -1}
+			return &snapshot{file: f, made: fi.ModTime(), contents: bufio.NewReaderSize(nil, 64<<10), at: -1}
 		}
 	}
 	_ = f.Close()
@@ -97,23 +98,24 @@ func readList(f io.ReaderAt, size int64) ([]byte, error) {
 
 // restore adds the documents of a list to the cache. The list has the right checksum, so it is as appendEntry wrote it.
 func (c *cache) restore(list []byte) {
-	numbers := make([]int64, 5)
+	numbers := make([]int64, 6)
 	for stored := int64(1); len(list) > 0; stored += numbers[1] {
 		n, _ := binary.Decode(list, binary.LittleEndian, numbers)
-		rev, key, rest := list[n:n+revisionSize], n+revisionSize, n+revisionSize+int(numbers[0])
+		text := string(list[n : n+revisionSize+int(numbers[0])])
 		d := &docState{
-			key: string(list[key:rest]), rev: muster.Rev(rev), stored: stored,
+			key: text[revisionSize:], rev: muster.Rev(text[:revisionSize]), stored: stored, sum: uint32(numbers[5]),
 			file: stamp{numbers[1], uint64(numbers[2]), numbers[3], numbers[4]},
 		}
-		list = list[rest:]
+		list = list[n+len(text):]
 		c.docs[d.key] = d
 		c.bumpMark(d)
 	}
 }
 
-// appendEntry appends a document to the list of a snapshot.
-func appendEntry(list []byte, d *docState) []byte {
-	for _, n := range []int64{int64(len(d.key)), d.file.size, int64(d.file.inode), d.file.mtime, d.file.ctime} {
+// appendEntry appends a document with this content to the list of a snapshot.
+func appendEntry(list []byte, d *docState, data []byte) []byte {
+	sum := int64(crc32.Checksum(data, castagnoli()))
+	for _, n := range []int64{int64(len(d.key)), d.file.size, int64(d.file.inode), d.file.mtime, d.file.ctime, sum} {
 		list = binary.LittleEndian.AppendUint64(list, uint64(n))
 	}
 	return append(append(list, d.rev...), d.key...)
@@ -133,7 +135,7 @@ func (s *snapshot) content(d docState) ([]byte, bool) {
 	data := make([]byte, d.file.size)
 	n, err := io.ReadFull(s.contents, data)
 	s.at = at + int64(n)
-	return data, err == nil && revOf(data) == d.rev
+	return data, err == nil && crc32.Checksum(data, castagnoli()) == d.sum
 }
 
 // close closes the snapshot.
@@ -212,7 +214,7 @@ func writeSnapshot(to io.Writer, docs []*docState, found lookResult) error {
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
-		list = appendEntry(list, d)
+		list = appendEntry(list, d, data)
 	}
 	trailer := binary.LittleEndian.AppendUint64(nil, uint64(len(list)))
 	trailer = append(append(trailer, revOf(list)...), snapshotMark...)

@@ -101,7 +101,7 @@ func (t *table) check(key string) error {
 }
 
 // path returns the file of a document.
-func (t *table) path(key string) string { return filepath.Join(t.dir, t.file(key)) }
+func (t *table) path(key string) string { return t.dir + string(filepath.Separator) + t.file(key) }
 
 // Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it.
 func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
