@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// Kind says what to do about an error. Package retry and the team do it; a Model only says which kind an error is.
+// Kind says what to do about an error. Package retry and the team do it; a Model only says which kind an
+// error is.
 type Kind string
 
 const (
-	// Overloaded means that the provider cannot answer now or cannot be reached. The request is repeated after After,
-	// or with backoff.
+	// Overloaded means that the provider cannot answer now or cannot be reached. The request is repeated
+	// after After, or with backoff.
 	Overloaded Kind = "overloaded"
-	// Limited means a limit on the rate or of the account. With After, everybody who shares the key waits that long and
-	// asks again. Without it, waiting does not help soon, as with a limit on spending, and the team pauses.
+	// Limited means a limit on the rate or of the account. With After, everybody who shares the key waits
+	// that long and asks again. Without it, waiting does not help soon, as with a limit on spending, and
+	// the team pauses.
 	Limited Kind = "limited"
 	// Incomplete means that the stream ended early, stalled or did not parse. The request is repeated.
 	Incomplete Kind = "incomplete"

@@ -2,10 +2,10 @@ package llm
 
 import "slices"
 
-// History builds a conversation in the form that every provider accepts, in whatever order its parts come in: roles
-// alternate, no message is empty, and a reply with calls is followed by nothing, or by a user message that begins with
-// all their results in the order of the calls. A history is only added to: messages that it has returned never change.
-// The zero History is empty.
+// History builds a conversation in the form that every provider accepts, in whatever order its parts come
+// in: roles alternate, no message is empty, and a reply with calls is followed by nothing, or by a user
+// message that begins with all their results in the order of the calls. A history is only added to:
+// messages that it has returned never change. The zero History is empty.
 type History struct {
 	msgs  []Message
 	round *round // the last reply's calls, while some are unanswered
@@ -21,7 +21,8 @@ type round struct {
 // NewHistory returns a history that begins with messages, which must keep the rules already.
 func NewHistory(begin []Message) *History { return &History{msgs: slices.Clone(begin)} }
 
-// Say adds what the model is told. While calls are unanswered, it is held back until it can follow their results.
+// Say adds what the model is told. While calls are unanswered, it is held back until it can follow their
+// results.
 func (h *History) Say(parts ...Part) {
 	if h.round != nil {
 		h.round.rest = append(h.round.rest, parts...)
@@ -30,8 +31,8 @@ func (h *History) Say(parts ...Part) {
 	h.put(User, parts)
 }
 
-// Reply adds what the model said. Its calls wait for their results; those of the reply before must all have theirs (see
-// Unanswered).
+// Reply adds what the model said. Its calls wait for their results; those of the reply before must all have
+// theirs (see Unanswered).
 func (h *History) Reply(parts ...Part) {
 	h.put(Assistant, parts)
 	if calls := (Message{Parts: parts}).Calls(); len(calls) > 0 {
@@ -39,8 +40,8 @@ func (h *History) Reply(parts ...Part) {
 	}
 }
 
-// Answer adds the result of a call and reports whether one with its id waits for it. Some servers give two calls of one
-// reply the same id: then the first of them gets it.
+// Answer adds the result of a call and reports whether one with its id waits for it. Some servers give two
+// calls of one reply the same id: then the first of them gets it.
 func (h *History) Answer(r Result) bool {
 	i := h.open(r.ID)
 	if i < 0 {

@@ -13,8 +13,8 @@ type tagged struct {
 	V    any    `json:"v"`
 }
 
-// MarshalJSON returns the stored form of ps, which transcripts hold, so it only ever grows. The parts of a Result are
-// nested in the same way.
+// MarshalJSON returns the stored form of ps, which transcripts hold, so it only ever grows. The parts of a
+// Result are nested in the same way.
 func (ps Parts) MarshalJSON() ([]byte, error) {
 	out := make([]tagged, len(ps))
 	for i, p := range ps {
@@ -31,7 +31,8 @@ func (ps Parts) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// UnmarshalJSON reads the stored form. A part of an unknown type is an error, not a loss: a newer program wrote it.
+// UnmarshalJSON reads the stored form. A part of an unknown type is an error, not a loss: a newer program
+// wrote it.
 func (ps *Parts) UnmarshalJSON(b []byte) error {
 	var stored []struct {
 		Type string
@@ -74,9 +75,10 @@ func decodeAs[T Part](data []byte) (p T, err error) {
 	return p, err
 }
 
-// Input makes the Input of a Call from what a provider sent: always a JSON object, in the one spelling that storing and
-// reading again does not change, so that a resumed conversation is sent with the same bytes. Nothing and null become {}.
-// An object inside a JSON string (some servers encode twice) is taken out. Everything else is an error.
+// Input makes the Input of a Call from what a provider sent: always a JSON object, in the one spelling that
+// storing and reading again does not change, so that a resumed conversation is sent with the same bytes.
+// Nothing and null become {}. An object inside a JSON string (some servers encode twice) is taken out.
+// Everything else is an error.
 func Input(raw []byte) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if bytes.HasPrefix(raw, []byte(`"`)) {

@@ -11,7 +11,8 @@ import (
 // Part is a piece of a message: Text, Thinking, Image, Call or Result. The set is closed.
 type Part interface{ part() string }
 
-// Parts are the parts of a message or a result. Their JSON is {"type", "v"} for each, with v the part's own fields.
+// Parts are the parts of a message or a result. Their JSON is {"type", "v"} for each, with v the part's own
+// fields.
 type Parts []Part
 
 type (

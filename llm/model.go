@@ -34,9 +34,11 @@ const (
 	StopEnd Stop = "end"
 	// StopTools means that the model waits for the results of its calls. No other stop has calls.
 	StopTools Stop = "tools"
-	// StopMax means that the reply was cut at MaxTokens. Its calls are dropped, so that no cut call ever runs.
+	// StopMax means that the reply was cut at MaxTokens. Its calls are dropped, so that no cut call ever
+	// runs.
 	StopMax Stop = "max_tokens"
-	// StopRefused means that the model or its provider declined. People see it; the request is not repeated blindly.
+	// StopRefused means that the model or its provider declined. People see it; the request is not repeated
+	// blindly.
 	StopRefused Stop = "refused"
 	// StopPaused means that the caller asks again with the same conversation.
 	StopPaused Stop = "paused"

@@ -12,8 +12,9 @@ import (
 	"muster/internal/editdist"
 )
 
-// check compares input with s. It returns everything that a model must know to correct the input, or "" if it fits.
-// The validation of package jsonschema stops at the first error, and its messages are not written for a model.
+// check compares input with s. It returns everything that a model must know to correct the input, or "" if
+// it fits. The validation of package jsonschema stops at the first error, and its messages are not written
+// for a model.
 func check(s *shape, input json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber() // so that 1.5 for an integer is told from 1, and shown as it was given
@@ -175,7 +176,8 @@ func expected(s *shape) string {
 	return "Fields: " + strings.Join(out, ", ") + "."
 }
 
-// guess returns the field that was meant by a name that no field has: one with a similar name, or the only missing one.
+// guess returns the field that was meant by a name that no field has: one with a similar name, or the only
+// missing one.
 func guess(given string, missing, all []string) string {
 	for _, field := range all {
 		if abbreviates(given, field) || abbreviates(field, given) ||
@@ -189,8 +191,8 @@ func guess(given string, missing, all []string) string {
 	return ""
 }
 
-// abbreviates reports whether short begins with the first letter of long and consists of letters of long in their
-// order, as "cmd" does of "command".
+// abbreviates reports whether short begins with the first letter of long and consists of letters of long in
+// their order, as "cmd" does of "command".
 func abbreviates(short, long string) bool {
 	if len(short) < 2 || len(short) > len(long) || short[0] != long[0] {
 		return false

@@ -8,9 +8,9 @@ import (
 	"muster/llm"
 )
 
-// FromError turns an error into what a tool returns. Every tool converts its errors here, so that a model always reads
-// what happened and, where the error has a hint, what to do next. An error that Fatal has marked is not for the
-// model: FromError returns it as an error, without its mark.
+// FromError turns an error into what a tool returns. Every tool converts its errors here, so that a model
+// always reads what happened and, where the error has a hint, what to do next. An error that Fatal has
+// marked is not for the model: FromError returns it as an error, without its mark.
 func FromError(err error) (llm.Result, error) {
 	if f, ok := errors.AsType[fatal](err); ok {
 		return llm.Result{}, f.error
@@ -18,7 +18,8 @@ func FromError(err error) (llm.Result, error) {
 	return llm.ErrorResult("%s", ErrorText(err)), nil
 }
 
-// ErrorText returns an error as a model reads it: what happened, then the hint of a *muster.Error in its chain.
+// ErrorText returns an error as a model reads it: what happened, then the hint of a *muster.Error in its
+// chain.
 func ErrorText(err error) string {
 	if e, ok := errors.AsType[*muster.Error](err); ok && e.Hint != "" {
 		return fmt.Sprintf("%v: %s", err, e.Hint)
@@ -26,9 +27,9 @@ func ErrorText(err error) string {
 	return err.Error()
 }
 
-// Classify marks an error of the services that a tool works on, if it is not for the model. The model can act on a
-// *muster.Error and reads it. Unavailable, and every other error, means that the runtime is in trouble: it becomes
-// Fatal. Classify(nil) is nil.
+// Classify marks an error of the services that a tool works on, if it is not for the model. The model can
+// act on a *muster.Error and reads it. Unavailable, and every other error, means that the runtime is in
+// trouble: it becomes Fatal. Classify(nil) is nil.
 func Classify(err error) error {
 	var e *muster.Error
 	if err == nil || IsFatal(err) || errors.As(err, &e) && e.Code != muster.Unavailable {
@@ -37,8 +38,8 @@ func Classify(err error) error {
 	return Fatal(err)
 }
 
-// Fatal marks an error as one that the model can do nothing about: returned from a Func it ends the turn. Fatal(nil) is
-// nil.
+// Fatal marks an error as one that the model can do nothing about: returned from a Func it ends the turn.
+// Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil

@@ -12,9 +12,10 @@ import (
 // MaxOutput is how many characters of a tool's output a model gets at most.
 const MaxOutput = 50_000
 
-// Limit cuts the text of t's results to max characters, in the middle. The whole goes to keep, and the result names
-// the path that keep returns. Without keep, or when it fails, the result says that the middle is lost. Output that is
-// too large for memory must be cut by the tool itself: what fits passes here untouched.
+// Limit cuts the text of t's results to max characters, in the middle. The whole goes to keep, and the
+// result names the path that keep returns. Without keep, or when it fails, the result says that the middle
+// is lost. Output that is too large for memory must be cut by the tool itself: what fits passes here
+// untouched.
 func Limit(
 	t llm.Tool, max int, keep func(ctx context.Context, call llm.Call, whole string) (path string, err error),
 ) llm.Tool {
@@ -50,8 +51,8 @@ func Limit(
 	})
 }
 
-// Cut returns the beginning and the end of text, at most max characters in all, with a line between them that says how
-// much is missing and where it is. A text that fits is returned as it is.
+// Cut returns the beginning and the end of text, at most max characters in all, with a line between them
+// that says how much is missing and where it is. A text that fits is returned as it is.
 func Cut(text string, max int, where string) string {
 	total := utf8.RuneCountInString(text)
 	if total <= max {
@@ -65,8 +66,9 @@ func Cut(text string, max int, where string) string {
 	return CutMiddle(text, room/2, total, where)
 }
 
-// CutMiddle returns the first and the last n characters of text around the line of Cut. Text may lack a middle already:
-// total is how many characters there were. The cuts are moved to the end of a line if that costs less than a tenth.
+// CutMiddle returns the first and the last n characters of text around the line of Cut. Text may lack a
+// middle already: total is how many characters there were. The cuts are moved to the end of a line if that
+// costs less than a tenth.
 func CutMiddle(text string, n, total int, where string) string {
 	head, tail := 0, len(text)
 	for range n {

@@ -7,18 +7,18 @@ import (
 	"muster/llm"
 )
 
-// Recoverer is a tool whose outcome can be read from durable records. When the end of a process cuts off a call of any
-// other tool, nobody knows what became of it, and the model is told to check. A call of a Recoverer is answered by
-// Recover instead.
+// Recoverer is a tool whose outcome can be read from durable records. When the end of a process cuts off a
+// call of any other tool, nobody knows what became of it, and the model is told to check. A call of a
+// Recoverer is answered by Recover instead.
 type Recoverer interface {
 	llm.Tool
-	// Recover answers a call that was cut off, from the records. With resume it may also continue what the call had
-	// begun, and wait for its end. known is false when the records say nothing.
+	// Recover answers a call that was cut off, from the records. With resume it may also continue what the
+	// call had begun, and wait for its end. known is false when the records say nothing.
 	Recover(ctx context.Context, c llm.Call, resume bool) (r llm.Result, known bool, err error)
 }
 
-// Recoverable makes a Recoverer of t, whose input is an In. f answers as Recover does. A call whose input is not an In
-// has never run, so nothing is known of it.
+// Recoverable makes a Recoverer of t, whose input is an In. f answers as Recover does. A call whose input
+// is not an In has never run, so nothing is known of it.
 func Recoverable[In any](
 	t llm.Tool, f func(ctx context.Context, in In, resume bool) (r llm.Result, known bool, err error),
 ) Recoverer {

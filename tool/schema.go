@@ -27,8 +27,8 @@ type enum struct {
 	values []string
 }
 
-// schemas caches every schema by its schemaKey. There are as many as there are tools in the program, but each of
-// thousands of members makes its own tools, and making a schema is slow.
+// schemas caches every schema by its schemaKey. There are as many as there are tools in the program, but
+// each of thousands of members makes its own tools, and making a schema is slow.
 var schemas sync.Map
 
 // schemaKey is everything that a schema is made of.
@@ -51,7 +51,8 @@ func schemaOf[In any](name string, enums []enum) *schema {
 	return stored.(*schema)
 }
 
-// shapeOf makes the shape of In. It panics if In is not a struct with a schema: that is a mistake in the program.
+// shapeOf makes the shape of In. It panics if In is not a struct with a schema: that is a mistake in the
+// program.
 func shapeOf[In any](name string) *shape {
 	if t := reflect.TypeFor[In](); t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("tool %s: its input is a %v and must be a struct", name, t))
@@ -64,8 +65,9 @@ func shapeOf[In any](name string) *shape {
 	return s
 }
 
-// shrink removes what a model does not need, because every request of every member carries it: that null is accepted
-// too, that no other fields are (check says so when it matters), and the ranges of Go's integer types.
+// shrink removes what a model does not need, because every request of every member carries it: that null is
+// accepted too, that no other fields are (check says so when it matters), and the ranges of Go's integer
+// types.
 func shrink(s *shape) {
 	if s == nil {
 		return
@@ -86,8 +88,8 @@ func shrink(s *shape) {
 	shrink(s.AdditionalProperties)
 }
 
-// encode returns the bytes of the schema. They are made once, because providers cache requests by their first bytes,
-// which hold the schemas.
+// encode returns the bytes of the schema. They are made once, because providers cache requests by their
+// first bytes, which hold the schemas.
 func encode(name string, s *shape) json.RawMessage {
 	if len(s.Properties) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`) // some providers insist on the second
@@ -99,8 +101,8 @@ func encode(name string, s *shape) json.RawMessage {
 	return trueSchema.ReplaceAll(data, []byte(`"$1":{}`))
 }
 
-// trueSchema finds the schema true, which accepts any value. Some providers accept only objects as schemas, so it is
-// replaced by {}. It never matches within a string, where each quote has a backslash before it.
+// trueSchema finds the schema true, which accepts any value. Some providers accept only objects as schemas,
+// so it is replaced by {}. It never matches within a string, where each quote has a backslash before it.
 var trueSchema = regexp.MustCompile(`"([A-Za-z_0-9]+)":true`)
 
 // setEnum restricts the field of an enum to its values. It panics if there is no such field.

@@ -1,25 +1,25 @@
 // Package tool makes tools of typed functions, and wraps tools.
 //
-// A tool is a value: New or Func with a name, a description that says when to use it, and a function whose argument is
-// a struct. The struct's fields are the tool's input: `json` tags name them (`omitempty` makes one optional),
-// `jsonschema` tags describe them. Input that does not fit never reaches the function: the model is told what is wrong
-// and which fields there are.
+// A tool is a value: New or Func with a name, a description that says when to use it, and a function whose
+// argument is a struct. The struct's fields are the tool's input: `json` tags name them (`omitempty` makes
+// one optional), `jsonschema` tags describe them. Input that does not fit never reaches the function: the
+// model is told what is wrong and which fields there are.
 //
-// There are two kinds of failure. One that the model can do something about is a Result with IsError: the model reads
-// it and tries again. One that it can do nothing about, because the runtime is in trouble or was told to stop, is an
-// error, and ends the turn. FromError makes the first kind of an error, with the error's hint. Fatal marks an error as
-// the second kind.
+// There are two kinds of failure. One that the model can do something about is a Result with IsError: the
+// model reads it and tries again. One that it can do nothing about, because the runtime is in trouble or
+// was told to stop, is an error, and ends the turn. FromError makes the first kind of an error, with the
+// error's hint. Fatal marks an error as the second kind.
 //
-// What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls set fields
-// of its llm.Spec, and a Recoverer answers its own calls after a crash. Wrap puts around a tool what every tool needs,
-// such as an audit. The tools themselves do not belong here: the standard ones are internal, and a program that embeds
-// muster brings its own.
+// What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls
+// set fields of its llm.Spec, and a Recoverer answers its own calls after a crash. Wrap puts around a tool
+// what every tool needs, such as an audit. The tools themselves do not belong here: the standard ones are
+// internal, and a program that embeds muster brings its own.
 //
-// Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go, recover.go, wrap.go and
-// limit.go (what goes around a tool).
+// Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go, recover.go,
+// wrap.go and limit.go (what goes around a tool).
 //
-// The signatures and the options stay compatible; options may be added. The schema that is made of a struct, and the
-// words in which a model is told what is wrong with its input, may change with any version.
+// The signatures and the options stay compatible; options may be added. The schema that is made of a
+// struct, and the words in which a model is told what is wrong with its input, may change with any version.
 package tool
 
 import (
@@ -32,9 +32,9 @@ import (
 	"muster/llm"
 )
 
-// New makes a tool of run, which several agents may call at once. An error of run ends the turn; what the model should
-// read is a Result, such as llm.ErrorResult. New panics if In is not a struct that has a JSON schema, so the first test
-// of the tool shows it.
+// New makes a tool of run, which several agents may call at once. An error of run ends the turn; what the
+// model should read is a Result, such as llm.ErrorResult. New panics if In is not a struct that has a JSON
+// schema, so the first test of the tool shows it.
 func New[In any](
 	name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option,
 ) llm.Tool {
@@ -49,8 +49,8 @@ func New[In any](
 	return &typed[In]{spec: opts.spec, shape: s.shape, run: run}
 }
 
-// Func makes a tool of a function that answers in text, and that several agents may call at once. The model is told
-// its error, unless the error is Fatal or says that ctx is over.
+// Func makes a tool of a function that answers in text, and that several agents may call at once. The model
+// is told its error, unless the error is Fatal or says that ctx is over.
 func Func[In any](name, description string, run func(context.Context, In) (string, error), o ...Option) llm.Tool {
 	return New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
 		text, err := run(ctx, in)
@@ -76,16 +76,16 @@ type settings struct {
 // ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
 func ReadOnly() Option { return func(o *settings) { o.spec.ReadOnly = true } }
 
-// NeedsPlan says that the tool changes the files of a task, or lands them: a task that requires a plan refuses it until
-// the plan is approved.
+// NeedsPlan says that the tool changes the files of a task, or lands them: a task that requires a plan
+// refuses it until the plan is approved.
 func NeedsPlan() Option { return func(o *settings) { o.spec.NeedsPlan = true } }
 
-// Polls says that the tool is asked repeatedly until something has changed: a call that repeats with the same result
-// does not mean that the model is caught in a loop.
+// Polls says that the tool is asked repeatedly until something has changed: a call that repeats with the
+// same result does not mean that the model is caught in a loop.
 func Polls() Option { return func(o *settings) { o.spec.Polls = true } }
 
-// Enum says that a field takes only these values. A field of a field is named "items.status", whether items is an
-// object or a list of them. It panics when there is no such field.
+// Enum says that a field takes only these values. A field of a field is named "items.status", whether items
+// is an object or a list of them. It panics when there is no such field.
 func Enum(field string, values ...string) Option {
 	return func(o *settings) { o.enums = append(o.enums, enum{field, values}) }
 }
@@ -106,8 +106,8 @@ func Progress(ctx context.Context) func(string) {
 	return func(string) {}
 }
 
-// progressKey is the context key of the progress function, which llm.Tool.Run gets as an argument and the typed
-// functions of New do not. It is for display only.
+// progressKey is the context key of the progress function, which llm.Tool.Run gets as an argument and the
+// typed functions of New do not. It is for display only.
 type progressKey struct{}
 
 // typed is a tool that New has made.
@@ -134,8 +134,9 @@ func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) 
 	return r, err
 }
 
-// decode makes an In of the input, or says in the model's words what is wrong with it. The check against the schema
-// comes first: it knows fields that are missing, unknown or misspelt, which package json does not report.
+// decode makes an In of the input, or says in the model's words what is wrong with it. The check against
+// the schema comes first: it knows fields that are missing, unknown or misspelt, which package json does
+// not report.
 func decode[In any](s *shape, input json.RawMessage) (in In, complaint string) {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || string(trimmed) == "null" {
 		input = json.RawMessage("{}") // what some providers send for a tool without arguments

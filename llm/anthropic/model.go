@@ -1,10 +1,11 @@
-// Package anthropic implements llm.Model by Anthropic's Messages API, through the vendor's SDK. Another base URL
-// reaches servers that imitate the API.
+// Package anthropic implements llm.Model by Anthropic's Messages API, through the vendor's SDK. Another
+// base URL reaches servers that imitate the API.
 //
-// New is the only way in. Inside, request.go turns a conversation into a request, replyBuilder turns the events of a
-// stream into a reply, and thinking.go keeps thinking in the form in which the API takes it back. A request is a
-// function of the conversation alone, and a longer conversation begins with the bytes of a shorter one, so that the
-// vendor's cache hits. A reply is complete or an error; no part of a broken one is returned.
+// New is the only way in. Inside, request.go turns a conversation into a request, replyBuilder turns the
+// events of a stream into a reply, and thinking.go keeps thinking in the form in which the API takes it
+// back. A request is a function of the conversation alone, and a longer conversation begins with the bytes
+// of a shorter one, so that the vendor's cache hits. A reply is complete or an error; no part of a broken
+// one is returned.
 //
 // The package reads nothing from the environment and never retries; package retry does.
 //
@@ -43,7 +44,8 @@ type Options struct {
 	Client *http.Client // nil is the default; its redirects are not followed
 }
 
-// New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first Reply.
+// New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
+// Reply.
 func New(o Options) llm.Model {
 	if o.MaxTokens <= 0 {
 		o.MaxTokens = DefaultMaxTokens

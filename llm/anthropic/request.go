@@ -13,8 +13,9 @@ import (
 // maxCacheBreakpoints is how many cache breakpoints the API allows in one request.
 const maxCacheBreakpoints = 4
 
-// What a request holds, as the API wants it. The SDK has such types too, but they would sort the properties of a tool's
-// schema, and the vendor's cache compares bytes. For the same reason the order of the fields must stay.
+// What a request holds, as the API wants it. The SDK has such types too, but they would sort the properties
+// of a tool's schema, and the vendor's cache compares bytes. For the same reason the order of the fields
+// must stay.
 type (
 	request struct {
 		MaxTokens    int               `json:"max_tokens"`
@@ -55,16 +56,16 @@ type (
 	}
 )
 
-// request builds the request. It is a function of r alone and keeps its order. A longer conversation begins with the
-// bytes of a shorter one; only the cache breakpoints move.
+// request builds the request. It is a function of r alone and keeps its order. A longer conversation begins
+// with the bytes of a shorter one; only the cache breakpoints move.
 func (m *model) request(r llm.Request) (*request, error) {
 	p := &request{MaxTokens: r.MaxTokens, Model: m.o.Model, Stream: true}
 	if p.MaxTokens <= 0 {
 		p.MaxTokens = m.o.MaxTokens
 	}
 	for _, msg := range r.Messages {
-		// The API refuses a message without content. Leaving it out leaves two messages of one side in a row, which it
-		// takes as one.
+		// The API refuses a message without content. Leaving it out leaves two messages of one side in a
+		// row, which it takes as one.
 		if content := m.blocks(msg.Parts); len(content) > 0 {
 			p.Messages = append(p.Messages, message{content, cmp.Or(msg.Role, llm.User)})
 		}
@@ -72,8 +73,8 @@ func (m *model) request(r llm.Request) (*request, error) {
 	if len(p.Messages) == 0 {
 		return nil, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
 	}
-	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the vendor tell
-	// conversations apart.
+	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the
+	// vendor tell conversations apart.
 	if r.CacheKey != "" {
 		p.Metadata = map[string]string{"user_id": r.CacheKey}
 	}
@@ -89,10 +90,10 @@ func (m *model) request(r llm.Request) (*request, error) {
 	return p, nil
 }
 
-// setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system prompt (on
-// the last ones, if there are too many), and the first of them covers the tools. Up to two more go on the ends of the
-// last user messages. The older of these is the end of the previous request; it stays in reach when a round of tools
-// was longer than the API looks back.
+// setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system
+// prompt (on the last ones, if there are too many), and the first of them covers the tools. Up to two more
+// go on the ends of the last user messages. The older of these is the end of the previous request; it stays
+// in reach when a round of tools was longer than the API looks back.
 func setCacheBreakpoints(p *request) {
 	ephemeral := map[string]string{"type": "ephemeral"}
 	left := maxCacheBreakpoints - 1
@@ -120,9 +121,9 @@ func setCacheBreakpoints(p *request) {
 	}
 }
 
-// blocks converts the parts of a message or a result, without those that are empty or for which the API has no block.
-// Names and ids that came from another vendor are brought into the form that this one accepts; a call and its result are
-// changed alike, so they still belong together.
+// blocks converts the parts of a message or a result, without those that are empty or for which the API has
+// no block. Names and ids that came from another vendor are brought into the form that this one accepts; a
+// call and its result are changed alike, so they still belong together.
 func (m *model) blocks(parts []llm.Part) (out []block) {
 	for _, p := range parts {
 		switch p := p.(type) {

@@ -9,8 +9,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// replyBuilder collects a reply while it streams in. It implements wire.Reader and returns nothing before the event
-// message_stop.
+// replyBuilder collects a reply while it streams in. It implements wire.Reader and returns nothing before
+// the event message_stop.
 type replyBuilder struct {
 	*wire.Exchange
 	provider  string
@@ -64,8 +64,9 @@ type event struct {
 	Usage json.RawMessage
 }
 
-// Event applies the next event of the stream. A stream whose blocks do not follow the protocol is an error and not
-// repaired: a call that was put together wrongly would run. What follows message_stop is not waited for.
+// Event applies the next event of the stream. A stream whose blocks do not follow the protocol is an error
+// and not repaired: a call that was put together wrongly would run. What follows message_stop is not waited
+// for.
 func (b *replyBuilder) Event(data []byte) (done bool, err error) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -96,8 +97,8 @@ func (b *replyBuilder) Event(data []byte) (done bool, err error) {
 	return b.hasStopped, nil
 }
 
-// addPieces appends to a block and passes the text or the thinking on. The part of a delta is the index of the block, so
-// that what people see is grouped as in the finished reply.
+// addPieces appends to a block and passes the text or the thinking on. The part of a delta is the index of
+// the block, so that what people see is grouped as in the finished reply.
 func (b *replyBuilder) addPieces(index int, text, signature, input string) {
 	n := b.blocks[index]
 	n.text = append(n.text, text...)
@@ -112,12 +113,12 @@ func (b *replyBuilder) addPieces(index int, text, signature, input string) {
 	}
 }
 
-// addUsage applies a report of usage, if there is one. A later report may leave out what an earlier one had: a field
-// that is missing says nothing, and one that is 0 says 0.
+// addUsage applies a report of usage, if there is one. A later report may leave out what an earlier one
+// had: a field that is missing says nothing, and one that is 0 says 0.
 func (b *replyBuilder) addUsage(raw json.RawMessage) { _ = json.Unmarshal(raw, &b.usage) }
 
-// Reply returns the finished reply. It drops calls whose input may be cut: only a reply that ended by itself or for its
-// calls has all of them.
+// Reply returns the finished reply. It drops calls whose input may be cut: only a reply that ended by
+// itself or for its calls has all of them.
 func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if !b.hasStopped {
 		return r, false, nil
@@ -148,8 +149,8 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		case n.start.Type == thinking || n.start.Type == redacted:
 			r.Message.Parts = append(r.Message.Parts, n.thinkingParts(b.provider)...)
 		case n.start.Type == "tool_use" && canRun:
-			// The input comes in pieces of JSON that mean nothing before the last one. A call without arguments may have
-			// no pieces at all, only the empty input that its block began with.
+			// The input comes in pieces of JSON that mean nothing before the last one. A call without
+			// arguments may have no pieces at all, only the empty input that its block began with.
 			if len(bytes.TrimSpace(n.input)) == 0 {
 				n.input = n.start.Input
 			}

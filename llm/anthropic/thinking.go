@@ -8,8 +8,8 @@ import (
 	"muster/llm"
 )
 
-// opaqueThinking is the Opaque of an llm.Thinking: everything of the block except its text. Its JSON is stored in
-// transcripts.
+// opaqueThinking is the Opaque of an llm.Thinking: everything of the block except its text. Its JSON is
+// stored in transcripts.
 type opaqueThinking struct {
 	Type      string `json:"type"`
 	Signature string `json:"signature,omitempty"`
@@ -22,8 +22,8 @@ const (
 	redacted = "redacted_thinking"
 )
 
-// thinkingBlocks returns the block that p was made from, unchanged. Thinking of another endpoint, and thinking without
-// a signature, is not sent.
+// thinkingBlocks returns the block that p was made from, unchanged. Thinking of another endpoint, and
+// thinking without a signature, is not sent.
 func (m *model) thinkingBlocks(p llm.Thinking) []block {
 	var s opaqueThinking
 	if p.Provider != m.provider || json.Unmarshal(p.Opaque, &s) != nil {
@@ -38,8 +38,8 @@ func (m *model) thinkingBlocks(p llm.Thinking) []block {
 	return nil
 }
 
-// setThinking asks for thinking in the form that the model takes: an effort, or for older models a budget of tokens,
-// which is added to the length of the reply.
+// setThinking asks for thinking in the form that the model takes: an effort, or for older models a budget
+// of tokens, which is added to the length of the reply.
 func (m *model) setThinking(p *request) {
 	if m.o.Effort == "" {
 		return
@@ -61,8 +61,8 @@ func (m *model) setThinking(p *request) {
 	p.MaxTokens += budget
 }
 
-// hasAdaptiveThinking reports whether a model takes an effort. All do except claude-FAMILY-MAJOR[-MINOR] before 4.6
-// and names in the older order (claude-3-7-sonnet).
+// hasAdaptiveThinking reports whether a model takes an effort. All do except claude-FAMILY-MAJOR[-MINOR]
+// before 4.6 and names in the older order (claude-3-7-sonnet).
 func hasAdaptiveThinking(model string) bool {
 	words := strings.Split(strings.TrimPrefix(model, "claude-"), "-")
 	if _, err := strconv.Atoi(words[0]); err == nil || len(words) < 2 {

@@ -9,11 +9,12 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// What a request holds, as the API wants it. The SDK has such types too, but they would sort a schema's properties,
-// which changes the bytes that the cache compares, and they know nothing of reasoning that is sent back. For the same
-// reason the order of the fields must stay.
+// What a request holds, as the API wants it. The SDK has such types too, but they would sort a schema's
+// properties, which changes the bytes that the cache compares, and they know nothing of reasoning that is
+// sent back. For the same reason the order of the fields must stay.
 type (
-	// chatRequest names the limit and the cache key in two ways: the newer one is understood by the vendor alone.
+	// chatRequest names the limit and the cache key in two ways: the newer one is understood by the vendor
+	// alone.
 	chatRequest struct {
 		Messages            []chatMessage   `json:"messages"`
 		Model               string          `json:"model"`
@@ -26,8 +27,8 @@ type (
 		Tools               []chatTool      `json:"tools,omitempty"`
 		Stream              bool            `json:"stream"`
 	}
-	// chatMessage is one message of any role. The reasoning of an assistant stands under one of two names, depending on
-	// the server that it came from.
+	// chatMessage is one message of any role. The reasoning of an assistant stands under one of two names,
+	// depending on the server that it came from.
 	chatMessage struct {
 		Role       string     `json:"role"`
 		Content    any        `json:"content,omitempty"` // a string or []contentPart
@@ -58,17 +59,17 @@ type (
 	}
 )
 
-// chatRequest builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one. The vendor caches the longest beginning that it has seen before, so any change in the order of messages,
-// tools or keys would make every request pay for the whole conversation again.
+// chatRequest builds the request. It is a function of r alone, and a longer conversation begins with the
+// bytes of a shorter one. The vendor caches the longest beginning that it has seen before, so any change in
+// the order of messages, tools or keys would make every request pay for the whole conversation again.
 func (m *model) chatRequest(r llm.Request) chatRequest {
 	q := chatRequest{Messages: m.chatMessages(r), Model: m.o.Model, ReasoningEffort: m.o.Effort,
 		StreamOptions: map[string]bool{"include_usage": true}, Stream: true}
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, chatTool{"function", newFunction(t)})
 	}
-	// Requests with the same key go to the same machine, whose cache then hits. Servers refuse fields that they do not
-	// know.
+	// Requests with the same key go to the same machine, whose cache then hits. Servers refuse fields that
+	// they do not know.
 	if m.peer.IsVendor {
 		q.MaxCompletionTokens, q.PromptCacheKey = r.MaxTokens, r.CacheKey
 	} else {
@@ -77,13 +78,14 @@ func (m *model) chatRequest(r llm.Request) chatRequest {
 	return q
 }
 
-// newFunction describes a tool. Its schema is passed on byte for byte; the API wants one even of a tool without input.
+// newFunction describes a tool. Its schema is passed on byte for byte; the API wants one even of a tool
+// without input.
 func newFunction(t llm.Spec) function {
 	return function{t.Name, t.Description, wire.OrDefault(t.Schema, `{"type":"object","properties":{}}`)}
 }
 
-// chatMessages converts the system prompt and the conversation. A message of the assistant of which nothing can be sent
-// is left out, because servers refuse a message without content and without calls.
+// chatMessages converts the system prompt and the conversation. A message of the assistant of which nothing
+// can be sent is left out, because servers refuse a message without content and without calls.
 func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	if s := joinSystem(r.System); s != "" {
 		out = append(out, chatMessage{Role: "system", Content: s})
@@ -100,8 +102,8 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	return out
 }
 
-// chatAssistant converts a reply; ok is false if nothing of it can be sent. Reasoning goes back only to the endpoint
-// that made it, and under the name under which it came.
+// chatAssistant converts a reply; ok is false if nothing of it can be sent. Reasoning goes back only to the
+// endpoint that made it, and under the name under which it came.
 func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 	a := chatMessage{Role: "assistant"}
 	if s := joinTexts(msg.Parts); s != "" {
@@ -129,8 +131,8 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 	return a, a.Content != nil || len(a.ToolCalls) > 0
 }
 
-// chatUser converts a user message: one message for each result, then one for the rest. A result can hold only text,
-// so its images go into the message that follows.
+// chatUser converts a user message: one message for each result, then one for the rest. A result can hold
+// only text, so its images go into the message that follows.
 func chatUser(msg llm.Message) (out []chatMessage) {
 	var ofResults, rest []llm.Part
 	for _, p := range msg.Parts {
@@ -160,15 +162,16 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 		})
 		return append(out, chatMessage{Role: "user", Content: content})
 	}
-	// Many servers that imitate the API take a single string only, so a list is sent only where there are images.
+	// Many servers that imitate the API take a single string only, so a list is sent only where there are
+	// images.
 	if s := joinTexts(rest); s != "" {
 		out = append(out, chatMessage{Role: "user", Content: s})
 	}
 	return out
 }
 
-// opaqueReasoning is the Opaque of an llm.Thinking: the name of the field in which the server sent it and wants it
-// back. Its JSON is stored in transcripts.
+// opaqueReasoning is the Opaque of an llm.Thinking: the name of the field in which the server sent it and
+// wants it back. Its JSON is stored in transcripts.
 type opaqueReasoning struct {
 	Field string `json:"field"`
 }

@@ -9,8 +9,9 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// chatReplyBuilder collects a reply of Chat Completions. The API sends text, reasoning and calls in pieces and without
-// an order among them; the finished reply has the reasoning first, then the text, then the calls.
+// chatReplyBuilder collects a reply of Chat Completions. The API sends text, reasoning and calls in pieces
+// and without an order among them; the finished reply has the reasoning first, then the text, then the
+// calls.
 type chatReplyBuilder struct {
 	*wire.Exchange
 	provider string
@@ -56,7 +57,8 @@ type chatChunk struct {
 	} `json:"usage"`
 }
 
-// callDelta is a piece of a call. Only the first piece must name the tool; some servers repeat the id in each.
+// callDelta is a piece of a call. Only the first piece must name the tool; some servers repeat the id in
+// each.
 type callDelta struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -83,10 +85,14 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		return false, nil
 	}
 	d := k.Choices[0].Delta
-	if d.ReasonedA != "" {
-		c.addThinking("reasoning_content", d.ReasonedA)
-	} else if d.ReasonedB != "" {
-		c.addThinking("reasoning", d.ReasonedB)
+	field, thought := "reasoning_content", d.ReasonedA
+	if thought == "" {
+		field, thought = "reasoning", d.ReasonedB
+	}
+	if thought != "" { // servers choose one name and keep to it
+		c.field = field
+		c.thought.WriteString(thought)
+		c.Emit(llm.Delta{Part: 0, Think: thought})
 	}
 	if s := d.Content + d.Refusal; s != "" {
 		c.refused = c.refused || d.Refusal != ""
@@ -102,13 +108,6 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		c.finish = f
 	}
 	return false, nil
-}
-
-// addThinking appends reasoning and remembers in which field it came. Servers choose one name and keep to it.
-func (c *chatReplyBuilder) addThinking(field, s string) {
-	c.field = field
-	c.thought.WriteString(s)
-	c.Emit(llm.Delta{Part: 0, Think: s})
 }
 
 // addCall appends a piece of a call.
@@ -131,8 +130,8 @@ func (c *chatReplyBuilder) addCall(t callDelta) error {
 	return nil
 }
 
-// findCall returns the call that the piece continues, or nil if it begins a new one. The index should tell, but some
-// servers give every call the index 0, or none.
+// findCall returns the call that the piece continues, or nil if it begins a new one. The index should tell,
+// but some servers give every call the index 0, or none.
 func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 	for _, at := range c.calls {
 		if t.ID != "" && t.ID == at.id {
@@ -156,7 +155,8 @@ func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 	return nil
 }
 
-// parseArguments returns the text of the arguments in a piece: the string's content, or an object as it stands.
+// parseArguments returns the text of the arguments in a piece: the string's content, or an object as it
+// stands.
 func parseArguments(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -169,8 +169,8 @@ func parseArguments(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// Reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut or refused, a
-// call may be incomplete, and an incomplete call must never run.
+// Reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut
+// or refused, a call may be incomplete, and an incomplete call must never run.
 func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.finish == "" {
 		return r, false, nil
@@ -193,7 +193,8 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		r.Stop, runs = llm.StopRefused, false
 	}
 	if c.thought.Len() > 0 {
-		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept with it.
+		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept
+		// with it.
 		opaque, err := json.Marshal(opaqueReasoning{c.field})
 		if err != nil {
 			return llm.Reply{}, false, err

@@ -15,8 +15,8 @@ type contentPart struct {
 	ImageURL any    `json:"image_url,omitempty"`
 }
 
-// contentParts converts the texts and the images of ps, which image makes of data URLs, in their order. It leaves out
-// empty ones, which servers refuse, and all other parts.
+// contentParts converts the texts and the images of ps, which image makes of data URLs, in their order. It
+// leaves out empty ones, which servers refuse, and all other parts.
 func contentParts(ps []llm.Part, textType string, image func(url string) contentPart) (out []contentPart) {
 	for _, p := range ps {
 		switch p := p.(type) {
@@ -33,8 +33,8 @@ func contentParts(ps []llm.Part, textType string, image func(url string) content
 	return out
 }
 
-// newUsage returns the usage of a reply. The API counts the tokens of the cache among those of the prompt, and
-// llm.Usage counts them apart.
+// newUsage returns the usage of a reply. The API counts the tokens of the cache among those of the prompt,
+// and llm.Usage counts them apart.
 func newUsage(prompt, output, cacheRead, cacheWrite int) llm.Usage {
 	return llm.Usage{
 		Input:      max(prompt-cacheRead-cacheWrite, 0), // servers that imitate the API may count otherwise

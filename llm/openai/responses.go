@@ -8,8 +8,9 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// What a request holds, as the API wants it. Types of our own keep a tool's schema and an item that came from the
-// vendor byte for byte. The order of the fields must stay, because the vendor's cache compares bytes.
+// What a request holds, as the API wants it. Types of our own keep a tool's schema and an item that came
+// from the vendor byte for byte. The order of the fields must stay, because the vendor's cache compares
+// bytes.
 type (
 	responsesRequest struct {
 		Instructions    string            `json:"instructions,omitempty"`
@@ -41,9 +42,9 @@ type (
 	}
 )
 
-// responsesRequest builds the request. It is a function of r alone, and a longer conversation begins with the bytes of a
-// shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole conversation is sent each
-// time, and the reasoning goes back in encrypted form as part of it.
+// responsesRequest builds the request. It is a function of r alone, and a longer conversation begins with
+// the bytes of a shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole
+// conversation is sent each time, and the reasoning goes back in encrypted form as part of it.
 func (m *model) responsesRequest(r llm.Request) responsesRequest {
 	q := responsesRequest{Instructions: joinSystem(r.System), MaxOutputTokens: r.MaxTokens, PromptCacheKey: r.CacheKey,
 		Model: m.o.Model, Stream: true}
@@ -68,17 +69,17 @@ func canReason(model string) bool {
 		!strings.HasPrefix(model, "chatgpt-") && !strings.Contains(model, "-chat")
 }
 
-// opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the message that
-// follows. The vendor takes reasoning back only unchanged and together with the item that it led to, so both are kept.
-// Its JSON is stored in transcripts, so its field names must stay.
+// opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the
+// message that follows. The vendor takes reasoning back only unchanged and together with the item that it
+// led to, so both are kept. Its JSON is stored in transcripts, so its field names must stay.
 type opaqueItem struct {
 	Provider string          `json:"provider,omitempty"` // a Call has no field for it
 	Item     json.RawMessage `json:"item,omitempty"`
 	Phase    string          `json:"phase,omitempty"`
 }
 
-// items converts one message. Reasoning of another endpoint is left out, because it is encrypted for that endpoint
-// alone.
+// items converts one message. Reasoning of another endpoint is left out, because it is encrypted for that
+// endpoint alone.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
 		return userItems(msg)
@@ -108,8 +109,9 @@ func (m *model) items(msg llm.Message) (out []any) {
 	return out
 }
 
-// callItem returns the item that the call came as or, if that came from another endpoint, one that says the same. It
-// compares id and name first, because a transcript may have been edited, and the results refer to the call by its id.
+// callItem returns the item that the call came as or, if that came from another endpoint, one that says the
+// same. It compares id and name first, because a transcript may have been edited, and the results refer to
+// the call by its id.
 func (m *model) callItem(c llm.Call) any {
 	var k opaqueItem
 	var item inputItem

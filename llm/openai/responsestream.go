@@ -10,8 +10,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// responseBuilder collects a reply of the Responses API. The deltas are only shown; the reply is made from the finished
-// items, which the final event repeats.
+// responseBuilder collects a reply of the Responses API. The deltas are only shown; the reply is made from
+// the finished items, which the final event repeats.
 type responseBuilder struct {
 	*wire.Exchange
 	provider string
@@ -40,8 +40,8 @@ type responseBody struct {
 	isIncomplete bool
 }
 
-// Event applies an event. The event that ends the response returns true. Events of types that are not known here are
-// ignored, because the vendor adds new ones at any time.
+// Event applies an event. The event that ends the response returns true. Events of types that are not known
+// here are ignored, because the vendor adds new ones at any time.
 func (c *responseBuilder) Event(data []byte) (bool, error) {
 	var e struct {
 		Type     string          `json:"type"`
@@ -89,7 +89,8 @@ func deltaText(raw json.RawMessage) (s string) {
 	return s
 }
 
-// Reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a word for.
+// Reply returns the finished reply. An incomplete response is one only for a reason that llm.Stop has a
+// word for.
 func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.end == nil {
 		return r, false, nil

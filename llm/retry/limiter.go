@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limiter holds back everybody who shares a key while the provider says to wait. Its zero value holds nobody back. It
-// is safe for concurrent use.
+// Limiter holds back everybody who shares a key while the provider says to wait. Its zero value holds
+// nobody back. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	until time.Time
@@ -34,8 +34,8 @@ func (l *Limiter) holdUntil(t time.Time, err error) {
 	}
 }
 
-// wait returns when nothing holds any more. Each caller waits a random time longer, so that they do not all come at
-// once. The limit may have moved while it slept, so it then looks again.
+// wait returns when nothing holds any more. Each caller waits a random time longer, so that they do not all
+// come at once. The limit may have moved while it slept, so it then looks again.
 func (l *Limiter) wait(ctx context.Context, on func(time.Time, error)) error {
 	for {
 		until, why := l.Until()

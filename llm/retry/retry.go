@@ -1,12 +1,12 @@
-// Package retry makes any llm.Model persistent. Wrap adds three layers: from the outside in, retries of transient
-// failures, a rate limit that all agents of a process share (Limiter), and a watchdog that ends streams that have
-// stalled.
+// Package retry makes any llm.Model persistent. Wrap adds three layers: from the outside in, retries of
+// transient failures, a rate limit that all agents of a process share (Limiter), and a watchdog that ends
+// streams that have stalled.
 //
-// There is one retry policy in the program, and it is here: adapters never retry. What was shown of a reply that
-// failed is declared void before the next try, and a cancelled context always ends everything at once.
+// There is one retry policy in the program, and it is here: adapters never retry. What was shown of a reply
+// that failed is declared void before the next try, and a cancelled context always ends everything at once.
 //
-// Compatibility: Wrap, Limiter and the fields of Options stay. Fields may be added; their zero values keep today's
-// behaviour.
+// Compatibility: Wrap, Limiter and the fields of Options stay. Fields may be added; their zero values keep
+// today's behaviour.
 package retry
 
 import (
@@ -30,17 +30,17 @@ const (
 
 // Options configure Wrap. Zero values mean the defaults.
 type Options struct {
-	// Tries is how often a request is sent at most while the provider is overloaded or its answers break off. A rate
-	// limit that says when to come back is waited for up to four times as often.
+	// Tries is how often a request is sent at most while the provider is overloaded or its answers break
+	// off. A rate limit that says when to come back is waited for up to four times as often.
 	Tries int
 
-	// Min and Max bound the backoff. Before try n+1 it waits a random time of at most Min doubled n-1 times, and never
-	// more than Max.
+	// Min and Max bound the backoff. Before try n+1 it waits a random time of at most Min doubled n-1
+	// times, and never more than Max.
 	Min, Max time.Duration
 
-	// FirstTimeout is how long a reply may be silent before something of it can be shown; a local server may have to
-	// load its model first. IdleTimeout is the same for the time after. Negative means forever. See Wrap for what
-	// counts as a sign of life.
+	// FirstTimeout is how long a reply may be silent before something of it can be shown; a local server
+	// may have to load its model first. IdleTimeout is the same for the time after. Negative means forever.
+	// See Wrap for what counts as a sign of life.
 	FirstTimeout, IdleTimeout time.Duration
 
 	// Limiter is shared by all models that use the same key. Nil means one of its own.
@@ -52,14 +52,14 @@ type Options struct {
 
 // Wrap returns m with retries, the rate limit and the watchdog.
 //
-// Overloaded and Incomplete are tried again after a backoff, and Limited after the time in After. If something of the
-// reply was shown, a Delta with Again declares it void first. All other errors are returned at once: ContextFull,
-// BadRequest, Denied, Spent, and Limited without After, which is a spend limit. So is the last error when the tries
-// are used up.
+// Overloaded and Incomplete are tried again after a backoff, and Limited after the time in After. If
+// something of the reply was shown, a Delta with Again declares it void first. All other errors are
+// returned at once: ContextFull, BadRequest, Denied, Spent, and Limited without After, which is a spend
+// limit. So is the last error when the tries are used up.
 //
-// The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of the stream
-// that arrives, pings included; empty ones are not passed on. A stream that is silent too long is cancelled and counts
-// as Incomplete. The watchdog cannot end a model that ignores its context.
+// The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of
+// the stream that arrives, pings included; empty ones are not passed on. A stream that is silent too long
+// is cancelled and counts as Incomplete. The watchdog cannot end a model that ignores its context.
 func Wrap(m llm.Model, o Options) llm.Model {
 	o.Tries = cmp.Or(o.Tries, DefaultTries)
 	o.Min, o.Max = cmp.Or(o.Min, DefaultMin), cmp.Or(o.Max, DefaultMax)
@@ -131,8 +131,8 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 	}
 }
 
-// backoff returns a random wait after n failures, between zero and the bound, so that agents that failed together do
-// not come back together.
+// backoff returns a random wait after n failures, between zero and the bound, so that agents that failed
+// together do not come back together.
 func (s *retrier) backoff(n int) time.Duration {
 	bound := s.o.Max
 	if n := n - 1; n < 32 && s.o.Min<<n < bound && s.o.Min<<n > 0 {

@@ -16,7 +16,8 @@ import (
 // provider marks the thinking of scripted replies.
 const provider = "script"
 
-// model plays a script. It keeps no state except how often a turn has failed, which the conversation does not show.
+// model plays a script. It keeps no state except how often a turn has failed, which the conversation does
+// not show.
 type model struct {
 	script *Script
 	pace   float64
@@ -104,19 +105,19 @@ func scriptedError(f *failure) *llm.Error {
 // reply returns the reply of a turn, with its values filled in.
 func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 	msg := llm.Message{Role: llm.Assistant}
-	if t.Think != "" {
-		text, _, err := w.fill(t.Think)
-		if err != nil {
-			return reply, err
-		}
-		msg.Parts = append(msg.Parts, llm.Thinking{Text: text, Provider: provider})
+	think, _, err := w.fill(t.Think)
+	if err != nil {
+		return reply, err
 	}
-	if t.Say != "" {
-		text, _, err := w.fill(t.Say)
-		if err != nil {
-			return reply, err
-		}
-		msg.Parts = append(msg.Parts, llm.Text{Text: text})
+	say, _, err := w.fill(t.Say)
+	if err != nil {
+		return reply, err
+	}
+	if think != "" {
+		msg.Parts = append(msg.Parts, llm.Thinking{Text: think, Provider: provider})
+	}
+	if say != "" {
+		msg.Parts = append(msg.Parts, llm.Text{Text: say})
 	}
 	for i, c := range t.Do {
 		v, err := mapTexts(c.input, w.fillAny)
@@ -142,7 +143,8 @@ func (w *playback) callID(r llm.Request, i int) string {
 	return fmt.Sprintf("call_%d_%d_%08x", w.played, i, uint32(h.Sum64()))
 }
 
-// usage estimates tokens at four characters each. Everything up to the last reply counts as read from a cache.
+// usage estimates tokens at four characters each. Everything up to the last reply counts as read from a
+// cache.
 func usage(r llm.Request, said llm.Message) llm.Usage {
 	old := 0
 	for _, s := range r.System {

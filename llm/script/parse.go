@@ -37,11 +37,13 @@ func Load(path string) (*Script, error) {
 // Parse reads a script from memory. Errors are Invalid, with the line.
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
-// parse reads a script; file is its name in errors. The types of the script decode and check themselves: the methods
-// UnmarshalYAML below report mistakes in the order in which the library decodes, and only the first one counts.
+// parse reads a script; file is its name in errors. The types of the script decode and check themselves:
+// the methods UnmarshalYAML below report mistakes in the order in which the library decodes, and only the
+// first one counts.
 func parse(file string, data []byte) (*Script, error) {
-	if _, err := yamldoc.Parse(file, data); err != nil {
-		return nil, withKeys(err)
+	_, err := yamldoc.Parse(file, data)
+	if invalid, ok := errors.AsType[*muster.Error](err); ok {
+		return nil, invalid.WithHint(keys)
 	}
 	var text struct {
 		Speakers map[string]list[turn]
@@ -51,7 +53,7 @@ func parse(file string, data []byte) (*Script, error) {
 		if mistake, ok := errors.AsType[*muster.Error](err); ok {
 			return nil, muster.Errorf(muster.Invalid, "%s:%w", file, mistake)
 		}
-		return nil, withKeys(yamldoc.Error(file, err, expectation(err)))
+		return nil, yamldoc.Error(file, err, expectation(err)).WithHint(keys)
 	}
 	if len(text.Speakers) == 0 && len(text.Scenes) == 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s: it is empty", file).WithHint(keys)
@@ -60,8 +62,9 @@ func parse(file string, data []byte) (*Script, error) {
 	return s, s.checkValues()
 }
 
-// checkValues checks that every value in the turns can become known. A misspelt one is found when the script is read,
-// and not in the middle of a run. It comes after all cues were read, because a value may be captured anywhere.
+// checkValues checks that every value in the turns can become known. A misspelt one is found when the
+// script is read, and not in the middle of a run. It comes after all cues were read, because a value may be
+// captured anywhere.
 func (s *Script) checkValues() error {
 	var turns list[turn]
 	var cues []cue
@@ -90,11 +93,12 @@ func (s *Script) checkValues() error {
 	return nil
 }
 
-// decoder decodes a node of the file into a value, or into an ast.Node the node itself. The library passes one to each
-// UnmarshalYAML.
+// decoder decodes a node of the file into a value, or into an ast.Node the node itself. The library passes
+// one to each UnmarshalYAML.
 type decoder = func(any) error
 
-// reject returns the error for a mistake at a node. It begins with the node's place; parse puts the file before it.
+// reject returns the error for a mistake at a node. It begins with the node's place; parse puts the file
+// before it.
 func reject(node ast.Node, format string, args ...any) error {
 	line, column := yamldoc.Place(node)
 	return muster.Errorf(muster.Invalid, "%d:%d: "+format, append([]any{line, column}, args...)...)
@@ -242,16 +246,8 @@ func (d *duration) UnmarshalYAML(decode decoder) error {
 	return nil
 }
 
-// withKeys adds the hint that lists all keys to an error that has a place in the file.
-func withKeys(err error) error {
-	if e, ok := errors.AsType[*muster.Error](err); ok {
-		return e.WithHint(keys)
-	}
-	return err
-}
-
-// expectation says in words what the YAML library expected in place of a value of the wrong type. It returns "" if the
-// error is of another kind, whose own message is clear.
+// expectation says in words what the YAML library expected in place of a value of the wrong type. It
+// returns "" if the error is of another kind, whose own message is clear.
 func expectation(err error) string {
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return expectedKind(t.DstType) + " is expected here"

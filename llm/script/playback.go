@@ -31,9 +31,9 @@ type sceneProgress struct {
 	captured map[string]string
 }
 
-// playTo plays the script up to the end of the request's conversation. It begins at the first message each time,
-// because the conversation is all that a model gets: a process that resumes a run continues where the last one was
-// killed.
+// playTo plays the script up to the end of the request's conversation. It begins at the first message each
+// time, because the conversation is all that a model gets: a process that resumes a run continues where the
+// last one was killed.
 func (s *Script) playTo(me string, r llm.Request) *playback {
 	w := &playback{script: s, me: me, role: roleIn(me, r)}
 	turns, ok := s.speakers[me]
@@ -99,8 +99,8 @@ func (w *playback) receive(text string) {
 	}
 }
 
-// turn returns the turn to play now and the list that it is from, or nil when nothing is left. A scene that has come to
-// its end gives way to the one that was interrupted by it.
+// turn returns the turn to play now and the list that it is from, or nil when nothing is left. A scene that
+// has come to its end gives way to the one that was interrupted by it.
 func (w *playback) turn() (*turn, *sceneProgress) {
 	for {
 		f := w.frames[len(w.frames)-1]
@@ -161,7 +161,8 @@ func groups(re *regexp.Regexp, text string, at []int) map[string]string {
 	return out
 }
 
-// fingerprint identifies what a match captured, so that a cue enters its scene once for each different capture.
+// fingerprint identifies what a match captured, so that a cue enters its scene once for each different
+// capture.
 func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 	var b strings.Builder
 	for _, name := range re.SubexpNames() {
@@ -172,8 +173,8 @@ func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 }
 
 var (
-	// How the runtime tells a member its role: in the system prompt, and again in the first message of a fresh
-	// conversation.
+	// How the runtime tells a member its role: in the system prompt, and again in the first message of a
+	// fresh conversation.
 	systemRolePattern   = lazily(`Your role is ([^.\n]+)\.`)
 	identityRolePattern = lazily(`<identity>You are '[^']*', role: ([^,<]+),`)
 )

@@ -1,5 +1,5 @@
-// Package script is a scripted model, for tests and demonstrations without a vendor. Load reads a Script from a file;
-// its Model says who says what when, with values such as task and request ids filled in.
+// Package script is a scripted model, for tests and demonstrations without a vendor. Load reads a Script
+// from a file; its Model says who says what when, with values such as task and request ids filled in.
 //
 // Compatibility: scripts that are valid today stay valid and play the same.
 //
@@ -31,27 +31,28 @@
 //	        stop: end               # or max_tokens, refused; turns with calls have none
 //	        error: {kind: overloaded, after: 1s, times: 2}   # fails twice before it replies
 //
-// What a turn of the conversation brings in (text, and the results of calls) is matched against the cues of the scenes,
-// which are Go regular expressions. A match enters the scene; when its turns are played, whoever spoke before goes on
-// where it was. One message can enter several scenes, in the order in which they occur in it, and one scene several
-// times if its named groups capture different things: whether two mails come together or one by one makes no
-// difference. When nothing is left, a member says so and ends its turn.
+// What a turn of the conversation brings in (text, and the results of calls) is matched against the cues of
+// the scenes, which are Go regular expressions. A match enters the scene; when its turns are played,
+// whoever spoke before goes on where it was. One message can enter several scenes, in the order in which
+// they occur in it, and one scene several times if its named groups capture different things: whether two
+// mails come together or one by one makes no difference. When nothing is left, a member says so and ends
+// its turn.
 //
-// ${NAME} stands for what a named group captured, or for one of these; a string that is nothing but a value of the
-// first two lines becomes a number, as tools want it:
+// ${NAME} stands for what a named group captured, or for one of these; a string that is nothing but a value
+// of the first two lines becomes a number, as tools want it:
 //
 //	${task}, ${task:SUBJECT}        the task claimed last; the task with that subject
 //	${number:NAME}                  what a group captured
 //	${request}, ${request:NAME}     the last request's id; the last one of that member
 //	${me}                           the speaker
 //
-// A value may be nested in another's name, as above. $${NAME} is left as ${NAME}. In a {...} of YAML a value needs
-// quotes.
+// A value may be nested in another's name, as above. $${NAME} is left as ${NAME}. In a {...} of YAML a
+// value needs quotes.
 //
-// The speaker is Request.CacheKey up to the @; a subagent with the key alice@team/sub is alice/sub, of the role
-// subagent. What is said next is found by walking the conversation that the request holds, so the model keeps no state
-// and a member that was killed goes on at the right line. (The one exception: how often a turn has failed is counted
-// in memory.)
+// The speaker is Request.CacheKey up to the @; a subagent with the key alice@team/sub is alice/sub, of the
+// role subagent. What is said next is found by walking the conversation that the request holds, so the
+// model keeps no state and a member that was killed goes on at the right line. (The one exception: how
+// often a turn has failed is counted in memory.)
 package script
 
 import "muster/llm"

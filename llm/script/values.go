@@ -14,8 +14,8 @@ var valuePattern = lazily(`\$?\$\{[^${}\n]+\}`)
 // builtIns names, for people, the values that need no cue to capture them.
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
-// isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values are
-// replaced from the inside out; a name that still contains a value is judged when it is played.
+// isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values
+// are replaced from the inside out; a name that still contains a value is judged when it is played.
 func isBuiltIn(name string) bool {
 	kind, _, of := strings.Cut(name, ":")
 	switch kind {
@@ -52,9 +52,9 @@ func (u unknownValueError) Error() string {
 	return fmt.Sprintf("nothing so far tells what ${%s} is", string(u))
 }
 
-// fill puts the values into a text, the innermost first, so that a value can stand in the name of another. What was put
-// in is text and not searched for values again. number says that the text is a single value that tools want as a
-// number.
+// fill puts the values into a text, the innermost first, so that a value can stand in the name of another.
+// What was put in is text and not searched for values again. number says that the text is a single value
+// that tools want as a number.
 func (w *playback) fill(text string) (out string, number bool, err error) {
 	const kept = "\x00{" // a ${ that is to stay, while others are replaced
 	whole := strings.HasPrefix(text, "${")
@@ -117,7 +117,8 @@ func mapTexts(v any, f func(string) (any, error)) (_ any, err error) {
 	return v, nil
 }
 
-// value returns what a name stands for: what the innermost scene captured, otherwise what the conversation says.
+// value returns what a name stands for: what the innermost scene captured, otherwise what the conversation
+// says.
 func (w *playback) value(name string) (string, bool) {
 	for i := len(w.frames) - 1; i >= 0; i-- {
 		if v, ok := w.frames[i].captured[name]; ok {
@@ -146,8 +147,8 @@ func (w *playback) value(name string) (string, bool) {
 	return w.newestMatch(find)
 }
 
-// newestMatch returns what find finds in the newest text in which it finds something: the newest word on a task or a
-// request holds.
+// newestMatch returns what find finds in the newest text in which it finds something: the newest word on a
+// task or a request holds.
 func (w *playback) newestMatch(find func(string) string) (string, bool) {
 	for i := len(w.heard) - 1; i >= 0; i-- {
 		if v := find(w.heard[i]); v != "" {
@@ -158,8 +159,8 @@ func (w *playback) newestMatch(find func(string) string) (string, bool) {
 }
 
 var (
-	// Where tasks and requests stand in what the runtime and its tools tell a member. They follow the wording of the
-	// tools' results, so a change of that wording needs a change here.
+	// Where tasks and requests stand in what the runtime and its tools tell a member. They follow the
+	// wording of the tools' results, so a change of that wording needs a change here.
 	claimedPattern = lazily(`<auto-claimed>\s*Task #(\d+)`)
 	taskPattern    = lazily(`(?i)\btask #?(\d+)`)
 	requestPattern = lazily(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
@@ -227,8 +228,8 @@ func lastRequestOf(text, member string) (id string) {
 	return id
 }
 
-// lazily returns a function that compiles the expression when it is first called. Every command of the program pays for
-// what is compiled at its start, and few of them run a script.
+// lazily returns a function that compiles the expression when it is first called. Every command of the
+// program pays for what is compiled at its start, and few of them run a script.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

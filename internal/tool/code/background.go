@@ -65,8 +65,9 @@ func (t toolset) stopBackground(ctx context.Context, in stopInput) (string, erro
 	return joinLines(t.jobs.report(b), b.out.Last(announcedLines)), nil
 }
 
-// Render returns the announcement of jobs that have ended, which the member reads at the next boundary. What the jobs
-// have printed is escaped, so that it cannot close the announcement and pass for something else.
+// Render returns the announcement of jobs that have ended, which the member reads at the next boundary.
+// What the jobs have printed is escaped, so that it cannot close the announcement and pass for something
+// else.
 func Render(done []Job) string {
 	var b strings.Builder
 	b.WriteString("<background-results>\n")

@@ -30,8 +30,8 @@ func (t toolset) bashTool() llm.Tool {
 		"use background for servers and long work.", t.bash, tool.NeedsPlan())
 }
 
-// bash checks the input and runs the command, in the foreground or as a background job. It is not confined: a command
-// may do whatever the process may do.
+// bash checks the input and runs the command, in the foreground or as a background job. It is not confined:
+// a command may do whatever the process may do.
 func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	s, err := t.workdir(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	return t.runForeground(ctx, spec, timeLimit(in.Timeout, t.options.BashTimeout, maxBashTimeout), t.outputs(s))
 }
 
-// runForeground runs a command to its end. The launcher kills everything that the command has started before Wait
-// returns, so nothing outlives the call.
+// runForeground runs a command to its end. The launcher kills everything that the command has started
+// before Wait returns, so nothing outlives the call.
 func (t toolset) runForeground(
 	ctx context.Context, spec proc.Spec, limit time.Duration, dir string,
 ) (llm.Result, error) {
@@ -68,8 +68,8 @@ func (t toolset) runForeground(
 	if err != nil {
 		return startError(ctx, err)
 	}
-	// Wait returns the cause of the context if the command was killed. A time limit is for the model to know; any other
-	// cause means that the member is to stop.
+	// Wait returns the cause of the context if the command was killed. A time limit is for the model to
+	// know; any other cause means that the member is to stop.
 	exit, err := p.Wait()
 	out.Done()
 	timedOut := errors.Is(err, errTimeout)
@@ -109,8 +109,8 @@ func (t toolset) startBackground(
 		"Started %s. Its end will be announced; check_background shows how it does, stop_background ends it.", id)), nil
 }
 
-// startError reports a command that did not start. The model can shorten a command that is too long for the system;
-// it can do nothing about any other error.
+// startError reports a command that did not start. The model can shorten a command that is too long for the
+// system; it can do nothing about any other error.
 func startError(ctx context.Context, err error) (llm.Result, error) {
 	if ctx.Err() == nil && errors.Is(err, muster.ErrInvalid) {
 		return llm.ErrorResult("%s: write what is long to a file with write_file, and pass its path.",
@@ -127,8 +127,8 @@ func (t toolset) outputs(s Workdir) string {
 	return s.ReadOnly["outputs"]
 }
 
-// timeLimit returns how long a command may run: as many seconds as a call asks for, but at most longest. Where the
-// options set a default above longest, a call may ask for as much as the default.
+// timeLimit returns how long a command may run: as many seconds as a call asks for, but at most longest.
+// Where the options set a default above longest, a call may ask for as much as the default.
 func timeLimit(seconds int, byDefault, longest time.Duration) time.Duration {
 	if seconds == 0 {
 		return byDefault
@@ -144,8 +144,8 @@ func joinLines(a, b string) string {
 	return a + "\n" + b
 }
 
-// exitMeaning says what an exit status means that the shell or the system has set, not the command itself. Models often
-// take such a status for a failure of the command.
+// exitMeaning says what an exit status means that the shell or the system has set, not the command itself.
+// Models often take such a status for a failure of the command.
 func exitMeaning(exit int) string {
 	switch exit {
 	case 126:

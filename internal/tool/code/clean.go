@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// cleaner turns what programs print into text without side effects, as it comes, in pieces of any size. It removes
-// terminal sequences and control characters, ends a line at a carriage return, and writes one U+FFFD for each run of
-// bytes that are not UTF-8. Where a piece ends makes no difference.
+// cleaner turns what programs print into text without side effects, as it comes, in pieces of any size. It
+// removes terminal sequences and control characters, ends a line at a carriage return, and writes one
+// U+FFFD for each run of bytes that are not UTF-8. Where a piece ends makes no difference.
 type cleaner struct {
 	pending    []byte // the beginning of a character or a sequence whose rest has not come yet
 	isInvalid  bool   // the last thing written was U+FFFD for bytes that are not UTF-8
@@ -18,23 +18,24 @@ type cleaner struct {
 
 const (
 	escape = 0x1b
-	// maxSequence is the longest sequence. Of one that does not end before it, the rest is text: otherwise one broken
-	// sequence would hide everything that follows.
+	// maxSequence is the longest sequence. Of one that does not end before it, the rest is text: otherwise
+	// one broken sequence would hide everything that follows.
 	maxSequence = 4096
 )
 
-// sequences returns the expression for a whole terminal sequence, and the one for its longest beginning. A sequence is
-// ESC [ with parameters and a letter, ESC ] and its like with anything up to BEL or ESC \ (titles, links), or ESC with a
-// few characters. No sequence goes on over the end of a line. They are compiled at the first use, because every command
-// of the program would pay for what is compiled at its start.
+// sequences returns the expression for a whole terminal sequence, and the one for its longest beginning. A
+// sequence is ESC [ with parameters and a letter, ESC ] and its like with anything up to BEL or ESC \
+// (titles, links), or ESC with a few characters. No sequence goes on over the end of a line. They are
+// compiled at the first use, because every command of the program would pay for what is compiled at its
+// start.
 var sequences = sync.OnceValues(func() (whole, begun *regexp.Regexp) {
 	const csi, str, charset = `\[[ -?]*`, `[\]PX^_](?:[^\x07\x1b\n]|\x1b[^\\\n])*`, `[ -/]+`
 	return regexp.MustCompile(`^\x1b(?:` + csi + `[@-~]|` + str + `(?:\x07|\x1b\\)|` + charset + `[0-~]|[0-OQ-WYZ\\` + "`-~])"),
 		regexp.MustCompile(`^\x1b(?:` + csi + `|` + str + `\x1b?|` + charset + `)?`)
 })
 
-// sequenceLen returns how many bytes at the beginning of p, which begins with ESC, belong to a sequence. ok is false if
-// what follows p may belong to it too.
+// sequenceLen returns how many bytes at the beginning of p, which begins with ESC, belong to a sequence. ok
+// is false if what follows p may belong to it too.
 func sequenceLen(p []byte) (n int, ok bool) {
 	whole, begun := sequences()
 	limited := p[:min(len(p), maxSequence+1)]
@@ -102,8 +103,8 @@ func (c *cleaner) character(dst, p []byte) ([]byte, int) {
 	return append(dst, p[:n]...), n
 }
 
-// plainLen returns how many bytes at the beginning of p are text in any case. That is nearly all of most outputs, so
-// they are copied at once.
+// plainLen returns how many bytes at the beginning of p are text in any case. That is nearly all of most
+// outputs, so they are copied at once.
 func plainLen(p []byte) int {
 	for i, b := range p {
 		if (b < ' ' || b > '~') && b != '\n' && b != '\t' {
@@ -113,8 +114,8 @@ func plainLen(p []byte) int {
 	return len(p)
 }
 
-// invalid appends U+FFFD, unless it stands at the end already for the bytes before. Binary output would otherwise
-// become a long row of them.
+// invalid appends U+FFFD, unless it stands at the end already for the bytes before. Binary output would
+// otherwise become a long row of them.
 func (c *cleaner) invalid(dst []byte) []byte {
 	if !c.isInvalid {
 		dst = append(dst, "\uFFFD"...)

@@ -1,12 +1,12 @@
-// Package code holds the tools with which a member works on files: bash, read_file, write_file, edit_file, glob, grep,
-// and check_background and stop_background for the commands that bash runs in the background.
+// Package code holds the tools with which a member works on files: bash, read_file, write_file, edit_file,
+// glob, grep, and check_background and stop_background for the commands that bash runs in the background.
 //
-// All paths are relative to the member's working directory. The file tools are confined to it (os.Root): neither "..",
-// nor an absolute path, nor a link leads out of it. The only exceptions are the read-only directories that a Workdir
-// names. This package does not confine bash.
+// All paths are relative to the member's working directory. The file tools are confined to it (os.Root):
+// neither "..", nor an absolute path, nor a link leads out of it. The only exceptions are the read-only
+// directories that a Workdir names. This package does not confine bash.
 //
-// A Place tells the tools where the member works. Jobs holds its background commands, Output what one command prints.
-// These invariants hold:
+// A Place tells the tools where the member works. Jobs holds its background commands, Output what one
+// command prints. These invariants hold:
 //   - A tool asks for the working directory at every call and keeps nothing of it.
 //   - A file that is written is replaced as a whole, so a reader never sees half of it.
 //   - Whatever a program prints, the model reads valid UTF-8 without control characters, and a bounded amount of it.
@@ -28,7 +28,8 @@ import (
 
 // Place says where a member works. It is asked at every call, because a claim or a landing moves the member.
 type Place interface {
-	// Workdir returns the working directory. A *muster.Error is told to the model; any other error ends the turn.
+	// Workdir returns the working directory. A *muster.Error is told to the model; any other error ends the
+	// turn.
 	Workdir(ctx context.Context) (Workdir, error)
 }
 
@@ -42,7 +43,8 @@ type Workdir struct {
 	Why string
 	// Env is added to the environment of commands.
 	Env []string
-	// ReadOnly names directories that can be read by absolute path. The one named "outputs" also takes long outputs.
+	// ReadOnly names directories that can be read by absolute path. The one named "outputs" also takes long
+	// outputs.
 	ReadOnly map[string]string
 }
 
@@ -52,13 +54,13 @@ type Options struct {
 	BashTimeout time.Duration
 	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
 	BackgroundTimeout time.Duration
-	// Outputs is the directory for outputs that are too long for a result. The default is the Workdir's "outputs", or
-	// else the system's temporary directory.
+	// Outputs is the directory for outputs that are too long for a result. The default is the Workdir's
+	// "outputs", or else the system's temporary directory.
 	Outputs string
 }
 
-// The time limits of commands. A command that hangs must not hold up its member for long; a background command holds up
-// nobody.
+// The time limits of commands. A command that hangs must not hold up its member for long; a background
+// command holds up nobody.
 const (
 	defaultBashTimeout       = 120 * time.Second
 	maxBashTimeout           = 600 * time.Second
@@ -66,8 +68,8 @@ const (
 	maxBackgroundTimeout     = time.Hour
 )
 
-// Tools returns all tools of the package, in an order that never changes: it is part of the prefix that providers
-// cache. jobs are the member's background jobs.
+// Tools returns all tools of the package, in an order that never changes: it is part of the prefix that
+// providers cache. jobs are the member's background jobs.
 func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	if o.BashTimeout <= 0 {
 		o.BashTimeout = defaultBashTimeout
@@ -96,8 +98,8 @@ type toolset struct {
 	options  Options
 }
 
-// workdir asks for the working directory. The model is told when its task was taken away or its lane is damaged; every
-// other error is fatal, because the model can do nothing about it.
+// workdir asks for the working directory. The model is told when its task was taken away or its lane is
+// damaged; every other error is fatal, because the model can do nothing about it.
 func (t toolset) workdir(ctx context.Context) (Workdir, error) {
 	s, err := t.place.Workdir(ctx)
 	if err == nil && s.Dir == "" {

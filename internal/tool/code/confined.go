@@ -15,8 +15,9 @@ import (
 	"muster/tool"
 )
 
-// confinedPath is a path within a directory that the member may use. Files are opened through root only, which refuses
-// to leave the directory even if somebody replaces a part of the path by a link after it was resolved.
+// confinedPath is a path within a directory that the member may use. Files are opened through root only,
+// which refuses to leave the directory even if somebody replaces a part of the path by a link after it was
+// resolved.
 type confinedPath struct {
 	root *os.Root
 	rel  string // the path in root, with its links resolved
@@ -30,8 +31,8 @@ func (s confinedPath) close() { _ = s.root.Close() } // it was only used to open
 // path returns the absolute path, for git and for messages.
 func (s confinedPath) path() string { return filepath.Join(s.root.Name(), s.rel) }
 
-// open finds path in the working directory or in a read-only root. The error is for the model, unless it is fatal.
-// The caller closes the result.
+// open finds path in the working directory or in a read-only root. The error is for the model, unless it is
+// fatal. The caller closes the result.
 func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if strings.ContainsRune(path, 0) {
 		return confinedPath{}, errors.New("a path cannot contain a NUL byte")
@@ -52,7 +53,8 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 		return confinedPath{}, fmt.Errorf(
 			"%s is a link that leads out of your working directory: use a path below %s", path, s.Dir)
 	}
-	// A member that could write below .git could set hooks or configuration, which git would run outside of any plan.
+	// A member that could write below .git could set hooks or configuration, which git would run outside of
+	// any plan.
 	if write && isGitInternal(rel) {
 		return confinedPath{}, fmt.Errorf("%s is git's own: only git changes it", path)
 	}
@@ -87,7 +89,8 @@ func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
 	return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
 }
 
-// relativeTo makes path relative to dir if it is below dir. dir may be named as it is given or with its links resolved.
+// relativeTo makes path relative to dir if it is below dir. dir may be named as it is given or with its
+// links resolved.
 func relativeTo(dir, path string) (rel string, ok bool) {
 	if dir == "" {
 		return "", false
@@ -104,8 +107,8 @@ func relativeTo(dir, path string) (rel string, ok bool) {
 	return "", false
 }
 
-// resolve follows the links of rel as far as it exists, and reports whether it stays below base. What does not exist
-// yet is taken by its name.
+// resolve follows the links of rel as far as it exists, and reports whether it stays below base. What does
+// not exist yet is taken by its name.
 func resolve(base, rel string) (resolved string, inside bool) {
 	home, err := filepath.EvalSymlinks(base)
 	if err != nil {
@@ -129,7 +132,8 @@ func resolve(base, rel string) (resolved string, inside bool) {
 	}
 }
 
-// isGitInternal reports whether rel is a .git, or below one. The case is ignored, as some file systems ignore it.
+// isGitInternal reports whether rel is a .git, or below one. The case is ignored, as some file systems
+// ignore it.
 func isGitInternal(rel string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"),
 		func(part string) bool { return strings.EqualFold(part, ".git") })
@@ -159,20 +163,26 @@ func (s confinedPath) explain(err error) error {
 	return fmt.Errorf("%s: %w", s.show, err)
 }
 
-// similar helps a model that has misspelt a name. It lists names in the directory of a missing file that look like its
-// own, the most similar first.
-func (s confinedPath) similar() (names []string) {
-	const maxNames, maxEntries = 5, 2000
-	f, err := s.root.Open(filepath.Dir(s.rel))
+// entries lists a directory of the root, or at most n entries of it if n is positive. The names are only a
+// hint, so an error makes the list shorter.
+func (s confinedPath) entries(dir string, n int) []fs.DirEntry {
+	f, err := s.root.Open(dir)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxEntries) // an error only makes the list shorter
+	list, _ := f.ReadDir(n)
+	return list
+}
+
+// similar helps a model that has misspelt a name. It lists names in the directory of a missing file that
+// look like its own, the most similar first.
+func (s confinedPath) similar() (names []string) {
+	const maxNames, maxEntries = 5, 2000
 	want := strings.ToLower(filepath.Base(s.rel))
 	stem := strings.TrimSuffix(want, filepath.Ext(want))
 	distance := map[string]int{}
-	for _, e := range entries {
+	for _, e := range s.entries(filepath.Dir(s.rel), maxEntries) {
 		name := strings.ToLower(e.Name())
 		d := editdist.Distance(want, name)
 		// A name that contains the whole stem is similar, however long it is: api_test.go for api.go.
@@ -189,8 +199,8 @@ func (s confinedPath) similar() (names []string) {
 	return names[:min(len(names), maxNames)]
 }
 
-// stat describes the file. It is an error, in the model's words, if the path is anything but a regular file. Reading
-// or writing something else could wait forever: a pipe, for one, waits for its other end.
+// stat describes the file. It is an error, in the model's words, if the path is anything but a regular
+// file. Reading or writing something else could wait forever: a pipe, for one, waits for its other end.
 func (s confinedPath) stat() (fs.FileInfo, error) {
 	fi, err := s.root.Stat(s.rel)
 	switch {
@@ -215,16 +225,12 @@ func (s confinedPath) stat() (fs.FileInfo, error) {
 func (s confinedPath) directoryError() error {
 	const maxNames = 100
 	var names []string
-	if f, err := s.root.Open(s.rel); err == nil {
-		defer f.Close()
-		entries, _ := f.ReadDir(-1) // the names are only a hint
-		for _, e := range entries {
-			name := e.Name()
-			if e.IsDir() {
-				name += "/"
-			}
-			names = append(names, name)
+	for _, e := range s.entries(s.rel, -1) {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
 		}
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	switch {

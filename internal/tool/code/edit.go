@@ -28,7 +28,8 @@ func (t toolset) editTool() llm.Tool {
 		"or everywhere with replace_all.", t.edit, tool.NeedsPlan())
 }
 
-// edit reads a file, replaces the text in it and writes it back. If anything is wrong, the file stays as it is.
+// edit reads a file, replaces the text in it and writes it back. If anything is wrong, the file stays as it
+// is.
 func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	at, err := t.open(ctx, in.Path, true)
 	if err != nil {
@@ -43,8 +44,8 @@ func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	// A change that somebody else has made since the file was read is lost here. But only the member itself, and the
-	// commands that it has started, write in its working directory.
+	// A change that somebody else has made since the file was read is lost here. But only the member
+	// itself, and the commands that it has started, write in its working directory.
 	if err := at.replace(after, old); err != nil {
 		return tool.FromError(at.explain(err))
 	}
@@ -75,7 +76,8 @@ func (s confinedPath) readText() (string, fs.FileInfo, error) {
 // span is a piece of a text: the index of its first byte, and of the byte after it.
 type span struct{ from, to int }
 
-// replaceText replaces what in says, and returns where the new text stands in after. name is the file's, for errors.
+// replaceText replaces what in says, and returns where the new text stands in after. name is the file's,
+// for errors.
 func replaceText(name, before string, in editInput) (after string, changed []span, err error) {
 	old, new := in.OldText, in.NewText
 	switch {
@@ -85,8 +87,9 @@ func replaceText(name, before string, in editInput) (after string, changed []spa
 		return "", nil, errors.New("old_text and new_text are the same: nothing would change")
 	}
 	if strings.Contains(before, "\r\n") && !strings.Contains(old, "\r\n") && strings.Contains(old+new, "\n") {
-		// read_file shows lines without their ends, so the model writes newlines where the file has CRLF. The new lines
-		// get CRLF as well. In a file with both kinds old may only match as it is; then nothing is converted.
+		// read_file shows lines without their ends, so the model writes newlines where the file has CRLF.
+		// The new lines get CRLF as well. In a file with both kinds old may only match as it is; then
+		// nothing is converted.
 		if crlf := toCRLF(old); strings.Contains(before, crlf) {
 			old, new = crlf, toCRLF(new)
 		}
@@ -141,7 +144,8 @@ const (
 	maxSnippetLines = 40 // that are shown in all
 )
 
-// describeEdit shows the model what it has changed: the new text with its line numbers and some lines around it.
+// describeEdit shows the model what it has changed: the new text with its line numbers and some lines
+// around it.
 func describeEdit(name, after string, changed []span) string {
 	lines := strings.Split(after, "\n")
 	if lines[len(lines)-1] == "" {

@@ -11,14 +11,15 @@ import (
 	"muster/internal/proc"
 )
 
-// Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach a command
-// (keys, muster's own settings), and keeps programs from waiting for a person, from using colours and from paging.
-// Each name occurs once.
+// Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach
+// a command (keys, muster's own settings), and keeps programs from waiting for a person, from using colours
+// and from paging. Each name occurs once.
 func Environ(ctx context.Context, base []string, dir string) []string {
 	env := setEnv(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true",
 		"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
 	if !hasOwnWorkspace(ctx, dir) {
-		// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
+		// A lane may lie inside the repository. Go would then find the go.work above it and build the
+		// repository.
 		env = setEnv(env, "GOWORK=off")
 	}
 	return env
@@ -35,7 +36,8 @@ func setEnv(env []string, set ...string) []string {
 	return env
 }
 
-// hasOwnWorkspace reports whether dir has a go.work that git tracks. An untracked one is a leftover of somebody.
+// hasOwnWorkspace reports whether dir has a go.work that git tracks. An untracked one is a leftover of
+// somebody.
 func hasOwnWorkspace(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil {
 		return false

@@ -11,8 +11,9 @@ import (
 	"muster/internal/git"
 )
 
-// files lists the files at or below s, sorted, as slash paths relative to it ("." for s itself). In a git work tree it
-// leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and follows no links.
+// files lists the files at or below s, sorted, as slash paths relative to it ("." for s itself). In a git
+// work tree it leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and
+// follows no links.
 func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	fi, err := s.root.Stat(s.rel)
 	if err != nil {
@@ -21,7 +22,8 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	if !fi.IsDir() {
 		return []string{"."}, nil
 	}
-	// Git is asked only about the working directory. A read-only root is no work tree, and git would look above it.
+	// Git is asked only about the working directory. A read-only root is no work tree, and git would look
+	// above it.
 	if s.home {
 		if list, ok := git.ListFiles(ctx, s.path()); ok {
 			slices.Sort(list)
@@ -59,8 +61,8 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	return list, err
 }
 
-// fileMode returns the mode of name, which files has listed. ok is false if name is no file now: git also lists
-// deleted files, and directories that are repositories of their own.
+// fileMode returns the mode of name, which files has listed. ok is false if name is no file now: git also
+// lists deleted files, and directories that are repositories of their own.
 func (s confinedPath) fileMode(name string) (mode fs.FileMode, ok bool) {
 	fi, err := s.root.Lstat(s.join(name))
 	if err != nil {

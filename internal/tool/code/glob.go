@@ -26,7 +26,8 @@ func (t toolset) globTool() llm.Tool {
 		"A pattern without a slash looks in every directory.", t.glob, tool.ReadOnly())
 }
 
-// glob splits the pattern into the directory that it begins with and the rest, so that only this directory is listed.
+// glob splits the pattern into the directory that it begins with and the rest, so that only this directory
+// is listed.
 func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 	pattern := filepath.ToSlash(in.Pattern)
 	if pattern == "" || !doublestar.ValidatePattern(pattern) {
@@ -69,7 +70,8 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 			found = append(found, at.shown(name))
 		}
 	}
-	// A pattern that names a directory matches no file. The model is told so, or it would think that there is nothing.
+	// A pattern that names a directory matches no file. The model is told so, or it would think that there
+	// is nothing.
 	if n == 0 {
 		dir := at.join(strings.TrimPrefix(pattern, "**/"))
 		if fi, err := at.root.Stat(dir); err == nil && fi.IsDir() {

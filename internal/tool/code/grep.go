@@ -66,8 +66,8 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 	return at.search(ctx, at.filter(names, in.Glob), re)
 }
 
-// filter returns the names that match glob. A glob without a slash is compared with the last element of each name,
-// any other with the path from s and with the path from the working directory.
+// filter returns the names that match glob. A glob without a slash is compared with the last element of
+// each name, any other with the path from s and with the path from the working directory.
 func (s confinedPath) filter(names []string, glob string) (matching []string) {
 	if glob == "" {
 		return names
@@ -86,8 +86,8 @@ func (s confinedPath) filter(names []string, glob string) (matching []string) {
 	return matching
 }
 
-// fileMatches are the matches of one file: the lines to show, and how many there are. There may be more matches than
-// lines, because only as many lines are collected as can be shown.
+// fileMatches are the matches of one file: the lines to show, and how many there are. There may be more
+// matches than lines, because only as many lines are collected as can be shown.
 type fileMatches struct {
 	lines []string
 	n     int
@@ -101,8 +101,9 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), len(names)) {
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				// This is asked before a file is taken, so that only files before this one can have been counted: the
-				// first matches in order are never lost to a file that another worker has finished earlier.
+				// This is asked before a file is taken, so that only files before this one can have been
+				// counted: the first matches in order are never lost to a file that another worker has
+				// finished earlier.
 				collect := collected.Load() < maxMatches
 				i := int(next.Add(1)) - 1
 				if i >= len(names) {
@@ -136,8 +137,8 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 	return tool.Text(strings.Join(lines, "\n") + "\n"), nil
 }
 
-// searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are skipped: what
-// they point to is searched under its own name, if it is in the directory at all.
+// searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are
+// skipped: what they point to is searched under its own name, if it is in the directory at all.
 func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool) (m fileMatches) {
 	if mode, ok := s.fileMode(name); !ok || !mode.IsRegular() {
 		return m

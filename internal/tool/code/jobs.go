@@ -24,8 +24,8 @@ const (
 // errStopped is the cause when a job was stopped on request.
 var errStopped = errors.New("stopped")
 
-// Job is a background command that has ended, as the member is told of it. It is a copy: the job that it was made of
-// may be forgotten.
+// Job is a background command that has ended, as the member is told of it. It is a copy: the job that it
+// was made of may be forgotten.
 type Job struct {
 	ID      string // bg-1, bg-2, ...
 	Command string
@@ -48,9 +48,9 @@ func (r Job) outcome() string {
 	return text
 }
 
-// Jobs are the background commands of one member. They outlive the calls and the turns that started them, and end with
-// the member. Each end is reported once: by Finished, or by a tool that asks about the job. It is safe for concurrent
-// use.
+// Jobs are the background commands of one member. They outlive the calls and the turns that started them,
+// and end with the member. Each end is reported once: by Finished, or by a tool that asks about the job. It
+// is safe for concurrent use.
 type Jobs struct {
 	launcher proc.Launcher
 	wake     chan struct{}
@@ -82,17 +82,17 @@ func (b *job) isUnreported() bool { return b.isOver && !b.isReported }
 // NewJobs returns an empty set of jobs.
 func NewJobs(l proc.Launcher) *Jobs { return &Jobs{launcher: l, wake: make(chan struct{}, 1)} }
 
-// Start starts a command in the background for at most limit, and returns its id. The command does not end with ctx,
-// of which only the values are used; but it does not start if ctx is over. The error is Held if too many jobs run
-// already, Unavailable after Close, and else the launcher's.
+// Start starts a command in the background for at most limit, and returns its id. The command does not end
+// with ctx, of which only the values are used; but it does not start if ctx is over. The error is Held if
+// too many jobs run already, Unavailable after Close, and else the launcher's.
 func (j *Jobs) Start(
 	ctx context.Context, command string, s proc.Spec, limit time.Duration, out *Output,
 ) (id string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	// The mutex is held until the job is in the list: otherwise Close could run between the check and the start, and
-	// the job would outlive its member.
+	// The mutex is held until the job is in the list: otherwise Close could run between the check and the
+	// start, and the job would outlive its member.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -200,8 +200,8 @@ func (j *Jobs) Stop() {
 	j.mu.Lock()
 	running := j.matching((*job).isRunning)
 	j.mu.Unlock()
-	// All are killed before the first is waited for, so that Stop takes only as long as the slowest of them. The mutex
-	// is free meanwhile, because the end of each job needs it.
+	// All are killed before the first is waited for, so that Stop takes only as long as the slowest of
+	// them. The mutex is free meanwhile, because the end of each job needs it.
 	for _, b := range running {
 		b.stop(errStopped)
 	}

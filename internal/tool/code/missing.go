@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// explainMissing says why an edit has not found its old text: the model most often gets the whitespace wrong, copies
-// the line numbers that read_file shows, or has not seen a later change.
+// explainMissing says why an edit has not found its old text: the model most often gets the whitespace
+// wrong, copies the line numbers that read_file shows, or has not seen a later change.
 func explainMissing(name, text, old string) error {
 	// The newlines at both ends of old are left out, because the lines between them are what the model means.
 	have, want := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
@@ -25,7 +25,8 @@ func explainMissing(name, text, old string) error {
 		return fmt.Errorf("old_text is not in %s, but lines %d-%d are the same apart from whitespace. They are:\n%s",
 			name, at+1, at+len(want), numberLines(have, at, min(at+len(want), at+maxSnippetLines)))
 	}
-	// The first line that says something shows the place that is meant, if it is there. A brace alone says nothing.
+	// The first line that says something shows the place that is meant, if it is there. A brace alone says
+	// nothing.
 	i := slices.IndexFunc(want, func(line string) bool { return len(removeSpace(line)) >= 4 })
 	if i >= 0 {
 		if at := findLines(have, want[i:i+1], removeSpace); at >= 0 {
@@ -38,7 +39,8 @@ func explainMissing(name, text, old string) error {
 	return fmt.Errorf("old_text is not in %s: read the file again, it may have changed", name)
 }
 
-// findLines returns the index in have of the first line of want, or -1. Lines are compared as normalize leaves them.
+// findLines returns the index in have of the first line of want, or -1. Lines are compared as normalize
+// leaves them.
 func findLines(have, want []string, normalize func(string) string) int {
 	normalizeAll := func(lines []string) []string {
 		out := make([]string, len(lines))
@@ -62,8 +64,8 @@ func trimCR(line string) string { return strings.TrimRight(line, "\r") }
 // removeSpace removes all whitespace of a line.
 func removeSpace(line string) string { return strings.Join(strings.Fields(line), "") }
 
-// cutLineNumbers removes the number and the tab that read_file puts before each line. ok is false unless every line
-// has them.
+// cutLineNumbers removes the number and the tab that read_file puts before each line. ok is false unless
+// every line has them.
 func cutLineNumbers(lines []string) (bare []string, ok bool) {
 	for _, line := range lines {
 		number, text, found := strings.Cut(strings.TrimLeft(line, " "), "\t")

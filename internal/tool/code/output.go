@@ -11,7 +11,8 @@ import (
 	"muster/tool"
 )
 
-// The limits of an output. A command may print without end, and neither memory nor the disk may fill up with it.
+// The limits of an output. A command may print without end, and neither memory nor the disk may fill up
+// with it.
 const (
 	maxFileBytes   = 100 << 20            // of an output go to its file; of the rest only the last lines are kept
 	maxOutputChars = tool.MaxOutput - 500 // are shown; the rest of the limit is for what is said about them
@@ -19,9 +20,9 @@ const (
 	maxEndBytes    = maxEndChars * utf8.UTFMax
 )
 
-// Output collects what a command prints, without control characters, in bounded memory. It keeps everything up to the
-// number of characters that a result may have. Of more it keeps the beginning and the end, and the whole goes to a
-// file, which is made only then. It is safe for concurrent use.
+// Output collects what a command prints, without control characters, in bounded memory. It keeps everything
+// up to the number of characters that a result may have. Of more it keeps the beginning and the end, and
+// the whole goes to a file, which is made only then. It is safe for concurrent use.
 type Output struct {
 	dir          string // the directory of the file, "" for the system's temporary directory
 	name         string // the beginning of the file's name
@@ -38,8 +39,8 @@ type Output struct {
 	fileErr error // why there is no file, or not the whole output in it
 }
 
-// NewOutput returns an empty output. If it needs a file, it makes a new one in dir, with a name that begins with name.
-// An empty dir means the system's temporary directory.
+// NewOutput returns an empty output. If it needs a file, it makes a new one in dir, with a name that begins
+// with name. An empty dir means the system's temporary directory.
 func NewOutput(dir, name string) *Output {
 	return &Output{dir: dir, name: name, maxFileBytes: maxFileBytes}
 }
@@ -52,8 +53,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Done ends the output: an incomplete character at its end becomes U+FFFD, and the file is closed. Nothing may be
-// written afterwards.
+// Done ends the output: an incomplete character at its end becomes U+FFFD, and the file is closed. Nothing
+// may be written afterwards.
 func (o *Output) Done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,8 +91,8 @@ func (o *Output) add(text []byte) {
 	}
 }
 
-// openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the model why
-// there is no file.
+// openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the
+// model why there is no file.
 func (o *Output) openFile() {
 	if o.dir != "" {
 		if o.fileErr = os.MkdirAll(o.dir, 0o700); o.fileErr != nil {
@@ -103,8 +104,8 @@ func (o *Output) openFile() {
 	}
 }
 
-// writeFile appends text to the file, as far as there is one and it has room. After an error nothing more is written:
-// a file with a gap would be taken for the whole output.
+// writeFile appends text to the file, as far as there is one and it has room. After an error nothing more
+// is written: a file with a gap would be taken for the whole output.
 func (o *Output) writeFile(text []byte) {
 	if o.file == nil || o.fileErr != nil {
 		return
@@ -121,8 +122,8 @@ func (o *Output) Path() string {
 	return o.path
 }
 
-// Text returns the output: all of it, or its beginning and its end, with a line between them that says how much is
-// missing and where it is. It is never longer than tool.MaxOutput characters.
+// Text returns the output: all of it, or its beginning and its end, with a line between them that says how
+// much is missing and where it is. It is never longer than tool.MaxOutput characters.
 func (o *Output) Text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -37,8 +37,8 @@ func (t toolset) readTool() llm.Tool {
 		t.read, tool.ReadOnly())
 }
 
-// read finds out from its first bytes what kind of file it is, and shows it. The name does not count: programs write
-// anything into files of any name.
+// read finds out from its first bytes what kind of file it is, and shows it. The name does not count:
+// programs write anything into files of any name.
 func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	at, err := t.open(ctx, in.Path, false)
 	if err != nil {
@@ -90,8 +90,8 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 	}}, nil
 }
 
-// readLines shows the lines that a call asks for. It reads the file in pieces, so that a file of any size is fine, and
-// goes on to its end to count the lines, unless it is very large.
+// readLines shows the lines that a call asks for. It reads the file in pieces, so that a file of any size
+// is fine, and goes on to its end to count the lines, unless it is very large.
 func (s confinedPath) readLines(
 	ctx context.Context, r *bufio.Reader, fileSize int64, in readInput,
 ) (llm.Result, error) {
@@ -145,8 +145,8 @@ type page struct {
 	hasCRLF      bool
 }
 
-// add adds line n if it belongs to the page and fits. A line that does not fit ends the page, and so does not leave a
-// gap; but the first line is always shown. line is the beginning of a line of length bytes.
+// add adds line n if it belongs to the page and fits. A line that does not fit ends the page, and so does
+// not leave a gap; but the first line is always shown. line is the beginning of a line of length bytes.
 func (p *page) add(n int, line []byte, length int) {
 	if n < p.first || n >= p.first+p.limit || p.last != 0 && p.last != n-1 {
 		return

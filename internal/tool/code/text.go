@@ -20,8 +20,9 @@ const (
 // isBinary reports whether a file that begins with head is not text.
 func isBinary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
 
-// nextLine reads a line without its newline. Of a long line it keeps only the first limit bytes, without half a
-// character at their end, so memory stays bounded whatever the file holds. length is the length of the whole line.
+// nextLine reads a line without its newline. Of a long line it keeps only the first limit bytes, without
+// half a character at their end, so memory stays bounded whatever the file holds. length is the length of
+// the whole line.
 func nextLine(r *bufio.Reader, limit int) (line []byte, length int, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')
@@ -58,7 +59,8 @@ func trimPartialRune(text []byte) []byte {
 	return text
 }
 
-// decode returns line as a string with U+FFFD for each byte that is not UTF-8, and how many such bytes there are.
+// decode returns line as a string with U+FFFD for each byte that is not UTF-8, and how many such bytes
+// there are.
 func decode(line []byte) (text string, invalid int) {
 	if utf8.Valid(line) {
 		return string(line), 0

@@ -46,9 +46,10 @@ func (t toolset) write(ctx context.Context, in writeInput) (llm.Result, error) {
 	return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line"))), nil
 }
 
-// replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is none: then the
-// missing directories are made, too. The content goes to a temporary file first, and its rename puts it in place: who
-// reads the file meanwhile sees all of the old content or all of the new, also if this process is killed.
+// replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
+// none: then the missing directories are made, too. The content goes to a temporary file first, and its
+// rename puts it in place: who reads the file meanwhile sees all of the old content or all of the new, also
+// if this process is killed.
 func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
 	dir := filepath.Dir(s.rel)
 	if old == nil {
@@ -56,8 +57,8 @@ func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
 			return err
 		}
 	}
-	// The temporary file is in the same directory, because a rename across file systems fails. Its random name keeps
-	// two writes at the same time apart.
+	// The temporary file is in the same directory, because a rename across file systems fails. Its random
+	// name keeps two writes at the same time apart.
 	temp := filepath.Join(dir, ".write-"+rand.Text())
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

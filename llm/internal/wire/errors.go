@@ -1,9 +1,10 @@
-// Package wire is what the vendor adapters share. Exchange is one request: the middleware that both SDKs call, and the
-// loop that reads the stream of the answer. Peer turns answers into errors of package llm, Base normalises base URLs,
-// RetryAfter reads how long to wait, and Name makes names that every vendor accepts.
+// Package wire is what the vendor adapters share. Exchange is one request: the middleware that both SDKs
+// call, and the loop that reads the stream of the answer. Peer turns answers into errors of package llm,
+// Base normalises base URLs, RetryAfter reads how long to wait, and Name makes names that every vendor
+// accepts.
 //
-// Every error that leaves the package is an *llm.Error whose text is one sentence for people. It knows no vendor's
-// request or reply format.
+// Every error that leaves the package is an *llm.Error whose text is one sentence for people. It knows no
+// vendor's request or reply format.
 package wire
 
 import (
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,8 +48,9 @@ func (p Peer) Host() string {
 	return p.URL
 }
 
-// Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what one server
-// signed or encrypted means nothing to another, and a conversation may change its server between two runs.
+// Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what
+// one server signed or encrypted means nothing to another, and a conversation may change its server between
+// two runs.
 func (p Peer) Provider(api string) string {
 	if p.IsVendor {
 		return api
@@ -55,8 +58,8 @@ func (p Peer) Provider(api string) string {
 	return api + "@" + p.Host()
 }
 
-// errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a network that is
-// down may come back, and a certificate that is not trusted will not be trusted later.
+// errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a
+// network that is down may come back, and a certificate that is not trusted will not be trusted later.
 func (p Peer) errUnreachable(err error) *llm.Error {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
@@ -76,8 +79,8 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 	return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
 }
 
-// errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on little, so
-// every field may be empty.
+// errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on
+// little, so every field may be empty.
 type errorBody struct {
 	Type    string
 	Code    string // or a number as text
@@ -127,8 +130,8 @@ func firstLine(b []byte) string {
 	return s
 }
 
-// errorForResponse returns what an answer with an error status means. A spend limit gets no time to wait, whatever the
-// headers say, because without one the team pauses instead of asking again.
+// errorForResponse returns what an answer with an error status means. A spend limit gets no time to wait,
+// whatever the headers say, because without one the team pauses instead of asking again.
 func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	e := p.errorFor(status, f)
@@ -139,8 +142,8 @@ func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Erro
 	return e
 }
 
-// ErrorInStream returns what an error event inside a stream means; body is its JSON. A rate limit in the middle of a
-// stream always gets a time to wait, because without one it would count as a spend limit.
+// ErrorInStream returns what an error event inside a stream means; body is its JSON. A rate limit in the
+// middle of a stream always gets a time to wait, because without one it would count as a spend limit.
 func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	status := statusOf(f)
@@ -154,7 +157,8 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	return e
 }
 
-// statusOf returns the HTTP status that the error would have had before the stream began, or 0 if it is unknown.
+// statusOf returns the HTTP status that the error would have had before the stream began, or 0 if it is
+// unknown.
 func statusOf(f errorBody) int {
 	for _, word := range []string{f.Code, f.Type} {
 		switch word {
@@ -192,8 +196,8 @@ func statusOf(f errorBody) int {
 // midstreamWait is the wait after a rate limit for which no header gave a time.
 const midstreamWait = 20 * time.Second
 
-// errorFor returns the error for a status and a body. The order of the cases matters: vendors report an empty account
-// and a full context window with statuses that otherwise mean something else.
+// errorFor returns the error for a status and a body. The order of the cases matters: vendors report an
+// empty account and a full context window with statuses that otherwise mean something else.
 func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	says := cmp.Or(f.Message, f.Type, f.Code, http.StatusText(status), "no reason given")
 	switch {
@@ -216,22 +220,22 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	}
 }
 
-// isSpendLimit reports whether the money is gone, which no waiting brings back. One vendor says so with a plain
-// invalid_request_error, so that only the words tell.
+// isSpendLimit reports whether the money is gone, which no waiting brings back. One vendor says so with a
+// plain invalid_request_error, so that only the words tell.
 func isSpendLimit(f errorBody, status int) bool {
 	return status == http.StatusPaymentRequired ||
 		f.hasWord("insufficient_quota") || f.hasWord("billing_hard_limit_reached") || f.hasWord("billing_error") ||
 		strings.Contains(f.Message, "credit balance is too low")
 }
 
-// isContextFull reports whether the conversation is longer than the model's window. Only one vendor has a code for it;
-// the others say it in words.
+// isContextFull reports whether the conversation is longer than the model's window. Only one vendor has a
+// code for it; the others say it in words.
 func isContextFull(f errorBody) bool {
 	if f.hasWord("context_length_exceeded") || f.hasWord("exceed_context_size_error") {
 		return true
 	}
-	m := strings.ToLower(f.Message)
-	for _, s := range []string{
+	message := strings.ToLower(f.Message)
+	return slices.ContainsFunc([]string{
 		"prompt is too long",
 		"exceed context limit",
 		"maximum context length",
@@ -239,10 +243,5 @@ func isContextFull(f errorBody) bool {
 		"exceeds the available context size",
 		"exceeds the context window",
 		"input is too long",
-	} {
-		if strings.Contains(m, s) {
-			return true
-		}
-	}
-	return false
+	}, func(words string) bool { return strings.Contains(message, words) })
 }

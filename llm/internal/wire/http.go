@@ -18,9 +18,9 @@ import (
 	"muster/llm"
 )
 
-// Base returns a base URL in the form that an SDK wants. People write it with or without a slash and a version at its
-// end; the result ends in tail, which is "/" or "/v1/". A version anywhere in the path (/api/paas/v4, /v1beta/openai)
-// takes the place of /v1.
+// Base returns a base URL in the form that an SDK wants. People write it with or without a slash and a
+// version at its end; the result ends in tail, which is "/" or "/v1/". A version anywhere in the path
+// (/api/paas/v4, /v1beta/openai) takes the place of /v1.
 func Base(s, tail string) string {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil {
@@ -42,8 +42,8 @@ func isVersion(s string) bool {
 	return len(s) >= 2 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9'
 }
 
-// Client returns a copy of c, or of the default client, that follows no redirects. A redirect would carry the key and
-// the conversation to a host that nobody named.
+// Client returns a copy of c, or of the default client, that follows no redirects. A redirect would carry
+// the key and the conversation to a host that nobody named.
 func Client(c *http.Client) *http.Client {
 	var d http.Client
 	if c != nil {
@@ -53,8 +53,9 @@ func Client(c *http.Client) *http.Client {
 	return &d
 }
 
-// Exchange is one request and its answer. An adapter sends the request through its vendor's SDK with Do as middleware,
-// and passes what came of it to Read. The exchange emits what streams in, and makes the calls of the reply.
+// Exchange is one request and its answer. An adapter sends the request through its vendor's SDK with Do as
+// middleware, and passes what came of it to Read. The exchange emits what streams in, and makes the calls
+// of the reply.
 type Exchange struct {
 	Peer
 	Emit func(llm.Delta)
@@ -102,10 +103,10 @@ type Reader interface {
 	Reply() (r llm.Reply, ok bool, err error)
 }
 
-// Read reads the answer, or returns the error to report for err, with which the request failed. It uses the decoder of
-// one SDK for the streams of both vendors, but no SDK's stream type: one takes an event with "error": null for an error.
-// It returns a complete reply or an error, never a part of a reply, because a part could lack a call that the rest of
-// the text speaks of.
+// Read reads the answer, or returns the error to report for err, with which the request failed. It uses the
+// decoder of one SDK for the streams of both vendors, but no SDK's stream type: one takes an event with
+// "error": null for an error. It returns a complete reply or an error, never a part of a reply, because a
+// part could lack a call that the rest of the text speaks of.
 func (x *Exchange) Read(ctx context.Context, res *http.Response, err error, to Reader) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, x.errorOf(ctx, err)
@@ -127,7 +128,8 @@ func (x *Exchange) Read(ctx context.Context, res *http.Response, err error, to R
 			return llm.Reply{}, x.errorOf(ctx, err)
 		}
 	}
-	// A connection that breaks after the last event takes nothing away, so its error is looked at only without a reply.
+	// A connection that breaks after the last event takes nothing away, so its error is looked at only
+	// without a reply.
 	r, ok, err := to.Reply()
 	if err != nil || ok {
 		return r, err
@@ -135,8 +137,8 @@ func (x *Exchange) Read(ctx context.Context, res *http.Response, err error, to R
 	return llm.Reply{}, x.errorOf(ctx, events.Err())
 }
 
-// isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error": null with
-// every event.
+// isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error":
+// null with every event.
 func isErrorEvent(data []byte) bool {
 	var e struct {
 		Type  string          `json:"type"`
@@ -148,8 +150,8 @@ func isErrorEvent(data []byte) bool {
 	return e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// errorOf returns the error to report for err, which came in place of the stream's last event. A nil err means that the
-// stream ended without one.
+// errorOf returns the error to report for err, which came in place of the stream's last event. A nil err
+// means that the stream ended without one.
 func (x *Exchange) errorOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -172,9 +174,9 @@ func (x *Exchange) ErrBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+x.Host()+" is broken: "+f, a...)
 }
 
-// Call returns a call of the reply, for which the server said id. A server that leaves an id out or repeats one gets one
-// made from the call's place in the conversation. It is the same when the request is sent again, and different from that
-// of any other call.
+// Call returns a call of the reply, for which the server said id. A server that leaves an id out or repeats
+// one gets one made from the call's place in the conversation. It is the same when the request is sent
+// again, and different from that of any other call.
 func (x *Exchange) Call(id, name, input string) (llm.Call, error) {
 	in, err := llm.Input([]byte(input))
 	if err != nil {
@@ -188,8 +190,9 @@ func (x *Exchange) Call(id, name, input string) (llm.Call, error) {
 	return llm.Call{ID: id, Name: name, Input: in}, nil
 }
 
-// errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base URL gives.
-// Without it, the SDK would report that the stream ended without a reply, which sends people to the wrong place.
+// errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base
+// URL gives. Without it, the SDK would report that the stream ended without a reply, which sends people to
+// the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
@@ -202,8 +205,8 @@ func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	return nil
 }
 
-// pingReader emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and other
-// bytes that carry nothing to show.
+// pingReader emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and
+// other bytes that carry nothing to show.
 type pingReader struct {
 	io.ReadCloser
 	emit func(llm.Delta)

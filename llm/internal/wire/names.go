@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Name returns s in a form that every vendor accepts as a tool's name or a call's id: letters, digits, _ and -, not
-// empty, at most limit long. A changed name ends in a hash of the original, so that two different names stay
-// different.
+// Name returns s in a form that every vendor accepts as a tool's name or a call's id: letters, digits, _
+// and -, not empty, at most limit long. A changed name ends in a hash of the original, so that two
+// different names stay different.
 func Name(s string, limit int) string {
 	ok := s != "" && len(s) <= limit
 	out := strings.Map(func(r rune) rune {

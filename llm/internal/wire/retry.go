@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RetryAfter returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms, retry-after
-// in seconds or as a date, and otherwise the reset of a limit that has nothing remaining. A time is counted from the
-// answer's own Date, or from now if it has none.
+// RetryAfter returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms,
+// retry-after in seconds or as a date, and otherwise the reset of a limit that has nothing remaining. A
+// time is counted from the answer's own Date, or from now if it has none.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clampSeconds(ms / 1000)
@@ -41,8 +41,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 // The longest times that a server is believed.
 const (
 	maxWait = 365 * 24 * time.Hour
-	// maxUntrustedWait is the longest wait for a time that only our own clock could measure, which may be a day
-	// behind. Whoever comes back too early is told to wait again.
+	// maxUntrustedWait is the longest wait for a time that only our own clock could measure, which may be a
+	// day behind. Whoever comes back too early is told to wait again.
 	maxUntrustedWait = time.Hour
 )
 
