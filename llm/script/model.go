@@ -146,19 +146,16 @@ func (w *playback) callID(r llm.Request, i int) string {
 // usage estimates tokens at four characters each. Everything up to the last reply counts as read from a
 // cache.
 func usage(r llm.Request, said llm.Message) llm.Usage {
-	old := 0
+	fresh, old := 0, 0
 	for _, s := range r.System {
-		old += utf8.RuneCountInString(s)
+		fresh += utf8.RuneCountInString(s)
 	}
 	for _, t := range r.Tools {
-		old += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + len(t.Schema)
+		fresh += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + len(t.Schema)
 	}
-	fresh := old
-	old = 0
 	for _, m := range r.Messages {
 		if m.Role == llm.Assistant { // what was before it was sent before
-			old += fresh
-			fresh = 0
+			fresh, old = 0, old+fresh
 		}
 		fresh += characters(m.Parts)
 	}

@@ -40,7 +40,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	after, changed, err := replaceText(at.show, before, in)
+	after, inserted, changed, err := replaceText(at.show, before, in)
 	if err != nil {
 		return tool.FromError(err)
 	}
@@ -49,7 +49,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 	if err := at.replace(after, old); err != nil {
 		return tool.FromError(at.explain(err))
 	}
-	return tool.Text(describeEdit(at.show, after, changed)), nil
+	return tool.Text(describeEdit(at.show, after, inserted, changed)), nil
 }
 
 // readText reads a file that is to be edited. The error is in the model's words.
@@ -73,18 +73,16 @@ func (s confinedPath) readText() (string, fs.FileInfo, error) {
 	return string(data), fi, nil
 }
 
-// span is a piece of a text: the index of its first byte, and of the byte after it.
-type span struct{ from, to int }
-
-// replaceText replaces what in says, and returns where the new text stands in after. name is the file's,
-// for errors.
-func replaceText(name, before string, in editInput) (after string, changed []span, err error) {
-	old, new := in.OldText, in.NewText
+// replaceText replaces what in says. It returns the text that was inserted, with line ends as in the file,
+// and the indexes in after at which it stands. name is the file's, for errors.
+func replaceText(name, before string, in editInput) (after, new string, changed []int, err error) {
+	old := in.OldText
+	new = in.NewText
 	switch {
 	case old == "":
-		return "", nil, errors.New("old_text is empty: give the text to replace (write_file makes new files)")
+		return "", "", nil, errors.New("old_text is empty: give the text to replace (write_file makes new files)")
 	case old == new:
-		return "", nil, errors.New("old_text and new_text are the same: nothing would change")
+		return "", "", nil, errors.New("old_text and new_text are the same: nothing would change")
 	}
 	if strings.Contains(before, "\r\n") && !strings.Contains(old, "\r\n") && strings.Contains(old+new, "\n") {
 		// read_file shows lines without their ends, so the model writes newlines where the file has CRLF.
@@ -96,25 +94,22 @@ func replaceText(name, before string, in editInput) (after string, changed []spa
 	}
 	// starts are the places of old in before, changed those of new in the result.
 	var starts []int
-	for from := 0; ; {
+	for from := 0; ; from = starts[len(starts)-1] + len(old) {
 		i := strings.Index(before[from:], old)
 		if i < 0 {
 			break
 		}
-		start := from + i
-		shift := len(starts) * (len(new) - len(old)) // of the replacements before this one
-		changed = append(changed, span{start + shift, start + shift + len(new)})
-		starts = append(starts, start)
-		from = start + len(old)
+		changed = append(changed, from+i+len(starts)*(len(new)-len(old)))
+		starts = append(starts, from+i)
 	}
 	switch {
 	case len(starts) == 0:
-		return "", nil, explainMissing(name, before, in.OldText)
+		return "", "", nil, explainMissing(name, before, in.OldText)
 	case len(starts) > 1 && !in.ReplaceAll:
-		return "", nil, fmt.Errorf("old_text occurs %d times in %s (lines %s): "+
+		return "", "", nil, fmt.Errorf("old_text occurs %d times in %s (lines %s): "+
 			"give more lines around it, or set replace_all", len(starts), name, lineNumbers(before, starts))
 	}
-	return strings.ReplaceAll(before, old, new), changed, nil
+	return strings.ReplaceAll(before, old, new), new, changed, nil
 }
 
 // toCRLF ends each line with CRLF.
@@ -146,21 +141,17 @@ const (
 
 // describeEdit shows the model what it has changed: the new text with its line numbers and some lines
 // around it.
-func describeEdit(name, after string, changed []span) string {
+func describeEdit(name, after, inserted string, changed []int) string {
 	lines := strings.Split(after, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1] // what follows the last newline is no line
 	}
-	from := max(0, lineNumber(after, changed[0].from)-1-contextLines)
-	to := min(len(lines), lineNumber(after, changed[0].to)+contextLines)
+	from := max(0, lineNumber(after, changed[0])-1-contextLines)
+	to := min(len(lines), lineNumber(after, changed[0]+len(inserted))+contextLines)
 	title := fmt.Sprintf("Edited %s:\n", name)
 	if len(changed) > 1 {
-		var starts []int
-		for _, c := range changed {
-			starts = append(starts, c.from)
-		}
 		title = fmt.Sprintf("Edited %s at %d places (lines %s). The first:\n",
-			name, len(changed), lineNumbers(after, starts))
+			name, len(changed), lineNumbers(after, changed))
 	}
 	if to-from <= maxSnippetLines {
 		return title + numberLines(lines, from, to)

@@ -58,30 +58,28 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 		all = nil // a missing directory has no file that matches
 	}
 	var found []string
-	n := 0
 	for _, name := range all {
 		if name == "." || !doublestar.MatchUnvalidated(pattern, name) {
 			continue
 		}
-		if _, ok := at.fileMode(name); !ok {
-			continue
-		}
-		if n++; n <= maxGlobFiles {
+		if _, ok := at.fileMode(name); ok {
 			found = append(found, at.shown(name))
 		}
 	}
-	// A pattern that names a directory matches no file. The model is told so, or it would think that there
-	// is nothing.
-	if n == 0 {
+	n := len(found)
+	switch {
+	// A pattern that names a directory matches no file. The model is told so, or it would think that there is
+	// nothing.
+	case n == 0:
 		dir := at.join(strings.TrimPrefix(pattern, "**/"))
 		if fi, err := at.root.Stat(dir); err == nil && fi.IsDir() {
 			return tool.Text(fmt.Sprintf("%s is a directory: %s/** lists its files.",
 				asked, strings.TrimSuffix(asked, "/"))), nil
 		}
 		return tool.Text(fmt.Sprintf("No file matches %s.", asked)), nil
-	}
-	if n > maxGlobFiles {
-		found = append(found, fmt.Sprintf("[the first %d of %d files: narrow the pattern]", maxGlobFiles, n))
+	case n > maxGlobFiles:
+		found = append(found[:maxGlobFiles],
+			fmt.Sprintf("[the first %d of %d files: narrow the pattern]", maxGlobFiles, n))
 	}
 	return tool.Text(strings.Join(found, "\n")), nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -84,11 +85,7 @@ func numberLines(lines []string, from, to int) string {
 
 // countLines counts the lines of text. The last one may lack its newline.
 func countLines(text string) int {
-	n := strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		n++
-	}
-	return n
+	return len(slices.Collect(strings.Lines(text)))
 }
 
 // plural returns a number with the noun that it counts.

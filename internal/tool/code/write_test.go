@@ -114,7 +114,7 @@ func TestEditIsReplace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, old, new := gen.Draw(t, "text"), gen.Draw(t, "old"), gen.Draw(t, "new")
 		all := rapid.Bool().Draw(t, "all")
-		after, changed, err := replaceText("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
+		after, inserted, changed, err := replaceText("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
 		n := 0
 		if old != "" {
 			n = strings.Count(text, old)
@@ -132,11 +132,11 @@ func TestEditIsReplace(t *testing.T) {
 			t.Fatalf("%q, want %q", after, want)
 		}
 		for _, c := range changed {
-			if after[c.from:c.to] != new {
-				t.Fatalf("%q fixedPlace where the new text is said to be", after[c.from:c.to])
+			if !strings.HasPrefix(after[c:], inserted) || inserted != new {
+				t.Fatalf("%q is not where the new text is said to be", after[c:])
 			}
 		}
-		if s := describeEdit("f", after, changed); !strings.HasPrefix(s, "Edited f") {
+		if s := describeEdit("f", after, inserted, changed); !strings.HasPrefix(s, "Edited f") {
 			t.Fatal(s)
 		}
 	})
