@@ -57,7 +57,8 @@ func SinceStamp(stamp float64, now time.Time) string {
 	return Age(now.Sub(muster.Time(stamp)))
 }
 
-// Clock returns a time of day, with the date when it is not today, or "-" when it is unknown.
+// Clock returns a time of day, with the date when it is not today, or "-" when it is unknown. It is in the time zone of
+// whoever reads it.
 func Clock(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -69,7 +70,7 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// tokens formats a number of tokens: 812, 4.1k, 1.2M.
+// tokens formats a number of tokens: 812, 4.1k, 1.2M. What would be rounded to 1000.0k is shown as a million.
 func tokens(n float64) string {
 	switch {
 	case n < 1000:

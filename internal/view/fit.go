@@ -12,10 +12,10 @@ func (l Line) Format(p Paint, before string, names, width int) string {
 	return string(l.Append(nil, p, before, names, width))
 }
 
-// Append appends to a buffer what Format returns.
+// Append appends to a buffer what Format returns. A log of many lines uses one buffer for all.
 func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
 	text, verbs := l.Text, 0
-	if text != "" {
+	if text != "" { // else the verb is the last column and needs no blanks after it
 		verbs = 6
 	}
 	if width > 0 {
@@ -40,6 +40,7 @@ func (l Line) fit(room int) []string {
 		return []string{l.Text}
 	}
 	text := l.Text
+	// The command stands between two gaps. It is cut, or left out with one of them if too little of it would be left.
 	if l.command != "" {
 		const gap = "  "
 		if i := strings.LastIndex(text, gap+l.command+gap); i >= 0 {

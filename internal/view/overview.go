@@ -11,13 +11,14 @@ import (
 	"muster"
 )
 
-// Member is a member and whether a living process hosts it.
+// Member is a member and whether a living process hosts it. The record alone does not tell: a process that was killed
+// leaves its members as they were.
 type Member struct {
 	muster.Member
 	Alive bool
 }
 
-// Describe says what a member does. subject names tasks and returns "" for unknown ones; tool is what the member runs
+// Describe says in one line what a member does. subject names tasks and returns "" for unknown ones; tool is what the member runs
 // now.
 func (m Member) Describe(subject func(muster.TaskID) string, tool string) string {
 	task := ""
@@ -70,7 +71,8 @@ func BoardLabel(t muster.Task) string {
 	return string(t.Status)
 }
 
-// Write prints the overview.
+// Write prints the overview: the headline, the members, the counts of the board and of the lanes, and at the end, where
+// it is seen first above the prompt, what waits for the user.
 func (o Overview) Write(out io.Writer, p Paint, width int) error {
 	w := new(strings.Builder)
 	fmt.Fprintln(w, o.headline(p, width))
@@ -89,7 +91,8 @@ func (o Overview) Write(out io.Writer, p Paint, width int) error {
 	return err
 }
 
-// headline returns the team, its goal, and for how long it has worked.
+// headline returns the team, its goal, and for how long it has worked. The goal gives up the room that the rest needs,
+// because the rest says what to do.
 func (o Overview) headline(p Paint, width int) string {
 	team, end := "team "+string(o.Team), ""
 	switch {
@@ -156,7 +159,7 @@ func WriteMembers(w io.Writer, p Paint, width int, members []Member, now time.Ti
 	return t.Write(w, p, width)
 }
 
-// formatCounts returns text like "4 landed, 1 landing" in the order of names.
+// formatCounts returns text like "4 landed, 1 landing" in the order of names. What is not there is not mentioned.
 func formatCounts[K ~string](n map[K]int, names ...K) string {
 	var parts []string
 	for _, name := range names {

@@ -23,7 +23,7 @@ const (
 	Faint      // said for completeness
 )
 
-// Paint says whether text is coloured.
+// Paint says whether text is coloured. Without colour no escape sequence is written at all.
 type Paint bool
 
 // toneCodes are the SGR numbers of the tones' colours, green, red and faint.
@@ -58,7 +58,7 @@ func (p Paint) code(code, s string) string {
 	return string(p.pad(nil, code, s, 0))
 }
 
-// pad appends s in a colour, filled with spaces to n columns.
+// pad appends s in a colour, filled with spaces to n columns. A colour costs no column.
 func (p Paint) pad(to []byte, code, s string, n int) []byte {
 	fill := max(n-columns(s), 0)
 	painted := bool(p) && code != "" && len(s)+fill > 0
@@ -75,7 +75,8 @@ func (p Paint) pad(to []byte, code, s string, n int) []byte {
 	return to
 }
 
-// OneLine returns text as one line that cannot steer a terminal.
+// OneLine returns text as one line that cannot steer a terminal: words with one blank between each two. To apply it to
+// its own result changes nothing.
 func OneLine(s string) string {
 	if isOneLine(s) {
 		return s // nearly all are, and a long log has many
@@ -105,7 +106,7 @@ func isOneLine(s string) bool {
 	return s == "" || !blank
 }
 
-// ManyLines returns text of several lines without what could steer a terminal.
+// ManyLines returns text of several lines without what could steer a terminal. Its newlines and tabs stay.
 func ManyLines(s string) string { return safetext.Clean(s) }
 
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its

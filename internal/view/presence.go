@@ -11,10 +11,11 @@ import (
 	"muster/journal"
 )
 
-// Presence is what the members do right now, according to the events.
+// Presence is what the members do right now, according to the events. It is derived from them alone and read by people
+// alone: whether a member lives, and what it has claimed, is decided by records.
 type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
-	check   string      // the run's
+	check   string      // the run's check, as one line; "" when none is known
 
 	// names, tasks and turns are the widest columns so far. They never shrink, because jumping lines cannot be read.
 	names, tasks, turns int
@@ -23,11 +24,12 @@ type Presence struct {
 // Activity is what one member does.
 type Activity struct {
 	name  muster.Name
-	state string // working, idle, landing, waits
-	task  muster.TaskID
-	turn  int
+	state string        // working, idle, landing or waits
+	task  muster.TaskID // that it has claimed, or 0
+	turn  int           // of its current phase of work; 0 before the first one
 	// Doing is the running tool, or why the member is idle.
 	Doing string
+	// Since is when it began to do that.
 	Since time.Time
 }
 
@@ -113,7 +115,7 @@ func (l *Presence) add(m *Activity) {
 	}
 }
 
-// IdleReason says why a member is idle.
+// IdleReason says why a member is idle. A lead that waits for mail waits for its team, whoever writes.
 func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"

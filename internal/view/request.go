@@ -8,7 +8,7 @@ import (
 	"muster"
 )
 
-// Question is what a request asks, in two or three words.
+// Question is what a request asks, in two or three words. Commands complete ids with it, and tables have it as a column.
 func Question(r muster.Request) string {
 	switch r.Kind {
 	case muster.AskPlan:
@@ -27,7 +27,8 @@ func WaitingTime(r muster.Request, now time.Time) time.Duration {
 	return now.Sub(muster.Time(r.CreatedAt))
 }
 
-// WriteRequests prints a table of requests.
+// WriteRequests prints a table of requests, in the given order. The last column gives way on a narrow terminal, so that
+// the ids, which people type, stay whole.
 func WriteRequests(w io.Writer, p Paint, width int, all []muster.Request, now time.Time) error {
 	t := Table{Titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, Wide: 6}
 	for _, r := range all {

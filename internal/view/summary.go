@@ -12,7 +12,8 @@ import (
 	"muster"
 )
 
-// Ending is how a run ended: what its summary is made from.
+// Ending is how a run ended: what its summary is made from. Everything in it comes from records, events and the target
+// branch, never from what a model says of its own work. Only Text may be a model's words.
 type Ending struct {
 	Run muster.Run
 	// Code is the exit code: 0 if all is done, 3 if the run stopped with work left.
@@ -24,17 +25,20 @@ type Ending struct {
 	Unreadable map[muster.TaskID]string
 	// OffTarget are the tasks that landed and are no longer on the target, because somebody moved the branch back.
 	OffTarget []muster.TaskID
-	Tally     *Tally
-	Now       time.Time
+	// Tally has counted all events of the run.
+	Tally *Tally
+	Now   time.Time
 	// RepositoryFlag stands before the arguments of git and muster when the repository is elsewhere: "-C DIR ".
 	RepositoryFlag string
 	// IsTemporary says that the repository is not kept, so that no command can be given for it.
 	IsTemporary bool
 }
 
-// Summary is the tasks of a run, sorted by how they ended.
+// Summary is the tasks of a run, sorted by how they ended. Each task is in one list.
 type Summary struct {
 	Ending
+	// landed are the tasks whose work is on the target. unchanged were completed without a commit, and unfinished are
+	// open or need attention.
 	landed, unchanged, unfinished []muster.Task
 	// offTarget are the tasks that landed and are no longer on the target.
 	offTarget []muster.Task
@@ -42,7 +46,8 @@ type Summary struct {
 	foreign []muster.Task
 }
 
-// Summarise sorts the tasks that belong to the run: those made or completed in it, and those still open.
+// Summarise sorts the tasks that belong to the run: those made or completed in it, and those still open. An open task
+// of an earlier run belongs to it too, because the team works on all that is open.
 func Summarise(e Ending) Summary {
 	s := Summary{Ending: e}
 	for _, t := range e.Tasks {
@@ -71,7 +76,7 @@ func (s Summary) count() int {
 }
 
 // Write prints the end of a run: a headline, what is unfinished and why, a table of what is done, and what to type
-// next.
+// next. Of a run without tasks it prints the text alone, which is then the lead's answer to a question.
 func (s Summary) Write(out io.Writer, p Paint, width int) error {
 	w := new(strings.Builder)
 	if s.count() > 0 {
@@ -92,6 +97,7 @@ func (s Summary) write(w *strings.Builder, p Paint, width int) {
 	for _, id := range slices.Sorted(maps.Keys(s.Unreadable)) {
 		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unreadable[id]), 160))
 	}
+	// The reason has a line of its own only where nothing above has said it.
 	off, why := s.splitReason()
 	if why, _, _ = strings.Cut(why, "\n"); s.Code == 0 || s.CheckIsRed || off != "" ||
 		len(s.unfinished)+len(s.Unreadable) > 0 {
@@ -124,7 +130,7 @@ func (s Summary) headline() string {
 	if len(s.unfinished)+len(s.Unreadable) == 0 {
 		h += " in " + longDuration(s.duration())
 	}
-	still := 0
+	still := 0 // landed while the check was red as on the base
 	for _, t := range s.landed {
 		if t.Landed.Receipt == muster.ReceiptStillRed {
 			still++
@@ -174,6 +180,8 @@ func (s Summary) duration() time.Duration {
 // unfinishedLine says what is left of a task and why:
 //
 //	5  report     needs_attention  3 attempts, last: conflict in report.go with 4 (muster log --task 5)
+//
+// The column of the subjects is as wide as the widest of all that are left.
 func (s Summary) unfinishedLine(t muster.Task) string {
 	names := 9
 	for _, x := range s.unfinished {
@@ -198,7 +206,8 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
 }
 
-// table returns the lines of what is done: who did it, what landed, how it was checked, and what it took.
+// table returns the lines of what is done: who did it, what landed, how it was checked, and what it took. The last row
+// has the sums. The tokens of turns that belong to no task are in the sum only.
 func (s Summary) table(p Paint, width int) string {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {
@@ -232,7 +241,8 @@ func textIf(says bool, s string) Cell {
 	return Text(s)
 }
 
-// checkCell says what the check gave: ok 0.7s.
+// checkCell says what the check gave: ok 0.7s. What was not verified is in the colour of bad news, and without a time,
+// which would look like that of a proof.
 func checkCell(l muster.Landed) Cell {
 	c := Cell{Text: OneLine(l.Receipt)}
 	switch l.Receipt {
@@ -249,7 +259,8 @@ func checkCell(l muster.Landed) Cell {
 }
 
 // nextSteps prints what was returned and fixed on the way, and what to type next. Each command can be copied as it
-// stands.
+// stands. Nothing is proposed that cannot succeed: no merge where nothing has landed, and no resume where no task is
+// open.
 func (s Summary) nextSteps(w *strings.Builder) {
 	checks, conflicts := 0, 0
 	for _, t := range s.landed {

@@ -8,11 +8,11 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Cell is one field of a table.
+// Cell is one field of a table. Its text has one line and no control characters.
 type Cell struct {
 	Text string
 	Tone Tone
-	Who  string // colours it as this name
+	Who  string // colours it as this name, instead of in its tone
 }
 
 // Text returns a cell without a colour.
@@ -40,7 +40,8 @@ func (t *Table) Write(w io.Writer, p Paint, width int) error {
 	return err
 }
 
-// text returns the lines of the table, each with its newline.
+// text returns the lines of the table, each with its newline. No line ends with blanks, so that a table that is copied
+// or compared has only what is seen.
 func (t *Table) text(p Paint, width int) string {
 	titles := make([]Cell, len(t.Titles))
 	right := make([]bool, len(t.Titles))
@@ -99,7 +100,7 @@ func (t *Table) columnWidths(all [][]Cell, width int) []int {
 	return widths
 }
 
-// Pad fills s with spaces to n columns.
+// Pad fills s with spaces to n columns. A text that is wider stays as it is.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(n-columns(s), 0)) }
 
 // Cut shortens s to n columns. A shortened text ends with exactly three dots.

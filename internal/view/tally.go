@@ -9,7 +9,8 @@ import (
 )
 
 // Tally adds up the events of a run: what each task took, and all tokens. Time in which no process of the team lived
-// is not counted.
+// is not counted. The events are added in their order, each once; what they do not tell, because some were lost, is
+// missing from the sums and changes nothing else.
 type Tally struct {
 	tasks map[muster.TaskID]*effort
 	// current is the task that each member has now.
@@ -17,7 +18,7 @@ type Tally struct {
 	tokens  float64 // of all
 	// away is how long no process of the team lived.
 	away time.Duration
-	// lastAlive is when a process of the team was last seen alive.
+	// lastAlive is when a process of the team was last seen alive, in Unix seconds as in the events.
 	lastAlive float64
 }
 
@@ -34,7 +35,7 @@ type effort struct {
 	tokens    float64
 	// time is how long the task was claimed, summed over its claims.
 	time time.Duration
-	// claimedAt is when the open claim began, or 0.
+	// claimedAt is when the open claim began, or 0. Time without a living process moves it on.
 	claimedAt float64
 }
 
@@ -69,7 +70,7 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.TaskClaimed:
 		t.current[e.Member] = e.Task
 		t.effortOf(e.Task).owner, t.effortOf(e.Task).claimedAt = e.Member, e.At
-	case journal.TaskReturned:
+	case journal.TaskReturned: // the owner goes on in the same claim
 		w := t.effortOf(e.Task)
 		w.tries++
 		if e.Text("reason") == "check" {

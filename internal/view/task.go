@@ -9,7 +9,7 @@ import (
 	"muster"
 )
 
-// WriteTask prints one task: its fields, then its texts.
+// WriteTask prints one task: its fields, then its texts. A field that is empty, or as in every new task, is left out.
 func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
@@ -64,7 +64,8 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	return err
 }
 
-// landingEvidence says what was checked when the task landed, and the result.
+// landingEvidence says what was checked when the task landed, and the result: the command, the receipt, and how long
+// the check took.
 func landingEvidence(l muster.Landed) string {
 	s := OneLine(l.Receipt)
 	if l.Seconds > 0 {

@@ -16,7 +16,7 @@ const maxTreeDepth = 6
 // treeNode is a task in the tree.
 type treeNode struct {
 	task   *muster.Task
-	level  int
+	level  int           // how many tasks are above it
 	parent muster.TaskID // the task above it, 0 at the top
 }
 
@@ -65,7 +65,8 @@ func buildTree(all []muster.Task) []treeNode {
 	return tree
 }
 
-// WriteTree prints the board: each task under the one that it waits for.
+// WriteTree prints the board: each task under the one that it waits for. Where that says it all, there is no column of
+// what a task waits for.
 func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 	t := Table{Titles: []string{">ID", "SUBJECT", "STATUS", "OWNER", "WAITS FOR"}, Wide: 1}
 	most := 40
