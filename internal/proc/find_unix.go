@@ -11,8 +11,8 @@ import (
 // defaultPath is searched when the environment of a command has no PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// findProgram looks program up in path. Relative entries of a PATH are passed over: a repository must not be able to
-// put its own git in front of the real one.
+// findProgram looks program up in path, as a shell does. A program with a slash is not looked up. Relative entries of
+// a PATH are passed over: a repository must not be able to put its own git in front of the real one.
 func findProgram(program, path string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil

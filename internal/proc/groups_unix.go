@@ -22,8 +22,8 @@ func exitStatus(s *os.ProcessState) int {
 
 // tree is a program that was started and what can be found of its descendants.
 type tree struct {
-	pid int
-	tag string
+	pid int    // also the number of its session and process group
+	tag string // is in the environment of its descendants
 
 	mu     sync.Mutex
 	reaped bool // its pid may be another's by now

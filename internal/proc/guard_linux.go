@@ -109,7 +109,8 @@ func (g *Guard) liveLink() (*link, error) {
 	return g.link, nil
 }
 
-// Close ends the guard, which kills everything first.
+// Close ends the guard, which kills everything first. A guard that does not manage it in time is killed itself, and
+// listen kills what is left.
 func (g *Guard) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,10 +128,11 @@ func (g *Guard) Close() error {
 	}
 }
 
-// link is the connection to one guard, which lives or lived.
+// link is the connection to one guard, which lives or lived. Orders are written by whoever has them; one goroutine,
+// listen, reads what the guard says and hands it to the call that it is about.
 type link struct {
 	pid   int
-	tag   string
+	tag   string // begins the tags of all its calls
 	guard *os.Process
 	conn  *net.UnixConn
 	gone  chan struct{} // closed when the guard is dead, and all that it ran too
@@ -138,8 +140,8 @@ type link struct {
 	writing sync.Mutex // orders what is written. listen never takes it, so it never waits for a full socket
 
 	mu    sync.Mutex
-	next  uint64
-	calls map[uint64]*call // nil when the guard is gone
+	next  uint64           // the number of the last call
+	calls map[uint64]*call // that are not over, by number; nil when the guard is gone
 }
 
 // call is a tool between its start and its end.
@@ -296,7 +298,7 @@ func (l *link) listen() {
 	}
 	err := muster.Errorf(muster.Unavailable,
 		"the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
-	for _, c := range calls { // also those that were not said to have started: they may have begun
+	for _, c := range calls { // those too that were not said to have started: they may have begun
 		c.answers <- answer{128 + int(unix.SIGKILL), err}
 	}
 	_ = l.conn.Close()
@@ -336,7 +338,8 @@ func (l *link) answer(f frame) {
 	c.answers <- a
 }
 
-// orphans returns the processes that a dead guard's tools left.
+// orphans returns the processes that a dead guard's tools left: those in the session or group of a tool, and those with
+// the tag of the guard. It looks at all processes of the machine, because the kernel has given them another parent.
 func (l *link) orphans(calls map[uint64]*call) (list []process) {
 	sessions := map[int]bool{}
 	for _, c := range calls {

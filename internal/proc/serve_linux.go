@@ -39,9 +39,9 @@ const (
 type run struct {
 	call   uint64
 	pid    int
-	tag    string
-	mark   uint64
-	over   bool // it has ended, or muster has ordered it to be killed: what belongs to it dies
+	tag    string // is in the environment of what it has started
+	mark   uint64 // is inherited by what it has started; 0: none
+	over   bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
 	status int
 	fd     int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
 }
@@ -151,7 +151,8 @@ func (g *guard) handle(order frame, files []int) {
 	}
 }
 
-// start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it.
+// start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it. The error is
+// the errno that the system gave.
 func (g *guard) start(order frame, files []int) (*run, error) {
 	const first = 3 // the argument after dir, path and the number of arguments
 	args, env := order.args, first+order.number(first-1)
@@ -173,7 +174,7 @@ func (g *guard) start(order frame, files []int) (*run, error) {
 	return r, err
 }
 
-// reap reaps what has died. The tools among it go to ended.
+// reap reaps what has died. The tools among it go to ended, and are reported only when nothing of them is left.
 func (g *guard) reap() {
 	for {
 		var status unix.WaitStatus
@@ -231,7 +232,9 @@ func (g *guard) sweep() {
 	g.reap() // the last to die
 }
 
-// victims returns those of all processes that must be killed.
+// victims returns those of all processes that must be killed: everything below a tool that is over, and each adopted
+// process of which no possible owner runs any more. A doubt keeps a process alive until the last tool that it may
+// belong to has ended.
 func (g *guard) victims(all map[int]process) (list []process) {
 	seen := map[processID][]*run{}
 	for _, t := range all {

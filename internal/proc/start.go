@@ -11,7 +11,8 @@ import (
 	"muster"
 )
 
-// startWith checks s, opens what its program reads and writes, and has launch start it.
+// startWith checks s, opens what its program reads and writes, and has launch start it. The child closes what was
+// opened when it is over; if there is none, startWith closes it.
 func startWith(
 	ctx context.Context, s Spec, launch func(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error),
 ) (Process, error) {

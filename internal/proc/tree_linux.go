@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a process as /proc shows it at one moment.
+// process is a process as /proc shows it at one moment. Two of them that were read one after the other may contradict
+// each other.
 type process struct {
 	pid, parent, group, session int
 	state                       byte
@@ -18,7 +19,8 @@ type process struct {
 	started                     uint64 // clock ticks since boot: with pid, its identity
 }
 
-// isDead reports whether nothing of t runs any more. A first thread that has ended shows as a zombie while others go on.
+// isDead reports whether nothing of t runs any more. A first thread that has ended shows as a zombie while others go
+// on.
 func (t process) isDead() bool { return (t.state == 'Z' || t.state == 'X') && t.threads <= 1 }
 
 // processID tells a process from a later one with the same number.

@@ -18,6 +18,7 @@ func (s *screen) completeWord(again bool) string {
 	if len(candidates) == 0 || from < 0 || from > cursor {
 		return ""
 	}
+	// A single candidate replaces the word even where it is not longer: it may differ in case.
 	if put := commonPrefix(candidates); len(candidates) == 1 || len(put) > cursor-from {
 		start := s.input.cursor
 		for n := cursor; start > 0 && n > from; start-- {
@@ -32,7 +33,8 @@ func (s *screen) completeWord(again bool) string {
 	return formatColumns(candidates, s.width-1)
 }
 
-// commonPrefix returns the longest common prefix, cut at a whole rune.
+// commonPrefix returns the longest common prefix, cut at a whole rune: half of one would be shown as a broken
+// character.
 func commonPrefix(all []string) string {
 	prefix := all[0]
 	for _, s := range all[1:] {

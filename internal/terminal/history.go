@@ -4,8 +4,9 @@ import "strings"
 
 // history is what the user entered, oldest first, and the position that Up has reached in it.
 type history struct {
-	lines    []string
-	position int // len(lines): at the draft
+	lines []string
+	// position is the index of the line that is shown; len(lines) is the draft.
+	position int
 	// draft is what was being typed when Up was pressed first.
 	draft string
 }
@@ -63,7 +64,8 @@ type search struct {
 	savedInput buffer
 }
 
-// findFrom looks for the query in the line at index from and in older ones. Without a match it keeps the last one.
+// findFrom looks for the query in the line at index from and in older ones. Without a match it keeps the last one and
+// sets failed.
 func (s *search) findFrom(h *history, from int) {
 	s.failed = false
 	if s.query == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// handleKey does what a key means. A key that no table knows is typed text.
+// handleKey does what a key means. A key that no table knows is typed text. The names of keys are those of bubbletea,
+// and what they mean is what they mean to readline, where it has them.
 func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if s.search.active && s.handleSearchKey(k, name) {
@@ -28,13 +29,13 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	switch name {
 	case "enter":
 		s.enter()
-	case "ctrl+c":
+	case "ctrl+c": // discards the line; without one it is the caller's
 		if s.input.isEmpty() {
 			s.emit(Interrupt{})
 		}
 		s.input.set("")
 		s.history.position = len(s.history.lines)
-	case "ctrl+d":
+	case "ctrl+d": // as in a shell: it ends the input, or deletes to the right
 		if s.input.isEmpty() {
 			s.emit(Closed{})
 		} else {
@@ -87,7 +88,8 @@ var editKeys = map[string]func(*buffer){
 	"ctrl+t":                       (*buffer).transpose,
 }
 
-// enter submits the input and shows it in the scrollback.
+// enter submits the input and shows it in the scrollback, under the prompt and with pastes folded. A blank input is
+// dropped.
 func (s *screen) enter() {
 	text := s.input.value()
 	if strings.TrimSpace(text) == "" {
@@ -105,7 +107,8 @@ func (s *screen) enter() {
 	s.emit(Line{Text: text})
 }
 
-// moveVertically moves the cursor by one row. Beyond the first and the last row it goes through the history.
+// moveVertically moves the cursor by one row of the screen, in the same column as far as the row has it. Beyond the
+// first and the last row it goes through the history.
 func (s *screen) moveVertically(by int) {
 	l := newLayout(&s.input, len(inputPrompt), s.width-1)
 	if y := l.y + by; y >= 0 && y < len(l.rows) {
@@ -148,6 +151,7 @@ func (s *screen) handleSearchKey(k tea.KeyPressMsg, name string) bool {
 		s.endSearch()
 		return false
 	}
+	// Without a query the input is as it was; without a match it is empty.
 	s.input.set("")
 	if f.query == "" {
 		s.input.set(f.savedInput.value())

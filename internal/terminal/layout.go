@@ -2,7 +2,8 @@ package terminal
 
 import "strings"
 
-// layout is the input broken into rows of the screen, and the cursor's place among them.
+// layout is the input broken into rows of the screen, and the cursor's place among them. It is made anew for each frame
+// and each vertical move, because an input is short.
 type layout struct {
 	rows   []row
 	indent int // columns before each row: the prompt's width

@@ -47,8 +47,9 @@ type output struct {
 	held []byte
 	// insertedSinceFrame says that text was inserted since the last frame. It may have been written without one.
 	insertedSinceFrame bool
-	beforeFrame        func(inserted bool) string // asked at each frame for what must go before it
-	frames             int
+	// beforeFrame is asked at each frame for what must go before it. It is set before the first frame.
+	beforeFrame func(inserted bool) string
+	frames      int
 }
 
 // newOutput returns the output to a terminal.

@@ -34,27 +34,30 @@ type screen struct {
 	options Options
 	queue   *queue[item]
 	out     *output
-	emit    func(Event)
+	emit    func(Event) // reports what the user did; it never blocks
 	now     func() time.Time
 
 	// columns is the width of a status line. The goroutine that asks for the status reads it.
-	columns       atomic.Int64
+	columns atomic.Int64
+	// width and height are the size of the terminal, as far as it can be used.
 	width, height int
 	input         buffer
 	// firstRow is the first row of the input that is shown.
-	firstRow      int
-	history       history
-	search        search
-	lastKeyWasTab bool // the last key was Tab
-	status        []string
+	firstRow int
+	history  history
+	search   search
+	// lastKeyWasTab says that a further Tab lists the candidates.
+	lastKeyWasTab bool
+	status        []string // as the caller gave them, not cut yet
 	stream        stream
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
 	waitingRows  []string
 	waitingSince time.Time
-	closed       bool
-	suspended    bool // suspended
+	// closed and suspended say that nothing is to be drawn: the terminal is the shell's, for good or until it continues
+	// the program.
+	closed, suspended bool
 	// insertedSinceView says that rows were inserted since the last View, so the next frame must differ from the last
 	// one.
 	insertedSinceView bool
@@ -237,7 +240,8 @@ func (s *screen) View() tea.View {
 		rows[i] = ansi.TruncateWc(r, s.width-1, "")
 		g.widths = append(g.widths, ansi.StringWidthWc(rows[i]))
 	}
-	// bubbletea skips a frame that equals the last one, and would leave the cursor where it inserted.
+	// bubbletea skips a frame that equals the last one, and would leave the cursor where it inserted. A colour reset at
+	// the end, which nobody sees, makes the frame another one.
 	s.mu.Lock()
 	g.mark = s.latestView.mark
 	if s.insertedSinceView {

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// stream wraps a model's text while it arrives in pieces.
+// stream wraps a model's text while it arrives in pieces. A row that is complete is given away at once, so only the row
+// that grows is kept.
 type stream struct {
 	// partial is the beginning of a character whose other bytes have not come yet.
 	partial string
@@ -27,7 +28,7 @@ func (s *stream) add(text string, width int) []string {
 		}
 	}
 	s.partial = text[whole:]
-	// Split again from the text: a combining mark may have come after its letter.
+	// The row that grows is split again together with the new text: a combining mark may have come after its letter.
 	lines := splitLines(clusters(textOf(s.growing) + clean(text[:whole])))
 	var rows []string
 	for i, line := range lines {

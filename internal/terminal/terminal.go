@@ -82,20 +82,22 @@ const (
 type Terminal struct {
 	program *tea.Program
 	screen  *screen
-	queue   *queue[item]
+	// queue has the texts of callers that the screen has not taken yet. It is closed by Close.
+	queue *queue[item]
+	// emitted has the events that are on their way to events, which callers read.
 	emitted *queue[Event]
 	events  chan Event
 	out     *output
 	in      *os.File
-	state   *term.State
-	refresh chan struct{}
+	state   *term.State   // the mode of the terminal before Open
+	refresh chan struct{} // holds a token when the status is to be asked for at once
 	// done is closed when bubbletea has ended and the terminal is restored.
 	done chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
 	closing     sync.Once
-	closedErr   error
-	runErr      error
+	closedErr   error // what Close returns, set in closing
+	runErr      error // of bubbletea, set before done is closed
 }
 
 // Open puts the terminal into raw mode and shows the prompt. When ctx ends, the terminal closes itself.
@@ -147,7 +149,8 @@ func checkTerminal(o Options) error {
 	return nil
 }
 
-// run drives bubbletea until it ends, and then restores the terminal's mode.
+// run drives bubbletea until it ends, and then restores the terminal's mode. An end that nobody has asked for is one of
+// the terminal, and is reported as such.
 func (t *Terminal) run() {
 	_, err := t.program.Run()
 	t.out.flush()
@@ -252,7 +255,7 @@ func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: 
 // Flush says that the streamed text is complete.
 func (t *Terminal) Flush() { t.queue.put(item{kind: flushed}) }
 
-// Refresh says that the status lines have changed.
+// Refresh says that the status lines have changed. It does not wait until they are asked for.
 func (t *Terminal) Refresh() {
 	select {
 	case t.refresh <- struct{}{}:

@@ -43,8 +43,8 @@ type Facts struct {
 // Lines returns an event in words: one line, or two for a landing whose check failed.
 func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
 
-// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations. Every event has a line:
-// one of a kind that is not known here is shown as it stands.
+// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations. Every event has a
+// line: one of a kind that is not known here is shown as it stands.
 func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	t := lineWriter{e, f}
 	var l Line
@@ -275,8 +275,8 @@ func (t lineWriter) changed() []string {
 	return nil
 }
 
-// failurePattern matches a line with what test programs and compilers print: FAIL, error:, panic, and file.go:3:5: ... It is
-// compiled at the first failed check, because most commands never need it.
+// failurePattern matches a line with what test programs and compilers print: FAIL, error:, panic, and file.go:3:5:
+// ... It is compiled at the first failed check, because most commands never need it.
 var failurePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\W)(fail|failed|failure|error|panic|assertion)|^\S+\.\w+:\d+(:\d+)?: `)
 })
@@ -310,6 +310,7 @@ func (t lineWriter) completedLine(l Line) Line {
 		verdict += " " + seconds(took)
 	}
 	landed := checkLine(l.Text, t.field("check", 60), verdict, Good)
-	landed.Verb, landed.Text = "lands", nameWith(l.Text, fmt.Sprintf("%.7s  %s", commit, proof(landed.command, verdict)))
+	landed.Verb = "lands"
+	landed.Text = nameWith(l.Text, fmt.Sprintf("%.7s  %s", commit, proof(landed.command, verdict)))
 	return landed
 }

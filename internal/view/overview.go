@@ -18,8 +18,8 @@ type Member struct {
 	Alive bool
 }
 
-// Describe says in one line what a member does. subject names tasks and returns "" for unknown ones; tool is what the member runs
-// now.
+// Describe says in one line what a member does. subject names tasks and returns "" for unknown ones; tool is what the
+// member runs now.
 func (m Member) Describe(subject func(muster.TaskID) string, tool string) string {
 	task := ""
 	if m.Task != 0 {

@@ -211,7 +211,8 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
-	p.print(l.Format(p.options.Paint, fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start))), p.names, p.options.Width) + "\n")
+	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
+	p.print(l.Format(p.options.Paint, when, p.names, p.options.Width) + "\n")
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other

@@ -8,7 +8,8 @@ import (
 	"muster"
 )
 
-// Question is what a request asks, in two or three words. Commands complete ids with it, and tables have it as a column.
+// Question is what a request asks, in two or three words. Commands complete ids with it, and tables have it as a
+// column.
 func Question(r muster.Request) string {
 	switch r.Kind {
 	case muster.AskPlan:
