@@ -10,7 +10,9 @@ import (
 // bytes of POSIX message queues, a few below what the system allows. Hardly any program uses those, and no mark takes
 // more than half of them away.
 type marker struct {
-	hard, top, span uint64
+	hard uint64 // the hard limit, which marks leave as it is
+	top  uint64 // marks are below it
+	span uint64 // how many there are
 }
 
 // usualQueueBytes is the limit of most systems. Marks stay below it where the hard limit is higher or infinite.
@@ -19,16 +21,13 @@ const usualQueueBytes = 819200
 // newMarker returns a marker for this system. One with a span of 0 makes no marks: the limit is too low to tell calls
 // apart.
 func newMarker() marker {
+	const fewest = 2000 // marks, so that calls which run at the same time have different ones
 	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {
+	if unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l) != nil || l.Max/2 < fewest {
 		return marker{}
 	}
-	m := marker{hard: l.Max, top: min(l.Max, usualQueueBytes)}
-	m.span = m.top / 2
-	if m.span < 2000 {
-		return marker{} // too few to tell calls apart
-	}
-	return m
+	top := min(l.Max, usualQueueBytes)
+	return marker{hard: l.Max, top: top, span: top / 2}
 }
 
 // of returns the mark of a call, 0 for none. Guards that run inside each other begin at different places.

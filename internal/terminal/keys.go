@@ -137,11 +137,10 @@ func (s *screen) handleSearchKey(k tea.KeyPressMsg, name string) bool {
 		_, n := utf8.DecodeLastRuneInString(f.query)
 		f.query = f.query[:len(f.query)-n]
 		f.findFrom(&s.history, len(s.history.lines)-1)
-	case name == "ctrl+g" || name == "ctrl+c":
-		s.input = f.savedInput
-		f.active = false
-		return true
-	case name == "esc":
+	case name == "ctrl+g" || name == "ctrl+c" || name == "esc": // ends the search; esc keeps the match
+		if name != "esc" {
+			s.input = f.savedInput
+		}
 		f.active = false
 		return true
 	case k.Text != "" && k.Mod&(tea.ModCtrl|tea.ModAlt) == 0:

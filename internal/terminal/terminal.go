@@ -35,7 +35,7 @@ import (
 // unset or dumb. The caller then falls back to plain lines.
 var ErrNoTerminal = errors.New("no terminal that can be edited on")
 
-// Options say what to talk to. In and Out are required; everything else may be left out.
+// Options say what to talk to. In, Out and Status are required; everything else may be left out.
 type Options struct {
 	In, Out *os.File
 	// History is what was entered before, oldest first. Keeping what Line returns is up to the caller.
@@ -198,16 +198,8 @@ func (t *Terminal) statusLoop(ask func(int) []string) {
 // statusFrom calls the caller's status function. It carries a panic of that function over to bubbletea's goroutine,
 // which restores the terminal before it reports the panic.
 func statusFrom(ask func(int) []string, width int) (m statusMsg) {
-	if ask == nil {
-		return m
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			m.panicked = r
-		}
-	}()
-	m.lines = ask(width)
-	return m
+	defer func() { m.panicked = recover() }()
+	return statusMsg{lines: ask(width)}
 }
 
 // closeWithContext closes the terminal when ctx ends, and reports a hangup signal as the end of the terminal.
