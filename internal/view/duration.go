@@ -8,7 +8,7 @@ import (
 	"muster"
 )
 
-// Age is a length of time in one unit, for tables: 40s, 12m, 3h, 5d.
+// Age is a length of time in one unit, for tables: 40s, 12m, 3h, 5d. A negative one, as when two clocks differ, is 0s.
 func Age(d time.Duration) string { return inOneUnit(d, "s", "m", "h", "d") }
 
 // Duration is Age for sentences: 40 s, 12 min, 3 h, 5 days.
@@ -89,7 +89,7 @@ func plural(n int, one, several string) string {
 	return several
 }
 
-// Count returns a number with its noun: 1 task, 2 tasks.
+// Count returns a number with its noun: 1 task, 2 tasks. The noun is one whose plural ends in s.
 func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + plural(n, noun, noun+"s")
 }

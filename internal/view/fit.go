@@ -19,6 +19,8 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 		verbs = 6
 	}
 	if width > 0 {
+		// Wrapped text stands under the text, so the eye finds the names and verbs at the left. On a terminal that is
+		// too narrow for that, lines are longer than the terminal rather than shorter than a word.
 		indent := columns(before) + names + len(" verb12 ")
 		text = strings.Join(l.fit(max(width-indent, 20)), "\n"+strings.Repeat(" ", indent))
 	}
@@ -51,6 +53,7 @@ func (l Line) fit(room int) []string {
 			text = text[:i] + short + text[i+len(gap+l.command):]
 		}
 	}
+	// Six columns of a name show at least the task's number.
 	if over := columns(text) - room; over > 0 && l.name != "" {
 		if rest, ok := strings.CutPrefix(text, Pad(l.name, taskColumn)); ok {
 			width := max(columns(l.name), taskColumn) - over

@@ -14,6 +14,7 @@ func (t lineWriter) mailLine() Line {
 	l := Line{Who: t.who("?")}
 	switch t.Kind {
 	case journal.MailSent:
+		// A message and a broadcast are what their text says. Mail of another kind says first which it is.
 		kind, to, text := muster.MessageType(t.Text("type")), "to "+t.field("to", 40), t.field("text", 80)
 		l.Verb, l.Show = "mails", t.Member != muster.System
 		switch {
@@ -24,7 +25,8 @@ func (t lineWriter) mailLine() Line {
 		}
 		l.Text = Because(to, text)
 		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
-			// a task's trouble is told by its own event
+			// Trouble that belongs to no task has no event of its own, so its mail to the lead is shown as a note. A
+			// task's trouble is shown by the task's event.
 			l = Line{Who: "board", Verb: "note", Text: t.field("text", 160), Tone: Bad, Show: true}
 		}
 	case journal.MailDelivered:
@@ -36,7 +38,7 @@ func (t lineWriter) mailLine() Line {
 	return l
 }
 
-// requestLine is the line of a request or of its answer.
+// requestLine is the line of a request or of its answer. One that the user must answer ends with the command to type.
 func (t lineWriter) requestLine() Line {
 	l := Line{Who: t.who("?"), Text: Because(t.question(), t.field("text", 90)), Show: true}
 	switch t.Kind {
@@ -48,14 +50,14 @@ func (t lineWriter) requestLine() Line {
 	case journal.RequestDecided:
 		l.Who = cmp.Or(t.field("by", 40), l.Who)
 		switch muster.RequestStatus(t.Text("status")) {
-		case muster.RequestApproved:
+		case muster.RequestApproved: // of a shutdown the member's own end says it
 			l.Verb, l.Show = "yes", muster.RequestKind(t.Text("kind")) != muster.AskShutdown
 		case muster.RequestRejected:
 			l.Verb, l.Tone = "no", Bad
 		case muster.RequestExpired:
 			l.Verb, l.Text = "late", t.question()+": no answer in time"
-		default:
-			l.Verb, l.Show = "drops", false // taken back by who asked
+		default: // taken back by the member that asked
+			l.Verb, l.Show = "drops", false
 		}
 	}
 	return l
@@ -78,7 +80,8 @@ func (t lineWriter) question() string {
 	return t.field("kind", 40)
 }
 
-// laneLine is the line of an event of a lane or of damaged state.
+// laneLine is the line of an event of a lane or of damaged state. The progress has only what went wrong: that a lane
+// was made stands in the line of its claim, and where it went is nobody's concern while the run goes on.
 func (t lineWriter) laneLine() Line {
 	l := Line{Who: t.who("lanes"), Verb: "lane"}
 	lane := t.field("lane", 40)
@@ -101,7 +104,8 @@ func (t lineWriter) laneLine() Line {
 	return l
 }
 
-// unknownLine is the line of an event of a kind that only a newer program knows.
+// unknownLine is the line of an event of a kind that only a newer program knows: the kind and the fields, as the
+// journal has them. The log shows it, so that an older program does not hide what happened.
 func (t lineWriter) unknownLine() Line {
 	text := OneLine(t.Kind)
 	if data, err := muster.MarshalLine(t.Fields); err == nil && len(t.Fields) > 0 {

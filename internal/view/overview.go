@@ -25,6 +25,8 @@ func (m Member) Describe(subject func(muster.TaskID) string, tool string) string
 	if m.Task != 0 {
 		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(subject(m.Task))))
 	}
+	// The first that holds is the most that people need to know: nobody works on the task of a member without a
+	// process, whatever its record says.
 	switch {
 	case m.Status == muster.Shutdown:
 		return "has stopped"
@@ -103,6 +105,7 @@ func (o Overview) headline(p Paint, width int) string {
 	default:
 		end = "    " + Duration(o.Lived)
 	}
+	// A run whose process was killed has no end in its record. That no member lives shows that it has stopped.
 	stopped := ""
 	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.hasLiveMember() {
 		end, stopped = end+"   ", "stopped"
@@ -148,7 +151,8 @@ func (o Overview) members(p Paint, width int) string {
 	return t.text(p, width)
 }
 
-// WriteMembers prints a table of members.
+// WriteMembers prints a table of members as their records have them. It names tasks by their number alone, because it
+// reads no board.
 func WriteMembers(w io.Writer, p Paint, width int, members []Member, now time.Time) error {
 	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
 	for _, m := range members {

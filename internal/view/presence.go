@@ -59,13 +59,13 @@ func (l *Presence) Apply(e muster.Event) {
 		state, doing = "idle", IdleReason(e.Member, e.Text("reason"))
 	case journal.TurnStarted:
 		m.turn, doing = int(e.Number("turn")), "thinks"
-	case journal.TurnEnded:
+	case journal.TurnEnded: // its tools are still to run, or the member rests
 		if m.state != "" && m.Doing != "thinks" { // it does something else already
 			return
 		}
 	case journal.ToolStarted:
 		doing = strings.TrimSpace(OneLine(e.Text("tool")) + " " + OneLine(e.Text("text")))
-		if e.Text("tool") == "wait" {
+		if e.Text("tool") == "wait" { // the lead sleeps in this tool
 			state, doing = "idle", IdleReason(e.Member, string(muster.IdleMessages))
 		}
 	case journal.ModelRetry:

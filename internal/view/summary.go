@@ -136,6 +136,7 @@ func (s Summary) headline() string {
 			still++
 		}
 	}
+	// The first that holds is what can be claimed of all that landed.
 	check := OneLine(s.Run.Check)
 	switch {
 	case len(s.landed) == 0:
@@ -187,6 +188,7 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 	for _, x := range s.unfinished {
 		names = max(names, min(columns(OneLine(x.Subject)), taskColumn))
 	}
+	// The first that holds keeps the task from being finished; what follows it does not matter yet.
 	why := ""
 	switch {
 	case t.Status == muster.NeedsAttention:

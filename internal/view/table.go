@@ -54,6 +54,7 @@ func (t *Table) text(p Paint, width int) string {
 	if headed {
 		all = append([][]Cell{titles}, t.Rows...)
 	}
+	// A cell is padded outside of its colour, so that a coloured background would not reach into the gap.
 	widths := t.columnWidths(all, width)
 	var lines []byte
 	for _, row := range all {
@@ -103,7 +104,7 @@ func (t *Table) columnWidths(all [][]Cell, width int) []int {
 // Pad fills s with spaces to n columns. A text that is wider stays as it is.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(n-columns(s), 0)) }
 
-// Cut shortens s to n columns. A shortened text ends with exactly three dots.
+// Cut shortens s to n columns. A shortened text ends with exactly three dots, also where it is cut behind a full stop.
 func Cut(s string, n int) string {
 	switch {
 	case columns(s) <= n:

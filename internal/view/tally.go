@@ -79,6 +79,7 @@ func (t *Tally) Add(e muster.Event) {
 			w.conflicts++
 		}
 	case journal.TaskCompleted:
+		// Without a commit nothing was landed, so no landing was tried.
 		if e.Text("commit") != "" {
 			t.effortOf(e.Task).tries++
 		}

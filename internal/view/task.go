@@ -11,6 +11,7 @@ import (
 
 // WriteTask prints one task: its fields, then its texts. A field that is empty, or as in every new task, is left out.
 func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
+	// Everything is built first and written once, so that a reader of a pipe never sees a part of it.
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
 	v := Table{Titles: []string{"", ""}}
@@ -39,6 +40,7 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 		row("plan", "must be approved first")
 	}
 	row("lane", string(t.Worktree))
+	// A task may be completed and not landed: it needed no change, or another program wrote that it is complete.
 	if t.Landed != nil {
 		v.Row(Text("landed"), Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landingEvidence(*t.Landed))))
 	} else if t.Status == muster.Completed {
