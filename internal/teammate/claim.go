@@ -141,7 +141,9 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	return text, key, ignoreLostClaim(err)
 }
 
-// Claim claims a task for a tool call and returns the task's text.
+// Claim claims a task for a tool call and returns the task's text. The result of the call is
+// what presents the task; the claim's key is not noted in the transcript, so that a process
+// that dies before the result is there leaves a task whose text its owner gets at its next rest.
 func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if t, ok := c.CurrentTask(); ok {
 		if t.ID == id {

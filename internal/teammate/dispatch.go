@@ -69,7 +69,9 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// Serve wakes waiting members as tasks become ready, until ctx ends.
+// Serve wakes waiting members as tasks become ready, until ctx ends. An offer writes nothing and
+// reserves nothing: the board decides who gets the task. A wake-up that is lost costs time and
+// no work.
 func (q *Queue) Serve(ctx context.Context) {
 	changed := q.board.Watch(ctx)
 	for {

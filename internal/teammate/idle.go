@@ -48,7 +48,12 @@ func (i *idling) begin(ctx context.Context) error {
 // sendFinalMessage mails the last message of the phase to the lead. Where the model was cut
 // off there is none, and the lead is told why.
 func (i *idling) sendFinalMessage(ctx context.Context) error {
-	words, stop := i.phase.takeFinalMessage()
+	var words string
+	var stop llm.Stop
+	i.phase.change(func(c *counters) { // the words are forgotten, so that they are sent once
+		words, stop = c.words, c.stop
+		c.words, c.stop = "", ""
+	})
 	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead, Content: clip(words, maxQuote)}
 	if why := cutOffReason(i.name(), stop, words); why != "" {
 		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: why}

@@ -59,7 +59,8 @@ func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 }
 
 // sleep waits until something needs the lead, and says what. slept is false if something
-// needed it at once.
+// needed it at once. It decides on facts that it reads after each hint, so that a lost hint
+// delays the lead by recheckAfter at most.
 func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

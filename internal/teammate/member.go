@@ -21,9 +21,10 @@
 //
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
-// phase (counters of a work phase), lead (the lead's sleep and the end of its turn), workdir
-// (where tools run). They know one another by self. TeamProgress, which says whether the team can go on, and the Queue, which hands
-// out ready tasks to idle members, belong to the team as a whole.
+// phase (counters of a work phase), lead (the lead's sleep and the end of its turn), toolbox
+// (the tools, with their audit), workdir (where tools run). They know one another by self.
+// TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
+// tasks to idle members, belong to the team as a whole.
 //
 // How tasks change, how work lands and how mail is stored is not decided here: see packages
 // board, landing and mailbox.

@@ -72,16 +72,6 @@ func (p *phase) change(f func(*counters)) {
 // Idle ends this phase after the round of tools.
 func (p *phase) Idle(string) { p.change(func(c *counters) { c.over = true }) }
 
-// takeFinalMessage returns the last message of the phase and why the model stopped, and
-// forgets both, so that the message is sent once.
-func (p *phase) takeFinalMessage() (words string, stop llm.Stop) {
-	p.change(func(c *counters) {
-		words, stop = c.words, c.stop
-		c.words, c.stop = "", ""
-	})
-	return words, stop
-}
-
 // countReply counts a reply of the model, and keeps its calls until their results come.
 // ownsTodo says whether a call is one of the todo tool.
 func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {

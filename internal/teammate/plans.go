@@ -56,7 +56,7 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 	defer stop(nil)
 	// A parked member calls no tool that would check its claim. Without this watch it would
 	// wait for the approval of a plan for a task that somebody else works on.
-	changed := p.Board.Watch(waiting)
+	changed := p.Board.Watch(waiting) // before the first check, so that no change is missed
 	check := func() {
 		if err := p.claims.check(waiting); err != nil {
 			stop(err)

@@ -54,8 +54,6 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 	if same {
 		return nil
 	}
-	// The host is compared inside the update, which is atomic: a host that takes the member
-	// over between a read and a write of this process would be overwritten otherwise.
 	mine, err := p.update(ctx, p.isHost, func(r *muster.Member) {
 		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, int(p.turns.Load())
 		setAsked(r, asked)
@@ -67,6 +65,9 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 }
 
 // update changes the record if it is still the member's to change, and reports whether it is.
+// isMine is asked inside the update, which is atomic: a host that takes the member over between
+// a read and a write of this process would be overwritten otherwise. The roster may call both
+// functions several times.
 func (p *presence) update(
 	ctx context.Context, isMine func(muster.Member) bool, change func(*muster.Member),
 ) (mine bool, err error) {

@@ -3,7 +3,7 @@ package teammate
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"muster"
@@ -135,11 +135,18 @@ func (m *Member) restartConversation(ctx context.Context) error {
 		prompt.Reminder("Your conversation had grown too long and starts again here.")}
 	var marks []muster.MessageID
 	if m.isLead() {
-		tasks, err := m.tasksText(ctx)
+		p, err := m.Progress(ctx)
 		if err != nil {
 			return err
 		}
-		texts = append(texts, m.record.Prompt, tasks)
+		texts = append(texts, m.record.Prompt)
+		if tasks := slices.Concat(p.Open, p.NeedsAttention); len(tasks) > 0 {
+			text := "These tasks are on the board:"
+			for _, t := range tasks {
+				text += "\n" + prompt.TaskLine(t)
+			}
+			texts = append(texts, text)
+		}
 	}
 	if t, ok := m.claims.CurrentTask(); ok {
 		text, key, err := m.claims.taskPrompt(ctx, t)
@@ -152,17 +159,4 @@ func (m *Member) restartConversation(ctx context.Context) error {
 	}
 	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
 	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)
-}
-
-// tasksText lists the open tasks and those that need attention, or is "".
-func (m *Member) tasksText(ctx context.Context) (string, error) {
-	p, err := m.Progress(ctx)
-	if err != nil || len(p.Open)+len(p.NeedsAttention) == 0 {
-		return "", err
-	}
-	lines := []string{"These tasks are on the board:"}
-	for _, t := range append(p.Open, p.NeedsAttention...) {
-		lines = append(lines, prompt.TaskLine(t))
-	}
-	return strings.Join(lines, "\n"), nil
 }

@@ -12,7 +12,8 @@ import (
 	"muster/loop"
 )
 
-// run opens the conversation and performs what Next decides, until that is the end.
+// run opens the conversation and performs what Next decides, until that is the end. It is the
+// only place that moves the machine on: a part of the member only changes facts.
 func (m *Member) run(ctx context.Context) (End, error) {
 	if err := m.open(ctx); err != nil {
 		return End{Code: 1}, err
@@ -145,7 +146,8 @@ func (m *Member) endRest() {
 	m.idle.rest.leaveQueue()
 }
 
-// open opens the transcript and finds the member's claim.
+// open opens the transcript and finds the member's claim. The transcript is the first: once
+// this process is its writer, a former host can begin nothing more.
 func (m *Member) open(ctx context.Context) (err error) {
 	if m.conversation.script, err = m.openTranscript(ctx); err != nil {
 		return err
@@ -237,7 +239,8 @@ func (m *Member) runPhase(ctx context.Context) error {
 }
 
 // leave shuts the member down in order: its task goes back, and its lane is kept. The last
-// writes are made even if ctx ends.
+// writes are made even if ctx ends. The record says that it has shut down only after all
+// else: a process that dies in between leaves a member that another process takes over.
 func (m *Member) leave(ctx context.Context) error {
 	ctx, cancel := lastWrites(ctx)
 	defer cancel()

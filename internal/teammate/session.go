@@ -35,7 +35,8 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		MaxTokens: s.limits.MaxTokens, CacheKey: s.agentID()}, nil
 }
 
-// Append makes a finished reply durable, before any of its calls begins, and meters it.
+// Append makes a finished reply durable, before any of its calls begins, and meters it. The
+// counters and the events follow the transcript: a crash in between loses numbers only.
 func (s session) Append(ctx context.Context, r llm.Reply) error {
 	if err := s.conversation.script.Reply(ctx, r); err != nil {
 		return err

@@ -39,6 +39,8 @@ func (k toolset) laneCreate() llm.Tool {
 			if err != nil {
 				return "", err
 			}
+			// The lane exists before the task names it. A process that dies in between leaves a lane that no task
+			// names; the other order would leave a task whose owner finds no lane.
 			lane, err := k.Lanes.Create(ctx, in.Name, in.TaskID, in.BaseRef)
 			// The fence of the task as it was read makes this fail if somebody has claimed the task meanwhile.
 			if err == nil && in.TaskID != 0 {
@@ -77,7 +79,8 @@ func (k toolset) laneStatus() llm.Tool {
 		}, tool.ReadOnly())
 }
 
-// laneRun runs a command in a lane. The exit code follows the output unless it is 0.
+// laneRun runs a command in a lane. The exit code follows the output unless it is 0. A command that fails is no error
+// of the tool: the model reads its output and decides.
 func (k toolset) laneRun() llm.Tool {
 	type in struct {
 		Name    muster.Name `json:"name"`

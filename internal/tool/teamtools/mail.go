@@ -45,7 +45,8 @@ func (k toolset) readInbox() llm.Tool {
 		tool.ReadOnly(), tool.Polls())
 }
 
-// broadcast sends the same mail to every teammate that is not shut down, but not to the caller.
+// broadcast sends the same mail to every teammate that is not shut down, but not to the caller. A teammate that joins
+// while it runs does not get it.
 func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`

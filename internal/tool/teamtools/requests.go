@@ -56,7 +56,8 @@ func (k toolset) reviewPlan() llm.Tool {
 		})
 }
 
-// requestShutdown asks a teammate to shut down. It only records the request: the teammate answers it.
+// requestShutdown asks a teammate to shut down. It only records the request: the teammate answers it, an idle one
+// without asking its model, and a supervisor ends one that has not answered in time.
 func (k toolset) requestShutdown() llm.Tool {
 	type in struct {
 		Teammate muster.Name `json:"teammate"`
@@ -82,7 +83,8 @@ func (k toolset) requestShutdown() llm.Tool {
 		})
 }
 
-// respondShutdown answers a shutdown request. A refusal needs a reason, which is mailed to the lead.
+// respondShutdown answers a shutdown request. A refusal needs a reason, which is mailed to the lead. After a grant the
+// life of the caller ends with this round of tools.
 func (k toolset) respondShutdown() llm.Tool {
 	type in struct {
 		RequestID muster.RequestID `json:"request_id"`

@@ -134,7 +134,8 @@ func find(all []muster.Task, ref any) (muster.Task, error) {
 		"no open task has the subject %q: create the blocker first (calls of one reply run in order)", text)
 }
 
-// taskList lists the tasks with a status and an owner, or all of them.
+// taskList lists the tasks with a status and an owner, or all of them. It polls: a model may look at the board as often
+// as it likes, and is not taken for one in a loop.
 func (k toolset) taskList() llm.Tool {
 	type in struct {
 		Status string `json:"status,omitempty"`
@@ -152,7 +153,8 @@ func (k toolset) taskList() llm.Tool {
 		}, tool.ReadOnly(), tool.Polls())
 }
 
-// taskGet shows the whole record of a task, with the tasks that wait for it.
+// taskGet shows the whole record of a task, with the tasks that wait for it. These are not stored; the board derives
+// them from what each task waits for.
 func (k toolset) taskGet() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
@@ -170,7 +172,8 @@ func (k toolset) taskGet() llm.Tool {
 	}, tool.ReadOnly())
 }
 
-// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads.
+// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads. A call that was cut
+// off is not made again: a restarted member finds its claim on the board, and is given the briefing at its next rest.
 func (k toolset) claimTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`

@@ -28,7 +28,8 @@ func (k toolset) spawn() llm.Tool {
 		})
 }
 
-// listTeammates lists everybody but the lead, which is the only one that has this tool.
+// listTeammates lists everybody but the lead, which is the only one that has this tool. Those that have shut down are
+// listed too, because they can be spawned again.
 func (k toolset) listTeammates() llm.Tool {
 	type in struct{}
 	return textTool("list_teammates", "Who is there: name, role, status, what each does.",
@@ -73,7 +74,8 @@ func (k toolset) wait() llm.Tool {
 	})
 }
 
-// idle ends the work of a teammate that has nothing to do, until mail or a task wakes it.
+// idle ends the work of a teammate that has nothing to do, until mail or a task wakes it. The other calls of the same
+// reply still run.
 func (k toolset) idle() llm.Tool {
 	type in struct {
 		Reason string `json:"reason,omitempty"`

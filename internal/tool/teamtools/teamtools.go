@@ -117,7 +117,7 @@ func (k toolset) common() []llm.Tool {
 	}
 }
 
-// textTool makes a tool of a function that answers in text. Its error is sorted by tool.Classify: the model reads a
+// textTool makes a tool of a function that answers in text. run may return a text with an error; it is dropped. Its error is sorted by tool.Classify: the model reads a
 // *muster.Error with its hint, and any other error ends the turn.
 func textTool[In any](
 	name, description string, run func(context.Context, In) (string, error), o ...tool.Option,
