@@ -14,6 +14,8 @@ import (
 // checkBase runs the check on the base beside the lead's first turn. What it finds is said to user and lead; a check
 // that cannot run at all stops the run.
 func (p *process) checkBase(ctx context.Context) error {
+	// A record that cannot be read must not mean that the base was never checked, or the check would run again. So the
+	// error stops the run.
 	run, err := p.Run(ctx)
 	if err != nil || run.Check == "" || run.BaseCheck != "" {
 		return err
@@ -36,6 +38,7 @@ func (p *process) checkBase(ctx context.Context) error {
 	}
 	p.emit(ctx, journal.CheckBase, "",
 		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check})
+	// What CheckBase has found is in the run's record by now. The mail is for the lead, which may plan for it.
 	if v.Green {
 		return nil
 	}

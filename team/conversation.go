@@ -77,8 +77,10 @@ func (c *Conversation) Say(ctx context.Context, text string) error {
 // talk is a conversation as the lead sees it.
 type talk struct{ *Conversation }
 
+// Closed is closed when the user says no more.
 func (t talk) Closed() <-chan struct{} { return t.closed }
 
+// Turn returns the context of a turn of the lead, which Interrupt ends, and the function that ends the turn.
 func (t talk) Turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	t.set(stop, false, false)
@@ -88,8 +90,10 @@ func (t talk) Turn(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
+// Rest says that the lead waits for the user. done: the run would end now.
 func (t talk) Rest(done bool) { t.set(nil, true, done) }
 
+// Heard says that the lead has read a mail. Its turn begins then, so the prompt is not the user's any more.
 func (t talk) Heard(id muster.MessageID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,6 +101,7 @@ func (t talk) Heard(id muster.MessageID) {
 	t.resting = false
 }
 
+// set notes how the lead stands, and tells those who wait for a change.
 func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
 	t.mu.Lock()
 	same := t.resting == resting && t.done == done

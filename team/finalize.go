@@ -27,6 +27,7 @@ func (p *process) finalizeMembers(
 	if err != nil {
 		return err
 	}
+	// Who has shut down was finalized by whoever wrote so.
 	for _, m := range all {
 		if m.Status == muster.Shutdown {
 			continue
@@ -53,7 +54,10 @@ func (p *process) finalizeMember(
 	if !isUnreadable && (err != nil || m.Host != host) {
 		return err
 	}
+	// The claims go before the record. After a crash in between, the member still counts as lost and is finalized again;
+	// the other way round its tasks would wait for a member that nobody looks at.
 	err = p.releaseClaims(ctx, why, func(task muster.Task) bool { return task.Owner == name })
+	// The news has an id of its own, so a repeated call sends no second mail that is read.
 	if err == nil && news.Content != "" {
 		_, err = p.Post.Send(ctx, news)
 	}

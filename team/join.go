@@ -35,6 +35,7 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 	if err := t.checkModel(); err != nil {
 		return "", err
 	}
+	// Where there is no run nothing is written, not even a host.
 	run, err := t.runUnderWay(ctx)
 	if err != nil {
 		return "", err
@@ -114,6 +115,7 @@ func (s *supervisor) waitForRunEnd(ctx context.Context) Ending {
 			return RunOver
 		}
 		all, err := s.Roster.List(ctx)
+		// A roster that cannot be read now is no reason to leave.
 		if err == nil && !slices.ContainsFunc(all, func(m muster.Member) bool {
 			return m.Host == s.id && m.Status != muster.Shutdown
 		}) {

@@ -35,6 +35,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
 		return nil, err
 	}
 	p := &process{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
+	// Only tests have another repository than the one of the workspace.
 	if p.repository == nil {
 		repo, err := t.opened.Repo(ctx)
 		if err != nil {
@@ -42,6 +43,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
 		}
 		p.repository = gitRepository{repo}
 	}
+	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
 	c := &p.config
 	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
@@ -54,6 +56,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	// From here on the team's other methods use these services too: a second board in this process would have a graph of
+	// its own, and a second lander would not see the landings that are under way.
 	t.running.Store(w)
 	p.workspace = w
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
@@ -87,6 +91,8 @@ func (p *process) host(
 		return err
 	}
 	defer func() { p.logDropped(ctx, "releasing the lease", host.Release()) }()
+	// The launcher starts beside the records, because a process of its own (the guard) takes as long as they do. It
+	// outlives a cancelled ctx: members that are cancelled still end their commands with it.
 	uncancelled := context.WithoutCancel(ctx)
 	launched := inBackground(func() (proc.Launcher, error) { return p.team.launch(uncancelled) })
 	defer func() {
@@ -101,6 +107,8 @@ func (p *process) host(
 	if err != nil {
 		return err
 	}
+	// The record names the guard before any tool runs, so that a command which a tool starts is recognised as inside
+	// of the team even after the tool has killed the guard.
 	if g, ok := launcher.(interface{ PID() int }); ok {
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return err
@@ -122,6 +130,7 @@ func inBackground[T any](f func() (T, error)) func() (T, error) {
 // belongs to nothing.
 func (p *process) cancelIfRepoMoves(ctx context.Context) (context.Context, func()) {
 	root := p.repository.Root()
+	// The identity of the directory counts and not its name: another directory may have taken the name.
 	here, err := os.Stat(root)
 	if err != nil {
 		return ctx, func() {} // a repository without a directory
@@ -164,6 +173,7 @@ func (p *process) note(ctx context.Context, member muster.Name, text string) {
 // the event then goes to those who listen in this process.
 func (p *process) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
 	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
+	// An event tells what has been done already, so it is written also when ctx has ended.
 	if p.Journal.Emit(context.WithoutCancel(ctx), e) == nil {
 		return
 	}

@@ -41,6 +41,7 @@ type repository interface {
 // gitRepository is a git repository.
 type gitRepository struct{ *git.Repo }
 
+// Prepare makes the target ready, and keeps the team's files out of the user's commits.
 func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error) {
 	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
 		return "", err
@@ -71,10 +72,13 @@ func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, ch
 	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
 }
 
+// ForgetRevoked removes the refs of claims that no board with these tasks can have made.
 func (r gitRepository) ForgetRevoked(ctx context.Context, tasks []muster.Task) error {
 	return landing.ForgetRevoked(ctx, r.Repo, tasks)
 }
 
+// ValidateTarget refuses a target that is gone, because the work that has landed would be gone with it, and one that is
+// checked out, because a landing would change files under the user's hands.
 func (r gitRepository) ValidateTarget(ctx context.Context, target string) error {
 	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
 		return err
@@ -97,6 +101,8 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 	return err
 }
 
+// MissingCommits asks git once for all commits. What is excluded are the target and HEAD, with all that can be reached
+// from them, so a commit that is listed is on neither.
 func (r gitRepository) MissingCommits(
 	ctx context.Context, target string, commits []string,
 ) (lost, heads []string, err error) {
@@ -136,6 +142,7 @@ func (r gitRepository) MissingCommits(
 	return lost, heads, nil
 }
 
+// OpenServices opens the services of a run on the repository, and asks git for its root no second time.
 func (r gitRepository) OpenServices(ctx context.Context, o workspace.Options) (
 	w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error,
 ) {

@@ -35,6 +35,7 @@ func isTransient(err error) bool {
 
 // isDiskFull reports whether the disk is full, which only the user can change.
 func isDiskFull(err error) bool {
+	// Git writes files of its own, and tells of a full disk in words only.
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true
 	}
@@ -57,6 +58,7 @@ func (p *process) runWithRestarts(ctx context.Context, r restarts, run func() er
 	for {
 		began := time.Now()
 		err := run()
+		// What failed after so long is a new failure, and not the same one again.
 		if r.healthy > 0 && time.Since(began) >= r.healthy {
 			tries, pause, isFullReported = 0, time.Second, false
 		}
@@ -76,6 +78,7 @@ func (p *process) runWithRestarts(ctx context.Context, r restarts, run func() er
 		}
 		isFullReported = isFullReported || isFull
 		if !wait(ctx, pause) {
+			// Whoever is shut down while it waits has claims that nobody else gives back: its caller tells that by the error.
 			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
 				return err
 			}

@@ -13,11 +13,13 @@ import (
 // Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
 // kept for Resume and that cause is returned.
 func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
+	// Opening writes nothing, so whatever it refuses leaves no trace.
 	p, err := t.open(ctx, muster.Run{})
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
+		// Asked while the lease is held: no other process can start a run, or put the team aside, from here on.
 		_, open, isStopped, err := checkStart(ctx, p.workspace)
 		switch {
 		case err != nil:
@@ -74,6 +76,7 @@ func (p *process) begin(ctx context.Context, goal string, open []muster.Task, fr
 		return sum, err
 	}
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+		// The records come before the event: who reads the event finds them.
 		notes, err := p.writeStart(ctx, goal, open, host)
 		if err != nil {
 			return err
@@ -112,9 +115,12 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 		return sum, err
 	}
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+		// First the lead, whose host shows that the team is alive again; then the run, which is not ended any more. A
+		// crash in between leaves a run that can be resumed again.
 		if err := p.createLead(ctx, "", host); err != nil {
 			return err
 		}
+		// The time without any process does not count as time of the run.
 		away := secondsAway(ctx, p.Journal, run)
 		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 			r.EndedAt, r.Away = 0, r.Away+away
@@ -154,6 +160,8 @@ func secondsAway(ctx context.Context, j *journal.Journal, run muster.Run) (away 
 func (p *process) lead(
 	ctx context.Context, write func(context.Context, muster.HostID) error,
 ) (sum Summary, err error) {
+	// Lanes first, because an effect may archive one. All of this may run any number of times: a crash in the middle
+	// leaves the rest to the next start.
 	prepare := func(ctx context.Context, host muster.HostID) error {
 		for _, finish := range []func(context.Context) error{p.Lanes.Recover, p.runEffects, p.Requests.Settle} {
 			if err := finish(ctx); err != nil {

@@ -19,9 +19,9 @@ import (
 
 // runningMember is a member that runs in this process.
 type runningMember struct {
-	cancel context.CancelCauseFunc
-	ended  sync.Once
-	done   chan struct{}
+	cancel context.CancelCauseFunc // of its life
+	ended  sync.Once               // end was called
+	done   chan struct{}           // closed when nothing of it runs any more
 }
 
 // grace is how long a cancelled member has to finish its writes. finalizeTimeout is the part of it in which its final
@@ -51,12 +51,15 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 			s.carried[r.ID] = true
 		}
 	}
+	// The member is listed before its record says that it lives here. The other way round, a team that ends in between
+	// would not wait for it.
 	l := &runningMember{done: make(chan struct{})}
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	if !s.add(m.Name, l) {
 		l.cancel(nil)
 		return
 	}
+	// One compare-and-set decides between all processes that have seen the host die.
 	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.id)
 	if err != nil || taken.Status == muster.Shutdown {
 		if !errors.Is(err, muster.ErrStale) {
@@ -85,6 +88,7 @@ func (s *supervisor) add(name muster.Name, l *runningMember) bool {
 	return true
 }
 
+// remove says that nothing of the member runs here any more.
 func (s *supervisor) remove(name muster.Name, l *runningMember) {
 	s.mu.Lock()
 	delete(s.running, name)
@@ -93,6 +97,9 @@ func (s *supervisor) remove(name muster.Name, l *runningMember) {
 	l.cancel(nil)
 }
 
+// runMember runs a teammate until its life is over, and sees to what its end means for the team: nothing where it ended
+// in order or was cancelled with the team, the end of the team where nobody could go on, and otherwise the release of
+// what it had claimed.
 func (s *supervisor) runMember(ctx context.Context, name muster.Name, m *teammate.Member, l *runningMember) {
 	_, err := s.live(ctx, &m)
 	var stop *teammate.TeamStop
@@ -151,6 +158,7 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember
 	})
 }
 
+// find returns the member that lives here under a name, or nil.
 func (s *supervisor) find(name muster.Name) *runningMember {
 	s.mu.Lock()
 	defer s.mu.Unlock()

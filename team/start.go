@@ -30,6 +30,8 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	}
 	w, leases := t.services(), t.config.Store.Leases()
 	only, err := leases.Acquire(ctx, workspace.LeadLease)
+	// Somebody else has the lease. Which of three it is decides what the user is told: a lead at work, an archive, or
+	// a process that is about to be one of them.
 	if errors.Is(err, muster.ErrHeld) {
 		if err := checkNoLead(ctx, w); err != nil {
 			return nil, err
@@ -44,6 +46,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	release = func() { t.logDropped(ctx, "releasing the lease", only.Release()) }
+	// Who archives writes its note while it holds this lease, so a look before could miss it.
 	if err := w.CheckNotArchiving(ctx); err != nil {
 		release()
 		return nil, err
@@ -146,6 +149,7 @@ func (p *process) writeStart(
 				task.ID, task.Subject, task.ID))
 		}
 	}
+	// An id of a record that cannot be read is used too: the record may be mended, and then it is a task again.
 	for _, u := range p.Board.Corrupt() {
 		first = max(first, u.ID+1)
 	}
@@ -154,6 +158,7 @@ func (p *process) writeStart(
 		return nil, err
 	}
 	c := p.config
+	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
 	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Setup: c.Setup, Target: p.branch, Model: c.ModelName,
 			Cap: c.Teammates, Base: base, StartedAt: muster.UnixTime(time.Now()), First: first, Extra: r.Extra}
@@ -173,6 +178,8 @@ func (p *process) writeStart(
 
 // createLead writes the lead's record: a new one, or the old one with a new goal.
 func (p *process) createLead(ctx context.Context, words string, host muster.HostID) error {
+	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed gets
+	// no new prompt: its conversation has the first one.
 	_, err := p.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
 		m.Status, m.IdleReason, m.Doing, m.Task, m.Host = muster.Working, "", "", 0, host
 		m.Epoch++

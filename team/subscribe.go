@@ -56,6 +56,8 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 		}
 	}
 	var sending sync.WaitGroup
+	// Two goroutines, because each waits for another source. The journal may be slow to read, and text that streams must
+	// not wait for it.
 	sending.Go(func() {
 		if err != nil {
 			send(Failed{err})
@@ -104,6 +106,7 @@ type subscriber struct {
 	missed int // turn events that were dropped
 }
 
+// add returns a new subscriber, which gets every event from now on.
 func (s *subscribers) add() *subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,6 +115,7 @@ func (s *subscribers) add() *subscriber {
 	return sub
 }
 
+// remove forgets a subscriber and what it has not taken.
 func (s *subscribers) remove(sub *subscriber) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,6 +40,7 @@ type Summary struct {
 func (p *process) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
 	var stop *teammate.TeamStop
 	isLimit := errors.As(err, &stop)
+	// A key that is refused is the user's to mend, and not a limit of the team.
 	if isLimit && llm.KindOf(err) == llm.Denied {
 		isLimit, end.Code = false, 1
 		err = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).
@@ -90,6 +91,7 @@ func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.En
 	if err != nil {
 		return Summary{}, err
 	}
+	// A task that somebody has added while the run ended is nobody's yet. The run is over, but not all is done.
 	if open, late := run.Left(tasks); late && end.Code == 0 {
 		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text,
 			view.Count(len(open), "open task"))
@@ -98,6 +100,7 @@ func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.En
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
 		Red: run.BaseCheck == workspace.BaseRed, Unread: map[muster.TaskID]string{}}
 	for _, u := range p.Board.Corrupt() {
+		// A task of an earlier run does not make this one incomplete.
 		if run.HasID(u.ID) {
 			sum.Unread[u.ID] = u.Why
 			sum.Code = max(sum.Code, 3)

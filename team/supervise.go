@@ -23,9 +23,11 @@ type supervisor struct {
 	stop    context.CancelCauseFunc
 }
 
-// sweep is how often the supervisor looks without a hint.
+// sweep is how often the supervisor looks without a hint, and so how long a member of a process that has died waits at
+// most for another process.
 const sweep = 5 * time.Second
 
+// newSupervisor returns a supervisor of the process, which is known to the roster by id.
 func newSupervisor(p *process, id muster.HostID) *supervisor {
 	return &supervisor{process: p, id: id, running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
@@ -48,9 +50,11 @@ func (s *supervisor) run(
 		s.serving.Go(func() { serve(house) })
 	}
 	err := work(ctx, house)
+	// From here on serve starts nobody: a member that came to life now would not be waited for.
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
+	// What stops the whole team counts more than the error of whoever was stopped by it.
 	select {
 	case err = <-s.fatal:
 	default:
@@ -118,6 +122,7 @@ func (s *supervisor) serve(house, ctx context.Context) {
 	requests := s.Requests.Watch(house)
 	var swept time.Time
 	for {
+		// A hint can be lost, and a host that dies gives none, so all members are looked at regularly.
 		all := time.Since(swept) >= sweep
 		if all {
 			swept = time.Now()
@@ -192,6 +197,8 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	if s.carried[r.ID] {
 		return sweep
 	}
+	// A request is decided before it is carried out. Where that cannot be written it is tried again, and nobody ends
+	// without a record of why.
 	grant := func(why string) bool {
 		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
 		s.logDropped(ctx, "deciding a shutdown", err)

@@ -8,8 +8,18 @@
 // spawn_teammate, Members.Spawn, a command in another terminal), it is the record that starts and stops a member, so
 // going on after a crash is not a special case.
 //
-// Invariants: one process at a time runs the lead, by a lease. A process has one board and one lander at a time. A
-// member's claims are released before its record says that it has shut down.
+// The main types are Team, which is opened, and process, which is this process's part in one run: what the run was
+// started with and the services that its members share. Each run has a process of its own, which no later run changes.
+// A supervisor belongs to one process and to one time of hosting.
+//
+// Invariants:
+//
+//   - One process at a time runs the lead, by a lease. A record alone could not say so: two processes that start at
+//     one moment could both find it free.
+//   - A process has one board and one lander at a time.
+//   - A member's claims are released before its record says that it has shut down, so that no task stays with somebody
+//     whom nobody looks at any more.
+//   - When Run, Resume or Join has returned, nothing of its members is written any more.
 //
 // How a member works is in internal/teammate, what a task may do is in internal/board, and how the services are opened
 // is in internal/workspace.
@@ -18,9 +28,10 @@
 // except as its format's own rules allow.
 //
 // The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go and
-// events.go, attach.go (a lead in another process), start.go (what may start when), run.go (a run from start to end),
-// conversation.go (a run that waits for the user), basecheck.go, supervise.go, runner.go and restart.go (members),
-// repository.go (what a run needs of the repository), guard.go.
+// events.go, attach.go (a lead in another process), start.go (what may start when), process.go (this process as a host
+// of a run), run.go (a run from start to end), join.go, summary.go and landed.go (how it ended), conversation.go (a run
+// that waits for the user), basecheck.go, supervise.go, runner.go, restart.go and finalize.go (members), repository.go
+// (what a run needs of the repository), guard.go.
 package team
 
 import (
@@ -142,6 +153,7 @@ func checkStoreRoot(s muster.Store, root string) error {
 	if !ok {
 		return nil
 	}
+	// The files are compared, not their names: a link or another spelling may lead to the same directory.
 	there, err1 := os.Stat(onFiles.Root())
 	here, err2 := os.Stat(root)
 	if err := errors.Join(err1, err2); err != nil {
@@ -200,6 +212,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	}
 	t := &Team{config: c, opened: w, limiter: new(retry.Limiter),
 		wake: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
+	// A target of the team's own, so that nobody's branch is touched unless the user names it.
 	if t.branch == "" {
 		t.branch = "muster/" + string(c.Name)
 	}
