@@ -5,8 +5,14 @@
 // Table lists the settings; every other place, the flags and the documentation included, takes them from there. Load
 // returns the typed Settings and the list of Values with their Source. ParseModel and Choose read the names of models.
 //
-// A repository is not trusted: it may not choose a server, because the user's key and code would go to it. No Value
-// and no error holds a secret. What a setting does is not decided here.
+// The package keeps these invariants:
+//
+//   - A repository is not trusted: it may not choose a server, because the user's key and code would go to it.
+//   - No Value and no error holds a secret. Keys come from the environment only, and are never among the settings.
+//   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
+//
+// The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files) and
+// models.go (the names of models). What a setting does is not decided here.
 package config
 
 import (
@@ -128,6 +134,8 @@ func (l *loader) load(o Options) error {
 			return err
 		}
 	}
+	// Files come after the defaults and before the environment, because a variable is meant for one shell or one
+	// command.
 	if err := l.files(o); err != nil {
 		return err
 	}
@@ -140,6 +148,7 @@ func (l *loader) load(o Options) error {
 			}
 		}
 	}
+	// Each flag sets another setting, so their order does not matter.
 	for name, v := range o.Flags {
 		s, ok := l.find(func(s Setting) bool { return s.Flag() == name })
 		if !ok {

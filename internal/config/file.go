@@ -30,6 +30,7 @@ func (l *fileLoader) load(path string) error {
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
 	}
+	// The whole file is read before anything is set, so a file with broken YAML sets nothing.
 	root, err := yamldoc.Parse(l.name, data)
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 		}
 		return provider, model, "", nil
 	}
+	// An error names the model without its endpoint, which may have a key in it.
 	if name, at, ok := cutEndpoint(model); ok {
 		u, err := url.Parse(at)
 		switch {
@@ -97,6 +98,7 @@ func Choose(name string, environ []string) (Choice, error) {
 	}
 	c := Choice{Provider: provider, Name: model, URL: at}
 	key, base, vendor := "OPENAI_API_KEY", "OPENAI_BASE_URL", "api.openai.com"
+	// A script needs neither a key nor an endpoint.
 	switch provider {
 	case Script:
 		return c, nil

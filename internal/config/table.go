@@ -70,6 +70,7 @@ func (s Setting) Flag() string { return strings.NewReplacer(".", "-", "_", "-").
 
 // set parses the text into its field. The error is a sentence without the place, which the caller adds.
 func (s Setting) set(text string) error {
+	// The text is quoted, so that an empty one, or one with a blank at its end, can be seen.
 	wrong := func(what string) error {
 		return muster.Errorf(muster.Invalid, "%s is %s, not %s", s.Name, what, strconv.Quote(text))
 	}
@@ -96,6 +97,7 @@ func (s Setting) set(text string) error {
 			return wrong("a whole number, at least " + strconv.Itoa(s.least))
 		}
 		*to = n
+		// Not strconv.ParseBool, which takes 1, t and TRUE too: a file should read the same everywhere.
 	case *bool:
 		if text != "true" && text != "false" {
 			return wrong("true or false")

@@ -1,6 +1,10 @@
 // Package corruption reports records that cannot be read. Teller reports each once, whoever finds it and in however
 // many processes, as an event and as a mail to the lead. Keep keeps the content of a record that is about to be
 // replaced. Finding corrupt documents is the work of package state, whose collections report to a Teller.
+//
+// A report is identified by the table, the key and the revision of the record, which are the same in every process.
+// Nothing else is kept of it: the journal says what was reported, and each process only remembers what it has found
+// there. A report is no condition for anything: who finds a corrupt record goes on with all others.
 package corruption
 
 import (
@@ -107,6 +111,7 @@ func (t *Teller) Tell(ctx context.Context, all ...Record) (errDown error) {
 			continue
 		}
 		err := t.tell(ctx, r)
+		// A report that failed is tried again by the next call, with the same id.
 		t.reported[r.ID()] = err == nil
 		if errDown == nil && errors.Is(err, muster.ErrUnavailable) {
 			errDown = err
@@ -153,6 +158,7 @@ func (t *Teller) tell(ctx context.Context, r Record) error {
 				return nil
 			}
 		}
+		// Once in a call: a stale append only means that other events came in between.
 		if !isMailed && t.inbox != nil {
 			if err := t.inbox.Put(ctx, muster.Lead, r.mail()); err != nil {
 				return err
@@ -162,6 +168,7 @@ func (t *Teller) tell(ctx context.Context, r Record) error {
 		if err != nil {
 			return err
 		}
+		// Stale: something came since the search, perhaps the same report by another process. It is searched next.
 		if _, err = t.log.Append(ctx, muster.StreamEvents, end, line); !errors.Is(err, muster.ErrStale) {
 			return err
 		}

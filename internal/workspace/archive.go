@@ -21,7 +21,8 @@ import (
 // ErrNoTeam is the answer to everybody who looks for a team where there is none.
 var ErrNoTeam = muster.Errorf(muster.NotFound, "no team here yet").WithHint(`muster run "GOAL"`)
 
-// ArchivedTeam is one team that was archived: archive.json in its directory below .team/archive.
+// ArchivedTeam is one team that was archived: archive.json in its directory below .team/archive. Archives of earlier
+// versions are read too, so a field keeps its name and its meaning.
 type ArchivedTeam struct {
 	Name   string            `json:"name"` // of the directory: the time
 	Team   muster.Name       `json:"team"`
@@ -29,9 +30,9 @@ type ArchivedTeam struct {
 	At     float64           `json:"archived_at"`
 	Tasks  int               `json:"tasks"`
 	Landed int               `json:"landed"`
-	Lanes  map[string]string `json:"lanes,omitempty"` // name -> ref
-	NextID muster.TaskID     `json:"next_id"`         // the first id of the new board
-	Moving bool              `json:"moving,omitempty"`
+	Lanes  map[string]string `json:"lanes,omitempty"`  // name -> ref
+	NextID muster.TaskID     `json:"next_id"`          // the first id of the new board
+	Moving bool              `json:"moving,omitempty"` // not everything is moved yet
 }
 
 // Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.
@@ -92,6 +93,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 		return t, err
 	}
 	defer release()
+	// The note goes first: from here on whoever would change the state stops, and a killed archive is gone on with.
 	if err := a.begin(ctx); err != nil {
 		return a.ArchivedTeam, err
 	}
@@ -99,6 +101,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if err = a.refuseAlive(ctx); err == nil {
 		err = a.lanes(ctx)
 	}
+	// Nothing of the state was moved yet, so without the note everybody may go on with it.
 	if err != nil {
 		return a.ArchivedTeam, errors.Join(err, a.undo())
 	}
@@ -165,12 +168,14 @@ func (a *archiver) begin(ctx context.Context) error {
 	if err := cmp.Or(errRun, errTasks, errMembers); err != nil {
 		return err
 	}
+	// An empty archive would only be in the way of the list.
 	if len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0 {
 		return muster.Errorf(muster.NotFound, "there is nothing to put aside").WithHint("muster archive list")
 	}
 	now := w.options.Clock.Now()
 	name := filepath.Base(freePath(filepath.Join(w.Paths().Archive(), now.Local().Format("20060102-150405"))))
 	a.ArchivedTeam = ArchivedTeam{Name: name, Team: w.Name(ctx), Goal: run.Goal, At: muster.UnixTime(now), Moving: true}
+	// The record first, then the note that points to it: a note never names an archive without a record.
 	if err := a.save(); err != nil {
 		return err
 	}
@@ -189,6 +194,7 @@ func freePath(path string) string {
 
 // undo removes an archive to which nothing was moved yet.
 func (a *archiver) undo() error {
+	// More than archive.json was there before: an earlier call has moved a part already, and only forward is a way out.
 	if entries, err := os.ReadDir(a.path()); err != nil || len(entries) > 1 {
 		return err
 	}
@@ -204,6 +210,7 @@ func (a *archiver) lanes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Each ref is in the record before the next lane is touched: the record is the only list of them.
 	if err := lanes.ArchiveAll(ctx, func(name muster.Name, ref string) error {
 		if a.Lanes == nil {
 			a.Lanes = map[string]string{}
@@ -282,6 +289,7 @@ func (a *archiver) moveTasks(ctx context.Context) error {
 			}
 		}
 	}
+	// The ids go on where the archived board ends, so that mail, commits and branches that name a task name one only.
 	meta, err := muster.Encode(map[string]any{"next_id": a.NextID})
 	if err != nil {
 		return err

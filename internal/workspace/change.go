@@ -53,6 +53,7 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 		// new one yet.
 		isHost[h.PID], isHost[h.GuardPID] = true, true
 	}
+	// Only the kernel is asked, because a tool can change its environment and its arguments.
 	for pid := parent(os.Getpid()); pid > 1; pid = parent(pid) {
 		if isHost[pid] {
 			return muster.Errorf(muster.Invalid, "this command would change the team from inside one of its own tools").
@@ -74,6 +75,8 @@ func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be told: %w",
 			durable.Unreadable(on, note, err))
 	}
+	// The note alone does not tell an archive under way from one that was killed. The lease does, because the kernel
+	// frees it.
 	if busy, err := w.store.Leases().Held(ctx, ArchiveLease); err != nil || busy {
 		return cmp.Or(err, ErrArchiving())
 	}

@@ -71,6 +71,7 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 	} else {
 		found.Add("locks", Healthy, "two processes exclude each other", "")
 	}
+	// Each directory is tried where it is, or else where it would be made.
 	before := len(found)
 	for _, path := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
 		if st, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -146,6 +147,7 @@ func (c *checker) team(ctx context.Context) {
 		c.AddError("team", err)
 		return
 	}
+	// Before the services, whose findings depend on it: what a living process is about to do looks half done.
 	c.isAlive = len(hosts) > 0
 	c.lanes(ctx)
 	c.board(ctx)
@@ -195,6 +197,7 @@ func (c *checker) lanes(ctx context.Context) {
 
 // board says what of the tasks does not fit together. A living team mends that by itself.
 func (c *checker) board(ctx context.Context) {
+	// A completion writes several documents, one after the other. Between them the board does not fit together.
 	if c.isAlive {
 		return
 	}
@@ -222,6 +225,7 @@ func (c *checker) owners(ctx context.Context) {
 		if t.Owner == "" || t.Owner == muster.Lead || t.Owner == muster.User {
 			continue
 		}
+		// A member that another program has written into config.json has no record here, and is known all the same.
 		m, err := r.Get(ctx, t.Owner)
 		why, fix := "", fmt.Sprintf("muster task release %d", t.ID)
 		switch {

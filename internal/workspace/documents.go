@@ -96,6 +96,7 @@ func readTwice(path string, read func([]byte) error) error {
 // readOnce returns why a document cannot be read now.
 func readOnce(path string, read func([]byte) error) error {
 	data, _, err := durable.New(durable.OS{}).ReadFile(path)
+	// The name of the file is in the finding already.
 	if p, is := errors.AsType[*os.PathError](err); is {
 		return p.Err
 	}

@@ -12,6 +12,8 @@ import (
 // lanes, and the end of a claim's right to land. The services are opened when an effect first needs them.
 func registerEffects(w *Workspace, b *board.Board) {
 	finish, revoke := w.options.Finish, w.options.Revoke
+	// Each service is opened by the effect that needs it: a command that completes a task without a lane asks git
+	// nothing.
 	if finish == nil {
 		finish = func(ctx context.Context, t muster.Task) (ref string, err error) {
 			lanes, err := w.Lanes(ctx)
@@ -47,6 +49,8 @@ func (w *Workspace) RevokeTask(
 	if err != nil {
 		return t, err
 	}
+	// First the right to land and then the claim. The other way round the work could land in between, for a task that
+	// is on the board again.
 	if t.Worktree != "" && t.Claimed() {
 		if err := revokeLanding(ctx, w, t); err != nil {
 			return t, err

@@ -16,6 +16,7 @@ func findRoot(dir string) (root string, ok bool) {
 	}
 	for ; ; dir = filepath.Dir(dir) {
 		st, err := os.Lstat(filepath.Join(dir, ".git"))
+		// In a linked worktree and in a submodule .git is a file. Only git knows what it stands for.
 		if err == nil {
 			return dir, st.IsDir() && hasState(paths.Dir(dir)) && exists(filepath.Join(dir, ".git", "HEAD"))
 		}

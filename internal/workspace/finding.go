@@ -45,6 +45,7 @@ func (f Findings) IsBroken() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Health == Broken })
 }
 
+// repairCommand is what to type so that a finding is repaired.
 const repairCommand = "muster doctor --repair"
 
 // thenRepair returns what only the user can do, followed by the repair.

@@ -10,6 +10,7 @@ type lazy[T comparable] struct {
 
 // get returns the value, which it makes first where nobody has.
 func (l *lazy[T]) get(make func() (T, error)) (T, error) {
+	// The lock is held while the value is made, so that nobody makes a second one.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var none T

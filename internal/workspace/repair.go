@@ -41,6 +41,8 @@ func (w *Workspace) Repair(ctx context.Context) Findings {
 		r.AddError("repair", err)
 		return r.Findings
 	}
+	// First the temporary files: they take the space that the other repairs may need. An error of one repair does not
+	// keep the next one from what it can do.
 	r.removeTemporaries()
 	for _, repair := range []func(context.Context) error{r.repairHosts, r.repairConfig, r.repairBoard, r.repairLanes} {
 		if err := repair(ctx); err != nil {
@@ -105,6 +107,7 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 	if all, _ := filepath.Glob(filepath.Join(r.w.Paths().Team(), corruption.Table, "config.json.*")); len(all) > 0 {
 		kept = slices.Max(all)
 	}
+	// Missing without a kept one means that the team never had it, and a roster writes it when it is needed.
 	if isMissing && kept == "" || !isMissing && readTwice(path, readObject) == nil {
 		return nil
 	}
@@ -134,6 +137,7 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 // repairBoard lets the board make itself whole, and tells what it has mended.
 func (r *repairer) repairBoard(ctx context.Context) error {
 	b := r.w.Board()
+	// What was mended is the difference between two checks: the board repairs itself without saying what.
 	before, err := b.Check(ctx)
 	if err != nil {
 		return err
@@ -168,6 +172,7 @@ func (r *repairer) repairLanes(ctx context.Context) error {
 	for _, dir := range removed {
 		r.mended("removed %s, which a killed check left", dir)
 	}
+	// A lane that looks half made may be in the making by a process that is alive.
 	if len(r.hosts) > 0 {
 		found, err := lanes.Check(ctx)
 		for _, f := range found {

@@ -48,6 +48,7 @@ func (r *Runs) Change(ctx context.Context, f func(*muster.Run)) (muster.Run, err
 		if err != nil {
 			return run, err
 		}
+		// Put refuses a record that has changed since it was read, so that no change of another process is lost.
 		if _, err = r.table.Put(ctx, runKey, data, rev); !errors.Is(err, muster.ErrStale) {
 			return run, err
 		}
@@ -70,6 +71,8 @@ func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err er
 	if errors.Is(err, muster.ErrNotFound) {
 		return run, muster.None, nil
 	}
+	// A document that the engine cannot read and one that is no run are the same to callers. What else fails, such as
+	// a disk, says nothing of the record.
 	if err == nil {
 		err = json.Unmarshal(doc.Data, &run)
 	} else if !errors.Is(err, muster.ErrCorrupt) {
@@ -98,6 +101,7 @@ func (r *Runs) BaseState(ctx context.Context) (string, error) {
 // SetBaseState records what the check on the target has said. Once it was green, no landing may make it red.
 func (r *Runs) SetBaseState(ctx context.Context, state string) error {
 	_, err := r.Change(ctx, func(run *muster.Run) {
+		// A check that runs late, on an older tip, must not turn green to red: red landings would be accepted again.
 		if run.BaseCheck != BaseGreen {
 			run.BaseCheck = state
 		}

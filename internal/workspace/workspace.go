@@ -16,6 +16,11 @@
 //   - A workspace has one board and one lander, and the lander lands on that board. What follows from the end of a task
 //     (effects.go) is registered when the board is opened, so no process has a board without it.
 //   - The engine of the store is the caller's choice. The package knows only muster.Store.
+//   - A check changes nothing, and a repair keeps what it replaces. Neither disturbs a living team.
+//   - State that is being archived is changed by nobody else, and no id of a task is used twice across archives.
+//
+// Name and target of the team are those of Options, or else of the last run. A service keeps the name and the target
+// that held when it was opened, so a run that goes on under others opens a workspace of its own (package team does).
 //
 // It decides nothing about runs and members; package team does. It prints nothing.
 package workspace
@@ -207,6 +212,7 @@ func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config
 // Board returns the board. Everything that follows from the end of a task is registered with it.
 func (w *Workspace) Board() *board.Board {
 	return w.board.must(func() *board.Board {
+		// Before anybody has the board: a task that ends has effects from the first one on.
 		b := board.New(w.store, w.journal)
 		registerEffects(w, b)
 		return b
@@ -257,6 +263,7 @@ func laneBase(ctx context.Context, w *Workspace, repo *git.Repo) string {
 	if err != nil || run.Target == "" {
 		return ""
 	}
+	// The branch of the last run may be gone, or not be made yet.
 	if at, err := repo.Ref(ctx, branchRef(run.Target)); err != nil || at == "" {
 		return ""
 	}
@@ -295,6 +302,7 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A record that cannot be read is an error here: work must not land on a branch that was only guessed.
 		branch := w.options.Target
 		if branch == "" {
 			run, err := w.runs.Get(ctx)

@@ -90,6 +90,8 @@ func (m watchedModel) Reply(ctx context.Context, r llm.Request, emit func(llm.De
 
 // run runs a subagent to its end and returns its report.
 func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.Result, error) {
+	// The conversation begins with the tools and the system prompt, which are the same for all subagents of an agent,
+	// so that the provider can reuse what it has cached of them.
 	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey}
 	if o.System != "" {
 		prefix.System = []string{o.System}
@@ -119,6 +121,7 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		if r, err = c.Request(ctx); err == nil {
 			last, err = model.Reply(ctx, r, func(llm.Delta) {})
 		}
+		// Its text is the report, also where the model wanted to call a tool once more.
 		last.Stop = llm.StopEnd
 	}
 	switch llm.KindOf(err) {

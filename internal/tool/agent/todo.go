@@ -91,6 +91,7 @@ func check(items []item) string {
 		switch {
 		case strings.TrimSpace(it.Text) == "":
 			return fmt.Sprintf("item %d has no text: say what is to be done", i+1)
+			// The id is what the agent names a step by, so two steps with one id would be one.
 		case seen[it.ID]:
 			return fmt.Sprintf("two items have the id %q: number them", it.ID)
 		case it.Status != pending && it.Status != inProgress && it.Status != completed:
