@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/paths"
+	"muster/internal/proc"
 )
 
 // The leases by which a start and an archive exclude each other. A process that brings a team to life holds LeadLease,
@@ -54,7 +55,7 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 		isHost[h.PID], isHost[h.GuardPID] = true, true
 	}
 	// Only the kernel is asked, because a tool can change its environment and its arguments.
-	for pid := parent(os.Getpid()); pid > 1; pid = parent(pid) {
+	for pid := proc.Parent(os.Getpid()); pid > 1; pid = proc.Parent(pid) {
 		if isHost[pid] {
 			return muster.Errorf(muster.Invalid, "this command would change the team from inside one of its own tools").
 				WithHint("members act with their own tools: task_create, complete_task, send_message, ...")
