@@ -21,7 +21,8 @@ type fileLoader struct {
 	checkModel func(model string) error // refuses a model that the file may not set; nil allows each
 }
 
-// load applies the settings in the file at path. A file that does not exist has none.
+// load applies the settings in the file at path. A file that does not exist has none. One that is there and cannot be
+// read is an error: the user believes that it holds.
 func (l *fileLoader) load(path string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -62,6 +63,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
 	s, ok := l.find(func(s Setting) bool { return s.Name == key })
 	if !ok {
+		// worktrees, for example, is no setting, and worktrees.dir is one.
 		if _, isLevel := l.find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); isLevel {
 			return l.mapping(n.Value, key+".")
 		}

@@ -76,7 +76,7 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 // providers are the names that a model's name can begin with.
 var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
 
-// Choice is a model as an adapter needs it.
+// Choice is a model as an adapter needs it. It has no key: the adapter is given that beside it.
 type Choice struct {
 	Provider string // Anthropic, OpenAIChat, OpenAIResponses or Script
 	Name     string // the model, or the script's file

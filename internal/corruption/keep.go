@@ -12,7 +12,7 @@ import (
 	"muster"
 )
 
-// Kept is a document that was replaced.
+// Kept is a document that was replaced, for people who look for what was lost. Nothing reads it back.
 type Kept struct {
 	Table string  `json:"table"`
 	Key   string  `json:"key"`

@@ -34,6 +34,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		return nil, found
 	}
 	found.Add("git", Healthy, strings.TrimPrefix(strings.TrimSpace(version), "git version "), "")
+	// A repository without a commit has nothing that a lane could start from.
 	head, err := repo.Head(ctx)
 	if err != nil {
 		found.AddError("repository", err)
@@ -52,7 +53,8 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 }
 
 // CheckDirectories checks whether locks work, and whether the state can be written, where it lies or would lie. It
-// removes the files with which it tries.
+// removes the files with which it tries. Both are tried and not looked up: network file systems take a lock that no
+// other machine sees, and rights, quotas and read-only mounts show in a real write only.
 func CheckDirectories(repo *git.Repo) (found Findings) {
 	dir := paths.Dir(repo.Root())
 	locks := dir.Locks()
@@ -104,7 +106,8 @@ func tryWriting(dir string) error {
 	return errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
 }
 
-// checker gathers the findings of a check of the state.
+// checker gathers the findings of a check of the state. Its methods run in the order in which people read the report,
+// and some use what an earlier one has found.
 type checker struct {
 	Findings
 	w       *Workspace
@@ -154,6 +157,7 @@ func (c *checker) team(ctx context.Context) {
 	c.owners(ctx)
 	c.setAside()
 	c.temporaries()
+	// The last lines of the report say whether somebody works, and what to do where somebody should.
 	for _, h := range hosts {
 		c.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, view.OneLine(h.About)), "")
 	}
@@ -176,6 +180,7 @@ func (c *checker) lanes(ctx context.Context) {
 		return
 	}
 	before := len(c.Findings)
+	// Each finding says which of two is needed: something that only people can do first, or the repair alone.
 	for _, f := range all {
 		switch {
 		case c.isAlive && f.Busy:
@@ -206,6 +211,7 @@ func (c *checker) board(ctx context.Context) {
 		c.AddError("board", err)
 	}
 	for _, f := range all {
+		// A task whose lane stands in its way is repaired after that lane, which only people can free.
 		fix := repairCommand
 		if first := c.laneFix[f.Lane]; first != "" {
 			fix = thenRepair(first)
@@ -254,6 +260,7 @@ func (c *checker) setAside() {
 		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"),
 		filepath.Join(dir.Worktrees(), "*.torn"), filepath.Join(dir.Transcripts(), "*", "*.torn"),
 	} {
+		// Of several kinds of files, in the order in which people read them: mail, tasks, team, lanes, conversations.
 		files, _ := filepath.Glob(pattern) // the only error is of the pattern
 		for _, path := range files {
 			data, _, err := durable.New(durable.OS{}).ReadFile(path)

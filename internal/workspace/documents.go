@@ -27,7 +27,7 @@ type documentKind struct {
 	lost    string
 }
 
-// metaFile is what the board reads of meta.json.
+// metaFile is what the board reads of meta.json: its types decide whether the board can use the file.
 type metaFile struct {
 	NextID int               `json:"next_id"`
 	Edges  int               `json:"edges"`
@@ -68,6 +68,8 @@ func (c *checker) documents() {
 				continue
 			}
 			name := c.w.Relative(path)
+			// What can be made again from other documents is repaired. What cannot is left for people, who may know what it
+			// said: the repair never decides that something is lost.
 			fix := repairCommand + "  (it is kept, and written anew)"
 			switch {
 			case errors.Is(err, os.ErrPermission):
@@ -112,7 +114,8 @@ func readOnce(path string, read func([]byte) error) error {
 	return read(muster.TrimBOM(data))
 }
 
-// minTemporaryAge is how old a temporary file is before it counts as left by a killed process.
+// minTemporaryAge is how old a temporary file is before it counts as left by a killed process. A file is written and
+// renamed within moments, so an older one belongs to nobody who is alive.
 const minTemporaryAge = time.Minute
 
 // temporaries returns the files that killed processes left half written.

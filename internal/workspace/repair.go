@@ -18,7 +18,8 @@ import (
 	"muster/internal/view"
 )
 
-// repairer gathers what a repair does.
+// repairer gathers what a repair does. Each of its methods does one kind of repair, any number of times: what a killed
+// repair has left is done by the next.
 type repairer struct {
 	Findings
 	w     *Workspace
@@ -111,6 +112,7 @@ func (r *repairer) repairConfig(ctx context.Context) error {
 	if isMissing && kept == "" || !isMissing && readTwice(path, readObject) == nil {
 		return nil
 	}
+	// A living team writes the file whenever a member changes, also between two steps of this repair.
 	if len(r.hosts) > 0 {
 		if !isMissing { // a living team writes a missing one by itself
 			r.refuse(".team/config.json", "it cannot be read")

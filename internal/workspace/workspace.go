@@ -243,6 +243,7 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			return nil, err
 		}
 		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: laneBase(ctx, w, repo)}
+		// No flag names the directory, so the settings are those of the files and of the environment.
 		if o.Dir == "" && w.options.Config != nil {
 			settings, _, err := w.Settings(nil)
 			if err != nil {
@@ -283,6 +284,7 @@ func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, 
 		}
 		return commit, err
 	}
+	// A target that git cannot resolve is one that was never made: the team's first lane starts from HEAD.
 	if ref := laneBase(ctx, w, repo); ref != "" {
 		if commit, err := repo.Resolve(ctx, ref); err == nil {
 			return commit, nil

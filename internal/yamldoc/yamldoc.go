@@ -1,5 +1,8 @@
 // Package yamldoc reads a YAML file that people write and says in one sentence where and why it is wrong. Settings and
 // scripts are such files. What may be in a file is not decided here.
+//
+// Parse returns the tree of a file, Place where a node of it begins, and Error the library's error in our own form. A
+// file holds one document: with several, it would depend on the reader which of them counts.
 package yamldoc
 
 import (
