@@ -159,7 +159,8 @@ func (l *watchedLock) exists() bool {
 	return true
 }
 
-// isAbandoned reports whether the lock is a dead git's, as it was looked at last.
+// isAbandoned reports whether the lock is a dead git's, as it was looked at last. The age is the larger of two, because
+// a clock that was set back makes a lock look young.
 func (l *watchedLock) isAbandoned() bool {
 	age := max(time.Since(l.was.ModTime()), time.Since(l.since))
 	if l.unknown {

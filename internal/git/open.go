@@ -111,6 +111,7 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 		}
 		return muster.Errorf(muster.Unavailable, "git cannot read the repository of %s: %w", dir, err)
 	}
+	// One line for each question, in the order of the questions.
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	if len(line) != 5 && !isOutside {
 		return muster.Errorf(muster.Unavailable, "git answers %q about the repository of %s", out, dir)

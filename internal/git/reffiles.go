@@ -69,6 +69,7 @@ func (f *refFiles) commit(rev string) string {
 	if _, ok := f.known.Load(rev); ok {
 		return rev
 	}
+	// git lets a branch name nothing but a commit, so the type of the object need not be asked for.
 	if rev == "HEAD" {
 		rev = f.head()
 	}

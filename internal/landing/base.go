@@ -24,7 +24,7 @@ type BaseVerdict struct {
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
 // red, but may never make a green one red. It queues with the landings of this process.
 func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
-	if l.checker.Command == "" {
+	if l.options.Check.Command == "" {
 		return BaseVerdict{Unset: true}, nil
 	}
 	unlock, err := lock(ctx, l.turn)

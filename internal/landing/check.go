@@ -15,12 +15,10 @@ import (
 
 // checker runs the project's check on the files of a commit.
 type checker struct {
-	Check
+	options Options
 	repo    *git.Repo
 	dirs    *worktree.CheckDirs
 	launch  func() (proc.Launcher, error)
-	outputs string
-	env     []string
 }
 
 // CheckResult is what a check said.
@@ -45,7 +43,7 @@ func (k checker) check(ctx context.Context, commit, name string) (res CheckResul
 		return res, err
 	}
 	defer c.remove()
-	log, err := newCheckLog(k.outputs, name)
+	log, err := newCheckLog(k.options.Outputs, name)
 	if err != nil {
 		return res, err
 	}
@@ -57,14 +55,14 @@ func (k checker) check(ctx context.Context, commit, name string) (res CheckResul
 		}
 	}()
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
-	if k.Setup != "" {
-		if res, err = k.run(ctx, c, k.Setup, log); err != nil || !res.Green {
+	if k.options.Check.Setup != "" {
+		if res, err = k.run(ctx, c, k.options.Check.Setup, log); err != nil || !res.Green {
 			res.CannotRun = true
 			res.How = "the setup failed: " + res.How
 			return res, err
 		}
 	}
-	return k.run(ctx, c, k.Command, log)
+	return k.run(ctx, c, k.options.Check.Command, log)
 }
 
 // run runs one command, with its output in the log. A command that takes too long has failed; the end of ctx is an
@@ -73,7 +71,7 @@ func (k checker) run(ctx context.Context, c *checkout, command string, log io.Wr
 	res := CheckResult{Command: command}
 	fmt.Fprintf(log, "$ %s\n", command)
 	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
-	limited, cancel := context.WithTimeoutCause(ctx, k.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, k.options.Check.Timeout, errTimeout)
 	defer cancel()
 	started := time.Now()
 	exit, err := k.start(limited, c, command, log)
@@ -82,7 +80,7 @@ func (k checker) run(ctx context.Context, c *checkout, command string, log io.Wr
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		res.How = fmt.Sprintf("no end within %v", k.Timeout)
+		res.How = fmt.Sprintf("no end within %v", k.options.Check.Timeout)
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
 	case exit == 126:
@@ -113,7 +111,7 @@ func (k checker) start(ctx context.Context, c *checkout, command string, log io.
 
 // runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
 func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res CheckResult, err error) {
-	if a.checker.Command == "" {
+	if a.options.Check.Command == "" {
 		return muster.Landed{Receipt: muster.ReceiptUnchecked}, res, nil
 	}
 	// The check sees a commit like the one that would land. The real one is made when its receipt is known.
@@ -125,5 +123,5 @@ func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster
 		return landed, res, err
 	}
 	receipt, err := a.receiptOf(ctx, res)
-	return muster.Landed{Receipt: receipt, Seconds: res.Seconds, Check: a.checker.Command}, res, err
+	return muster.Landed{Receipt: receipt, Seconds: res.Seconds, Check: a.options.Check.Command}, res, err
 }

@@ -43,6 +43,7 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 			return err
 		}
 	}
+	// No ref is watched: a poll costs one look at the worktrees, and people switch branches seldom.
 	for {
 		select {
 		case <-ctx.Done():

@@ -129,7 +129,7 @@ func (k checker) environment(ctx context.Context, dir, top string) ([]string, er
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, k.env...)
+	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, k.options.Env...)
 	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

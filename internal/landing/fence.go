@@ -18,7 +18,8 @@ type fence struct {
 	revoked string
 }
 
-// fenceOf returns the fence of a claim. A task that is claimed again has another one.
+// fenceOf returns the fence of a claim. A task that is claimed again has another one, so a revocation never concerns a
+// later owner.
 func fenceOf(repo *git.Repo, id muster.TaskID, claim int) fence {
 	return fence{repo: repo, landing: fmt.Sprintf("refs/muster/landing/%d-%d", id, claim),
 		revoked: fmt.Sprintf("%s%d-%d", revokedRefs, id, claim)}

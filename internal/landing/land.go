@@ -36,6 +36,7 @@ type attempt struct {
 func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
+	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
 	for pause := firstPause; ; pause *= 4 {
 		v, err := l.land(ctx, id, claim, summary, by)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
@@ -68,7 +69,8 @@ const (
 func (l *Lander) land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
-	// Two calls for one task would commit in its lane at the same time.
+	// Two calls for one task would commit in its lane at the same time. The channel of a task stays for as long as the
+	// process lives; it is small.
 	token, _ := l.tasks.LoadOrStore(id, make(chan struct{}, 1))
 	unlock, err := lock(ctx, token.(chan struct{}))
 	if err != nil {
@@ -299,6 +301,7 @@ func (a *attempt) targetMoved(ctx context.Context) (done bool, err error) {
 	if done, err := a.completeLanded(ctx); done || err != nil {
 		return done, err
 	}
+	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
 	if at != "" {
 		return true, muster.Errorf(muster.Held,
 			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)

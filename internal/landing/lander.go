@@ -120,8 +120,7 @@ func New(
 		o.SetBaseState = func(_ context.Context, s string) error { state.Store(s); return nil }
 	}
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, turn: make(chan struct{}, 1),
-		checker: checker{Check: o.Check, repo: repo, dirs: lanes.CheckDirs, launch: launch, outputs: o.Outputs,
-			env: o.Env}}
+		checker: checker{options: o, repo: repo, dirs: lanes.CheckDirs, launch: launch}}
 }
 
 // Verdict is how a landing ended.

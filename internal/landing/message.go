@@ -32,7 +32,8 @@ func message(t muster.Task, summary string, by muster.Name, landed muster.Landed
 	return b.String()
 }
 
-// laneMessage returns the message of the commit in the lane.
+// laneMessage returns the message of the commit in the lane. It has no trailers: only a commit on the target says that
+// a task has landed.
 func laneMessage(t muster.Task, summary string) string {
 	return subject(t) + "\n\n" + plain(summary) + "\n"
 }

@@ -40,6 +40,7 @@ func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause erro
 	if err != nil || related {
 		return unavailable(ctx, "the work cannot be merged", cause)
 	}
+	// A lane that still contains its base was not moved, so it was the target.
 	text := targetMovedText(a.branch())
 	if onBase, err := a.repo.IsAncestor(ctx, a.v.Task.Base, a.head); err == nil && !onBase {
 		text = laneMovedText(a.branch(), a.v.Task.Base)

@@ -45,7 +45,8 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 			all = append(all, f)
 		}
 	}
-	missing, err := l.registry.missing(ctx, doc)
+	// Of a damaged index these are the lanes whose rows lie behind the damage.
+	missing, err := l.index.registry.missing(ctx, doc)
 	for _, lane := range missing {
 		all = append(all, Finding{Lane: lane.Name, Text: "git has it, and the index does not"})
 	}
@@ -66,7 +67,8 @@ func (l *Lanes) Repair(ctx context.Context) (done []Repaired, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// A finding that is still there was not mended; the caller's own Check reports it.
+	// Recover does not say what it did, so the two lists are compared. A finding that is still there was not mended;
+	// the caller's own Check reports it.
 	for _, f := range before {
 		if !slices.Contains(after, f) {
 			done = append(done, Repaired{f, l.index.outcome(ctx, f)})

@@ -53,7 +53,8 @@ func headOf(ctx context.Context, repo *git.Repo, dir string) (head string, err e
 	return "", fmt.Errorf("it is part of %q", line[0])
 }
 
-// isSamePath reports whether two paths name the same place. git writes slashes, and resolves symbolic links.
+// isSamePath reports whether two paths name the same place. git writes slashes, and resolves symbolic links; ours are
+// resolved only when the names differ.
 func isSamePath(a, b string) bool {
 	a, b = filepath.FromSlash(a), filepath.FromSlash(b)
 	if filepath.Clean(a) == filepath.Clean(b) {

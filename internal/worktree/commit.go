@@ -25,6 +25,7 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	if err != nil {
 		return "", false, err
 	}
+	// Nothing is written for the lanes without a merge, which are nearly all.
 	if _, ok := lane.Extra[fieldConflicts]; ok {
 		// The merge is committed: what it left is of no interest any more.
 		if _, err := l.index.update(ctx, name, func(row *muster.Lane) error {

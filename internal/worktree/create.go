@@ -148,6 +148,7 @@ func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, e
 	if err := os.MkdirAll(c.home, 0o700); err != nil {
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
+	// git may end in the middle of the checkout. Then the worktree is registered, and undo finds it there.
 	err = c.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base)
 	if err != nil && ctx.Err() == nil {
 		err = muster.Errorf(muster.Unavailable, "git cannot make the lane %s: %w", lane.Name, err)

@@ -46,6 +46,7 @@ func (l *Lanes) workdir(ctx context.Context, name muster.Name) (lane muster.Lane
 	if err != nil {
 		return lane, "", err
 	}
+	// A lane that is being removed is active or kept by its status: its row says so in a field of its own.
 	status := string(lane.Status)
 	_, isRemoving := removalOf(lane)
 	if isRemoving {

@@ -163,8 +163,8 @@ func (x *index) read(ctx context.Context) (*document, error) {
 	}
 }
 
-// load reads the index and changes nothing. Programs that write it without our lock may be halfway through, so it
-// reads once more before it returns a document with a damage.
+// load reads the index and changes nothing, so Check can use it. Programs that write it without our lock may be halfway
+// through, so it reads once more before it returns a document with a damage.
 func (x *index) load(ctx context.Context) (*document, error) {
 	// One reading is enough almost always: the runtime replaces the file in one step.
 	for again := true; ; again = false {
@@ -252,7 +252,8 @@ func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err
 	return existed, err
 }
 
-// addMissing adds the lanes that git has and the index lacks.
+// addMissing adds the lanes that git has and the index lacks. Such a lane is left when somebody has deleted the index,
+// or has put back an old copy of it.
 func (x *index) addMissing(ctx context.Context) error {
 	doc, err := x.read(ctx)
 	if err != nil {

@@ -78,7 +78,6 @@ type Lanes struct {
 	repo      *git.Repo
 	index     *index
 	events    recorder
-	registry  registry
 	creator   *creator
 	remover   *remover
 	scratches *scratches
@@ -103,8 +102,8 @@ func Open(
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
 	l := &Lanes{repo: repo, base: o.Base, events: recorder{log: log, journal: j}}
-	l.registry = registry{repo: repo, home: home, journal: j}
-	l.index = &index{files: files, dir: dir, corrupt: corruption.New(log, o.Inbox, j), registry: l.registry}
+	l.index = &index{files: files, dir: dir, corrupt: corruption.New(log, o.Inbox, j),
+		registry: registry{repo: repo, home: home, journal: j}}
 	leases := leases{files: files, dir: dir.Locks()}
 	l.creator = &creator{repo: repo, index: l.index, events: l.events, leases: leases, home: home}
 	l.remover = &remover{repo: repo, index: l.index, events: l.events}
@@ -184,7 +183,8 @@ func ignoreNotFound(err error) error {
 // branchRef returns the full name of the lane's branch.
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
 
-// isMissing reports that nothing is at path. What cannot be looked at counts as there.
+// isMissing reports that nothing is at path. What cannot be looked at counts as there: the callers remove or make
+// something only where they are sure.
 func isMissing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, os.ErrNotExist)

@@ -165,7 +165,7 @@ func (c checkout) conflictHashes() map[string]string {
 	return hashes
 }
 
-// fileOf returns the path of a file as git names it.
+// fileOf returns the path of a file that git names by name, with slashes, from the lane's top.
 func (c checkout) fileOf(name string) string {
 	return filepath.Join(c.lane.Path, filepath.FromSlash(name))
 }

@@ -14,7 +14,8 @@ type Occupant struct {
 	Host   muster.HostID `json:"host"`
 }
 
-// OccupantOf returns who works in the lane, by its row.
+// OccupantOf returns who works in the lane, by its row. An occupant whose host is dead is nobody any more; the roster
+// knows whether it is.
 func OccupantOf(lane muster.Lane) (who Occupant) {
 	who, _ = field[Occupant](lane, fieldOccupant)
 	return who

@@ -36,6 +36,7 @@ func (x *index) rebuild(ctx context.Context, was *damage) error {
 	if err := doc.putMissing(found); err != nil {
 		return err
 	}
+	// The name of the kept file follows from its content, so a crash and a repeat keep the same bytes once.
 	sum := sha256.Sum256(was.data)
 	rev := hex.EncodeToString(sum[:16])
 	kept := filepath.Join(x.dir.Team(), corruption.Table, "index.json."+rev[:8])

@@ -7,7 +7,8 @@ import (
 	"muster"
 )
 
-// The fields of an index row that only this package writes. Other programs keep them as they are.
+// The fields of an index row that only this package writes. Other programs keep them as they are. They lie in
+// Lane.Extra, so that the contract of a lane says nothing about how lanes are made and removed.
 const (
 	// fieldMaker is the lease of the process that makes the lane, while its status is "creating".
 	fieldMaker = "maker"

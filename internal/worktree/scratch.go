@@ -22,7 +22,8 @@ type scratches struct {
 }
 
 // Scratch returns the scratch checkout of a member, at the commit. When the commit is another one than last time,
-// tracked files move to it, whatever was done to them; files that the member made stay.
+// tracked files move to it, whatever was done to them; files that the member made stay. A checkout that is broken is
+// moved aside and made anew.
 func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
 	if member != muster.Lead {
 		if err := muster.CheckName(member); err != nil {
@@ -32,12 +33,7 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
 		return "", err
 	}
-	return l.scratches.refresh(ctx, member, commit)
-}
-
-// refresh makes the checkout, moves it to the commit, or replaces it when it is broken. Two callers for one member must
-// not do that at once.
-func (s *scratches) refresh(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
+	s := l.scratches
 	// A mutex of this process is enough, because one process hosts the member.
 	lock, _ := s.locks.LoadOrStore(member, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()

@@ -50,6 +50,7 @@ func (c checkout) snapshot(ctx context.Context) (commit, content string, err err
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
 // owner, who may be at work, sees no change.
 func (c checkout) writeTree(ctx context.Context) (string, error) {
+	// A directory, and not only a file: git makes a lock beside its index.
 	tmp, err := os.MkdirTemp("", "muster-index-")
 	if err != nil {
 		return "", muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)

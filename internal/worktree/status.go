@@ -41,7 +41,8 @@ func (l *Lanes) Ignored(ctx context.Context, name muster.Name) ([]string, error)
 // maxListed is how many commits, and how many files, Status names.
 const maxListed = 20
 
-// Status describes in words what a lane holds, for people and models.
+// Status describes in words what a lane holds, for people and models. Nobody parses it. What the owner has done to the
+// lane does not make it fail, as long as its directory is a worktree of the repository.
 func (l *Lanes) Status(ctx context.Context, name muster.Name) (string, error) {
 	lane, err := l.Get(ctx, name)
 	if err != nil {
