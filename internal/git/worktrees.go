@@ -175,8 +175,9 @@ func pause(ctx context.Context, try int) error {
 // UndoWorktree takes back a worktree that was being made and was never used: registered, half registered or not at all.
 // It leaves a directory with files that git does not know, and returns an error.
 func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
-	// A git that outlived its parent may still be writing there.
-	if dir := DirOf(path); dir != "" {
+	// A git that outlived its parent may still be writing there. A lock in any other git directory is not ours to
+	// break.
+	if dir := DirOf(path); filepath.Dir(dir) == filepath.Join(r.common, "worktrees") {
 		if err := breakLocks(ctx, []string{filepath.Join(dir, "index.lock")}, 2*time.Second); err != nil {
 			return err
 		}

@@ -22,6 +22,8 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 		if err != nil {
 			return "", err
 		}
+		// The search ends at the first free number. It is the new ref's when no ref before it has the commit or the
+		// content.
 		ref := archiveRefs + name + "-1"
 		for n := 2; existing[ref] != ""; n++ {
 			at := existing[ref]

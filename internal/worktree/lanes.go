@@ -97,6 +97,7 @@ func Open(
 	if o.Base == "" {
 		o.Base = "HEAD"
 	}
+	// git prints paths without symbolic links, and registry compares the lanes' directory with them.
 	home, err := realPath(o.Dir)
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
@@ -180,7 +181,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// branchRef returns the full name of the lane's branch.
+// branchRef returns the full name of the lane's branch. Short names are for people: to git they may mean a tag.
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
 
 // isMissing reports that nothing is at path. What cannot be looked at counts as there: the callers remove or make

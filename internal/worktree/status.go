@@ -70,6 +70,7 @@ func (l *Lanes) Status(ctx context.Context, name muster.Name) (string, error) {
 		return "", muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", name, err)
 	}
 	writeList(&b, "uncommitted", strings.TrimRight(out, "\n"))
+	// Conflicts that cannot be listed are left out: the rest of the status is of use without them.
 	if open, err := c.unresolved(ctx); err == nil && len(open) > 0 {
 		fmt.Fprintf(&b, "in conflict: %s\n", conflictList(open))
 	}
