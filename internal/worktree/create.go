@@ -58,17 +58,10 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err := c.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
-	// The row is written before git acts: it is what a crash is undone by.
-	err = setField(&lane, fieldMaker, maker)
-	if err == nil {
-		err = c.index.edit(ctx, func(doc *document) error {
-			if doc.has(lane.Name) {
-				return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
-			}
-			return doc.put(lane)
-		})
+	if err := setField(&lane, fieldMaker, maker); err != nil {
+		return muster.Lane{}, err
 	}
-	if err != nil {
+	if err := c.announce(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
@@ -96,6 +89,17 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	}
 	failpoint.Hit("lane.active")
 	return lane, c.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
+}
+
+// announce writes the row of a lane that is going to be made. It is written before git acts: the row is what a crash
+// is undone by.
+func (c *creator) announce(ctx context.Context, lane muster.Lane) error {
+	return c.index.edit(ctx, func(doc *document) error {
+		if doc.has(lane.Name) {
+			return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
+		}
+		return doc.put(lane)
+	})
 }
 
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
