@@ -55,6 +55,7 @@ func unmarshalKeep[T any](data []byte, v *T, extra *Extra, read T) error {
 	if err := json.Unmarshal(data, &read); err != nil {
 		return err
 	}
+	// The second decoding finds the other fields. Only the fast path of the board avoids it, for documents of ours.
 	var all Extra
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err

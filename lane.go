@@ -23,6 +23,7 @@ type Lane struct {
 	Extra     Extra      `json:"-"`
 }
 
+// laneFields has no methods, so that package json fills and writes the fields by itself.
 type laneFields Lane
 
 // MarshalJSON writes l with the fields it did not know.

@@ -47,6 +47,7 @@ type Member struct {
 // HostID names one life of one process: the lease it holds, a dot, and how often that lease's slot was taken.
 type HostID string
 
+// memberFields has no methods, so that package json fills and writes the fields by itself.
 type memberFields Member
 
 // MarshalJSON writes m with the fields it did not know.

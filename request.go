@@ -44,6 +44,7 @@ type Request struct {
 	Extra      Extra         `json:"-"`
 }
 
+// requestFields has no methods, so that package json fills and writes the fields by itself.
 type requestFields Request
 
 // MarshalJSON writes r with the fields it did not know.

@@ -23,6 +23,7 @@ type Run struct {
 	Extra Extra    `json:"-"`
 }
 
+// runFields has no methods, so that package json fills and writes the fields by itself.
 type runFields Run
 
 // MarshalJSON writes r with the fields it did not know.

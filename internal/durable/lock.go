@@ -24,6 +24,8 @@ func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error
 	if failpoint.Disabled(failpoint.Lock) {
 		return func() {}, nil
 	}
+	// The channel stays for the life of the process, as the lock file does. Removing it would need a count of those who
+	// wait, and a mistake in that count would let two goroutines take turns at two channels.
 	queue, _ := f.turns.LoadOrStore(path, make(chan struct{}, 1))
 	turn := queue.(chan struct{})
 	select {

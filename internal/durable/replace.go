@@ -70,6 +70,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err == nil {
 		err = f.checkSync(path, file.Sync())
 	}
+	// The file is closed whatever happened, and only the first error counts.
 	if e := file.Close(); err == nil {
 		err = e
 	}

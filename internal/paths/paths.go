@@ -67,6 +67,7 @@ func (d Dir) TableLocks(table string) []string {
 	return paths
 }
 
+// at joins the names of directories and a file to a path below d.
 func (d Dir) at(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)
 }

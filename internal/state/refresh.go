@@ -67,6 +67,8 @@ func (c *Collection[T]) Reload(ctx context.Context, key string) (T, muster.Rev, 
 	return item, rev, err
 }
 
+// lockTurn waits for the turn, until ctx ends. It is a channel and not a mutex, because whoever has it does I/O, and
+// others must be able to give up.
 func (c *Collection[T]) lockTurn(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,8 +81,10 @@ func (c *Collection[T]) lockTurn(ctx context.Context) error {
 	}
 }
 
+// unlockTurn gives the turn to the next one.
 func (c *Collection[T]) unlockTurn() { <-c.turn }
 
+// isKey reports whether a document is an item of the collection.
 func (c *Collection[T]) isKey(key string) bool { return c.options.IsKey == nil || c.options.IsKey(key) }
 
 // document is one document on its way into the cache. A nil item without an error means that it was deleted.

@@ -173,6 +173,8 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 	// it names every file itself, so no change falls between the two.
 	watched := c.t.s.watch.covers(c.t.dir)
 	keys, all := c.takeNamed()
+	// What the snapshot says enters the cache unchecked; the scan that follows finds the documents that are not so any
+	// more, as it does after every time without a watch.
 	first := c.docs == nil
 	if first {
 		c.docs = map[string]*docState{}
@@ -188,6 +190,7 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 		c.noteFile("") // nothing that was named may be forgotten
 		return found, err
 	}
+	// A snapshot is only written after a first look, while the contents that were read are still at hand.
 	if first {
 		c.save(found, len(keys))
 	}
@@ -237,6 +240,7 @@ func (c *cache) scan(named map[string]bool) error {
 			seen = append(seen, d)
 		}
 	}
+	// Each goroutine writes to its own places of changed, so no lock is needed.
 	changed := make([]bool, len(seen))
 	inParallel(len(seen), func(i int) {
 		changed[i] = stampAt(c.t.s.fs, c.t.path(seen[i].key)) != seen[i].file

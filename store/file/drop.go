@@ -131,7 +131,7 @@ func (x *boxes) cleanNow(b *box) {
 	// held up.
 	ctx, cancel := context.WithTimeout(context.Background(), x.grace)
 	defer cancel()
-	again := true
+	again := true // unless a cleaning says that nothing is left
 	if unlock, err := b.lock(ctx); err == nil {
 		again, _ = b.clean() // what fails stays, and is tried again after the next delivery
 		unlock()

@@ -43,6 +43,8 @@ func (g *groups) append(name string, lines []byte, lock func() (func(), error),
 		return p.end, p.err
 	}
 	defer unlock()
+	// Whoever had the lock before may have written the part. If not, it is written now, after those that came earlier:
+	// nobody else writes while this goroutine has the lock.
 	for {
 		select {
 		case <-p.written:
@@ -88,6 +90,7 @@ func writeGroup(parts []*groupPart, write func([]byte) (muster.Pos, error)) {
 	for _, p := range parts {
 		all = append(all, p.lines...)
 	}
+	// The lines lie one after another before the end, so each part's own end follows from the sizes.
 	end, err := write(all)
 	end -= muster.Pos(len(all))
 	for _, p := range parts {

@@ -29,7 +29,8 @@ type box struct {
 	s    *Store
 	name muster.Name
 
-	timer *time.Timer // will clean it; nil: nothing is to be cleaned. The lock of boxes guards it.
+	// timer will clean the inbox; nil: nothing is to be cleaned. The lock of boxes guards it.
+	timer *time.Timer
 
 	mu        sync.Mutex
 	views     map[muster.Pos]view  // by the place that a Peek returned

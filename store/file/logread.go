@@ -32,6 +32,8 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			if !s.live && uint64(after) >= uint64(s.to) {
 				continue
 			}
+			// From zero, the reader begins with the oldest segment that is left; one that was trimmed between the list
+			// and here is passed over.
 			gone, err := l.openSegment(&s)
 			switch {
 			case oldest && gone:
@@ -50,6 +52,7 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			if err != nil {
 				yield(muster.Record{}, err)
 			}
+			// The live file was opened with the list, so it is closed also if it is not reached.
 			if !goOn && i < len(all)-1 {
 				all[len(all)-1].close()
 				return

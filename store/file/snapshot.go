@@ -126,6 +126,7 @@ func (s *snapshot) content(d docState) ([]byte, bool) {
 	if s == nil || d.stored == 0 {
 		return nil, false
 	}
+	// Only a step back starts a new read. A gap, of a document that has changed, is read over.
 	at := d.stored - 1
 	if s.at < 0 || at < s.at {
 		s.contents.Reset(io.NewSectionReader(s.file, at, 1<<62))
@@ -151,6 +152,7 @@ func (c *cache) save(found lookResult, misses int) {
 	if misses < c.t.s.snapshotFrom || 4*misses < len(c.docs) || c.t.s.files.Ended() != nil {
 		return
 	}
+	// Several processes that start in a row and find the same few changes must not each write the whole file.
 	if found.old != nil && time.Since(found.old.made) < minSnapshotAge && 4*misses < 3*len(c.docs) {
 		return
 	}

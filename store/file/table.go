@@ -70,7 +70,7 @@ func newTable(s *Store, name string) *table {
 // taskPrefix begins the file names of tasks.
 const taskPrefix = "task_"
 
-// file returns the name of a document's file.
+// file returns the name of a document's file. Only the board has a prefix, because its documents lie beside other files.
 func (t *table) file(key string) string {
 	if t.name == muster.TableTasks && key != "meta" {
 		key = taskPrefix + key
@@ -244,6 +244,7 @@ type docContent struct {
 func (t *table) load(ctx context.Context, keys []string, known func(key string) muster.Rev) ([]docContent, error) {
 	all := make([]docContent, len(keys))
 	inParallel(len(keys), func(i int) { all[i] = t.read(keys[i]) })
+	// A file that was reported and has not changed since would only delay everybody who looks.
 	var half []int
 	for i, now := range all {
 		if now.bad != nil && now.rev != known(keys[i]) {

@@ -85,6 +85,7 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 		if _, ok := w.watched[dir]; !ok {
 			w.attach(dir)
 		}
+		// The directory is watched from here on. What changed before is found by the note, or shows in the stamp.
 		if note != nil {
 			note("") // whatever happened before this watch was not named
 		} else {

@@ -20,6 +20,8 @@ func (w *watcher) run(stop chan struct{}) {
 	timer := time.NewTimer(w.interval())
 	defer timer.Stop()
 	for {
+		// The channels are asked for each time, because a sweep may have opened another watcher. Without one they are
+		// nil, and the timer alone wakes the loop.
 		var events chan fsnotify.Event
 		var errs chan error
 		w.mu.Lock()
@@ -94,6 +96,7 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 	if !e.Has(fsnotify.Remove) && !e.Has(fsnotify.Rename) && !e.Has(fsnotify.Create) {
 		return false
 	}
+	// Only these make another directory the nearest one, or put a new one where the system still watches an old one.
 	for dir := range w.watched {
 		rest, ok := strings.CutPrefix(dir, e.Name)
 		if ok && (rest == "" || rest[0] == filepath.Separator) {
@@ -126,7 +129,9 @@ func (w *watcher) sweep(stop chan struct{}) {
 		t.hint()
 	}
 	w.mu.Unlock()
-	for _, f := range files { // thousands of inboxes: not under the lock, and only who has something new is woken
+	// There may be thousands of inboxes, so they are looked at without the lock, and only who has something new is
+	// woken. A file that is so young that it can change without another stamp counts as new.
+	for _, f := range files {
 		now := stampAt(w.fs, f.path)
 		w.mu.Lock()
 		if now != f.t.last || now != (stamp{}) && now.settled(time.Now()) == (stamp{}) {
