@@ -69,7 +69,7 @@ func decodePart(name string, data []byte) (Part, error) {
 	return nil, fmt.Errorf("part of unknown type %q", name)
 }
 
-// decodeAs reads a part of type T.
+// decodeAs reads the fields of a part of type T.
 func decodeAs[T Part](data []byte) (p T, err error) {
 	err = json.Unmarshal(data, &p)
 	return p, err

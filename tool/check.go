@@ -26,7 +26,7 @@ func check(s *shape, input json.RawMessage) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	const most = 6
+	const most = 6 // a model corrects a few at a time, and a long list costs tokens
 	if more := len(problems) - most; more > 0 {
 		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
@@ -69,6 +69,7 @@ func compareObject(s *shape, v map[string]any, path string) (problems []string) 
 		}
 		return problems
 	}
+	// missing is kept apart, because an unknown field most often is a missing one under another name.
 	var missing []string
 	for _, field := range s.PropertyOrder {
 		switch {

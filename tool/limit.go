@@ -34,6 +34,7 @@ func Limit(
 			}
 		}
 		text := whole.String()
+		// The length in bytes is at least that in characters, so most results are not counted.
 		if len(text) <= max || utf8.RuneCountInString(text) <= max {
 			return r, nil
 		}

@@ -17,6 +17,7 @@ const maxCacheBreakpoints = 4
 // of a tool's schema, and the vendor's cache compares bytes. For the same reason the order of the fields
 // must stay.
 type (
+	// request is the body of a request. Only MaxTokens, Messages, Model and Stream are always sent.
 	request struct {
 		MaxTokens    int               `json:"max_tokens"`
 		Messages     []message         `json:"messages"`
@@ -28,6 +29,7 @@ type (
 		Tools        []tool            `json:"tools,omitempty"`
 		Stream       bool              `json:"stream"`
 	}
+	// message is one message. System prompts are not messages here but have a field of their own.
 	message struct {
 		Content []block  `json:"content"`
 		Role    llm.Role `json:"role"`
@@ -48,6 +50,7 @@ type (
 		Content      []block           `json:"content,omitempty"`
 		Type         string            `json:"type"`
 	}
+	// tool declares a tool. Its schema is passed on byte for byte.
 	tool struct {
 		InputSchema  json.RawMessage   `json:"input_schema"`
 		Name         string            `json:"name"`
@@ -85,6 +88,7 @@ func (m *model) request(r llm.Request) (*request, error) {
 		p.Tools = append(p.Tools, tool{Name: t.Name, Description: t.Description,
 			InputSchema: wire.OrDefault(t.Schema, `{"type":"object"}`)})
 	}
+	// The marks come last, because they depend on which messages are left, and change no other bytes.
 	setCacheBreakpoints(p)
 	m.setThinking(p)
 	return p, nil
@@ -105,6 +109,7 @@ func setCacheBreakpoints(p *request) {
 		p.Tools[len(p.Tools)-1].CacheControl = ephemeral
 		left--
 	}
+	// One mark is always left for the end of the conversation, which the next request begins with.
 	left = min(left+1, 2)
 	for i := len(p.Messages) - 1; i >= 0 && left > 0; i-- {
 		if last := i == len(p.Messages)-1; !last && p.Messages[i].Role != llm.User {

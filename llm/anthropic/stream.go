@@ -19,7 +19,9 @@ type replyBuilder struct {
 	modelName string // of the model that answers, according to the server
 	stop      string
 
-	hasStopped bool // message_stop came
+	// hasStopped says that message_stop came. Before it, nothing of the reply may be used: the connection may
+	// have broken between two calls.
+	hasStopped bool
 }
 
 // usage is what the server reports in tokens. The numbers are running totals.
@@ -47,7 +49,8 @@ type blockStart struct {
 	Input                     json.RawMessage // counts if no pieces follow
 }
 
-// event is what is read of an event, whatever its type.
+// event is what is read of an event, whatever its type. A field that the type does not have is zero. Usage
+// stays raw, so that a report in a form that is not known does not fail the reply.
 type event struct {
 	Type    string
 	Index   int
@@ -138,7 +141,8 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	case "pause_turn":
 		r.Stop = llm.StopPaused
 	}
-	canRun := r.Stop == llm.StopEnd // its calls
+	// The calls of a reply that was cut or refused never run, even if their input happens to parse.
+	canRun := r.Stop == llm.StopEnd
 	for _, n := range b.blocks {
 		if !n.isDone && r.Stop != llm.StopMax {
 			return llm.Reply{}, false, b.ErrBroken("a block without an end")

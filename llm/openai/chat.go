@@ -43,6 +43,7 @@ type (
 		Type     string   `json:"type"`
 		Function chatArgs `json:"function"`
 	}
+	// chatArgs names the tool and gives its input.
 	chatArgs struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"` // JSON as text
@@ -52,6 +53,7 @@ type (
 		Type     string   `json:"type"`
 		Function function `json:"function"`
 	}
+	// function describes a tool, for both APIs.
 	function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`

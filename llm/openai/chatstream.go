@@ -81,6 +81,7 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		cached := max(u.Details.Cached, u.Hit)
 		c.usage = newUsage(u.Prompt, u.Completion, cached, u.Details.Written)
 	}
+	// A request asks for one choice, so there is at most one.
 	if len(k.Choices) == 0 { // the chunk with the usage has none
 		return false, nil
 	}
@@ -110,7 +111,8 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// addCall appends a piece of a call.
+// addCall appends a piece of a call, or begins a new call with it. The name and the id count when they first
+// come; a server that repeats them in each piece does not change them.
 func (c *chatReplyBuilder) addCall(t callDelta) error {
 	args, err := parseArguments(t.Function.Arguments)
 	if err != nil {

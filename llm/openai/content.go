@@ -61,7 +61,8 @@ func joinSystem(parts []string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// images returns the images of ps that have data.
+// images returns the images of ps that have data. Where there is one, content must be sent as a list and not
+// as a string.
 func images(ps []llm.Part) (out []llm.Image) {
 	for _, p := range ps {
 		if i, ok := p.(llm.Image); ok && len(i.Data) > 0 {

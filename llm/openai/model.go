@@ -98,6 +98,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 		r.MaxTokens = m.o.MaxTokens
 	}
 	x := wire.NewExchange(m.peer, r, emit)
+	// Both APIs are asked in the same way. They differ in the body and in how the stream is read.
 	path, body, hasContent := "chat/completions", any(nil), false
 	var to wire.Reader
 	if m.o.API == Responses {

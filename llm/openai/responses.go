@@ -12,6 +12,8 @@ import (
 // from the vendor byte for byte. The order of the fields must stay, because the vendor's cache compares
 // bytes.
 type (
+	// responsesRequest is the body of a request. Input holds inputItems, and items as they came from the
+	// vendor.
 	responsesRequest struct {
 		Instructions    string            `json:"instructions,omitempty"`
 		MaxOutputTokens int               `json:"max_output_tokens"`
@@ -24,6 +26,7 @@ type (
 		Tools           []responseTool    `json:"tools,omitempty"`
 		Stream          bool              `json:"stream"`
 	}
+	// responseTool declares a tool.
 	responseTool struct {
 		Type string `json:"type"`
 		function

@@ -20,7 +20,8 @@ type responseBuilder struct {
 	end   *responseBody
 }
 
-// responseBody is what is read of the final event.
+// responseBody is what is read of the final event. Its usage counts the tokens of the cache among those of
+// the input.
 type responseBody struct {
 	Model      string          `json:"model"`
 	Output     []outputItem    `json:"output"`
@@ -115,7 +116,8 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if slices.ContainsFunc(items, outputItem.isRefusal) {
 		r.Stop = llm.StopRefused
 	}
-	canRun := r.Stop == llm.StopEnd // the calls
+	// The calls of a reply that was cut or refused never run, even if their arguments happen to parse.
+	canRun := r.Stop == llm.StopEnd
 	// Reasoning is kept only with the item that it led to, because the vendor refuses it without.
 	var reasoning []llm.Part
 	for _, it := range items {

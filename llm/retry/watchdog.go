@@ -13,6 +13,7 @@ import (
 func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// The model emits from one goroutine, and nothing after it has returned, so patience needs no lock.
 	patience := s.o.FirstTimeout
 	bark := time.AfterFunc(timerDuration(patience), func() { cancel(errSilent) })
 	defer bark.Stop()

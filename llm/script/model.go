@@ -135,6 +135,7 @@ func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 
 // callID returns an id that is the same whenever the same request is sent, and different everywhere else.
 func (w *playback) callID(r llm.Request, i int) string {
+	// Two members that play the same turn must not share an id, because results are matched by it.
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.CacheKey)) // a hash never fails
 	for _, text := range w.heard {
@@ -185,7 +186,8 @@ func characters(parts []llm.Part) (n int) {
 	return n
 }
 
-// stream emits a reply in pieces, with the wait spread over them. With cut it stops in the middle.
+// stream emits a reply in pieces, as a vendor would, so that what shows streaming text can be tried with a
+// script. The wait is spread over the pieces. With cut it stops in the middle.
 func (m *model) stream(ctx context.Context, msg llm.Message, wait time.Duration, emit func(llm.Delta), cut bool) error {
 	deltas := []llm.Delta{{}} // at work
 	for i, p := range msg.Parts {

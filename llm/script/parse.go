@@ -18,6 +18,9 @@ import (
 	"muster/llm"
 )
 
+// A script is read in two steps. The library decodes the file into the types of script.go, which check
+// themselves as they are decoded. Then checkValues looks at what only the whole script can tell.
+
 // keys is the hint that lists all keys of the format.
 const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
 	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
@@ -80,6 +83,7 @@ func (s *Script) checkValues() error {
 	isCaptured := func(name string) bool {
 		return slices.ContainsFunc(cues, func(c cue) bool { return c.Regexp != nil && c.SubexpIndex(name) >= 0 })
 	}
+	// The speakers are a map, so without an order another mistake would be reported each time.
 	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.line, b.line) })
 	for _, t := range turns {
 		for _, name := range t.values() {
@@ -132,7 +136,7 @@ func (l *list[T]) UnmarshalYAML(decode decoder) error {
 
 // UnmarshalYAML reads and checks a scene.
 func (s *scene) UnmarshalYAML(decode decoder) error {
-	type fields scene // without this method
+	type fields scene // without this method, which would call itself
 	var text placed[fields]
 	if err := decode(&text); err != nil {
 		return err

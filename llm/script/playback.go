@@ -68,7 +68,8 @@ func incomingText(m llm.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// receive adds what came in and enters the scenes whose cue matches it.
+// receive adds what came in, for the turns of every list that has begun, and enters the scenes whose cue
+// matches it.
 func (w *playback) receive(text string) {
 	w.heard = append(w.heard, text)
 	for _, f := range w.frames {
@@ -114,7 +115,8 @@ func (w *playback) turn() (*turn, *sceneProgress) {
 	}
 }
 
-// turn returns the next turn that what came in allows.
+// turn returns the next turn that what came in allows, or nil at the end of the list. A turn whose cue does
+// not match is skipped for good.
 func (f *sceneProgress) turn() *turn {
 	for f.next < len(f.turns) {
 		t := &f.turns[f.next]
@@ -150,7 +152,8 @@ func (f *sceneProgress) matches(cue cue) bool {
 	return at != nil
 }
 
-// groups returns the named groups of a match.
+// groups returns the named groups of a match. Groups that took no part in it are left out, and so is
+// everything if at is nil.
 func groups(re *regexp.Regexp, text string, at []int) map[string]string {
 	out := map[string]string{}
 	for i, name := range re.SubexpNames() {

@@ -180,7 +180,9 @@ func lastMatch(re *regexp.Regexp) func(string) string {
 	}
 }
 
-// lastTaskCalled returns the last id that the text gives the task with this subject.
+// lastTaskCalled reads the lines of tasks that tools print, and tasks as JSON. A line that only begins with
+// the subject counts if nothing fits better. It returns the last id that the text gives the task with this
+// subject.
 func lastTaskCalled(text, subject string) (id string) {
 	near := ""
 	for _, m := range taskLine().FindAllStringSubmatch(text, -1) {
@@ -204,7 +206,8 @@ func lastTaskCalled(text, subject string) (id string) {
 	return id
 }
 
-// lastRequestOf returns the last request id in the text that is from the member.
+// lastRequestOf reads the lines in which requests are mentioned, and the mails of an inbox. It returns the
+// last request id in the text that is from the member.
 func lastRequestOf(text, member string) (id string) {
 	for _, m := range requestLine().FindAllStringSubmatch(text, -1) {
 		if m[2] == member {

@@ -27,6 +27,7 @@ func (t toolset) checkBackground(_ context.Context, in checkInput) (string, erro
 		if err != nil {
 			return "", err
 		}
+		// A running job is asked for its output, too: it may have printed what the model waits for.
 		return joinLines(t.jobs.report(b), b.out.Last(checkedLines)), nil
 	}
 	text := ""

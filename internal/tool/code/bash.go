@@ -62,6 +62,7 @@ func (t toolset) runForeground(
 ) (llm.Result, error) {
 	out := NewOutput(dir, "bash")
 	spec.Out = out
+	// The time limit has a cause of its own, so that it is told from the end of the member.
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	p, err := t.launcher.Start(timed, spec)

@@ -36,6 +36,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.close()
+	// The mode of the old file is kept, and its content is needed whole to find how often the text occurs.
 	before, old, err := at.readText()
 	if err != nil {
 		return tool.FromError(err)
@@ -153,6 +154,7 @@ func describeEdit(name, after, inserted string, changed []int) string {
 		title = fmt.Sprintf("Edited %s at %d places (lines %s). The first:\n",
 			name, len(changed), lineNumbers(after, changed))
 	}
+	// Of a long change only the beginning and the end are shown.
 	if to-from <= maxSnippetLines {
 		return title + numberLines(lines, from, to)
 	}

@@ -62,6 +62,7 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 		if name == "." || !doublestar.MatchUnvalidated(pattern, name) {
 			continue
 		}
+		// Git also lists files that are deleted but not yet staged as such.
 		if _, ok := at.fileMode(name); ok {
 			found = append(found, at.shown(name))
 		}

@@ -56,6 +56,7 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.close()
+	// The list is complete before the search begins, so the order of matches does not depend on the workers.
 	names, err := at.files(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -91,8 +91,8 @@ func (j *Jobs) Start(
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	// The mutex is held until the job is in the list: otherwise Close could run between the check and the
-	// start, and the job would outlive its member.
+	// The limit and Close both depend on what runs. The mutex is held until the job is in the list:
+	// otherwise Close could run between the check and the start, and the job would outlive its member.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -110,6 +110,7 @@ func (j *Jobs) Start(
 		stop(nil)
 		return "", err
 	}
+	// From here on the command runs, and the goroutine below records its end whatever happens.
 	timer := time.AfterFunc(limit, func() { stop(errTimeout) })
 	j.last++
 	b := &job{Job: Job{ID: fmt.Sprintf("bg-%d", j.last), Command: command}, began: time.Now(), out: out, stop: stop,

@@ -82,6 +82,8 @@ func (o *Output) add(text []byte) {
 		}
 		o.writeFile(text)
 	}
+	// Either end has bytes for as many characters of any length as are shown of it. A character that is cut
+	// in two here is whole again in Text, or lies in the middle that is not shown.
 	n := min(len(text), maxEndBytes-len(o.head))
 	o.head = append(o.head, text[:n]...)
 	o.tail = append(o.tail, text[n:]...)

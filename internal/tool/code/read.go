@@ -54,6 +54,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 		return tool.FromError(at.explain(err))
 	}
 	defer f.Close()
+	// Peek does not consume what it returns, so the same reader goes on with the lines or the image.
 	r := bufio.NewReaderSize(f, 64<<10)
 	head, err := r.Peek(sniffedBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -166,7 +167,7 @@ func (p *page) add(n int, line []byte, length int) {
 	}
 }
 
-// note adds a remark about the lines.
+// note adds a remark about the lines, in brackets so that it is not taken for a line of the file.
 func (p *page) note(format string, args ...any) {
 	fmt.Fprintf(&p.text, "["+format+"]\n", args...)
 }

@@ -60,10 +60,12 @@ type Exchange struct {
 	Peer
 	Emit func(llm.Delta)
 
-	answered bool // a stream came
-	messages int  // of the request
-	calls    int  // of the reply, so far
-	ids      map[string]bool
+	// answered says that a stream came. An error from then on means a broken answer, which is asked for
+	// again; an error before it means that the request could not be made.
+	answered bool
+	messages int             // of the request
+	calls    int             // of the reply, so far
+	ids      map[string]bool // of the calls so far
 }
 
 // NewExchange returns the exchange for a request. emit may be nil.
