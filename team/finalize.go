@@ -54,8 +54,8 @@ func (p *process) finalizeMember(
 	if !isUnreadable && (err != nil || m.Host != host) {
 		return err
 	}
-	// The claims go before the record. After a crash in between, the member still counts as lost and is finalized again;
-	// the other way round its tasks would wait for a member that nobody looks at.
+	// The claims go before the record. After a crash in between, the member still counts as lost and is finalized
+	// again; the other way round its tasks would wait for a member that nobody looks at.
 	err = p.releaseClaims(ctx, why, func(task muster.Task) bool { return task.Owner == name })
 	// The news has an id of its own, so a repeated call sends no second mail that is read.
 	if err == nil && news.Content != "" {

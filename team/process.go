@@ -56,8 +56,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// From here on the team's other methods use these services too: a second board in this process would have a graph of
-	// its own, and a second lander would not see the landings that are under way.
+	// From here on the team's other methods use these services too: a second board in this process would have a graph
+	// of its own, and a second lander would not see the landings that are under way.
 	t.running.Store(w)
 	p.workspace = w
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),

@@ -78,7 +78,8 @@ func (p *process) runWithRestarts(ctx context.Context, r restarts, run func() er
 		}
 		isFullReported = isFullReported || isFull
 		if !wait(ctx, pause) {
-			// Whoever is shut down while it waits has claims that nobody else gives back: its caller tells that by the error.
+			// Whoever is shut down while it waits has claims that nobody else gives back: its caller tells that by
+			// the error.
 			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
 				return err
 			}

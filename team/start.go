@@ -178,8 +178,8 @@ func (p *process) writeStart(
 
 // createLead writes the lead's record: a new one, or the old one with a new goal.
 func (p *process) createLead(ctx context.Context, words string, host muster.HostID) error {
-	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed gets
-	// no new prompt: its conversation has the first one.
+	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
+	// gets no new prompt: its conversation has the first one.
 	_, err := p.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
 		m.Status, m.IdleReason, m.Doing, m.Task, m.Host = muster.Working, "", "", 0, host
 		m.Epoch++

@@ -56,8 +56,8 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 		}
 	}
 	var sending sync.WaitGroup
-	// Two goroutines, because each waits for another source. The journal may be slow to read, and text that streams must
-	// not wait for it.
+	// Two goroutines, because each waits for another source. The journal may be slow to read, and text that streams
+	// must not wait for it.
 	sending.Go(func() {
 		if err != nil {
 			send(Failed{err})

@@ -68,8 +68,8 @@ func (c *checker) documents() {
 				continue
 			}
 			name := c.w.Relative(path)
-			// What can be made again from other documents is repaired. What cannot is left for people, who may know what it
-			// said: the repair never decides that something is lost.
+			// What can be made again from other documents is repaired. What cannot is left for people, who may know
+			// what it said: the repair never decides that something is lost.
 			fix := repairCommand + "  (it is kept, and written anew)"
 			switch {
 			case errors.Is(err, os.ErrPermission):
