@@ -41,6 +41,7 @@ func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 		return nil, err
 	}
 	// That the lease is held only means that another process is attached too.
+	// The lease ends with this process, however it ends, so a terminal that is killed lets members be timed out again.
 	if a.lease, err = t.config.Store.Leases().Acquire(ctx, teammate.TalkLease); err != nil {
 		a.lease = nil
 	}

@@ -167,6 +167,7 @@ func checkLaneIsFree(ctx context.Context, w *workspace.Workspace, lane muster.La
 	if lane.TaskID == 0 {
 		return nil
 	}
+	// The lane of a completed task, or of one without an owner, may go: nobody works in it.
 	t, err := w.Board().Get(ctx, lane.TaskID)
 	if err != nil || t.Worktree != lane.Name || t.Owner == "" || !t.Open() {
 		return nil // no task that is somebody's

@@ -86,6 +86,7 @@ func (s Mail) Take(ctx context.Context, show func([]muster.Message) error) error
 	if err != nil || len(all) == 0 {
 		return err
 	}
+	// The position removes exactly what was shown.
 	return w.Mail(ctx).Drop(ctx, muster.User, end)
 }
 
@@ -127,6 +128,7 @@ func (s Mail) Delivered(ctx context.Context, box muster.Name, n int) ([]muster.M
 	}
 	var sent []muster.Message
 	for e, err := range w.Journal().Read(ctx, 0) {
+		// This is for reading back only, so what cannot be read is no reason to show nothing.
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}

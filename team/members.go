@@ -66,6 +66,7 @@ func (s Members) HasProcess(ctx context.Context) (bool, error) {
 func (s Members) IsLeadAlive(ctx context.Context) (bool, error) {
 	r := s.t.services().Roster(ctx)
 	lead, err := r.Get(ctx, muster.Lead)
+	// A record that cannot be read is an error and not a no: a second lead must not be started beside a living one.
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
 		return false, nil
@@ -91,6 +92,7 @@ func (s Members) Spawn(ctx context.Context, d MemberDraft) (muster.Member, error
 	if err != nil {
 		return muster.Member{}, err
 	}
+	// The record is all that is written. The supervisor of a living process sees it and starts the member.
 	return w.Roster(ctx).Add(ctx, muster.Member{Name: d.Name, Role: d.Role, Prompt: d.Prompt, Model: d.Model,
 		RequirePlan: d.RequirePlan, StartedBy: muster.User, Status: muster.Working})
 }

@@ -152,10 +152,12 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
 		return nil // the lane was removed, and what it held was archived then
+	// What cannot be verified is kept.
 	case err != nil:
 		return muster.Errorf(muster.Invalid,
 			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
 			WithHint("muster worktree list")
+	// The hint names three ways to go on, because only the user knows which one is right.
 	case changed:
 		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
 			t.ID, t.Worktree).

@@ -15,6 +15,7 @@ type command struct {
 
 // commands lists the commands in the order in which /help shows them.
 var commands = []command{
+	// These run the muster command of the same job, so both print the same.
 	{name: "tasks", does: "the board", muster: []string{"task", "list"}},
 	{name: "team", does: "who does what", muster: []string{"team", "list"}},
 	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
@@ -24,6 +25,7 @@ var commands = []command{
 	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
 	{name: "reject", args: "ID why", does: "say no to one", muster: []string{"reject"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
+	// These are handled by runCommand itself, before or in place of a muster command.
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
 	{name: "archive", does: "put it aside instead", muster: []string{"archive"}},
 	{name: "help", does: "this"},
@@ -35,6 +37,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	rest = strings.TrimSpace(rest)
 	switch i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); {
+	// A message that begins with a slash is more often a mistyped command than words for the lead.
 	case i < 0:
 		s.Face.Print("there is no command /" + name +
 			" (/help lists them; a message may begin with a space before the slash)")
@@ -44,6 +47,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print(helpText())
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
+	// A team can be resumed once, and only before anything was said.
 	case name == "resume" && (s.HasBegun || !s.Stopped):
 		s.Face.Print("no team has stopped here")
 	case name == "resume":
@@ -56,9 +60,11 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 			args = append(args, strings.Fields(rest)...)
 		}
 		s.Face.Print(strings.TrimRight(s.Command(ctx, args...), "\n"))
+		// What has been put aside cannot go on: the next words begin a run of their own.
 		if name == "archive" {
 			s.Stopped = false
 		}
+		// Mail for the user is shown with its whole text and taken, as when it arrives.
 		if name == "inbox" {
 			s.showMail(ctx)
 		}

@@ -58,6 +58,7 @@ func (p *Pipe) Stream(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, _ = io.WriteString(p.Out, text)
+	// Words arrive in pieces, and only the last piece of a reply is followed by a newline of ours.
 	p.midLine = !strings.HasSuffix(text, "\n")
 }
 

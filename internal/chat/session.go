@@ -108,6 +108,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	for {
 		// A nil channel never receives, so no line is taken while the lead works.
 		in := typed
+		// The lead is asked in each round, because Changed only says that the answer may be another one now.
 		if resting, _ := s.Lead.Resting(); s.WaitForLead && s.HasBegun && !resting {
 			in = nil
 		}
@@ -115,6 +116,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		case <-ctx.Done():
 			return s.leaveOutcome(UserLeft), context.Cause(ctx)
 		case <-s.Over:
+			// The journal may have events of the end that the watch has not brought yet.
 			s.showRest(ctx, events)
 			return RunEnded, nil
 		case e := <-events:
@@ -257,6 +259,7 @@ func errorText(err error) string {
 // interrupt stops the lead's turn, or says why it cannot.
 func (s *Session) interrupt() {
 	switch {
+	// The text says each time what a second Ctrl-C does, so that nobody is caught.
 	case s.Remote:
 		s.Face.Print("the team runs in another process and goes on (Ctrl-C again leaves)")
 	case !s.HasBegun:

@@ -6,10 +6,11 @@
 //   - Main makes an App from what the operating system gives to the process. A test makes an App of its own.
 //   - App.Run builds the tree of commands, and cobra finds the one that the arguments name and reads its flags.
 //   - The command checks its arguments. What is wrong in them is a usageError, and nothing was done.
-//   - It opens the workspace: with App.look, which creates nothing, or with App.change, which refuses what one of the
-//     team's own tools may not do. Most commands get an opened workspace from App.looking or App.changing.
-//   - It calls a service of the workspace, such as the board, and prints the result with App.print. This prints JSON
-//     with --json, so every command has both forms.
+//   - It opens the workspace and the team in it. A command that shows something gets both from App.looking, which
+//     creates nothing, and a command that changes something from App.changing. One that brings a team to life calls
+//     App.change, which refuses at once what one of the team's own tools may not do.
+//   - It calls a method of the team's API, such as team.Tasks.Add, and prints the result with App.print. This prints
+//     JSON with --json, so every command has both forms. The function list does all of this for a list.
 //   - App.exit turns the error of the command into a message on stderr and an exit code.
 //
 // Each group of commands is a small type around App: runCommands, taskCommands, teamCommands, mailCommands,
@@ -26,7 +27,8 @@
 //     because it could steer the terminal.
 //
 // Read app.go first, then open.go and output.go, then the commands by name. How things are drawn is in internal/view.
-// What a task, a mail or a lane may do is decided by the services and by package team, not here.
+// What a task, a mail or a lane may do is decided by package team, not here: a test in internal/importtest holds that
+// this package imports no service.
 package cli
 
 import (

@@ -30,6 +30,7 @@ func newArchiveCommand(a *App) *cobra.Command {
 	c.Long = "Everything is kept: the state in .team/archive/, each lane as a commit under refs/muster/archive/.\n" +
 		"Task ids go on afterwards."
 	c.RunE = a.changing(func(c *cobra.Command, o opened, _ []string) error {
+		// The state may be moved in part already, and the workspace is opened all the same.
 		// Interrupted, the command is to be called again: the archive goes on where it was.
 		t, err := o.workspace.Archive(c.Context())
 		if err != nil {

@@ -63,6 +63,7 @@ func namedArgs(names ...string) cobra.PositionalArgs {
 
 // parseTaskID reads a task's id: 3 or #3. Lists print ids with and without the sign, and both can be pasted.
 func parseTaskID(c *cobra.Command, s string) (muster.TaskID, error) {
+	// 0 and negative numbers are refused too: to package team 0 means no task.
 	n, err := strconv.Atoi(strings.TrimPrefix(s, "#"))
 	if err != nil || n <= 0 {
 		return 0, &usageError{c.CommandPath(),

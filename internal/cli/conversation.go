@@ -108,6 +108,7 @@ func (c *conversation) run(ctx context.Context) error {
 		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
 	}
 	isStopped := state.IsStopped || c.hasNoTask
+	// A goal of "-" stands for the words that the user has not typed yet.
 	if !isRemote { // what cannot start is reported before anything is typed
 		if _, err := c.prepare(ctx, isStopped, "-"); err != nil {
 			return err
@@ -230,9 +231,11 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		return err // nil where no signal has ended it
 	case s.Remote && how == chat.RunEnded:
 		return c.explainEnd(late, true, false)
+	// The team of another process goes on, so there is nothing to resume.
 	case s.Remote:
 		explain(c.app.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
 		return err // nil where no signal has ended it
+	// The run could not begin, or ended with an error of its own.
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
 	case how == chat.RunEnded && c.err == nil:

@@ -91,6 +91,7 @@ func checkSettings(a *App, root string, found *workspace.Findings) {
 	switch {
 	case err != nil:
 		found.Add("model", workspace.Note, err.Error(), "")
+	// A server of one's own may need no key, so none is missed.
 	case choice.URL != "":
 		found.Add("model", workspace.Healthy, view.OneLine(settings.Model), "")
 	default:
@@ -108,6 +109,7 @@ func checkGuard(ctx context.Context, a *App, found *workspace.Findings) {
 		return
 	}
 	defer launcher.Close()
+	// Only whether the program starts and ends counts; what it prints is not read.
 	p, err := launcher.Start(ctx, proc.Spec{Argv: []string{"git", "version"}, Dir: filepath.Clean(a.Dir), Env: a.Env})
 	if err == nil {
 		_, err = p.Wait()

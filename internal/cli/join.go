@@ -25,6 +25,7 @@ func (r runCommands) join() *cobra.Command {
 	f.String("model", "", "`MODEL` of the workers (default: the run's)")
 	f.IntVar(&workers.N, "teammates", 1, "how many workers")
 	f.StringVar(&workers.Role, "role", "worker", "`ROLE` of the workers: tasks for another role are not theirs")
+	// The number is checked before anything is opened: package team would take 0 for one worker.
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if workers.N < 1 {
 			return &usageError{c.CommandPath(), "--teammates is how many workers join: at least 1"}
@@ -52,6 +53,7 @@ func (r runCommands) hostWorkers(
 	}
 	// Events of the whole team are printed, not only those of the members in this process.
 	out := newRunOutput(ctx, r.App, o.Team, false)
+	// It has a configuration of its own, with the model for the workers. The one in o only looks.
 	t, err := r.openTeam(Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
 	if err != nil {
 		return err

@@ -67,6 +67,7 @@ func (l laneCommands) create() *cobra.Command {
 		return l.changing(func(c *cobra.Command, o opened, _ []string) error {
 			lane, err := o.Lanes().Create(c.Context(), d)
 			if err != nil {
+				// The one thing in the draft that may be missing is the task.
 				return hintAtList(err)
 			}
 			return l.printLine(lane, "lane %s made on %s: %s", lane.Name, lane.Branch, lane.Path)
@@ -91,6 +92,7 @@ func (l laneCommands) run() *cobra.Command {
 				command.Out = &output
 			}
 			exit, err := o.Lanes().Run(c.Context(), lane, command)
+			// The result is printed for a command that failed too: its output says why.
 			if err == nil && l.json {
 				err = l.print(map[string]any{"lane": lane, "exit": exit, "output": output.String()}, nil)
 			}

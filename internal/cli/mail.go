@@ -113,6 +113,7 @@ func (m mailCommands) list() *cobra.Command {
 		if take {
 			return m.changing(do)(c, args)
 		}
+		// Without a team nobody can be known by name, so no name is wrong there.
 		return m.looking(func() error { return m.printMail(nil, box) }, do)(c, args)
 	}
 	return c
@@ -127,6 +128,7 @@ func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
 			return err
 		}
 		for _, x := range all {
+			// Requests and the news of landings are mails too, and are told apart by their type.
 			kind := ""
 			if x.Type != muster.MailMessage {
 				kind = " (" + view.OneLine(string(x.Type)) + ")"

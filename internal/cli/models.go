@@ -101,6 +101,7 @@ func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(a.workDir(), file)
 		}
+		// The file is read whole now, so a script that is changed later does not disturb the run.
 		words, err := script.Load(file)
 		if err != nil {
 			return nil, err

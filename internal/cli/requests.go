@@ -69,6 +69,7 @@ func (r requestCommands) decide(yes bool) action {
 		if req.Response != "" {
 			s += " (" + view.OneLine(req.Response) + ")"
 		}
+		// A request that expired was decided by nobody, so both answers are refused for it.
 		if yes && req.Status != muster.RequestApproved || !yes && req.Status != muster.RequestRejected {
 			return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", req.From)
 		}

@@ -68,6 +68,7 @@ func teamFlags(f *pflag.FlagSet) {
 // setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
 // setting in the environment or in a file.
 func setFlags(f *pflag.FlagSet) map[string]string {
+	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
 	isSetting := map[string]bool{}
 	for _, s := range config.Table() {
 		isSetting[s.Flag()] = true
@@ -214,6 +215,7 @@ func (r runCommands) demo() *cobra.Command {
 				"the model's words are scripted; git, tools, tests and landing are real "+
 				"(a real model: muster run --model ...)\n\n")
 		}
+		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
 		o, err := there.open(c.Context())
@@ -232,6 +234,7 @@ func (r runCommands) demoDir(keep string) (string, error) {
 	if keep == "" {
 		return os.MkdirTemp("", "muster-demo-")
 	}
+	// The path is taken against -C, as each path of the command line is.
 	if !filepath.IsAbs(keep) {
 		keep = filepath.Join(r.workDir(), keep)
 	}
@@ -273,6 +276,7 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	case err != nil:
 		return err
 	}
+	// Only text for people needs a blank line. With --json stderr has nothing but errors.
 	if p, ok := out.listener.(*view.Progress); ok && p.HasWritten() {
 		fmt.Fprintln(r.Stderr) // the summary stands by itself
 	}

@@ -98,6 +98,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (o view.Overview
 	for _, l := range lanes {
 		o.Lanes[l.Status]++
 	}
+	// Mail is only counted: it is printed by muster mail list.
 	mail, err := t.Mail().Pending(ctx, muster.User)
 	if err != nil {
 		return o, err
@@ -140,6 +141,7 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 	if last.Kind != "" && last.At >= o.Run.StartedAt && !hasAlive(o.Members) {
 		end = muster.Time(last.At)
 	}
+	// The time between the death of a process and the resume of its run is not counted.
 	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - time.Duration(o.Run.Away*float64(time.Second))
 	return nil
 }

@@ -110,6 +110,7 @@ func (t taskCommands) claim() *cobra.Command {
 	c.Flags().StringVar(&as, "as", "", "`NAME` of the new owner")
 	c.Flags().StringVar(&role, "role", "", "the owner's `ROLE`, for tasks that want one")
 	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		// cobra could mark the flag as required, but its message would not say how to get help.
 		if as == "" {
 			return muster.Task{}, "", &usageError{c.CommandPath(), c.CommandPath() + " wants --as NAME"}
 		}

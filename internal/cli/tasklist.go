@@ -33,6 +33,7 @@ func (t taskCommands) list() *cobra.Command {
 		if f.status != "" && !slices.Contains(taskStatuses(), f.status) {
 			return &usageError{c.CommandPath(), fmt.Sprintf("there is no status %q", f.status)}
 		}
+		// Without a team there is an empty board, so that a script need not ask first.
 		none := func() error { return t.printList(f, []muster.Task{}) }
 		return t.looking(none, func(c *cobra.Command, o opened, _ []string) error {
 			all, unreadable, err := o.Tasks().List(c.Context())
@@ -65,6 +66,7 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 		return writeList(t.Stdout, all)
 	}
 	return t.print(all, func(w io.Writer, p view.Paint, width int) error {
+		// A tree is for people. A pipe gets one line for each task, with the same columns in each.
 		if width == 0 || len(all) == 0 {
 			return writeTaskTable(w, p, width, all)
 		}
@@ -120,6 +122,7 @@ func (t taskCommands) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// A program that asks for one task has to be told that it is not there, so this is an error.
 			none := func() error {
 				return hintAtList(muster.Errorf(muster.NotFound, "there is no task %d", id))
 			}

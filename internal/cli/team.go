@@ -90,6 +90,7 @@ func (t teamCommands) stop() *cobra.Command {
 			"stopped, the lead last."}
 	c.Flags().BoolVar(&force, "force", false, "do not ask")
 	c.RunE = t.changing(func(c *cobra.Command, o opened, args []string) error {
+		// No name means all.
 		var names []muster.Name
 		for _, name := range args {
 			names = append(names, muster.Name(name))
@@ -115,6 +116,7 @@ func writeStopped(w io.Writer, ends []team.StopResult) error {
 		_, err := fmt.Fprintln(w, "nobody is there to stop")
 		return err
 	}
+	// Reasons are not cut, because they are what the user has to read. So the table has no wide column.
 	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
 	for _, e := range ends {
 		state := "goes on"
