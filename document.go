@@ -49,8 +49,8 @@ func Time(stamp float64) time.Time {
 	return time.UnixMicro(int64(stamp * 1e6))
 }
 
-// unmarshalKeep decodes a document into v, and the fields that the struct does not know into extra, which may be a field
-// of v. read has the values of fields that the document does not have. After an error v is as it was.
+// unmarshalKeep decodes a document into v, and the fields that the struct does not know into extra, which may be a
+// field of v. read has the values of fields that the document does not have. After an error v is as it was.
 func unmarshalKeep[T any](data []byte, v *T, extra *Extra, read T) error {
 	if err := json.Unmarshal(data, &read); err != nil {
 		return err

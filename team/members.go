@@ -31,8 +31,8 @@ func (s Members) List(ctx context.Context) (all []Member, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The records are read before the hosts, so a host that ends in between is seen as gone. The hosts are read once and
-	// not for each member.
+	// The records are read before the hosts, so a host that ends in between is seen as gone. The hosts are read
+	// once and not for each member.
 	hosts, err := r.Hosts(ctx)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,8 @@ func (a *App) root() *cobra.Command {
 			append([]*cobra.Command{newStatusCommand(a), newLogCommand(a)}, requestCommands{a}.all()...)},
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
-		{"repository", "This repository", []*cobra.Command{newDoctorCommand(a), newConfigCommand(a), newArchiveCommand(a),
+		{"repository", "This repository",
+			[]*cobra.Command{newDoctorCommand(a), newConfigCommand(a), newArchiveCommand(a),
 			newCompletionCommand(a), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

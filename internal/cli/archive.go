@@ -37,7 +37,8 @@ func newArchiveCommand(a *App) *cobra.Command {
 			return err
 		}
 		return a.printLine(t, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
-			view.Count(len(t.Lanes), "lane"), o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
+			view.Count(len(t.Lanes), "lane"),
+			o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
 	})
 	return c
 }

@@ -247,9 +247,9 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	return c.explainEnd(late, false, isInterrupted)
 }
 
-// explainEnd says how a run stands that this process no longer shows, and returns the exit code. The board is read again,
-// because the run has changed it since the conversation began. Of a run in another process, the record tells one that
-// has ended from a process that died, and only the second one leaves work.
+// explainEnd says how a run stands that this process no longer shows, and returns the exit code. The board is read
+// again, because the run has changed it since the conversation began. Of a run in another process, the record tells
+// one that has ended from a process that died, and only the second one leaves work.
 func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted bool) error {
 	state, err := c.RunState(ctx)
 	if err != nil {

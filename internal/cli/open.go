@@ -83,8 +83,9 @@ func (a *App) look(ctx context.Context) (opened, error) {
 	return o, err
 }
 
-// change opens the workspace for a command that brings a team to life. It is refused inside the team's own tools, before
-// anything else is looked at. Other commands need no such check: each method of the API that changes anything makes it.
+// change opens the workspace for a command that brings a team to life. It is refused inside the team's own tools,
+// before anything else is looked at. Other commands need no such check: each method of the API that changes
+// anything makes it.
 func (a *App) change(ctx context.Context) (opened, error) {
 	o, err := a.open(ctx)
 	if err != nil {

@@ -2,8 +2,8 @@
 // nothing of upper and lower case: callers normalize the words as they need it.
 package editdist
 
-// DidYouMean returns the question for people who have mistyped a name, to be appended to the sentence that says so: which
-// of the similar names they mean. It returns "" when there are none.
+// DidYouMean returns the question for people who have mistyped a name, to be appended to the sentence that says so:
+// which of the similar names they mean. It returns "" when there are none.
 func DidYouMean[S ~string](similar []S) string {
 	if len(similar) == 0 {
 		return ""

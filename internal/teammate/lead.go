@@ -218,7 +218,8 @@ func (l *lead) turnFacts(ctx context.Context) (f TurnFacts, err error) {
 func (l *lead) tellStuck(ctx context.Context, open int, why string) error {
 	l.toldStuck = true
 	return l.conversation.remind(ctx, "You ended your turn, but %s open and nothing can move: %s. "+
-		"Do something about it, or end again to stop the run with this work left.", plural(open, "task is", "tasks are"),
+		"Do something about it, or end again to stop the run with this work left.",
+		plural(open, "task is", "tasks are"),
 		mailbox.Escape(why))
 }
 

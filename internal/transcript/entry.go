@@ -91,8 +91,8 @@ func (e Entry) result() (llm.Result, bool) {
 // MaxShown is the largest number of mails that LastDelivered returns.
 const MaxShown = 20
 
-// LastDelivered returns the last n mails that the member's transcript has, oldest first, as they were rendered. It reads
-// the whole log: mail is shown again so seldom that no process keeps its text.
+// LastDelivered returns the last n mails that the member's transcript has, oldest first, as they were rendered. It
+// reads the whole log: mail is shown again so seldom that no process keeps its text.
 func LastDelivered(ctx context.Context, l muster.Log, name muster.Name, n int) (mail []muster.Message, err error) {
 	for e, err := range Read(ctx, l, name, 0) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {

@@ -17,8 +17,8 @@ type leases struct {
 	dir   string
 }
 
-// maxLeases is how many leases of one kind may be held at once. A process holds one for each lane that it is making, and
-// one for each check that it runs.
+// maxLeases is how many leases of one kind may be held at once. A process holds one for each lane that it is
+// making, and one for each check that it runs.
 const maxLeases = 1000
 
 // leaseName returns the name of the nth lease of a kind.

@@ -298,8 +298,8 @@ func (c *cache) store(key string, now docContent) {
 	}
 }
 
-// content returns the content of a document, nil if it was deleted or is corrupt. It returns false if the document is no
-// longer at its revision; the next look then reports the change.
+// content returns the content of a document, nil if it was deleted or is corrupt. It returns false if the document
+// is no longer at its revision; the next look then reports the change.
 func (c *cache) content(found lookResult, d docState) ([]byte, bool) {
 	if d.rev == muster.None || d.bad != nil {
 		return nil, true

@@ -154,8 +154,9 @@ func waitForWholeLine(ctx context.Context, t *durable.Tail) error {
 
 // Peek returns at most most pending mails after a position, and the position after them. What a program without our
 // lock adds to a segment lies before positions in a younger file; it is pending, and Peek from zero returns it.
-func (x *boxes) Peek(ctx context.Context, name muster.Name, after muster.Pos, most int) ([]muster.Message, muster.Pos,
-	error) {
+func (x *boxes) Peek(
+	ctx context.Context, name muster.Name, after muster.Pos, most int,
+) (mails []muster.Message, end muster.Pos, err error) {
 	b, err := x.box(ctx, name)
 	if err != nil || most <= 0 {
 		return nil, after, err

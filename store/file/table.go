@@ -70,7 +70,8 @@ func newTable(s *Store, name string) *table {
 // taskPrefix begins the file names of tasks.
 const taskPrefix = "task_"
 
-// file returns the name of a document's file. Only the board has a prefix, because its documents lie beside other files.
+// file returns the name of a document's file. Only the board has a prefix, because its documents lie beside other
+// files.
 func (t *table) file(key string) string {
 	if t.name == muster.TableTasks && key != "meta" {
 		key = taskPrefix + key

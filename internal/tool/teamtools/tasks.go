@@ -172,8 +172,9 @@ func (k toolset) taskGet() llm.Tool {
 	}, tool.ReadOnly())
 }
 
-// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads. A call that was cut
-// off is not made again: a restarted member finds its claim on the board, and is given the briefing at its next rest.
+// claimTask claims a task for the caller. The result is the briefing that the owner of a task reads. A call that
+// was cut off is not made again: a restarted member finds its claim on the board, and is given the briefing at its
+// next rest.
 func (k toolset) claimTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`

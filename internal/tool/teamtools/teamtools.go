@@ -117,7 +117,8 @@ func (k toolset) common() []llm.Tool {
 	}
 }
 
-// textTool makes a tool of a function that answers in text. run may return a text with an error; it is dropped. Its error is sorted by tool.Classify: the model reads a
+// textTool makes a tool of a function that answers in text. run may return a text with an error; it is dropped. Its
+// error is sorted by tool.Classify: the model reads a
 // *muster.Error with its hint, and any other error ends the turn.
 func textTool[In any](
 	name, description string, run func(context.Context, In) (string, error), o ...tool.Option,
@@ -149,7 +150,8 @@ func answer(err error, format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// answerLines returns a line for each item of a list, or none if there is no line. An item whose line is "" is left out.
+// answerLines returns a line for each item of a list, or none if there is no line. An item whose line is "" is left
+// out.
 func answerLines[T any](items []T, err error, none string, line func(T) string) (string, error) {
 	var text strings.Builder
 	for _, item := range items {
