@@ -147,7 +147,7 @@ func (a *App) root() *cobra.Command {
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
 			[]*cobra.Command{newDoctorCommand(a), newConfigCommand(a), newArchiveCommand(a),
-			newCompletionCommand(a), newVersionCommand(a)}},
+				newCompletionCommand(a), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

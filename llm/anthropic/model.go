@@ -1,4 +1,4 @@
-// Package anthropic implements llm.Model by Anthropic's Messages API, through the vendor's SDK. Another
+// Package anthropic implements llm.Model by Anthropic's Messages API. Another
 // base URL reaches servers that imitate the API.
 //
 // New is the only way in. Inside, request.go turns a conversation into a request, replyBuilder turns the
@@ -16,15 +16,17 @@ import (
 	"context"
 	"net/http"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"muster/llm"
 	"muster/llm/internal/wire"
 )
 
 // Endpoint is the vendor's base URL.
 const Endpoint = "https://api.anthropic.com"
+
+// apiVersion is the version of the API that requests and replies are written in.
+//
+// https://docs.claude.com/en/api/versioning
+const apiVersion = "2023-06-01"
 
 // DefaultMaxTokens is the length of a reply where neither the request nor Options set one.
 const DefaultMaxTokens = 8000
@@ -51,18 +53,7 @@ func New(o Options) llm.Model {
 		o.MaxTokens = DefaultMaxTokens
 	}
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
-	opts := []option.RequestOption{
-		option.WithBaseURL(wire.Base(peer.URL, "/")),
-		option.WithHTTPClient(wire.Client(o.Client)),
-		option.WithMaxRetries(0), // one retry policy, and it is not here
-		option.WithoutOpenTelemetry(),
-		option.WithOpenTelemetryPropagation(false),
-	}
-	if o.Key != "" {
-		opts = append(opts, option.WithAPIKey(o.Key))
-	}
-	// Not NewClient: it would look for keys in the environment and in files.
-	return &model{o, peer, peer.Provider("anthropic"), sdk.Client{Options: opts}}
+	return &model{o, peer, peer.Provider("anthropic"), wire.Client(o.Client)}
 }
 
 // model implements llm.Model.
@@ -70,7 +61,7 @@ type model struct {
 	o        Options
 	peer     wire.Peer
 	provider string // marks the thinking that this endpoint made
-	client   sdk.Client
+	client   *http.Client
 }
 
 // Reply implements llm.Model.
@@ -80,7 +71,11 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 		return llm.Reply{}, err
 	}
 	x := wire.NewExchange(m.peer, r, emit)
-	var res *http.Response
-	err = m.client.Post(ctx, "v1/messages", body, &res, option.WithMiddleware(x.Do))
-	return x.Read(ctx, res, err, &replyBuilder{Exchange: x, provider: m.provider})
+	header := http.Header{}
+	header.Set("Anthropic-Version", apiVersion)
+	if m.o.Key != "" {
+		header.Set("X-Api-Key", m.o.Key)
+	}
+	return x.Post(ctx, m.client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
+		&replyBuilder{Exchange: x, provider: m.provider})
 }

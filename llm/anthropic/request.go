@@ -13,9 +13,8 @@ import (
 // maxCacheBreakpoints is how many cache breakpoints the API allows in one request.
 const maxCacheBreakpoints = 4
 
-// What a request holds, as the API wants it. The SDK has such types too, but they would sort the properties
-// of a tool's schema, and the vendor's cache compares bytes. For the same reason the order of the fields
-// must stay.
+// What a request holds, as the API wants it. The order of the fields must stay, because the vendor's cache
+// compares bytes.
 type (
 	// request is the body of a request. Only MaxTokens, Messages, Model and Stream are always sent.
 	request struct {

@@ -133,7 +133,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	case "":
 		return llm.Reply{}, false, b.ErrBroken("no stop reason")
 	case "model_context_window_exceeded":
-		return llm.Reply{}, false, llm.Errorf(llm.ContextFull, 
+		return llm.Reply{}, false, llm.Errorf(llm.ContextFull,
 			"the reply ran into the end of the window of %s", r.Model)
 	case "max_tokens":
 		r.Stop = llm.StopMax

@@ -9,9 +9,8 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// What a request holds, as the API wants it. The SDK has such types too, but they would sort a schema's
-// properties, which changes the bytes that the cache compares, and they know nothing of reasoning that is
-// sent back. For the same reason the order of the fields must stay.
+// What a request holds, as the API wants it. The order of the fields must stay, because the vendor's cache
+// compares bytes.
 type (
 	// chatRequest names the limit and the cache key in two ways: the newer one is understood by the vendor
 	// alone.

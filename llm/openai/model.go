@@ -1,5 +1,4 @@
-// Package openai implements llm.Model by OpenAI's Responses API or by Chat Completions, through the
-// vendor's SDK. Most other servers speak Chat Completions: Ollama, llama.cpp, vLLM, DeepSeek and many more.
+// Package openai implements llm.Model by OpenAI's Responses API or by Chat Completions. Most other servers speak Chat Completions: Ollama, llama.cpp, vLLM, DeepSeek and many more.
 // Each deviates in details, which are handled here and not in front of it.
 //
 // New is the only way in. For each API there is one file that builds requests (responses.go, chat.go) and
@@ -16,9 +15,6 @@ package openai
 import (
 	"context"
 	"net/http"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
@@ -71,16 +67,7 @@ func New(o Options) llm.Model {
 			o.API = Responses
 		}
 	}
-	opts := []option.RequestOption{
-		option.WithBaseURL(wire.Base(peer.URL, "/v1/")),
-		option.WithHTTPClient(wire.Client(o.Client)),
-		option.WithMaxRetries(0), // one retry policy, and it is not here
-	}
-	if o.Key != "" {
-		opts = append(opts, option.WithAPIKey(o.Key))
-	}
-	// Not NewClient: it would look into the environment.
-	return &model{o, peer, peer.Provider("openai-" + string(o.API)), sdk.Client{Options: opts}}
+	return &model{o, peer, peer.Provider("openai-" + string(o.API)), wire.Client(o.Client)}
 }
 
 // model implements llm.Model.
@@ -88,7 +75,7 @@ type model struct {
 	o        Options
 	peer     wire.Peer
 	provider string // marks the reasoning that this endpoint made
-	client   sdk.Client
+	client   *http.Client
 }
 
 // Reply implements llm.Model.
@@ -114,7 +101,9 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 		return llm.Reply{}, llm.Errorf(llm.BadRequest,
 			"there is nothing to send: the conversation has no message with content")
 	}
-	var res *http.Response
-	err := m.client.Post(ctx, path, body, &res, option.WithMiddleware(x.Do))
-	return x.Read(ctx, res, err, to)
+	header := http.Header{}
+	if m.o.Key != "" {
+		header.Set("Authorization", "Bearer "+m.o.Key)
+	}
+	return x.Post(ctx, m.client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
 }

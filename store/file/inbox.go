@@ -170,13 +170,9 @@ func (x *boxes) Peek(
 	}
 
 	defer closeAll(parts)
-	var (
-		mails []muster.Message
-		bad   []unit
-		end   = after
-		from  = placeOf(after)
-		had   = view{}
-	)
+	var bad []unit
+	from, had := placeOf(after), view{}
+	end = after
 	for _, p := range parts {
 		if p.gen < from.gen || len(mails) >= most {
 			continue

@@ -31,7 +31,7 @@ const (
 var sequences = sync.OnceValues(func() (whole, begun *regexp.Regexp) {
 	const csi, str, charset = `\[[ -?]*`, `[\]PX^_](?:[^\x07\x1b\n]|\x1b[^\\\n])*`, `[ -/]+`
 	return regexp.MustCompile(`^\x1b(?:` + csi + `[@-~]|` + str + `(?:\x07|\x1b\\)|` + charset +
-		`[0-~]|[0-OQ-WYZ\\` + "`-~])"),
+			`[0-~]|[0-OQ-WYZ\\` + "`-~])"),
 		regexp.MustCompile(`^\x1b(?:` + csi + `|` + str + `\x1b?|` + charset + `)?`)
 })
 

@@ -7,24 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"muster/llm"
 )
 
-// Base returns a base URL in the form that an SDK wants. People write it with or without a slash and a
-// version at its end; the result ends in tail, which is "/" or "/v1/". A version anywhere in the path
-// (/api/paas/v4, /v1beta/openai) takes the place of /v1.
-func Base(s, tail string) string {
-	u, err := url.Parse(strings.TrimSpace(s))
+// Endpoint returns the URL of a path below a base URL. People write the base with or without a slash and a version at
+// its end. tail comes between the two: "/" takes a /v1 at the end of the base away, and "/v1/" is left out if the base
+// has a version anywhere in its path (/api/paas/v4, /v1beta/openai). A query of the base stays.
+func Endpoint(base, tail, path string) string {
+	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
-		return s
+		return base // the request reports it
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""
@@ -33,7 +32,7 @@ func Base(s, tail string) string {
 	} else if slices.ContainsFunc(strings.Split(u.Path, "/"), isVersion) {
 		tail = "/"
 	}
-	u.Path += tail
+	u.Path += tail + path
 	return u.String()
 }
 
@@ -53,9 +52,7 @@ func Client(c *http.Client) *http.Client {
 	return &d
 }
 
-// Exchange is one request and its answer. An adapter sends the request through its vendor's SDK with Do as
-// middleware, and passes what came of it to Read. The exchange emits what streams in, and makes the calls
-// of the reply.
+// Exchange is one request and its answer. It emits what streams in, and makes the calls of the reply.
 type Exchange struct {
 	Peer
 	Emit func(llm.Delta)
@@ -76,25 +73,41 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages), ids: map[string]bool{}}
 }
 
-// Do sends req by next. It returns a stream, or an error as the contract of llm.Model demands.
-func (x *Exchange) Do(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	res, err := next(req)
-	if err != nil {
-		return nil, x.errUnreachable(err)
+// Post sends body as JSON and reads the answer. header has what the vendor wants beside the ordinary headers. Post
+// returns a complete reply or an error, never a part of a reply, because a part could lack a call that the rest of
+// the text speaks of.
+func (x *Exchange) Post(
+	ctx context.Context, c *http.Client, url string, header http.Header, body any, to Reader,
+) (llm.Reply, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // a prompt with code in it is shorter without
+	if err := encoder.Encode(body); err != nil {
+		return llm.Reply{}, x.errorOf(ctx, err)
 	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &text)
+	if err != nil {
+		return llm.Reply{}, x.errorOf(ctx, err)
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("User-Agent", "muster")
+	res, err := c.Do(req)
+	if err != nil {
+		return llm.Reply{}, x.errorOf(ctx, x.errUnreachable(err))
+	}
+	defer func() { _ = res.Body.Close() }() // the reply is complete or lost by then
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-		_ = res.Body.Close() // its status has said it all
-		return nil, x.errorForResponse(res.StatusCode, res.Header, body)
+		return llm.Reply{}, x.errorOf(ctx, x.errorForResponse(res.StatusCode, res.Header, body))
 	}
 	if e := x.errNotStream(res.StatusCode, res.Header); e != nil {
-		_ = res.Body.Close() // its status has said it all
-		return nil, e
+		return llm.Reply{}, x.errorOf(ctx, e)
 	}
 	x.answered = true
-	res.Body = &pingReader{res.Body, x.Emit}
-	return res, nil
+	return x.read(ctx, &pingReader{res.Body, x.Emit}, to)
 }
 
 // Reader makes a reply of the events of a stream.
@@ -105,29 +118,23 @@ type Reader interface {
 	Reply() (r llm.Reply, ok bool, err error)
 }
 
-// Read reads the answer, or returns the error to report for err, with which the request failed. It uses the
-// decoder of one SDK for the streams of both vendors, but no SDK's stream type: one takes an event with
-// "error": null for an error. It returns a complete reply or an error, never a part of a reply, because a
-// part could lack a call that the rest of the text speaks of.
-func (x *Exchange) Read(ctx context.Context, res *http.Response, err error, to Reader) (llm.Reply, error) {
-	if err != nil {
-		return llm.Reply{}, x.errorOf(ctx, err)
-	}
-	events := ssestream.NewDecoder(res)
-	defer func() { _ = events.Close() }() // the reply is complete or lost by then
-	for done := false; !done && events.Next(); {
-		data := bytes.TrimSpace(events.Event().Data)
-		if len(data) == 0 {
-			continue
-		}
-		if bytes.HasPrefix(data, []byte("[DONE]")) {
+// read reads the events of a stream.
+func (x *Exchange) read(ctx context.Context, stream io.Reader, to Reader) (llm.Reply, error) {
+	var broken error
+	for data, err := range events(stream) {
+		if err != nil || bytes.HasPrefix(data, []byte("[DONE]")) {
+			broken = err
 			break
 		}
 		if isErrorEvent(data) {
 			return llm.Reply{}, x.ErrorInStream(data)
 		}
-		if done, err = to.Event(data); err != nil {
+		done, err := to.Event(data)
+		if err != nil {
 			return llm.Reply{}, x.errorOf(ctx, err)
+		}
+		if done {
+			break
 		}
 	}
 	// A connection that breaks after the last event takes nothing away, so its error is looked at only
@@ -136,7 +143,7 @@ func (x *Exchange) Read(ctx context.Context, res *http.Response, err error, to R
 	if err != nil || ok {
 		return r, err
 	}
-	return llm.Reply{}, x.errorOf(ctx, events.Err())
+	return llm.Reply{}, x.errorOf(ctx, broken)
 }
 
 // isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error":
@@ -193,7 +200,7 @@ func (x *Exchange) Call(id, name, input string) (llm.Call, error) {
 }
 
 // errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base
-// URL gives. Without it, the SDK would report that the stream ended without a reply, which sends people to
+// URL gives. Without it, the error would be that the stream ended without a reply, which sends people to
 // the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
@@ -210,13 +217,13 @@ func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 // pingReader emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and
 // other bytes that carry nothing to show.
 type pingReader struct {
-	io.ReadCloser
+	io.Reader
 	emit func(llm.Delta)
 }
 
 // Read reads from the body and reports that something arrived.
 func (a *pingReader) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
+	n, err := a.Reader.Read(p)
 	if n > 0 {
 		a.emit(llm.Delta{})
 	}

@@ -72,7 +72,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestBase(t *testing.T) {
+func TestEndpoint(t *testing.T) {
 	for in, want := range map[string][2]string{
 		"https://h":                {"https://h/", "https://h/v1/"},
 		"https://h/v1":             {"https://h/", "https://h/v1/"},
@@ -81,8 +81,9 @@ func TestBase(t *testing.T) {
 		"https://h/api/paas/v4":    {"https://h/api/paas/v4/", "https://h/api/paas/v4/"},
 		"https://h/v1beta/openai/": {"https://h/v1beta/openai/", "https://h/v1beta/openai/"},
 		"https://h/video":          {"https://h/video/", "https://h/video/v1/"},
+		"https://h/v1?key=a/b":     {"https://h/?key=a/b", "https://h/v1/?key=a/b"},
 	} {
-		if got := [2]string{Base(in, "/"), Base(in, "/v1/")}; got != want {
+		if got := [2]string{Endpoint(in, "/", ""), Endpoint(in, "/v1/", "")}; got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
