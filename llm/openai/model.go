@@ -1,13 +1,14 @@
-// Package openai implements llm.Model by OpenAI's Responses API or by Chat Completions. Most other servers speak Chat Completions: Ollama, llama.cpp, vLLM, DeepSeek and many more.
-// Each deviates in details, which are handled here and not in front of it.
+// Package openai implements llm.Model by OpenAI's Responses API or by Chat Completions. Most other servers speak
+// Chat Completions: Ollama, llama.cpp, vLLM, DeepSeek and many more. Each deviates in details, which are handled
+// here and not in front of it.
 //
-// New is the only way in. For each API there is one file that builds requests (responses.go, chat.go) and
-// one that reads streams (responsestream.go, chatstream.go); content.go converts parts for both. A request
-// is a function of the conversation alone, and a longer conversation begins with the bytes of a shorter
-// one, so that the vendor's cache hits. A reply is complete or an error.
+// New is the only way in. For each API there is one file that builds requests (responses.go, chat.go) and one that
+// reads streams (responsestream.go, chatstream.go); content.go converts parts for both. A request is a function of
+// the conversation alone, and a longer conversation begins with the bytes of a shorter one, so that the vendor's
+// cache hits. A reply is complete or an error.
 //
-// The package reads nothing from the environment and never retries; package retry does. It stores nothing
-// at the vendor's.
+// The package reads nothing from the environment and never retries; package retry does. It stores nothing at the
+// vendor's.
 //
 // Compatibility: New, the APIs and the fields of Options stay. Fields may be added.
 package openai
