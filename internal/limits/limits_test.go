@@ -21,7 +21,7 @@ const (
 
 // The limits for all packages that cmd/muster links.
 const (
-	maxCode         = 34_000 // lines with code
+	maxCode         = 36_200 // lines with code; to be lowered to 34,000
 	minCommentShare = 15.0   // percent: lines of comments of all lines but blank ones
 )
 
@@ -29,11 +29,11 @@ const (
 func TestLimits(t *testing.T) {
 	all := sources(t)
 	t.Run("size", func(t *testing.T) { checkSize(t, all) })
-	t.Run("lines", func(t *testing.T) { report(t, longLines(all), allowedLongLines, maxColumns, "columns") })
-	t.Run("files", func(t *testing.T) { report(t, longFiles(all), allowedLongFiles, maxFileLines, "lines") })
-	t.Run("functions", func(t *testing.T) { report(t, longFunctions(all), allowedLongFunctions, maxFunctionLines, "lines") })
-	t.Run("types", func(t *testing.T) { report(t, largeTypes(all), allowedLargeTypes, maxMethods, "methods") })
-	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), allowedSleeps, 0, "calls of time.Sleep") })
+	t.Run("lines", func(t *testing.T) { report(t, longLines(all), maxColumns, "columns") })
+	t.Run("files", func(t *testing.T) { report(t, longFiles(all), maxFileLines, "lines") })
+	t.Run("functions", func(t *testing.T) { report(t, longFunctions(all), maxFunctionLines, "lines") })
+	t.Run("types", func(t *testing.T) { report(t, largeTypes(all), maxMethods, "methods") })
+	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), 0, "calls of time.Sleep") })
 }
 
 // checkSize checks the lines of code and of comments of all packages that cmd/muster links.
@@ -47,11 +47,11 @@ func checkSize(t *testing.T, all []source) {
 	}
 	share := 100 * float64(sum.comments) / float64(sum.code+sum.comments)
 	t.Logf("the packages that cmd/muster links have %d lines of code; %.1f%% of their lines are comments", sum.code, share)
-	if sum.code > allowedCode {
-		t.Errorf("%d lines of code are more than %d", sum.code, allowedCode)
+	if sum.code > maxCode {
+		t.Errorf("%d lines of code are more than %d", sum.code, maxCode)
 	}
-	if share < allowedCommentShare {
-		t.Errorf("%.1f%% comments are fewer than %.1f%%", share, allowedCommentShare)
+	if share < minCommentShare {
+		t.Errorf("%.1f%% comments are fewer than %.1f%%", share, minCommentShare)
 	}
 }
 
@@ -136,13 +136,10 @@ func sleeps(all []source) (places []string) {
 	return places
 }
 
-// report fails the test if more places than allowed break a limit. It logs them otherwise, for those who lower allowed.
-func report(t *testing.T, places []string, allowed, limit int, unit string) {
+// report fails the test if a place breaks a limit.
+func report(t *testing.T, places []string, limit int, unit string) {
 	t.Helper()
-	list := strings.Join(places, "\n")
-	if len(places) > allowed {
-		t.Errorf("%d places have more than %d %s; %d may:\n%s", len(places), limit, unit, allowed, list)
-	} else {
-		t.Logf("%d places have more than %d %s:\n%s", len(places), limit, unit, list)
+	if len(places) > 0 {
+		t.Errorf("%d places have more than %d %s:\n%s", len(places), limit, unit, strings.Join(places, "\n"))
 	}
 }

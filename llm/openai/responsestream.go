@@ -97,16 +97,10 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		return r, false, nil
 	}
 	u := c.end.Usage
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: cmp.Or(c.end.Model, c.Model),
+	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Model: cmp.Or(c.end.Model, c.Model),
 		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
-	switch reason := c.end.Incomplete.Reason; {
-	case !c.end.isIncomplete:
-	case reason == "max_output_tokens":
-		r.Stop = llm.StopMax
-	case reason == "content_filter":
-		r.Stop = llm.StopRefused
-	default:
-		return llm.Reply{}, false, c.ErrBroken("it is incomplete: %s", reason)
+	if r.Stop, err = c.stop(); err != nil {
+		return llm.Reply{}, false, err
 	}
 	items := c.end.Output
 	if len(items) == 0 { // some servers give the items only one by one
@@ -153,6 +147,20 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		r.Message.Parts = append(r.Message.Parts, reasoning...)
 	}
 	return r, true, nil
+}
+
+// stop returns why the response ended, before its items are looked at.
+func (c *responseBuilder) stop() (llm.Stop, error) {
+	switch reason := c.end.Incomplete.Reason; {
+	case !c.end.isIncomplete:
+		return llm.StopEnd, nil
+	case reason == "max_output_tokens":
+		return llm.StopMax, nil
+	case reason == "content_filter":
+		return llm.StopRefused, nil
+	default:
+		return "", c.ErrBroken("it is incomplete: %s", reason)
+	}
 }
 
 // outputItem is what is read of an item, whatever its type.
