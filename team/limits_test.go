@@ -40,7 +40,7 @@ speakers:
 			t.Errorf("alice had %d turns", h.turns("alice"))
 		}
 		h.heard("alice", "You have used 4 turns", 3)
-		h.heard("lead", "needs attention: given back 3 times, last: the turn limit", 1)
+		h.heard("lead", "given back 3 times, last: the turn limit of this phase. Try it again", 1) // the mail; its wait may say so too
 		if got := h.task(1); got.Attempts != 3 || got.Status != muster.NeedsAttention || got.Worktree == "" {
 			t.Errorf("%+v", got)
 		}

@@ -54,7 +54,8 @@ func (r runCommands) hostWorkers(
 	// Events of the whole team are printed, not only those of the members in this process.
 	out := newRunOutput(ctx, r.App, o.Team, false)
 	// It has a configuration of its own, with the model for the workers. The one in o only looks.
-	t, err := r.openTeam(Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
+	t, err := r.openTeam( //nolint:contextcheck // Opening starts nothing.
+		Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
 	if err != nil {
 		return err
 	}

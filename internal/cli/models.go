@@ -26,7 +26,7 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
 	// The team is not closed here, because the workspace in which it works is closed by the command.
-	t, err := a.openTeam(j)
+	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
 	switch {
 	case err != nil:
 		return team.Summary{Code: exitError}, err

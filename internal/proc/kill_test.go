@@ -388,12 +388,12 @@ func TestFrames(t *testing.T) {
 func TestBrokenOrders(t *testing.T) {
 	for _, args := range [][]string{nil, {"", "/bin/true"}, {"", "/bin/true", "0"}, {"", "/bin/true", "2", "true"},
 		{"", "/bin/true", "-1", "true"}, {"", "/bin/true", "x", "true"}} {
-		if r, err := new(guard).start(frame{kind: frameStart, args: args}, []int{0, 1}); err != syscall.EBADMSG {
+		if r, err := new(guard).start(frame{kind: frameStart, args: args}, []int{0, 1}); !errors.Is(err, syscall.EBADMSG) {
 			t.Errorf("%q: %+v, error %v", args, r, err)
 		}
 	}
 	whole := []string{"", "/bin/true", "1", "true"}
-	if r, err := new(guard).start(frame{kind: frameStart, args: whole}, nil); err != syscall.EBADMSG {
+	if r, err := new(guard).start(frame{kind: frameStart, args: whole}, nil); !errors.Is(err, syscall.EBADMSG) {
 		t.Errorf("without descriptors: %+v, error %v", r, err)
 	}
 }

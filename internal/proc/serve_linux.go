@@ -299,7 +299,7 @@ func receive(socket *os.File) (order frame, files []int, err error) {
 	order, err = readFrame(socket, func(head []byte) error {
 		oob := make([]byte, unix.CmsgSpace(2*4))
 		var n, oobn int
-		for again := true; again; again = err == unix.EINTR {
+		for again := true; again; again = errors.Is(err, unix.EINTR) {
 			n, oobn, _, _, err = unix.Recvmsg(guardSocket, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
 		}
 		if err != nil || n < len(head) {

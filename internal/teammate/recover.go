@@ -116,7 +116,7 @@ func (m *Member) park(ctx context.Context) error {
 		c.parks++
 		wait = time.Duration(c.parks) * parkTime
 	})
-	m.presence.onModelWait(time.Now().Add(wait), m.err)
+	m.presence.onModelWait(time.Now().Add(wait), m.err) //nolint:contextcheck // It writes with a context of its own.
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():

@@ -36,7 +36,7 @@ func (x *boxes) Drop(ctx context.Context, name muster.Name, before muster.Pos) e
 	}
 	again, err := b.clean()
 	if again {
-		x.cleanLater(b)
+		x.cleanLater(b) //nolint:contextcheck // It happens after the caller has gone on.
 	}
 	return err
 }
