@@ -44,17 +44,19 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 	if err != nil {
 		return "", err
 	}
-	prepare := func(ctx context.Context, host muster.HostID) error {
+	prepare := func(ctx context.Context, _ muster.HostID) error {
 		// Again, now that whoever puts the team aside sees this process: it may have begun, or be done, meanwhile.
 		if err := p.workspace.CheckNotArchiving(ctx); err != nil {
 			return err
 		}
-		if _, err := t.runUnderWay(ctx); err != nil {
-			return err
-		}
-		return p.addWorkers(ctx, w, host)
+		_, err := t.runUnderWay(ctx)
+		return err
 	}
 	err = p.host(ctx, "muster join", prepare, func(ctx context.Context, s *supervisor) (err error) {
+		// Only now, when tools can be started here: another process would take over workers that this one leaves.
+		if err := p.addWorkers(ctx, w, s.id); err != nil {
+			return err
+		}
 		p.Log.Info("run joined", "team", p.config.Name, "host", s.id, "workers", len(w.Names))
 		why, err = s.join(ctx)
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "why", string(why), "cause", causeText(err))

@@ -18,8 +18,16 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err != nil {
 		return Summary{Code: 1}, err
 	}
+	// A start that will be refused takes no lease, with which it would stand in the way of a resume.
+	_, open, isStopped, err := checkStart(ctx, p.workspace)
+	if err == nil && isStopped && !s.Add {
+		err = errStopped(open)
+	}
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
-		// Asked while the lease is held: no other process can start a run, or put the team aside, from here on.
+		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
 		_, open, isStopped, err := checkStart(ctx, p.workspace)
 		switch {
 		case err != nil:

@@ -112,7 +112,7 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
-			for _, n := range b.graph.ready {
+			for _, n := range b.graph.readyNodes() {
 				if n.task.RoleMay(c.Role) && !tried[n.task.ID] {
 					next = n.task.ID
 					break

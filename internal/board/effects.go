@@ -26,7 +26,13 @@ func (b *Board) OnEffect(e muster.Effect, f func(context.Context, muster.Task) e
 type effects struct {
 	*records
 	handlers sync.Map // of OnEffect: what runs an effect, by muster.Effect
-	running  sync.Map // the ids of the tasks whose effects this process is running
+	running  sync.Map // the effects that this process is running, by effectRun
+}
+
+// effectRun is one effect of one task.
+type effectRun struct {
+	id     muster.TaskID
+	effect muster.Effect
 }
 
 // Unsettled is an effect that failed and stays for a later Settle.
@@ -56,18 +62,22 @@ func OnlyUnsettled(err error) bool {
 	return false
 }
 
-// run runs the effects that t names and clears those that are done. While this process is already running
-// effects of the task it does nothing, so that nobody is told twice of one thing: what is left then is for
-// Settle. owed are the errors of handlers, which are no failure of the step that named the effects; err is
-// the board's own.
+// run runs the effects that t names and clears those that are done. It skips effects that this process is
+// already running, so that nobody is told twice of one thing. owed are the errors of handlers, which are no
+// failure of the step that named the effects; err is the board's own.
 func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
-	if len(t.Effects) == 0 {
+	mine := slices.DeleteFunc(slices.Clone(t.Effects), func(e muster.Effect) bool {
+		_, isRunning := f.running.LoadOrStore(effectRun{t.ID, e}, true)
+		return isRunning
+	})
+	if len(mine) == 0 {
 		return t, nil, nil
 	}
-	if _, isRunning := f.running.LoadOrStore(t.ID, true); isRunning {
-		return t, nil, nil
-	}
-	defer f.running.Delete(t.ID)
+	defer func() {
+		for _, e := range mine {
+			f.running.Delete(effectRun{t.ID, e})
+		}
+	}()
 	// Read again after the reservation: whoever ran them last may have cleared them since t was read.
 	now, _, err := f.read(ctx, t.ID)
 	if errors.Is(err, muster.ErrNotFound) {
@@ -79,6 +89,9 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 	t = now
 	var done []muster.Effect
 	for _, e := range t.Effects {
+		if !slices.Contains(mine, e) {
+			continue
+		}
 		ran, failed := f.runOne(ctx, t, e)
 		switch { // an effect that failed, or that nobody here runs, stays in the document
 		case failed != nil && e == muster.EffectUnblock:

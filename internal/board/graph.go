@@ -20,12 +20,13 @@ type graph struct {
 	// Blocks says. A key need not be a task: another program may have written an edge to a task that is not
 	// there.
 	dependants map[muster.TaskID][]muster.TaskID
-	// ready are the tasks that can be claimed now, by inOrder. It is kept sorted, so that a claim costs the
-	// same on every board: the first of the list is found at once, and to take it out moves a few bytes for
-	// each of the others.
-	ready      []*node
-	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
-	gone       map[muster.TaskID]bool // tasks that were seen and have been deleted since
+	// ready are the tasks that can be claimed now, by inOrder, but for those in moved, which have become ready
+	// or are not any more. readyNodes brings the two together. The list is kept sorted, so that a claim costs
+	// the same on every board: the first of the list is found at once, and to take it out moves a few bytes
+	// for each of the others.
+	ready, moved []*node
+	unreadable   map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
+	gone         map[muster.TaskID]bool // tasks that were seen and have been deleted since
 	// missing has the time at which this process first missed a blocker that it had never seen. Settle
 	// waits a while before it drops the edge, because another program may be about to write the task.
 	missing map[muster.TaskID]time.Time
@@ -41,7 +42,7 @@ type graph struct {
 type node struct {
 	task    *muster.Task    // as it is stored; never changed
 	on      []muster.TaskID // dependsOn, sorted, each once; never changed
-	isReady bool            // it is in graph.ready
+	isReady bool            // it is in graph.ready, or will be
 }
 
 // absent stands for a task that is not in the graph. It is never changed.
@@ -154,15 +155,38 @@ func (g *graph) place(n *node) {
 
 // setReady adds the node to ready, or removes it from there.
 func (g *graph) setReady(n *node, ready bool) {
-	if n.isReady == ready {
-		return
+	if n.isReady != ready {
+		n.isReady = ready
+		g.moved = append(g.moved, n)
 	}
-	at, _ := slices.BinarySearchFunc(g.ready, n, inOrder)
-	if n.isReady = ready; ready {
-		g.ready = slices.Insert(g.ready, at, n)
-	} else {
-		g.ready = slices.Delete(g.ready, at, at+1)
+	if len(g.moved) > 2*len(g.tasks)+64 { // nobody has asked for long, and the list must not grow for ever
+		g.readyNodes()
 	}
+}
+
+// readyNodes returns the tasks that can be claimed now, in the order in which they are claimed. Many changes
+// at once, as when the board is read for the first time, cost one sort.
+func (g *graph) readyNodes() []*node {
+	if len(g.moved) > 64 {
+		all := append(g.ready, g.moved...)
+		g.ready = slices.DeleteFunc(all, func(n *node) bool { return !n.isReady })
+		slices.SortFunc(g.ready, inOrder)
+		g.ready = slices.Compact(g.ready) // one that has moved twice
+		g.moved = nil
+	}
+	for _, n := range g.moved {
+		// A newer version of the task may have its place already. It comes after this one in moved.
+		at, found := slices.BinarySearchFunc(g.ready, n, inOrder)
+		isThere := found && g.ready[at] == n
+		switch {
+		case n.isReady && !isThere:
+			g.ready = slices.Insert(g.ready, at, n)
+		case !n.isReady && isThere:
+			g.ready = slices.Delete(g.ready, at, at+1)
+		}
+	}
+	g.moved = g.moved[:0]
+	return g.ready
 }
 
 // waits reports whether a blocker of the task is not completed.
@@ -180,7 +204,7 @@ func (g *graph) ids() []muster.TaskID { return slices.Sorted(maps.Keys(g.tasks))
 
 // readyFor returns the tasks that a member of the role may claim, in the order in which they are claimed.
 func (g *graph) readyFor(role string) (ids []muster.TaskID) {
-	for _, n := range g.ready {
+	for _, n := range g.readyNodes() {
 		if n.task.RoleMay(role) {
 			ids = append(ids, n.task.ID)
 		}

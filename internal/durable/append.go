@@ -43,7 +43,9 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	}
 	t, flag := &Tail{f: f, path: path}, os.O_RDWR|os.O_APPEND
 	// Another process may make the file at the same time. Both get the same file, because the flags do not truncate.
+	made := false
 	err := f.openIn(path, func() (err error) {
+		made = flag&os.O_CREATE != 0
 		t.file, err = f.fs.OpenFile(path, flag, 0o600)
 		flag |= os.O_CREATE
 		return err
@@ -56,7 +58,7 @@ func (f *Files) OpenTail(path string) (*Tail, error) {
 	if err == nil {
 		err = f.syncName(filepath.Dir(path))
 	}
-	if err == nil && t.size == 0 {
+	if err == nil && (made || t.size == 0) {
 		err = f.syncDir(filepath.Dir(path))
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 // too. A lock that a dead git left is removed when it is 10 seconds old. The error is Held when a living git may hold
 // one.
 func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
-	return awaitLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)})
+	return awaitLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)}, 0)
 }
 
 // AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
@@ -63,7 +63,7 @@ func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 	if dir == "" {
 		return nil
 	}
-	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")})
+	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")}, 0)
 }
 
 // DirOf returns the git directory of a linked worktree, "" when it cannot be read.
@@ -91,9 +91,11 @@ func breakLocks(ctx context.Context, paths []string, after time.Duration) error 
 	return clearLocks(ctx, paths, func(l *watchedLock) bool { return time.Since(l.since) >= after })
 }
 
-// awaitLocks waits for each of the locks to go, and removes the abandoned ones.
-func awaitLocks(ctx context.Context, paths []string) error {
-	return clearLocks(ctx, paths, (*watchedLock).isAbandoned)
+// awaitLocks waits for each of the locks to go, and removes the abandoned ones that have been watched for so long.
+func awaitLocks(ctx context.Context, paths []string, watched time.Duration) error {
+	return clearLocks(ctx, paths, func(l *watchedLock) bool {
+		return time.Since(l.since) >= watched && l.isAbandoned()
+	})
 }
 
 // clearLocks waits until each of the locks is gone or replaced, and removes those for which isDead. A lock that was

@@ -14,7 +14,8 @@ import (
 // collection of the members change by change. The lock of that collection guards it.
 type index struct {
 	byName  map[muster.Name]muster.Member
-	ordered []muster.Member // by joined; nil when it must be made anew. Callers share it, so it never changes
+	ordered []muster.Member // by joined; nil when it must be made anew
+	isLent  bool            // callers have ordered, so it must not be changed any more
 	living  int             // teammates that have not shut down
 }
 
@@ -25,13 +26,14 @@ func (x *index) inOrder() []muster.Member {
 		x.ordered = slices.AppendSeq(make([]muster.Member, 0, len(x.byName)), maps.Values(x.byName))
 		slices.SortFunc(x.ordered, joined)
 	}
+	x.isLent = true
 	return slices.Clip(x.ordered)
 }
 
 // onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was
 // says nothing of what it is, so nobody waits for it.
 func (x *index) onChange(c state.Change[muster.Member]) {
-	x.ordered = nil
+	x.reorder(c)
 	if name := muster.Name(c.Key); c.New == nil {
 		delete(x.byName, name)
 	} else {
@@ -42,6 +44,25 @@ func (x *index) onChange(c state.Change[muster.Member]) {
 	}
 	if isLivingTeammate(c.New) {
 		x.living++
+	}
+}
+
+// reorder takes a change into the order. Most changes leave a member in its place, and thousands of members are not
+// sorted anew for those.
+func (x *index) reorder(c state.Change[muster.Member]) {
+	if c.Old == nil || c.New == nil || joined(*c.Old, *c.New) != 0 {
+		x.ordered = nil
+	}
+	if x.ordered == nil {
+		return
+	}
+	if x.isLent {
+		x.ordered, x.isLent = slices.Clone(x.ordered), false
+	}
+	if at, found := slices.BinarySearchFunc(x.ordered, *c.New, joined); found {
+		x.ordered[at] = *c.New
+	} else {
+		x.ordered = nil
 	}
 }
 

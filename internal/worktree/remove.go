@@ -283,7 +283,12 @@ func (r *remover) recoverMissing(ctx context.Context, lane muster.Lane) error {
 		return err
 	}
 	if tip == "" {
-		return r.recover(ctx, lane, removal{})
+		// Nothing is removed but the row: if the directory comes back meanwhile, what is in it was never archived.
+		existed, err := r.index.delete(ctx, lane.Name)
+		if err != nil || !existed {
+			return err
+		}
+		return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 	}
 	return r.events.recordFailure(ctx, r.index, lane,
 		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})

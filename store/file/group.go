@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type groups struct {
 type groupPart struct {
 	lines   []byte
 	written chan struct{} // closed when the rest is set
+	leave   func()        // ends the wait for the lock
 	end     muster.Pos
 	err     error
 }
@@ -27,13 +29,16 @@ const maxGroup = 1 << 20
 
 // append appends lines to a file, alone or together with others, and returns the position after them. lock takes the
 // file's lock and write appends.
-func (g *groups) append(name string, lines []byte, lock func() (func(), error),
+func (g *groups) append(ctx context.Context, name string, lines []byte, lock func(context.Context) (func(), error),
 	write func([]byte) (muster.Pos, error)) (muster.Pos, error) {
-	p := &groupPart{lines: lines, written: make(chan struct{})}
+	// What is written needs no lock any more, which another process may hold for any time.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &groupPart{lines: lines, written: make(chan struct{}), leave: cancel}
 	g.mu.Lock()
 	g.waiting[name] = append(g.waiting[name], p)
 	g.mu.Unlock()
-	unlock, err := lock()
+	unlock, err := lock(ctx)
 	if err != nil {
 		if g.leave(name, p) {
 			return 0, err
@@ -97,5 +102,6 @@ func writeGroup(parts []*groupPart, write func([]byte) (muster.Pos, error)) {
 		end += muster.Pos(len(p.lines))
 		p.end, p.err = end, err
 		close(p.written)
+		p.leave()
 	}
 }

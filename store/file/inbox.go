@@ -95,8 +95,7 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "this cannot be mailed to %s: %w", name, err)
 	}
-	_, err = x.store.groups.append("inbox "+string(name), addChecksum(line),
-		func() (func(), error) { return b.lock(ctx) },
+	_, err = x.store.groups.append(ctx, "inbox "+string(name), addChecksum(line), b.lock,
 		// Others must not fail because the context of the one that writes for all has ended.
 		func(all []byte) (muster.Pos, error) { return 0, b.add(context.WithoutCancel(ctx), all) })
 	return err

@@ -43,8 +43,8 @@ func (l logs) Append(ctx context.Context, stream string, at muster.Pos, recs ...
 	if at != muster.Anywhere || len(lines) == 0 {
 		return l.appendAlone(ctx, stream, path, at, lines, true)
 	}
-	return l.s.groups.append("log "+stream, lines,
-		func() (func(), error) { return l.lock(ctx, stream) },
+	return l.s.groups.append(ctx, "log "+stream, lines,
+		func(ctx context.Context) (func(), error) { return l.lock(ctx, stream) },
 		func(all []byte) (muster.Pos, error) {
 			return l.appendLocked(stream, path, at, all, true)
 		})

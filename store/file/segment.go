@@ -72,7 +72,9 @@ func (b *box) segments() ([]boxFile, error) {
 	var out []boxFile
 	for _, e := range entries {
 		p := boxFile{path: filepath.Join(b.segmentDir(), e.Name())}
-		if n, _ := fmt.Sscanf(e.Name(), "%d-%d.jsonl", &p.gen, &p.delivered); n < 2 || p.gen == 0 {
+		// Sscanf ignores what follows. A copy such as NAME.bak is not ours, and must not take its place.
+		n, _ := fmt.Sscanf(e.Name(), "%d-%d.jsonl", &p.gen, &p.delivered)
+		if n < 2 || p.gen == 0 || p.delivered < 0 || p.path != b.segment(p.gen, p.delivered) {
 			continue
 		}
 		if fi, err := b.s.fs.Stat(p.path); err == nil {

@@ -62,8 +62,7 @@ func (c *cache) openSnapshot() *snapshot {
 	fi, err := f.Stat()
 	if err == nil {
 		var list []byte
-		if list, err = readList(f, fi.Size()); err == nil {
-			c.restore(list)
+		if list, err = readList(f, fi.Size()); err == nil && c.restore(list, fi.Size()) {
 			return &snapshot{file: f, made: fi.ModTime(), contents: bufio.NewReaderSize(nil, 64<<10), at: -1}
 		}
 	}
@@ -96,12 +95,21 @@ func readList(f io.ReaderAt, size int64) ([]byte, error) {
 	return list, err
 }
 
-// restore adds the documents of a list to the cache. The list has the right checksum, so it is as appendEntry wrote it.
-func (c *cache) restore(list []byte) {
+// restore adds the documents of a list to the cache. It returns false if appendEntry did not write the list: a checksum
+// keeps damage out, and nobody who can write to the directory. What was added before is harmless, because the scan that
+// follows looks at every document.
+func (c *cache) restore(list []byte, size int64) bool {
 	numbers := make([]int64, 6)
 	for stored := int64(1); len(list) > 0; stored += numbers[1] {
-		n, _ := binary.Decode(list, binary.LittleEndian, numbers)
+		n, err := binary.Decode(list, binary.LittleEndian, numbers)
+		left := int64(len(list) - n - revisionSize)
+		if err != nil || numbers[0] < 0 || numbers[0] > left || numbers[1] < 0 || numbers[1] > size-stored {
+			return false
+		}
 		text := string(list[n : n+revisionSize+int(numbers[0])])
+		if c.t.check(text[revisionSize:]) != nil || c.docs[text[revisionSize:]] != nil {
+			return false
+		}
 		d := &docState{
 			key: text[revisionSize:], rev: muster.Rev(text[:revisionSize]), stored: stored, sum: uint32(numbers[5]),
 			file: stamp{numbers[1], uint64(numbers[2]), numbers[3], numbers[4]},
@@ -110,6 +118,7 @@ func (c *cache) restore(list []byte) {
 		c.docs[d.key] = d
 		c.bumpMark(d)
 	}
+	return true
 }
 
 // appendEntry appends a document with this content to the list of a snapshot.

@@ -280,10 +280,11 @@ func (t *table) read(key string) docContent {
 // fetch reads a document without checking it.
 func (t *table) fetch(key string) docContent {
 	path := t.path(key)
+	began := time.Now() // the stamp must have been old before the read, or the file may have changed after it
 	data, fi, err := t.s.files.ReadFile(path)
 	switch {
 	case err == nil:
-		return docContent{file: stampOf(fi).settled(time.Now()), data: muster.TrimBOM(data), rev: revOf(data)}
+		return docContent{file: stampOf(fi).settled(began), data: muster.TrimBOM(data), rev: revOf(data)}
 	case errors.Is(err, fs.ErrNotExist):
 		return docContent{}
 	}

@@ -135,6 +135,7 @@ func (w *watcher) close() {
 		for ch := range t.subs {
 			close(ch)
 		}
+		clear(t.subs) // a sweep may still have the topic at hand
 	}
 	clear(w.topics)
 	w.stopLoop()

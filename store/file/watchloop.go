@@ -25,6 +25,10 @@ func (w *watcher) run(stop chan struct{}) {
 		var events chan fsnotify.Event
 		var errs chan error
 		w.mu.Lock()
+		if w.stop != stop { // another loop has taken over, and the channels are its own
+			w.mu.Unlock()
+			return
+		}
 		if w.sys != nil {
 			events, errs = w.sys.Events, w.sys.Errors
 		}

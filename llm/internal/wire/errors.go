@@ -48,7 +48,17 @@ func (p Peer) Host() string {
 	if u, err := url.Parse(p.URL); err == nil && u.Host != "" {
 		return u.Host
 	}
-	return p.URL
+	return "the server" // a URL that cannot be parsed may hold a key anywhere
+}
+
+// shownURL returns the peer's URL without what may be secret: a password, and the query.
+func (p Peer) shownURL() string {
+	u, err := url.Parse(p.URL)
+	if err != nil || u.Host == "" {
+		return p.Host()
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
 }
 
 // Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what
@@ -66,8 +76,11 @@ func (p Peer) Provider(api string) string {
 func (p Peer) errUnreachable(err error) *llm.Error {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
-	if u, ok := errors.AsType[*url.Error](err); ok && u.URL != "" && !strings.HasPrefix(u.URL, "http") {
-		return llm.Errorf(llm.BadRequest, "%s is no URL that can be asked: %w", p.URL, u.Err)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		if u.URL != "" && !strings.HasPrefix(u.URL, "http") {
+			return llm.Errorf(llm.BadRequest, "%s is no URL that can be asked: %w", p.shownURL(), u.Err)
+		}
+		err = u.Err // u prints the URL, whose query may hold a key
 	}
 	switch {
 	case errors.As(err, &cert):
@@ -213,11 +226,11 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return llm.Errorf(llm.Denied, "%s denies access: %s", p.Host(), says)
 	case status == http.StatusNotFound:
-		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.URL, p.Model, says)
+		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.shownURL(), p.Model, says)
 	case status == http.StatusRequestTimeout, status >= 500:
 		return llm.Errorf(llm.Overloaded, "%s answers %d: %s", p.Host(), status, says)
 	case f.hasWord("model_not_found"):
-		return llm.Errorf(llm.Denied, "%s does not know the model %q: %s", p.URL, p.Model, says)
+		return llm.Errorf(llm.Denied, "%s does not know the model %q: %s", p.shownURL(), p.Model, says)
 	default:
 		return llm.Errorf(llm.BadRequest, "%s refuses the request: %s", p.Host(), says)
 	}

@@ -77,7 +77,7 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 // returns a complete reply or an error, never a part of a reply, because a part could lack a call that the rest of
 // the text speaks of.
 func (x *Exchange) Post(
-	ctx context.Context, c *http.Client, url string, header http.Header, body any, to Reader,
+	ctx context.Context, c *http.Client, endpoint string, header http.Header, body any, to Reader,
 ) (llm.Reply, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -85,8 +85,11 @@ func (x *Exchange) Post(
 	if err := encoder.Encode(body); err != nil {
 		return llm.Reply{}, x.errorOf(ctx, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &text)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, &text)
 	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // u prints the URL
+		}
 		return llm.Reply{}, x.errorOf(ctx, err)
 	}
 	maps.Copy(req.Header, header)
@@ -121,15 +124,15 @@ type Reader interface {
 // read reads the events of a stream.
 func (x *Exchange) read(ctx context.Context, stream io.Reader, to Reader) (llm.Reply, error) {
 	var broken error
-	for data, err := range events(stream) {
-		if err != nil || bytes.HasPrefix(data, []byte("[DONE]")) {
+	for e, err := range events(stream) {
+		if err != nil || bytes.HasPrefix(e.data, []byte("[DONE]")) {
 			broken = err
 			break
 		}
-		if isErrorEvent(data) {
-			return llm.Reply{}, x.ErrorInStream(data)
+		if e.name == "error" || isErrorEvent(e.data) {
+			return llm.Reply{}, x.ErrorInStream(e.data)
 		}
-		done, err := to.Event(data)
+		done, err := to.Event(e.data)
 		if err != nil {
 			return llm.Reply{}, x.errorOf(ctx, err)
 		}
@@ -205,11 +208,11 @@ func (x *Exchange) Call(id, name, input string) (llm.Call, error) {
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
-			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.URL, h.Get("Location"))}
+			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.shownURL(), h.Get("Location"))}
 	}
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == "text/html" {
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
-			Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.URL)}
+			Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.shownURL())}
 	}
 	return nil
 }
