@@ -44,7 +44,7 @@ type Table interface {
 	// (Rev None: deleted), with the Mark to go on from. From zero it is the listing.
 	// ErrCorrupt concerns that document alone and the sequence goes on; any other error ends it.
 	Changes(ctx context.Context, since Mark) iter.Seq2[Change, error]
-	// Watch receives after changes, own ones too, until ctx ends.
+	// Watch receives after changes, own ones too, until ctx ends; then it is closed.
 	Watch(ctx context.Context) <-chan struct{}
 }
 
@@ -80,6 +80,7 @@ type Log interface {
 	Tail(ctx context.Context, stream string, n int) (Pos, error)
 	// Trim forgets what lies before the place; whole segments only, so some of it may stay.
 	Trim(ctx context.Context, stream string, before Pos) error
+	// Watch receives after appends to the stream, own ones too, until ctx ends; then it is closed.
 	Watch(ctx context.Context, stream string) <-chan struct{}
 }
 
@@ -92,6 +93,7 @@ type Inbox interface {
 	Peek(ctx context.Context, box Name, after Pos, max int) ([]Message, Pos, error)
 	// Drop removes what lies before the place.
 	Drop(ctx context.Context, box Name, before Pos) error
+	// Watch receives after mail has come, until ctx ends; then it is closed.
 	Watch(ctx context.Context, box Name) <-chan struct{}
 }
 
@@ -112,10 +114,10 @@ type Lease interface {
 
 // The tables of a Store, and their keys.
 const (
-	TableTasks    = "tasks"    // "1", "2", ...; and "meta"
+	TableTasks    = "tasks"    // "1", "2", ...; and "meta": the next id, and dependencies that are being added
 	TableMembers  = "members"  // a member's name
 	TableRequests = "requests" // a request's id
-	TableHosts    = "hosts"    // a lease's name: which life of which process holds it
+	TableHosts    = "hosts"    // a lease's name: the process that holds it, and how many have held it before
 	TableTeam     = "team"     // "run", "config"
 )
 

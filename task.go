@@ -45,11 +45,13 @@ type Task struct {
 	Base        string   `json:"base,omitempty"`       // the commit its lane was made from
 	ClaimedAt   float64  `json:"claimed_at,omitempty"`
 	ClaimSource string   `json:"claim_source,omitempty"`
-	// Fence counts the claims: what carries an older one is refused.
+	// Fence rises with each claim, and whenever a claim is taken away. Who acts for a claim names the fence that it
+	// got; an older one is refused.
 	Fence int `json:"fence"`
-	// Attempts count releases by turn limit, loop or "cannot"; the third makes it needs_attention.
+	// Attempts count the times that an owner gave the task up or had to: at the turn limit, at a call repeated
+	// without end, by release_task, after a failed model, or without a lane. The third makes it needs_attention.
 	Attempts int `json:"attempts"`
-	// Returns count the landings that came back in a row.
+	// Returns count the landings in a row that came back, after a conflict or a red check.
 	Returns     int             `json:"returns,omitempty"`
 	CreatedBy   Name            `json:"created_by,omitempty"`
 	CreatedAt   float64         `json:"created_at,omitempty"`
@@ -77,7 +79,7 @@ type LandingAttempt struct {
 // Landed is the proof that a task's work is on the target.
 type Landed struct {
 	Commit  string  `json:"commit"`
-	Receipt string  `json:"receipt"` // one of the Receipt words, or a later part's receipt
+	Receipt string  `json:"receipt"` // one of the Receipt words; programs accept others
 	Check   string  `json:"check,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // how long the check took
 }
@@ -96,7 +98,7 @@ type Effect string
 // The effects of a task's steps, with what each of them changes.
 const (
 	EffectUnblock Effect = "unblock" // dependants' blockedBy
-	EffectTell    Effect = "tell"    // mail to the lead
+	EffectTell    Effect = "tell"    // mail to the lead, and to the user about one that needs attention
 	EffectArchive Effect = "archive" // the lane
 )
 

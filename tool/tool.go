@@ -8,7 +8,8 @@
 // There are two kinds of failure. One that the model can do something about is a Result with IsError: the
 // model reads it and tries again. One that it can do nothing about, because the runtime is in trouble or
 // was told to stop, is an error, and ends the turn. FromError makes the first kind of an error, with the
-// error's hint. Fatal marks an error as the second kind.
+// error's hint. Fatal marks an error as the second kind. An error of a function given to New ends the turn;
+// of one given to Func, the model is told, unless Fatal has marked it.
 //
 // What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls
 // set fields of its llm.Spec, and a Recoverer answers its own calls after a crash. Wrap puts around a tool

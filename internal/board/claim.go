@@ -28,13 +28,13 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	c.Source = cmp.Or(c.Source, muster.SourceManual)
 	var repair []muster.TaskID // what blockedBy should say when the claim is refused for a blocker
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		repair = nil // f runs again whenever another process was faster
+		repair = nil // this function is called again whenever another process was faster
 		was := *t
 		if err := claim(t, c, now()); err != nil {
 			return err
 		}
-		// The blockers are read after the task. One that is completed in between is found completed. One
-		// that is added in between changes the task, so the write of this claim is stale and f runs again.
+		// The blockers are read after the task. One that is completed in between is found completed. One that is
+		// added in between changes the task, so the write of this claim is stale and this function is called again.
 		waits, err := b.openBlockers(ctx, was)
 		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
 			repair = waits

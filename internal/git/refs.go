@@ -139,9 +139,9 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		if err := checkRefs(ctx, r, updates); err != nil {
 			return err
 		}
-		// Every ref is where it should be: another git holds a lock for an instant, or died with it.
-		// Nothing is broken before a second has passed, however old a clock makes a lock look: a living git has let go of
-		// its lock long before, and to take one from it would break its transaction, or ours.
+		// Every ref is where it should be: another git holds a lock for an instant, or died with it. Nothing is
+		// broken before a second has passed, however old a clock makes a lock look: a living git has let go of its
+		// lock long before, and to take one from it would break its transaction, or ours.
 		lockErr := awaitLocks(ctx, paths, time.Second)
 		if held, ok := errors.AsType[*muster.Error](lockErr); ok && held.Code == muster.Held {
 			return muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", err).WithHint("%s", held.Hint)

@@ -226,7 +226,8 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return llm.Errorf(llm.Denied, "%s denies access: %s", p.Host(), says)
 	case status == http.StatusNotFound:
-		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.shownURL(), p.Model, says)
+		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.shownURL(),
+			p.Model, says)
 	case status == http.StatusRequestTimeout, status >= 500:
 		return llm.Errorf(llm.Overloaded, "%s answers %d: %s", p.Host(), status, says)
 	case f.hasWord("model_not_found"):
