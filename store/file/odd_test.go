@@ -3,8 +3,10 @@
 package file_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -178,5 +180,52 @@ func TestAnothersMailWaits(t *testing.T) {
 	mails, _, err := mine.Inbox().Peek(t.Context(), "alice", 0, 10)
 	if err != nil || len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {
 		t.Fatal(mails, err)
+	}
+}
+
+// A copy that somebody keeps beside a segment is not a part of the inbox, and no step takes one for the other.
+func TestACopyBesideASegmentIsNoMail(t *testing.T) {
+	root := t.TempDir()
+	s, err := file.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for n := range 3 {
+		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: muster.MessageID(fmt.Sprint(n)), From: "bob",
+			Type: muster.MailMessage, Content: "words"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	all, err := os.ReadFile(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	segments := filepath.Join(root, ".team", "inbox", "alice.segments")
+	if err := errors.Join(os.Mkdir(segments, 0o700), os.Rename(live, filepath.Join(segments, "00000001-0.jsonl")),
+		os.WriteFile(filepath.Join(segments, "00000001-0.jsonl.bak"), all[:1+bytes.IndexByte(all, '\n')], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var got []muster.MessageID
+	for at := muster.Pos(0); ; {
+		mails, end, err := s.Inbox().Peek(t.Context(), "alice", at, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(mails) == 0 {
+			break
+		}
+		got = append(got, mails[0].ID)
+		if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
+			t.Fatal(err)
+		}
+		at = end
+	}
+	if !slices.Equal(got, []muster.MessageID{"0", "1", "2"}) {
+		t.Errorf("the mails are %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(segments, "00000001-0.jsonl.bak")); err != nil {
+		t.Errorf("the copy: %v", err)
 	}
 }

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"os"
@@ -235,4 +236,40 @@ func TestOneWritesASnapshot(t *testing.T) {
 	if _, err := os.Stat(temp); err == nil {
 		t.Error("what a dead process left is there")
 	}
+}
+
+// A snapshot whose checksum fits, but that muster did not write, is not believed: no start fails on it, and it leads no
+// read out of the table.
+func TestForgedSnapshots(t *testing.T) {
+	root, want := snapped(t, 12)
+	wants(t, root, want, 0)
+	outside := filepath.Join(root, "outside.json")
+	if err := os.WriteFile(outside, []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outer := t
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int64Range(0, 40), rapid.Int64())
+		key := rapid.SampledFrom([]string{"1", "3", "13", "meta", "", "../outside", "x"})
+		var list []byte
+		for range rapid.IntRange(1, 4).Draw(t, "entries") {
+			k := key.Draw(t, "key")
+			d := &docState{key: k, rev: revOf([]byte(k)),
+				file: stamp{number.Draw(t, "size"), uint64(number.Draw(t, "inode")), number.Draw(t, "mtime"), 1}}
+			entry := appendEntry(nil, d, nil)
+			if rapid.Bool().Draw(t, "length") { // of the key, which comes first
+				binary.LittleEndian.PutUint64(entry, uint64(number.Draw(t, "says")))
+			}
+			list = append(list, entry...)
+		}
+		list = list[:len(list)-rapid.IntRange(0, min(60, len(list))).Draw(t, "cut")]
+		trailer := append(binary.LittleEndian.AppendUint64(nil, uint64(len(list))), revOf(list)...)
+		whole := append(append([]byte(`{"n":1}`), list...), append(trailer, snapshotMark...)...)
+		if err := os.WriteFile(snapshotFile(root), whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := listAnew(outer, root); !maps.Equal(got, want) {
+			t.Fatalf("%v is listed", got)
+		}
+	})
 }

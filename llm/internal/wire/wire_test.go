@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"errors"
 	"math"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,3 +127,27 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
+
+// No error shows what may be secret in the URL of a server.
+func TestErrorsShowNoSecrets(t *testing.T) {
+	for _, base := range []string{"https://u:SECRET@h/v1", "https://h/v1?key=SECRET", "https://u:SECRET@h:x/v1", "SECRET@h", "ftp://u:SECRET@h"} {
+		p := NewPeer(base, "https://vendor", "m")
+		_, parse := http.NewRequest(http.MethodPost, Endpoint(base, "/v1/", "responses"), nil)
+		x := NewExchange(p, llm.Request{}, nil)
+		_, posted := x.Post(t.Context(), Client(&http.Client{Transport: offline{}}), Endpoint(base, "/v1/", "responses"), nil, struct{}{}, nil)
+		for _, err := range []error{
+			posted, p.errUnreachable(&url.Error{Op: "Post", URL: base, Err: syscall.ECONNREFUSED}), p.errUnreachable(&url.Error{Op: "Post", URL: base, Err: errors.New("no route")}),
+			p.errorForResponse(404, nil, nil), p.errorForResponse(500, nil, nil),
+			p.errNotStream(302, http.Header{"Location": {"https://other"}}), p.errNotStream(200, http.Header{"Content-Type": {"text/html"}}),
+		} {
+			if err == nil || strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("%s (%v): %v", base, parse, err)
+			}
+		}
+	}
+}
+
+// offline is a network on which nothing is reached.
+type offline struct{}
+
+func (offline) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }
