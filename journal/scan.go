@@ -10,7 +10,7 @@ import (
 )
 
 // Scan is ReadTask for a reader of a long journal that keeps no entry: the Fields of an entry are valid only until the
-// next one. It decodes ahead of its reader on the other processors, which halves the time of `muster log`.
+// next one. It decodes ahead of its reader on the other processors, which takes a third off the time of `muster log`.
 func (j *Journal) Scan(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -56,7 +56,8 @@ type batch struct {
 	decoded chan struct{} // receives when the entries are complete
 }
 
-// readBatches fills batches from free with the journal, has each decoded, and sends it to read.
+// readBatches fills batches from free with the journal, starts to decode each, and sends it to read. It never waits to
+// send, because read has room for all batches.
 func (j *Journal) readBatches(ctx context.Context, task muster.TaskID, after muster.Pos, free, read chan *batch) {
 	wanted, b := mayConcern(task), <-free
 	send := func() {
@@ -82,7 +83,7 @@ func (j *Journal) readBatches(ctx context.Context, task muster.TaskID, after mus
 	send()
 }
 
-// decode decodes the lines of b. It keeps the entries that do not concern the task.
+// decode decodes the lines of b. It drops the entries of other tasks than task; 0 means that it drops none.
 func (b *batch) decode(task muster.TaskID) {
 	kept := 0
 	for i := range b.size {
