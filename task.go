@@ -57,7 +57,7 @@ type Task struct {
 	CreatedAt   float64         `json:"created_at,omitempty"`
 	UpdatedAt   float64         `json:"updated_at,omitempty"`
 	RequirePlan bool            `json:"require_plan,omitempty"`
-	Landing     *LandingAttempt `json:"landing,omitempty"`
+	Landing     *PendingLanding `json:"landing,omitempty"`
 	Landed      *Landed         `json:"landed"`
 	Effects     []Effect        `json:"effects,omitempty"`
 	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
@@ -68,8 +68,8 @@ type Task struct {
 	Extra Extra  `json:"-"`
 }
 
-// LandingAttempt is a landing under way.
-type LandingAttempt struct {
+// PendingLanding is a landing under way.
+type PendingLanding struct {
 	Head    string `json:"head"` // the lane's head that is to land
 	Onto    string `json:"onto"` // the target's tip that it is merged against
 	Receipt string `json:"receipt,omitempty"`

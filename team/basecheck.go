@@ -13,7 +13,7 @@ import (
 
 // checkBase runs the check on the base beside the lead's first turn. What it finds is said to user and lead; a check
 // that cannot run at all stops the run.
-func (p *process) checkBase(ctx context.Context) error {
+func (p *runHost) checkBase(ctx context.Context) error {
 	// A record that cannot be read must not mean that the base was never checked, or the check would run again. So the
 	// error stops the run.
 	run, err := p.Run(ctx)

@@ -9,7 +9,7 @@ import (
 
 // stopOrphans shuts down who is left of processes that died: a run ends with nobody, and a new one begins with nobody
 // but those whom the user spawned for it. Their claims go back with them.
-func (p *process) stopOrphans(ctx context.Context) error {
+func (p *runHost) stopOrphans(ctx context.Context) error {
 	return p.finalizeMembers(ctx, "its process died", func(m muster.Member) (bool, error) {
 		if m.Name == muster.Lead || m.Host == "" {
 			return false, nil
@@ -20,7 +20,7 @@ func (p *process) stopOrphans(ctx context.Context) error {
 }
 
 // finalizeMembers ends the members for which is returns true. It stops at the first error.
-func (p *process) finalizeMembers(
+func (p *runHost) finalizeMembers(
 	ctx context.Context, why string, is func(muster.Member) (bool, error),
 ) error {
 	all, err := p.Roster.List(ctx)
@@ -46,7 +46,7 @@ func (p *process) finalizeMembers(
 // finalizeMember ends a member that can do nothing any more: what it had claimed goes back on the board, then the lead
 // is sent the news if there is any, then the member's record says so. One that is another process's by now is left
 // alone. It may be called again after an error.
-func (p *process) finalizeMember(
+func (p *runHost) finalizeMember(
 	ctx context.Context, name muster.Name, host muster.HostID, why string, news muster.Message,
 ) error {
 	m, err := p.Roster.Get(ctx, name)
@@ -78,7 +78,7 @@ func (p *process) finalizeMember(
 
 // releaseOrphans puts back what members had claimed who have shut down since: they could not be seen to have it, or it
 // could not be read, when they went. What was claimed in such a name after that is somebody else's doing.
-func (p *process) releaseOrphans(ctx context.Context) error {
+func (p *runHost) releaseOrphans(ctx context.Context) error {
 	return p.releaseClaims(ctx, "its owner has shut down", func(task muster.Task) bool {
 		m, err := p.Roster.Find(ctx, task.Owner)
 		// An error: nobody of the team, or nobody who can be read now.
@@ -87,7 +87,7 @@ func (p *process) releaseOrphans(ctx context.Context) error {
 }
 
 // releaseClaims puts the claimed tasks for which is returns true back on the board. What has landed stays landed.
-func (p *process) releaseClaims(ctx context.Context, why string, is func(muster.Task) bool) error {
+func (p *runHost) releaseClaims(ctx context.Context, why string, is func(muster.Task) bool) error {
 	tasks, err := p.Board.Claimed(ctx)
 	if err != nil {
 		return err
@@ -99,10 +99,11 @@ func (p *process) releaseClaims(ctx context.Context, why string, is func(muster.
 		// The claim's right to land ends first: otherwise it could land after another member has the task.
 		err := p.Lander.Revoke(ctx, task.ID, task.Fence)
 		if err == nil {
-			_, err = p.Board.Revoke(ctx, task.ID, muster.System, why)
+			_, err = p.Board.Revoke(ctx, task.ID, task.Fence, muster.System, why)
 		}
-		// Held: it has landed. Invalid: nobody has it any more.
-		if err != nil && !errors.Is(err, muster.ErrHeld) && !errors.Is(err, muster.ErrInvalid) {
+		// Held: it has landed. Invalid: nobody has it any more. Fenced: somebody else has it.
+		if err != nil && !errors.Is(err, muster.ErrHeld) && !errors.Is(err, muster.ErrInvalid) &&
+			!errors.Is(err, muster.ErrFenced) {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func (t *Team) runUnderWay(ctx context.Context) (muster.Run, error) {
 }
 
 // addWorkers writes the records of the workers, whom this process hosts.
-func (p *process) addWorkers(ctx context.Context, w *Workers, host muster.HostID) error {
+func (p *runHost) addWorkers(ctx context.Context, w *Workers, host muster.HostID) error {
 	const words = "You have joined the team to work on what is on its board. Claim what you can do; " +
 		"when there is nothing, call idle."
 	for n := 1; len(w.Names) < max(w.N, 1); n++ {

@@ -12,7 +12,7 @@ import (
 
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
 // all.
-func (p *process) missingTasks(
+func (p *runHost) missingTasks(
 	ctx context.Context, tasks []muster.Task,
 ) (ids []muster.TaskID, heads []string, err error) {
 	var commits []string
@@ -42,7 +42,7 @@ func (p *process) missingTasks(
 
 // verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed
 // it.
-func (p *process) verifyLanded(ctx context.Context, sum *Summary) {
+func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 	mine := slices.DeleteFunc(slices.Clone(sum.Tasks), func(x muster.Task) bool { return !sum.Run.Has(x) })
 	ids, heads, err := p.missingTasks(ctx, mine)
 	said := ""
@@ -67,7 +67,7 @@ func (p *process) verifyLanded(ctx context.Context, sum *Summary) {
 }
 
 // recoveryCommand is what to type so that the target has the commits again.
-func (p *process) recoveryCommand(ctx context.Context, heads []string) string {
+func (p *runHost) recoveryCommand(ctx context.Context, heads []string) string {
 	if at, err := p.repository.Resolve(ctx, p.target()); err == nil && at != "" {
 		return fmt.Sprintf("git switch %s && git merge %s", p.branch, strings.Join(heads, " "))
 	}
@@ -79,7 +79,7 @@ func (p *process) recoveryCommand(ctx context.Context, heads []string) string {
 }
 
 // validateTarget refuses to go on where the target is gone, with the commit to bring it back at, or checked out.
-func (p *process) validateTarget(ctx context.Context) error {
+func (p *runHost) validateTarget(ctx context.Context) error {
 	err := p.repository.ValidateTarget(ctx, p.target())
 	gone, ok := errors.AsType[*muster.Error](err)
 	if !ok || !errors.Is(err, muster.ErrNotFound) {

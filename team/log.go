@@ -22,7 +22,7 @@ func (t *Team) logDropped(ctx context.Context, what string, err error) {
 }
 
 // logDropped logs an error that stops nobody.
-func (p *process) logDropped(ctx context.Context, what string, err error) {
+func (p *runHost) logDropped(ctx context.Context, what string, err error) {
 	p.team.logDropped(ctx, what, err)
 }
 

@@ -247,7 +247,9 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, erro
 		if t.Owner != m.Name || !t.Open() {
 			continue
 		}
-		if _, err := s.w.RevokeTask(ctx, t.ID, muster.User, "its owner was stopped"); err != nil {
+		// Fenced: somebody else has it by now.
+		_, err := s.w.RevokeTask(ctx, t, muster.User, "its owner was stopped")
+		if err != nil && !errors.Is(err, muster.ErrFenced) {
 			return end, err
 		}
 	}

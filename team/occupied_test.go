@@ -59,7 +59,7 @@ func (h *house) lateWrite(lane muster.Name, file string) {
 // revokeFirst takes task 1 from its owner.
 func (h *house) revokeFirst() {
 	h.Helper()
-	if _, err := h.board.Revoke(h.Context(), 1, muster.User, "enough"); err != nil {
+	if _, err := h.board.Revoke(h.Context(), 1, h.task(1).Fence, muster.User, "enough"); err != nil {
 		h.Fatal(err)
 	}
 }

@@ -53,7 +53,7 @@ type restarts struct {
 // runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. The user is told
 // each failure, but a full disk only once. A member that is shut down during a pause ends with its own error, so that
 // its claims are released.
-func (p *process) runWithRestarts(ctx context.Context, r restarts, run func() error) error {
+func (p *runHost) runWithRestarts(ctx context.Context, r restarts, run func() error) error {
 	tries, pause, isFullReported := 0, time.Second, false
 	for {
 		began := time.Now()

@@ -66,7 +66,7 @@ func (t *Team) asLead(ctx context.Context, f func() (Summary, error)) (sum Summa
 }
 
 // begin begins a run. open are the tasks that are on the board already.
-func (p *process) begin(ctx context.Context, goal string, open []muster.Task, fresh bool) (sum Summary, err error) {
+func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fresh bool) (sum Summary, err error) {
 	// What cannot be used is refused before a record is written.
 	note, err := p.repository.Prepare(ctx, p.target(), p.config.Land != "", fresh)
 	if err != nil {
@@ -165,7 +165,7 @@ func secondsAway(ctx context.Context, j *journal.Journal, run muster.Run) (away 
 
 // lead hosts the team in this process until the lead's life is over. It finishes what a crash left half done, then
 // calls write, which writes the records of the run and of the lead. The caller holds LeadLease.
-func (p *process) lead(
+func (p *runHost) lead(
 	ctx context.Context, write func(context.Context, muster.HostID) error,
 ) (sum Summary, err error) {
 	// Lanes first, because an effect may archive one. All of this may run any number of times: a crash in the middle
@@ -222,7 +222,7 @@ func isEndReported(ctx context.Context, j *journal.Journal) (told bool, err erro
 
 // reportEnd returns the summary of a run that has ended, and tells its end, as the process that ran it would have done.
 // No member lives and no model is asked.
-func (p *process) reportEnd(ctx context.Context, run muster.Run) (Summary, error) {
+func (p *runHost) reportEnd(ctx context.Context, run muster.Run) (Summary, error) {
 	if err := p.runEffects(ctx); err != nil {
 		return Summary{}, err
 	}

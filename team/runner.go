@@ -131,7 +131,7 @@ func (s *supervisor) finalizeMember(ctx context.Context, name muster.Name, why, 
 	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead,
 		Content: words}
 	for pause := finalizeTimeout / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
-		err := s.process.finalizeMember(ctx, name, s.id, why, news)
+		err := s.runHost.finalizeMember(ctx, name, s.id, why, news)
 		if err == nil || !isTransient(err) || !wait(ctx, pause) {
 			s.logDropped(ctx, "ending a member", err)
 			return

@@ -70,7 +70,7 @@ func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
 	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
 ) {
 	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g}
-	o.Finish = lanes.Finish
+	o.Finish = lanes.ArchiveCompleted
 	o.Revoke = func(ctx context.Context, task muster.Task) error { return lander.Revoke(ctx, task.ID, task.Fence) }
 	w, err := workspace.OpenRoot(g.root, o)
 	if err != nil {
@@ -194,7 +194,7 @@ func (g meadowLanes) Archive(_ context.Context, name muster.Name) (string, error
 // Ignored is nothing: a meadow has no .gitignore.
 func (g meadowLanes) Ignored(context.Context, muster.Name) ([]string, error) { return nil, nil }
 
-func (g meadowLanes) Finish(ctx context.Context, t muster.Task) (string, error) {
+func (g meadowLanes) ArchiveCompleted(ctx context.Context, t muster.Task) (string, error) {
 	ref, err := g.Archive(ctx, t.Worktree)
 	if errors.Is(err, muster.ErrNotFound) {
 		err = nil
@@ -280,7 +280,7 @@ func (g meadowLander) Land(ctx context.Context, id muster.TaskID, fence int, sum
 		return v, g.late(t, fence)
 	}
 	if t.Status == muster.InProgress {
-		if v.Task, err = g.board.BeginLanding(ctx, id, fence, muster.LandingAttempt{Head: claim, Onto: tip, Summary: summary}); err != nil {
+		if v.Task, err = g.board.BeginLanding(ctx, id, fence, muster.PendingLanding{Head: claim, Onto: tip, Summary: summary}); err != nil {
 			if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
 				err = g.late(t, fence)
 			}

@@ -55,7 +55,7 @@ func (s *sim) act(ctx context.Context, n int, d *rand.Rand) {
 		if s.changes(t) || t.Status != muster.InProgress {
 			return // what may be landing is revoked through git
 		}
-		_, err := s.o.board.Revoke(ctx, t.ID, muster.User, "the user says so")
+		_, err := s.o.board.Revoke(ctx, t.ID, t.Fence, muster.User, "the user says so")
 		said(fmt.Sprintf("release %d", t.ID), err)
 	case 8:
 		_, err := s.o.requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: to, Reason: "enough", Force: d.IntN(3) == 0})
@@ -65,7 +65,7 @@ func (s *sim) act(ctx context.Context, n int, d *rand.Rand) {
 		said(fmt.Sprintf("claim %d from outside", t.ID), err)
 	case 10:
 		if t.Owner == "outsider" {
-			_, err := s.o.board.Finish(ctx, t.ID, "outsider", "by hand")
+			_, err := s.o.board.CompleteByHand(ctx, t.ID, "outsider", "by hand")
 			said(fmt.Sprintf("finish %d from outside", t.ID), err)
 		}
 	case 11:
@@ -163,7 +163,7 @@ func (s *sim) tidyUp() (some bool) {
 	}
 	for _, t := range tasks {
 		if t.Owner == "outsider" && t.Open() {
-			_, err := s.o.board.Revoke(ctx, t.ID, muster.User, "over")
+			_, err := s.o.board.Revoke(ctx, t.ID, t.Fence, muster.User, "over")
 			s.say("outsider gives %d back: %v", t.ID, err)
 			some = true
 		}

@@ -129,7 +129,7 @@ func errStopped(open []muster.Task) error {
 }
 
 // writeStart writes the records of a new run, in this order: the run, the lead. It returns what the user should know.
-func (p *process) writeStart(
+func (p *runHost) writeStart(
 	ctx context.Context, goal string, open []muster.Task, host muster.HostID,
 ) (notes []string, err error) {
 	if err := p.stopOrphans(ctx); err != nil {
@@ -177,7 +177,7 @@ func (p *process) writeStart(
 }
 
 // createLead writes the lead's record: a new one, or the old one with a new goal.
-func (p *process) createLead(ctx context.Context, words string, host muster.HostID) error {
+func (p *runHost) createLead(ctx context.Context, words string, host muster.HostID) error {
 	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
 	// gets no new prompt: its conversation has the first one.
 	_, err := p.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {

@@ -37,7 +37,7 @@ type Summary struct {
 
 // conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended:
 // it can be resumed.
-func (p *process) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
+func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
 	var stop *teammate.TeamStop
 	isLimit := errors.As(err, &stop)
 	// A key that is refused is the user's to mend, and not a limit of the team.
@@ -71,7 +71,7 @@ func (p *process) conclude(ctx context.Context, end teammate.End, err error) (Su
 }
 
 // interrupted returns the summary of a run that was stopped by an error. Its records stay as they are.
-func (p *process) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
+func (p *runHost) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
 	run, err := p.Run(ctx)
 	p.logDropped(ctx, "reading the run's record after it was stopped", err)
 	why := "stopped: " + cause.Error()
@@ -86,7 +86,7 @@ func (p *process) interrupted(ctx context.Context, end teammate.End, cause error
 
 // summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
 // was written: what is made later belongs to the next run.
-func (p *process) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
+func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
 	tasks, err := p.Board.List(ctx)
 	if err != nil {
 		return Summary{}, err

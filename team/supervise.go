@@ -11,7 +11,7 @@ import (
 
 // supervisor makes the members that live in this process match the roster.
 type supervisor struct {
-	*process
+	*runHost
 	id muster.HostID // of this process
 
 	mu      sync.Mutex
@@ -28,8 +28,8 @@ type supervisor struct {
 const sweep = 5 * time.Second
 
 // newSupervisor returns a supervisor of the process, which is known to the roster by id.
-func newSupervisor(p *process, id muster.HostID) *supervisor {
-	return &supervisor{process: p, id: id, running: map[muster.Name]*runningMember{},
+func newSupervisor(p *runHost, id muster.HostID) *supervisor {
+	return &supervisor{runHost: p, id: id, running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
 }
 

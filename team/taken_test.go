@@ -49,7 +49,7 @@ scenes:
 		h.until("written", func(e muster.Event) bool { return e.Kind == journal.ToolEnded && e.Member == "alice" })
 		synctest.Wait()
 		old := h.task(1).Worktree
-		if _, err := h.board.Revoke(h.Context(), 1, muster.User, "enough"); err != nil {
+		if _, err := h.board.Revoke(h.Context(), 1, h.task(1).Fence, muster.User, "enough"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.roster.Add(h.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
@@ -429,7 +429,7 @@ func TestALateOwnerBindsNoLane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.board.Revoke(h.Context(), made.ID, muster.User, "enough"); err != nil {
+		if _, err := h.board.Revoke(h.Context(), made.ID, old.Fence, muster.User, "enough"); err != nil {
 			t.Fatal(err)
 		}
 		now, err := h.board.Claim(h.Context(), made.ID, board.Claim{Owner: "bob"})

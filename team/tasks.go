@@ -122,7 +122,7 @@ func (s Tasks) Complete(
 		return task, done, err
 	}
 	// Finish also does what was cut short after an earlier completion.
-	task, err = w.Board().Finish(ctx, id, by, result)
+	task, err = w.Board().CompleteByHand(ctx, id, by, result)
 	return task, done, err
 }
 
@@ -175,7 +175,15 @@ func (s Tasks) Release(ctx context.Context, id muster.TaskID, reason string) (mu
 	if err != nil {
 		return muster.Task{}, err
 	}
-	return w.RevokeTask(ctx, id, muster.User, reason)
+	for { // until nobody claims the task between the two steps
+		task, err := w.Board().Get(ctx, id)
+		if err != nil {
+			return task, err
+		}
+		if task, err = w.RevokeTask(ctx, task, muster.User, reason); !errors.Is(err, muster.ErrFenced) {
+			return task, err
+		}
+	}
 }
 
 // Delete removes a task and returns it as it was, with its Blocks. It is refused while other tasks wait for it, unless

@@ -28,7 +28,7 @@
 // except as its format's own rules allow.
 //
 // The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go and
-// events.go, attach.go (a lead in another process), start.go (what may start when), process.go (this process as a host
+// events.go, attach.go (a lead in another process), start.go (what may start when), runhost.go (this process as a host
 // of a run), run.go (a run from start to end), join.go, summary.go and landed.go (how it ended), conversation.go (a run
 // that waits for the user), basecheck.go, supervise.go, runner.go, restart.go and finalize.go (members), repository.go
 // (what a run needs of the repository), guard.go.

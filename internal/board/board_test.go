@@ -35,7 +35,7 @@ func TestALife(t *testing.T) {
 		w.refused(err, muster.Invalid, "task 2 waits for 1 (in progress, alice's)")
 
 		must(w, c, lastErr(other.SetLane(w.ctx, 1, 1, "task-1-tokenizer", "abc")))
-		l, err := other.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{Head: "h", Onto: "o"})
+		l, err := other.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h", Onto: "o"})
 		if must(w, l, err).Status != muster.Landing || l.Landing.Head != "h" {
 			t.Fatalf("landing %+v", l)
 		}
@@ -108,7 +108,7 @@ func TestSentences(t *testing.T) {
 		if hint(err) != "take it back with: muster task release 1" {
 			t.Errorf("hint %q", hint(err))
 		}
-		r, err := b.Revoke(w.ctx, 1, muster.User, "wanted back")
+		r, err := b.Revoke(w.ctx, 1, c.Fence, muster.User, "wanted back")
 		if must(w, r, err).Fence != 2 || r.Owner != "" || r.Status != muster.Pending {
 			t.Fatalf("revoked %+v", r)
 		}
@@ -117,8 +117,10 @@ func TestSentences(t *testing.T) {
 		w.take(b, 1, "alice")
 		_, err = b.Release(w.ctx, 1, c.Fence, Release{})
 		w.refused(err, muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
-		must(w, r, lastErr(b.Finish(w.ctx, 1, muster.User, "by hand")))
-		_, err = b.BeginLanding(w.ctx, 1, 3, muster.LandingAttempt{})
+		_, err = b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")
+		w.refused(err, muster.Fenced, "that claim of task 1 is over")
+		must(w, r, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
+		_, err = b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})
 		w.refused(err, muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
 		_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
 		w.refused(err, muster.Invalid, "task 1 is completed")
@@ -205,7 +207,7 @@ func TestReturns(t *testing.T) {
 		_, err := b.Return(w.ctx, 1, 1, "check")
 		w.refused(err, muster.Invalid, "task 1 is not landing")
 		for i := 1; i <= 3; i++ {
-			must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{Head: "h"})))
+			must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
 			r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
 			must(w, r, err)
 			if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1) {
@@ -216,7 +218,7 @@ func TestReturns(t *testing.T) {
 		if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
 			t.Fatalf("%+v", got)
 		}
-		_, err = b.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{})
+		_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})
 		w.refused(err, muster.Fenced, "")
 		e := w.events(journal.TaskReturned)
 		if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
@@ -252,7 +254,7 @@ func TestReadyInOrder(t *testing.T) {
 				t.Errorf("ready for %q: %v, want %v", role, got, want)
 			}
 		}
-		must(w, 0, lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 		top := 10
 		must(w, 0, lastErr(b.Update(w.ctx, 7, Patch{Priority: &top})))
 		if got, want := ids(""), []muster.TaskID{7, 3, 6}; !slices.Equal(got, want) {
@@ -293,7 +295,7 @@ func TestBlockersThatAreDone(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		b := w.board()
 		w.add(b, "one")
-		must(w, 0, lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 		two := w.add(b, "two", 1, 1)
 		if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
 			t.Fatalf("%+v", two)

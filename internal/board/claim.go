@@ -183,12 +183,15 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	return b.endClaim(ctx, journal.TaskReleased, t, was, events...)
 }
 
-// Revoke takes the task from its owner and puts it back on the board. It raises the fence, so that whatever
-// the old owner still tries is refused. A task that nobody has is Invalid. The right to land is not the
-// board's: the caller ends it first (landing's Revoke), or work of the old owner could still land after
-// this.
-func (b *Board) Revoke(ctx context.Context, id muster.TaskID, by muster.Name, reason string) (muster.Task, error) {
-	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return revoke(t, now()) })
+// Revoke ends the claim with the fence, and puts the task back on the board. It raises the fence, so that whatever
+// the old owner still tries is refused. A task that nobody has is Invalid, and one that was claimed again is Fenced.
+//
+// The right to land is not the board's: the caller ends it first, for the same fence (landing's Revoke). Otherwise
+// work of the old owner could still land after this, and with another fence the work of another claim.
+func (b *Board) Revoke(
+	ctx context.Context, id muster.TaskID, fence int, by muster.Name, reason string,
+) (muster.Task, error) {
+	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return revoke(t, fence, now()) })
 	if err != nil {
 		return t, err
 	}

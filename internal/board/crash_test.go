@@ -99,9 +99,9 @@ func story(ctx context.Context, b *Board) error {
 		}),
 		do(func() (muster.Task, error) { return b.Claim(ctx, 1, Claim{Owner: "alice"}) }),
 		do(func() (muster.Task, error) { return b.SetLane(ctx, 1, 1, "task-1", "abc") }),
-		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.LandingAttempt{Head: "h"}) }),
+		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}) }),
 		do(func() (muster.Task, error) { return b.Return(ctx, 1, 1, "conflict") }),
-		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.LandingAttempt{Head: "h"}) }),
+		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}) }),
 		do(func() (muster.Task, error) { return b.Complete(ctx, 1, 1, Outcome{}) }),
 		do(func() (muster.Task, error) { return b.Claim(ctx, 2, Claim{Owner: "bob"}) }),
 		do(func() (muster.Task, error) { return b.Release(ctx, 2, 1, Release{Counts: true}) }),
@@ -110,8 +110,8 @@ func story(ctx context.Context, b *Board) error {
 		add(5),
 		func() error { return b.Delete(ctx, 6, false) },
 		do(func() (muster.Task, error) { return b.Claim(ctx, 2, Claim{Owner: "bob"}) }),
-		do(func() (muster.Task, error) { return b.Revoke(ctx, 2, "lead", "") }),
-		do(func() (muster.Task, error) { return b.Finish(ctx, 2, muster.User, "") }),
+		do(func() (muster.Task, error) { return b.Revoke(ctx, 2, 2, "lead", "") }),
+		do(func() (muster.Task, error) { return b.CompleteByHand(ctx, 2, muster.User, "") }),
 		func() error { return b.Settle(ctx) },
 	} {
 		if err := step(); err != nil {
@@ -171,7 +171,7 @@ func aftermath(w *world, when string) {
 			w.Errorf("%s: task %d has %v left", when, id, t.Effects)
 		}
 		if t.Owner != "" && t.Open() {
-			must(w, t, lastErr(b.Revoke(w.ctx, id, muster.System, "dead")))
+			must(w, t, lastErr(b.Revoke(w.ctx, id, t.Fence, muster.System, "dead")))
 		}
 	}
 	if m, err := b.meta.read(w.ctx); err != nil || len(m.Adding) > 0 {

@@ -18,7 +18,7 @@ type Outcome struct {
 // BeginLanding notes that the task's work is on its way: from in progress, or from landing again. Whoever
 // takes the task away from here on revokes the landing first (landing's Revoke).
 func (b *Board) BeginLanding(
-	ctx context.Context, id muster.TaskID, fence int, a muster.LandingAttempt,
+	ctx context.Context, id muster.TaskID, fence int, a muster.PendingLanding,
 ) (muster.Task, error) {
 	t, err := b.change(ctx, id, func(t *muster.Task) error { return beginLanding(t, fence, a, now()) })
 	if err != nil {
@@ -64,9 +64,11 @@ func (b *Board) Complete(ctx context.Context, id muster.TaskID, fence int, o Out
 	return b.end(ctx, id, func(t *muster.Task) error { return complete(t, fence, o, now()) })
 }
 
-// Finish completes the task whoever owns it: for the user, and for owners that carry no fence. Whether a
+// CompleteByHand completes the task whoever owns it: for the user, and for owners that carry no fence. Whether a
 // lane of it holds work that has not landed is the caller's to ask first. A task that is landing is Held.
-func (b *Board) Finish(ctx context.Context, id muster.TaskID, by muster.Name, result string) (muster.Task, error) {
+func (b *Board) CompleteByHand(
+	ctx context.Context, id muster.TaskID, by muster.Name, result string,
+) (muster.Task, error) {
 	if err := checkOwner(by); err != nil {
 		return muster.Task{}, err
 	}

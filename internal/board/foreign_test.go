@@ -53,9 +53,9 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		must(w, c, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})))
-		must(w, c, lastErr(b.Finish(w.ctx, 3, "zoe", "theirs")))
+		must(w, c, lastErr(b.CompleteByHand(w.ctx, 3, "zoe", "theirs")))
 		for _, id := range []muster.TaskID{4, 5} {
-			r, err := b.Revoke(w.ctx, id, muster.User, "nobody works on it")
+			r, err := b.Revoke(w.ctx, id, 0, muster.User, "nobody works on it")
 			if must(w, r, err).Status != muster.Pending || r.Owner != "" {
 				t.Errorf("%+v", r)
 			}
@@ -110,7 +110,7 @@ func TestForeignReopening(t *testing.T) {
 		b := w.board()
 		w.add(b, "1")
 		w.add(b, "2", 1)
-		must(w, 0, lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 		must(w, 0, b.Settle(w.ctx))
 		doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
 		must(w, doc, err)
@@ -386,7 +386,7 @@ func TestBlocksIsDerivedAndNotStored(t *testing.T) {
 		}
 		var told []muster.TaskID
 		b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told = t.Blocks; return nil })
-		must(w, all[0], lastErr(b.Finish(w.ctx, 1, muster.User, "")))
+		must(w, all[0], lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 		if got := w.raw("1"); got["blocks"] != nil || got["theirs"] != 1.0 {
 			t.Errorf("written anew it is %v", got)
 		}

@@ -180,7 +180,7 @@ func TestALateRepairBlocksNobody(t *testing.T) {
 		w.add(other, "1")
 		w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "blocks": [7]}`)
 		must(w, 0, b.tasks.Refresh(w.ctx))
-		must(w, 0, lastErr(other.Finish(w.ctx, 1, muster.User, "")))
+		must(w, 0, lastErr(other.CompleteByHand(w.ctx, 1, muster.User, "")))
 		must(w, 0, b.updateBlockedBy(w.ctx, 2))
 		if got := w.get(b, 2); len(got.BlockedBy) != 0 {
 			t.Errorf("%+v", got)

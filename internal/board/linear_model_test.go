@@ -79,6 +79,9 @@ func (s linearState) next(in linearInput) (linearState, muster.Code) {
 			}
 		}
 	case "revoke":
+		if s.fence != in.fence {
+			return s, muster.Fenced
+		}
 		if s.status != muster.InProgress {
 			return s, muster.Invalid
 		}

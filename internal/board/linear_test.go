@@ -179,6 +179,10 @@ func (p *linearWorker) step() {
 		in.priority = p.id*1000 + p.r.IntN(1000)
 	}
 	p.cut.in = -1
+	if in.op == "revoke" { // mostly of the claim that there is, whoever has it
+		t, _ := p.board.Get(context.Background(), id)
+		in.fence = t.Fence - p.r.IntN(2)
+	}
 	if p.r.IntN(5) == 0 {
 		p.cut.in = p.r.IntN(4)
 	}
@@ -202,11 +206,11 @@ func (p *linearWorker) do(in linearInput) {
 	case "complete":
 		t, err = p.board.Complete(ctx, in.id, in.fence, Outcome{By: in.who})
 	case "finish":
-		t, err = p.board.Finish(ctx, in.id, in.who, "")
+		t, err = p.board.CompleteByHand(ctx, in.id, in.who, "")
 	case "release", "giveup":
 		t, err = p.board.Release(ctx, in.id, in.fence, Release{Reason: "no", Counts: in.op == "giveup"})
 	case "revoke":
-		t, err = p.board.Revoke(ctx, in.id, in.who, "")
+		t, err = p.board.Revoke(ctx, in.id, in.fence, in.who, "")
 	case "update":
 		t, err = p.board.Update(ctx, in.id, Patch{Priority: &in.priority})
 	case "retry":

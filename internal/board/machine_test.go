@@ -122,13 +122,18 @@ func TestMachine(t *testing.T) {
 				late("release", id, f, t, err)
 			},
 			"revoke": func(r *rapid.T) {
-				t, err := m.pick(r).Revoke(m.ctx, m.id(r), muster.User, "r")
+				id := m.id(r)
+				f, highest := m.fence(r, id), m.fences[id]
+				t, err := m.pick(r).Revoke(m.ctx, id, f, muster.User, "r")
 				m.known("revoke", t, err)
+				if err == nil && f != highest {
+					m.Fatalf("revoke: task %d at fence %d lost its claim to a revoker of fence %d", id, highest, f)
+				}
 			},
 			"land": func(r *rapid.T) {
 				id := m.id(r)
 				f := m.fence(r, id)
-				t, err := m.pick(r).BeginLanding(m.ctx, id, f, muster.LandingAttempt{Head: "h"})
+				t, err := m.pick(r).BeginLanding(m.ctx, id, f, muster.PendingLanding{Head: "h"})
 				late("land", id, f, t, err)
 			},
 			"return": func(r *rapid.T) {
@@ -144,7 +149,7 @@ func TestMachine(t *testing.T) {
 				late("complete", id, f, t, err)
 			},
 			"finish": func(r *rapid.T) {
-				t, err := m.pick(r).Finish(m.ctx, m.id(r), muster.User, "r")
+				t, err := m.pick(r).CompleteByHand(m.ctx, m.id(r), muster.User, "r")
 				m.known("finish", t, err)
 			},
 			"update": func(r *rapid.T) {

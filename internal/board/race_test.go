@@ -95,7 +95,7 @@ func TestManyWorkers(t *testing.T) {
 						}
 						continue
 					case 1: // somebody takes it away; what we do then is refused
-						if _, err := p.Revoke(w.ctx, c.ID, muster.User, ""); err != nil {
+						if _, err := p.Revoke(w.ctx, c.ID, fence, muster.User, ""); err != nil {
 							t.Error(err)
 						}
 					}

@@ -49,11 +49,15 @@ func claim(t *muster.Task, c Claim, at float64) error {
 // task, so an owner that was suspended or declared dead cannot act on a claim that has gone to somebody
 // else.
 func owned(t muster.Task, fence int) error {
-	isFenced := t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
-	if isFenced || !t.Claimed() {
+	if isFenced(t, fence) || !t.Claimed() {
 		return errClaimLost(t)
 	}
 	return nil
+}
+
+// isFenced reports whether the fence is not that of t's claim.
+func isFenced(t muster.Task, fence int) bool {
+	return t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
 }
 
 // free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is
@@ -94,9 +98,12 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 	return nil
 }
 
-// revoke takes t from whoever has it. A pending task with an owner, which another program left, can be
+// revoke ends the claim with the fence. A pending task with an owner, which another program left, can be
 // revoked too.
-func revoke(t *muster.Task, at float64) error {
+func revoke(t *muster.Task, fence int, at float64) error {
+	if isFenced(*t, fence) {
+		return muster.Errorf(muster.Fenced, "that claim of task %d is over", t.ID)
+	}
 	if t.Status == muster.Completed || t.Status == muster.NeedsAttention {
 		return errNotPending(*t)
 	}
@@ -110,7 +117,7 @@ func revoke(t *muster.Task, at float64) error {
 
 // beginLanding notes what is to land. Called again, the newer attempt counts: after a crash the owner
 // begins anew, and the head of its lane may have moved.
-func beginLanding(t *muster.Task, fence int, a muster.LandingAttempt, at float64) error {
+func beginLanding(t *muster.Task, fence int, a muster.PendingLanding, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
 	}

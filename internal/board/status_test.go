@@ -38,15 +38,15 @@ func TestStatusFollowsTheTable(t *testing.T) {
 			err := map[string]func() error{
 				"claim":         func() error { return claim(&task, Claim{Owner: "alice"}, at) },
 				"release":       func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
-				"revoke":        func() error { return revoke(&task, at) },
-				"land":          func() error { return beginLanding(&task, fence, muster.LandingAttempt{Head: "h"}, at) },
+				"revoke":        func() error { return revoke(&task, fence, at) },
+				"land":          func() error { return beginLanding(&task, fence, muster.PendingLanding{Head: "h"}, at) },
 				"return":        func() error { return returnToOwner(&task, fence, "check", at) },
 				"complete":      func() error { return complete(&task, fence, Outcome{}, at) },
 				"finish":        func() error { return finish(&task, Outcome{By: muster.User}, at) },
 				"acceptForeign": func() error { return acceptForeign(&task, at) },
 				"retry":         func() error { return retry(&task, at) },
 			}[verb]()
-			fenced := verb == "release" || verb == "land" || verb == "return" || verb == "complete"
+			fenced := verb == "release" || verb == "revoke" || verb == "land" || verb == "return" || verb == "complete"
 			to, may := moves[verb][was.Status]
 			may = may && (!fenced || fence == was.Fence)
 			switch {

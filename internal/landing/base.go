@@ -27,7 +27,7 @@ func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
 	if l.options.Check.Command == "" {
 		return BaseVerdict{Unset: true}, nil
 	}
-	unlock, err := lock(ctx, l.turn)
+	unlock, err := lock(ctx, l.slot)
 	if err != nil {
 		return BaseVerdict{}, err
 	}
@@ -35,7 +35,7 @@ func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
 	return l.classifyBase(ctx)
 }
 
-// classifyBase is CheckBase for a caller that has the turn.
+// classifyBase is CheckBase for a caller that has the slot.
 func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	tip, err := l.Target(ctx)
 	if err != nil {
@@ -48,39 +48,39 @@ func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
 	v := BaseVerdict{CheckResult: res, Commit: tip}
 	switch {
 	case v.Green:
-		_, err = l.setBaseState(ctx, baseGreen)
+		_, err = l.setCheckState(ctx, baseGreen)
 	case !v.CannotRun:
-		_, err = l.setBaseState(ctx, baseRed)
+		_, err = l.setCheckState(ctx, baseRed)
 	}
 	return v, err
 }
 
-// baseState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red
+// checkState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red
 // check would otherwise be compared with another base than the run's own.
-func (l *Lander) baseState(ctx context.Context) (string, error) {
-	state, err := l.options.BaseState(ctx)
+func (l *Lander) checkState(ctx context.Context) (string, error) {
+	state, err := l.options.CheckState(ctx)
 	if err != nil {
 		return "", fmt.Errorf("what the check said of %s before cannot be read: %w", l.branch(), err)
 	}
 	return state, nil
 }
 
-// setBaseState records what the check said of the target, also when ctx has just ended: it cost a whole check. Red is
+// setCheckState records what the check said of the target, also when ctx has just ended: it cost a whole check. Red is
 // recorded only when nothing was known: once a landing was green, red on the target is news and never an excuse. It
 // returns what was known before.
-func (l *Lander) setBaseState(ctx context.Context, state string) (before string, err error) {
-	before, err = l.baseState(ctx)
+func (l *Lander) setCheckState(ctx context.Context, state string) (before string, err error) {
+	before, err = l.checkState(ctx)
 	if err != nil || before == state || before != "" && state == baseRed {
 		return before, err
 	}
 	late, cancel := detach(ctx)
 	defer cancel()
-	return before, l.options.SetBaseState(late, state)
+	return before, l.options.SetCheckState(late, state)
 }
 
 // noteGreen records that a landing's check was green: from now on a red one is refused.
 func (l *Lander) noteGreen(ctx context.Context) error {
-	before, err := l.setBaseState(ctx, baseGreen)
+	before, err := l.setCheckState(ctx, baseGreen)
 	if err != nil || before != baseRed {
 		return err
 	}
@@ -95,7 +95,7 @@ func (l *Lander) note(ctx context.Context, text string) error {
 
 // receiptOf returns the receipt that a check's result earns, "" when the work may not land. A red result is accepted
 // only while the base is known to be red. A check that cannot run never is: on the base it ran. The caller has the
-// turn.
+// slot.
 func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error) {
 	if res.Green {
 		return muster.ReceiptGreen, nil
@@ -103,11 +103,11 @@ func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error)
 	if res.CannotRun {
 		return "", nil
 	}
-	state, err := l.baseState(ctx)
+	state, err := l.checkState(ctx)
 	if err == nil && state == "" {
 		// Without an answer about the base, red could not be told from still red.
 		if _, err = l.classifyBase(ctx); err == nil {
-			state, err = l.baseState(ctx)
+			state, err = l.checkState(ctx)
 		}
 	}
 	if err != nil || state != baseRed {

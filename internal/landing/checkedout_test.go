@@ -25,7 +25,7 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 		"during the check": {true, func(w *world, _ muster.Task, _ context.CancelCauseFunc) { w.leave() }, nil},
 		"the claim is over": {false, func(w *world, task muster.Task, _ context.CancelCauseFunc) {
 			w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
-			_, err := w.board.Revoke(w.ctx(), task.ID, muster.User, "too slow")
+			_, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.User, "too slow")
 			w.must(err)
 		}, muster.ErrFenced},
 		"its owner ends": {true, func(_ *world, _ muster.Task, stop context.CancelCauseFunc) { stop(enough) }, enough},

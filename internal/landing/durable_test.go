@@ -44,7 +44,7 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 	first := w.git("rev-parse", target)
 	one, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
 	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	interrupted := func() *muster.LandingAttempt {
+	interrupted := func() *muster.PendingLanding {
 		t.Helper()
 		ctx, cancel := context.WithCancelCause(w.ctx())
 		stop := func() (proc.Launcher, error) {

@@ -18,7 +18,7 @@ type attempt struct {
 	*Lander
 	v       Verdict // v.Task is the task as it was read last
 	claim   int     // the claim's number: the task's Fence when it was claimed
-	fence   fence
+	refs    landingRefs
 	by      muster.Name
 	summary string
 	head    string // the commit that is to land
@@ -85,7 +85,7 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
 	}
-	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, fence: fenceOf(l.repo, id, claim),
+	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim),
 		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return a.v, a.refuse(ctx)
@@ -127,7 +127,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return err
 	}
 	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
-	unlock, err := lock(ctx, a.turn)
+	unlock, err := lock(ctx, a.slot)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("landing.packed")
-	isRevoked, err := a.fence.raise(ctx, a.head)
+	isRevoked, err := a.refs.raise(ctx, a.head)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		}
 	}
 	t, err := a.board.BeginLanding(ctx, a.v.Task.ID, a.claim,
-		muster.LandingAttempt{Head: a.head, Onto: tip, Summary: a.summary})
+		muster.PendingLanding{Head: a.head, Onto: tip, Summary: a.summary})
 	failpoint.Hit("landing.noted")
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
 		return a.refuse(ctx)
@@ -275,11 +275,11 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 	// transaction fail, so neither an untested merge nor a late owner's work can land.
 	err = a.repo.UpdateRefs(ctx, []git.RefUpdate{
 		{Ref: a.options.Target, New: landed.Commit, Old: tip},
-		{Ref: a.fence.landing, Old: a.head},
+		{Ref: a.refs.landing, Old: a.head},
 	})
 	if errors.Is(err, muster.ErrStale) {
 		a.log.InfoContext(ctx, "landing refused", "tip", tip)
-		return a.targetMoved(ctx)
+		return a.explainStale(ctx)
 	}
 	if err != nil {
 		return false, err
@@ -289,11 +289,11 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 	return true, a.complete(ctx, landed)
 }
 
-// targetMoved finds out why the transaction was refused. The target has moved: then done is false, and the landing is
+// explainStale finds out why the transaction was refused. The target has moved: then done is false, and the landing is
 // tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
-func (a *attempt) targetMoved(ctx context.Context) (done bool, err error) {
+func (a *attempt) explainStale(ctx context.Context) (done bool, err error) {
 	// The landing ref is untouched, so it was the target that moved.
-	at, err := a.fence.head(ctx)
+	at, err := a.refs.head(ctx)
 	if err != nil || at == a.head {
 		return false, err
 	}
@@ -340,7 +340,7 @@ func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
 	defer cancel()
 	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
 	// another process had resumed.
-	if _, err := a.fence.remove(late); err != nil {
+	if _, err := a.refs.remove(late); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.lifted")

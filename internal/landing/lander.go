@@ -4,7 +4,7 @@
 // Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
 // parts:
 //
-//   - fence (fence.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
+//   - landingRefs (refs.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
 //   - checker (check.go, checkout.go, log.go) runs the project's check on the merged tree.
 //   - base (base.go) knows whether the check failed before any work: only then may a landing whose check fails land.
 //   - message.go writes the landed commit, and finds it again after a crash; texts.go is what the task's owner reads.
@@ -76,11 +76,11 @@ type Options struct {
 	Outputs string // the logs of checks go to its directory landing
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
-	// BaseState and SetBaseState keep what is known of the target's check ("", "ok", "red") where all processes of the
-	// team see it. Without them this Lander keeps it.
-	BaseState    func(ctx context.Context) (string, error)
-	SetBaseState func(ctx context.Context, state string) error
-	Env          []string // added to the environment of the check
+	// CheckState and SetCheckState keep what is known of the target's check ("", "ok", "red") where all processes of
+	// the team see it. Without them this Lander keeps it.
+	CheckState    func(ctx context.Context) (string, error)
+	SetCheckState func(ctx context.Context, state string) error
+	Env           []string // added to the environment of the check
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -93,7 +93,7 @@ type Lander struct {
 	journal   *journal.Journal
 	options   Options // all of them are set
 	checker   checker
-	turn      chan struct{} // holds one token: the landings and checks of this process queue for it
+	slot      chan struct{} // holds one token: the landings and checks of this process queue for it
 	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map      // the checkouts of the target for which it was said that landings wait
 }
@@ -114,12 +114,12 @@ func New(
 		o.Check.Timeout = defaultTimeout
 	}
 	// A Lander without a team, as of one command, asks about the base itself.
-	if o.BaseState == nil || o.SetBaseState == nil {
+	if o.CheckState == nil || o.SetCheckState == nil {
 		var state atomic.Value
-		o.BaseState = func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil }
-		o.SetBaseState = func(_ context.Context, s string) error { state.Store(s); return nil }
+		o.CheckState = func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil }
+		o.SetCheckState = func(_ context.Context, s string) error { state.Store(s); return nil }
 	}
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, turn: make(chan struct{}, 1),
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		checker: checker{options: o, repo: repo, dirs: lanes.CheckDirs, launch: launch}}
 }
 

@@ -97,7 +97,7 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 
 // cancel deletes the landing ref. The error is Fenced when the claim was revoked.
 func (a *attempt) cancel(ctx context.Context) error {
-	isRevoked, err := a.fence.remove(ctx)
+	isRevoked, err := a.refs.remove(ctx)
 	if err == nil && isRevoked {
 		return a.refuse(ctx)
 	}

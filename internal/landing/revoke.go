@@ -18,7 +18,7 @@ import (
 // already, it completes the task, and the error is Held.
 func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error {
 	// After this transaction the claim cannot land. What it has landed before is found below.
-	if err := fenceOf(l.repo, id, claim).revoke(ctx); err != nil {
+	if err := refsOf(l.repo, id, claim).revoke(ctx); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.revoked")
@@ -103,7 +103,7 @@ func (a *attempt) refuse(ctx context.Context) error {
 // present one; if there is only that one, it too. The landing ref goes only after the commit has its archive ref.
 func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
 	t := a.v.Task
-	head, err := a.fence.head(ctx)
+	head, err := a.refs.head(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
 			return nil, err
 		}
 		refs = append(refs, ref)
-		err = a.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: a.fence.landing, Old: head}})
+		err = a.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: a.refs.landing, Old: head}})
 		if err != nil && !errors.Is(err, muster.ErrStale) {
 			return refs, err
 		}

@@ -78,8 +78,8 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 		w.t.Fatal(err)
 	}
 	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
-		BaseState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
-		SetBaseState: func(_ context.Context, s string) error {
+		CheckState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
+		SetCheckState: func(_ context.Context, s string) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.state = s

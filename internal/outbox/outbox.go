@@ -21,7 +21,7 @@ import (
 // Send sends a mail: mailbox.Mail.Send.
 type Send func(context.Context, muster.Message) (muster.Message, error)
 
-// Finish archives the lane of a completed task: worktree.Lanes.Finish.
+// Finish archives the lane of a completed task: worktree.Lanes.ArchiveCompleted.
 type Finish func(context.Context, muster.Task) (ref string, err error)
 
 // Register makes this process one that carries the effects out. A process that has not registered them leaves them to

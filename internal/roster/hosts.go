@@ -16,9 +16,9 @@ import (
 	"muster/internal/state"
 )
 
-// Process is one process that hosts members: the document of the slot whose lease it holds. It is alive as
+// HostRecord is one process that hosts members: the document of the slot whose lease it holds. It is alive as
 // long as the lease is held and the document has its life; everything else in it is for people.
-type Process struct {
+type HostRecord struct {
 	Slot     string  `json:"slot"` // host-1, host-2, ...: the lease's name
 	Life     int     `json:"life"` // how often the slot was taken
 	PID      int     `json:"pid"`
@@ -28,18 +28,18 @@ type Process struct {
 }
 
 // ID names this life of this process.
-func (p Process) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d", p.Slot, p.Life)) }
+func (p HostRecord) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d", p.Slot, p.Life)) }
 
 // Host is this process, as the roster knows it. Its members name it in their records, so a member whose
 // host has ended can be taken over by another.
 type Host struct {
-	hosts *state.Collection[Process]
+	hosts *state.Collection[HostRecord]
 	lease muster.Lease
-	doc   Process
+	doc   HostRecord
 }
 
 // decodeHost and encodeHost read and write the document of a slot.
-var decodeHost, encodeHost = state.JSON("the host %s", func(p *Process, slot string) { p.Slot = slot })
+var decodeHost, encodeHost = state.JSON("the host %s", func(p *HostRecord, slot string) { p.Slot = slot })
 
 // Join makes this process a host: it takes the first free slot. about says for people what the process is.
 func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
@@ -76,7 +76,7 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
 	}
-	h := &Host{r.hosts, lease, Process{
+	h := &Host{r.hosts, lease, HostRecord{
 		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.UnixTime(time.Now())}}
 	return h, h.write(ctx, rev)
 }
@@ -96,7 +96,7 @@ func (h *Host) Lost() <-chan struct{} { return h.lease.Lost() }
 // SetGuard notes which process guards the host's tools. Errors: Fenced when another process has the slot by
 // now.
 func (h *Host) SetGuard(ctx context.Context, pid int) error {
-	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *Process) error {
+	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *HostRecord) error {
 		if p.Life != h.doc.Life {
 			return muster.Errorf(muster.Fenced, "%s is no longer this process", h.doc.Slot)
 		}
@@ -133,12 +133,12 @@ func (r *Roster) Alive(ctx context.Context, id muster.HostID) (bool, error) {
 
 // Hosts returns the living processes, by slot. A slot whose document cannot be read is left out, and
 // reported once.
-func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
+func (r *Roster) Hosts(ctx context.Context) ([]HostRecord, error) {
 	all, err := r.hosts.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(p Process) bool {
+	all = slices.DeleteFunc(all, func(p HostRecord) bool {
 		// A document stays when its process ends; the lease does not.
 		held, e := r.leases.Held(ctx, p.Slot)
 		err = cmp.Or(err, e)
@@ -147,7 +147,7 @@ func (r *Roster) Hosts(ctx context.Context) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Process) int { // host-2 before host-10
+	slices.SortFunc(all, func(a, b HostRecord) int { // host-2 before host-10
 		return cmp.Or(cmp.Compare(len(a.Slot), len(b.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
 	return all, nil
@@ -198,7 +198,7 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 		return false, err
 	}
 	now := time.Now()
-	h := Host{hosts: r.hosts, doc: Process{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}}
+	h := Host{hosts: r.hosts, doc: HostRecord{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}}
 	return true, h.write(ctx, d.Rev)
 }
 

@@ -38,7 +38,7 @@ func TestHosts(t *testing.T) {
 		all, err := process(s).Hosts(t.Context())
 		must(t, err)
 		pid := os.Getpid()
-		want := []Process{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join", GuardPID: 4711}}
+		want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join", GuardPID: 4711}}
 		for i := range all {
 			if all[i].Since == 0 {
 				t.Error("no time")

@@ -33,7 +33,7 @@ type Roster struct {
 	members *state.Collection[muster.Member]
 
 	hostTable muster.Table // of the hosts, for the content of a corrupt document
-	hosts     *state.Collection[Process]
+	hosts     *state.Collection[HostRecord]
 	kept      muster.Table // what was corrupt and has been replaced
 	leases    muster.Leases
 	journal   *journal.Journal
@@ -52,7 +52,7 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
 		index:  &index{byName: map[muster.Name]muster.Member{}},
 		config: configFile{team: team, table: config, turn: make(chan struct{}, 1)}}
-	r.hosts = state.New(state.Options[Process]{
+	r.hosts = state.New(state.Options[HostRecord]{
 		Table: r.hostTable, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: t,
 	})
 	r.members = state.New(state.Options[muster.Member]{

@@ -57,7 +57,7 @@ type Lanes interface {
 	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error
 	Release(ctx context.Context, name muster.Name) error
 	Archive(ctx context.Context, name muster.Name) (ref string, err error)
-	Finish(ctx context.Context, t muster.Task) (ref string, err error)
+	ArchiveCompleted(ctx context.Context, t muster.Task) (ref string, err error)
 	Recover(ctx context.Context) error
 }
 

@@ -35,7 +35,7 @@ type Facts struct {
 	Start      StartFacts // in Starting
 	Phase      PhaseFacts // in PhaseEnded
 	Idle       IdleFacts  // in Resting, of a teammate
-	Turn       TurnFacts  // in Resting, of the lead
+	LeadAtRest LeadFacts  // in Resting, of the lead
 	// Replaced says, in Left, that the member was spawned again: its next life reads the
 	// mail.
 	Replaced bool
@@ -120,13 +120,13 @@ const (
 	LostClaim             // the task was taken from the member, completed by others, or deleted
 )
 
-// TurnFacts are what decides what follows the lead's turn.
-type TurnFacts struct {
+// LeadFacts are what decides what the lead does after a phase.
+type LeadFacts struct {
 	ToHear   bool         // mail waits that the lead hears whatever else holds
 	Progress TeamProgress // unless ToHear
 	Message  string       // the lead's last message
 	CutOff   string       // why that was no answer
-	// ToldStuck says that the lead was told that nothing can move, and has ended its turn
+	// ToldStuck says that the lead was told that nothing can move, and has ended its phase
 	// again.
 	ToldStuck bool
 	OnHold    bool // the user speaks next
@@ -147,7 +147,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 			Restarted: c.restarted && c.replies < minReplies, Parks: c.parks}
 	case Resting:
 		if m.isLead() {
-			f.Turn, err = m.lead.turnFacts(ctx)
+			f.LeadAtRest, err = m.lead.turnFacts(ctx)
 			return f, err
 		}
 		if f.Idle, err = m.idle.facts(ctx); err == nil {

@@ -200,9 +200,9 @@ func (l *lead) begin(ctx context.Context, message string) {
 }
 
 // turnFacts reads what decides what follows the turn.
-func (l *lead) turnFacts(ctx context.Context) (f TurnFacts, err error) {
+func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := l.phase.snapshot()
-	f = TurnFacts{Message: l.message, CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
+	f = LeadFacts{Message: l.message, CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
 		OnHold: c.onHold}
 	// What the user says is heard whatever else holds. In a conversation the lead hears
 	// everybody, unless the user has stopped it to speak first.
@@ -270,7 +270,7 @@ func (l *lead) handOver(done bool) {
 // the board: what the lead's own process would have returned, had it not been killed before
 // it could.
 func (s *Services) LeadEnd(ctx context.Context) (End, error) {
-	var f TurnFacts
+	var f LeadFacts
 	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
 		switch {
 		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry

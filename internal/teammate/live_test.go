@@ -294,7 +294,7 @@ func TestALostClaimStopsItsJobs(t *testing.T) {
 				if len(l.started.all) != 1 || l.started.all[0].ctx.Err() != nil {
 					l.Errorf("the job does not run: %d were started", len(l.started.all))
 				}
-				_, err := l.services.Board.Revoke(l.Context(), task.ID, muster.User, "too slow")
+				_, err := l.services.Board.Revoke(l.Context(), task.ID, task.Fence+1, muster.User, "too slow")
 				l.must(err)
 				_, err = l.services.Board.Claim(l.Context(), task.ID, board.Claim{Owner: "bob"})
 				l.must(err)

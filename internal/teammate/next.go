@@ -31,12 +31,12 @@ type (
 
 	// RunPhase runs the loop. In Retrying it goes on with the phase that an error has ended.
 	RunPhase struct{ action }
-	// Rest ends the turn: the last message is sent, and the member looks for what to do.
+	// Rest ends the phase: the last message is sent, and the member looks for what to do.
 	Rest struct{ action }
-	// CloseTurn answers the calls of a turn that the user stopped.
-	CloseTurn struct{ action }
-	// HoldTurn hands the turn to the user, because the lead met a limit.
-	HoldTurn struct{ action }
+	// AnswerStopped answers the calls of a phase that the user stopped.
+	AnswerStopped struct{ action }
+	// AskUser waits for the user, because the lead met a limit.
+	AskUser struct{ action }
 	// RestartConversation starts the conversation afresh, because it is too long, and goes on
 	// with the phase.
 	RestartConversation struct{ action }
@@ -112,9 +112,9 @@ func Next(f Facts) Action {
 		return nextAfterPhase(f)
 	case Resting:
 		if f.Lead {
-			return nextAfterTurn(f)
+			return nextForLead(f)
 		}
-		return nextWhenIdle(f)
+		return nextForTeammate(f)
 	case Leaving:
 		if f.WakingMail { // it came at the last moment
 			return ReadMail{}
@@ -169,11 +169,11 @@ func nextAfterPhase(f Facts) Action {
 		}
 		return Rest{}
 	case StoppedByUser:
-		return CloseTurn{}
+		return AnswerStopped{}
 	case LimitMet:
 		switch {
-		case f.Lead && f.InTalk: // in a conversation a limit ends the turn, not the run
-			return HoldTurn{}
+		case f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
+			return AskUser{}
 		case f.Lead:
 			return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
 		}
@@ -198,10 +198,10 @@ func nextAfterPhase(f Facts) Action {
 	return GiveUp{}
 }
 
-// nextWhenIdle decides what an idle teammate does: it leaves if it is asked to, reads its
+// nextForTeammate decides what an idle teammate does: it leaves if it is asked to, reads its
 // mail and what its jobs have done, goes on with its task, claims one, and otherwise waits
 // until it is timed out.
-func nextWhenIdle(f Facts) Action {
+func nextForTeammate(f Facts) Action {
 	i := f.Idle
 	switch {
 	case i.Shutdown != "":
@@ -224,9 +224,9 @@ func nextWhenIdle(f Facts) Action {
 	return WaitForWork{}
 }
 
-// nextAfterTurn decides what follows when the lead's turn ended in text.
-func nextAfterTurn(f Facts) Action {
-	t := f.Turn
+// nextForLead decides what the lead does after a phase that ended in text.
+func nextForLead(f Facts) Action {
+	t := f.LeadAtRest
 	if t.ToHear {
 		return HearMail{}
 	}
@@ -245,7 +245,7 @@ func nextAfterTurn(f Facts) Action {
 }
 
 // runEnd says how the run ends now that the lead has spoken; over is false where it goes on.
-func runEnd(t TurnFacts) (end End, over bool) {
+func runEnd(t LeadFacts) (end End, over bool) {
 	p := t.Progress
 	switch {
 	case t.CutOff != "": // a limit or a refusal is no success, whatever else holds

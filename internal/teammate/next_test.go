@@ -24,7 +24,7 @@ var (
 
 // Each row is one of BEHAVIOUR.md's, or one of the rules by which a life goes on after a crash.
 func TestNext(t *testing.T) {
-	lead := func(f TurnFacts) Facts { return Facts{Stage: Resting, Lead: true, Turn: f} }
+	lead := func(f LeadFacts) Facts { return Facts{Stage: Resting, Lead: true, LeadAtRest: f} }
 	inTalk := func(f Facts) Facts { f.InTalk = true; return f }
 	idle := func(f IdleFacts) Facts { return Facts{Stage: Resting, Idle: f} }
 	ended := func(isLead bool, f PhaseFacts) Facts { return Facts{Stage: PhaseEnded, Lead: isLead, Phase: f} }
@@ -53,11 +53,11 @@ func TestNext(t *testing.T) {
 		{"the model has stopped", ended(false, PhaseFacts{}), Rest{}},
 		{"the model agreed to shut down", ended(false, PhaseFacts{ShutdownGranted: true}),
 			Finish{End: End{Text: "shut down as asked"}}},
-		{"the user stops the turn", ended(true, PhaseFacts{Outcome: StoppedByUser}), CloseTurn{}},
+		{"the user stops the turn", ended(true, PhaseFacts{Outcome: StoppedByUser}), AnswerStopped{}},
 		{"a limit releases a teammate's task",
 			ended(false, PhaseFacts{Outcome: LimitMet, Err: errTurns}), ReleaseTask{}},
 		{"a limit of the lead ends the turn in a conversation",
-			inTalk(ended(true, PhaseFacts{Outcome: LimitMet, Err: errLoop})), HoldTurn{}},
+			inTalk(ended(true, PhaseFacts{Outcome: LimitMet, Err: errLoop})), AskUser{}},
 		{"a conversation that is too long starts afresh", ended(false, PhaseFacts{Outcome: ContextFull}),
 			RestartConversation{}},
 		{"a fresh one that is too long at once helps nobody", ended(false, PhaseFacts{Outcome: ContextFull,
@@ -91,27 +91,27 @@ func TestNext(t *testing.T) {
 			Finish{End: End{Text: "idle timeout"}}},
 		{"the member is gone", Facts{Stage: Left}, Finish{End: End{Text: "idle timeout"}}},
 
-		{"what the user says is heard first", lead(TurnFacts{ToHear: true, CutOff: "cut"}), HearMail{}},
-		{"no task ever created: the text is the answer", lead(TurnFacts{Message: "42"}), Finish{End: End{Text: "42"}}},
-		{"all done", lead(TurnFacts{Message: "Done.", Progress: TeamProgress{HadTasks: true, Landed: 2}}),
+		{"what the user says is heard first", lead(LeadFacts{ToHear: true, CutOff: "cut"}), HearMail{}},
+		{"no task ever created: the text is the answer", lead(LeadFacts{Message: "42"}), Finish{End: End{Text: "42"}}},
+		{"all done", lead(LeadFacts{Message: "Done.", Progress: TeamProgress{HadTasks: true, Landed: 2}}),
 			Finish{End: End{Text: "Done."}}},
-		{"somebody still talks", lead(TurnFacts{Progress: TeamProgress{Working: []muster.Name{"bob"}}}), AwaitTeam{}},
-		{"open tasks that can go on", lead(TurnFacts{Progress: canGoOn}), Sleep{}},
-		{"open tasks that cannot: told once", lead(TurnFacts{Progress: isStuck}),
+		{"somebody still talks", lead(LeadFacts{Progress: TeamProgress{Working: []muster.Name{"bob"}}}), AwaitTeam{}},
+		{"open tasks that can go on", lead(LeadFacts{Progress: canGoOn}), Sleep{}},
+		{"open tasks that cannot: told once", lead(LeadFacts{Progress: isStuck}),
 			TellStuck{Open: 1, Why: isStuck.Stuck}},
-		{"and then the run ends", lead(TurnFacts{Progress: isStuck, ToldStuck: true}),
+		{"and then the run ends", lead(LeadFacts{Progress: isStuck, ToldStuck: true}),
 			Finish{End: End{Code: 3, Text: isStuck.Stuck}}},
-		{"a task needs attention", lead(TurnFacts{Message: "So far.", Progress: TeamProgress{HadTasks: true,
+		{"a task needs attention", lead(LeadFacts{Message: "So far.", Progress: TeamProgress{HadTasks: true,
 			NeedsAttention: openTasks}}), Finish{End: End{Code: 3, Text: "So far."}}},
-		{"a task cannot be read", lead(TurnFacts{Message: "Done.", Progress: TeamProgress{
+		{"a task cannot be read", lead(LeadFacts{Message: "Done.", Progress: TeamProgress{
 			Unreadable: []board.Unreadable{{ID: 7, Why: "torn"}}}}), Finish{End: End{Code: 3,
 			Text: "Done.\ntask #7 cannot be read (torn); mend it, or put it aside: muster doctor"}}},
-		{"a reply that was cut off is no success", lead(TurnFacts{CutOff: "refused", Progress: canGoOn}),
+		{"a reply that was cut off is no success", lead(LeadFacts{CutOff: "refused", Progress: canGoOn}),
 			Finish{End: End{Code: 3, Text: "refused"}}},
 		{"in a conversation the user gets the prompt where the run would end",
-			inTalk(lead(TurnFacts{Message: "42"})), Listen{Done: true}},
-		{"and where the turn was stopped", inTalk(lead(TurnFacts{OnHold: true, Progress: canGoOn})), Listen{}},
-		{"a closed conversation ends like any other run", lead(TurnFacts{OnHold: true, Message: "42"}),
+			inTalk(lead(LeadFacts{Message: "42"})), Listen{Done: true}},
+		{"and where the turn was stopped", inTalk(lead(LeadFacts{OnHold: true, Progress: canGoOn})), Listen{}},
+		{"a closed conversation ends like any other run", lead(LeadFacts{OnHold: true, Message: "42"}),
 			Finish{End: End{Text: "42"}}},
 	} {
 		if got := Next(c.f); !reflect.DeepEqual(got, c.want) {
@@ -179,7 +179,7 @@ func drawFacts(t *rapid.T) Facts {
 			JobsFinished: flag("jobs"),
 			Claim:        ClaimState(rapid.IntRange(int(NoClaim), int(LostClaim)).Draw(t, "claim")),
 			Landing:      flag("landing"), TriedTask: flag("tried"), TimedOut: flag("out"), KeepsClaim: flag("keeps")},
-		Turn: TurnFacts{ToHear: flag("hear"), Progress: progress, Message: "Done.", ToldStuck: flag("told"),
+		LeadAtRest: LeadFacts{ToHear: flag("hear"), Progress: progress, Message: "Done.", ToldStuck: flag("told"),
 			CutOff: rapid.SampledFrom([]string{"", "cut"}).Draw(t, "cut"), OnHold: flag("hold")},
 	}
 }
@@ -222,11 +222,11 @@ func TestNextNever(t *testing.T) {
 		case Listen:
 			never("listens without a conversation", !f.InTalk)
 		case Finish:
-			never("ends a run that goes on", f.Stage == Resting && a.End.Code == 0 && len(f.Turn.Progress.Open) > 0)
+			never("ends a run that goes on", f.Stage == Resting && a.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0)
 			never("ends a run under a conversation", f.Stage == Resting && f.InTalk)
 			never("ends an idle life without an answer", idle)
 		case Sleep:
-			never("sleeps while nothing can move", f.Turn.Progress.Stuck != "")
+			never("sleeps while nothing can move", f.LeadAtRest.Progress.Stuck != "")
 		}
 	})
 }

@@ -60,9 +60,9 @@ func (m *Member) perform(ctx context.Context, a Action) (err error) {
 		err = m.runPhase(ctx)
 	case Rest:
 		err = m.beginRest(ctx)
-	case CloseTurn:
+	case AnswerStopped:
 		err = m.closeTurn(ctx)
-	case HoldTurn:
+	case AskUser:
 		err = m.holdTurn(ctx)
 	case RestartConversation:
 		err = m.restartConversation(ctx)

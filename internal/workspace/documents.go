@@ -50,7 +50,7 @@ func documentKinds(dir paths.Dir) []documentKind {
 		{filepath.Join(dir.Members(), "*.json"), readAs[muster.Member],
 			"the member is unknown then, its conversation stays"},
 		{filepath.Join(dir.Requests(), "*.json"), readAs[muster.Request], "the question is lost then"},
-		{filepath.Join(dir.Hosts(), "*.json"), readAs[roster.Process], ""},
+		{filepath.Join(dir.Hosts(), "*.json"), readAs[roster.HostRecord], ""},
 		{filepath.Join(dir.Team(), "run.json"), readAs[muster.Run], "the goal of the last run is forgotten then"},
 		{filepath.Join(dir.Team(), "config.json"), readObject, ""},
 	}

@@ -20,7 +20,7 @@ func registerEffects(w *Workspace, b *board.Board) {
 			if err != nil {
 				return "", err
 			}
-			return lanes.Finish(ctx, t)
+			return lanes.ArchiveCompleted(ctx, t)
 		}
 	}
 	if revoke == nil {
@@ -40,15 +40,9 @@ func revokeLanding(ctx context.Context, w *Workspace, t muster.Task) error {
 	return lander.Revoke(ctx, t.ID, t.Fence)
 }
 
-// RevokeTask takes a task from its owner and puts it back on the board. The claim's right to land ends first, so what
-// has landed stays landed: the error is Held then.
-func (w *Workspace) RevokeTask(
-	ctx context.Context, id muster.TaskID, by muster.Name, reason string,
-) (muster.Task, error) {
-	t, err := w.Board().Get(ctx, id)
-	if err != nil {
-		return t, err
-	}
+// RevokeTask ends the claim of t and puts the task back on the board. The claim's right to land ends first, so what
+// has landed stays landed: the error is Held then. It is Fenced when the task was claimed again since t was read.
+func (w *Workspace) RevokeTask(ctx context.Context, t muster.Task, by muster.Name, reason string) (muster.Task, error) {
 	// First the right to land and then the claim. The other way round the work could land in between, for a task that
 	// is on the board again.
 	if t.Worktree != "" && t.Claimed() {
@@ -56,5 +50,5 @@ func (w *Workspace) RevokeTask(
 			return t, err
 		}
 	}
-	return w.Board().Revoke(ctx, id, by, reason)
+	return w.Board().Revoke(ctx, t.ID, t.Fence, by, reason)
 }

@@ -23,7 +23,7 @@ import (
 type repairer struct {
 	Findings
 	w     *Workspace
-	hosts []roster.Process // processes of the team that are alive
+	hosts []roster.HostRecord // processes of the team that are alive
 }
 
 // Repair restores what can be restored, and returns what it has done. It keeps what it replaces. What would disturb a

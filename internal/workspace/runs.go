@@ -91,15 +91,15 @@ const (
 	BaseRed   = "red"
 )
 
-// BaseState returns what is known of the check on the target. The error is Corrupt when the record cannot be read: that
-// must not mean that nothing is known, or the base would be checked again.
-func (r *Runs) BaseState(ctx context.Context) (string, error) {
+// CheckState returns what is known of the check on the target. The error is Corrupt when the record cannot be read:
+// that must not mean that nothing is known, or the base would be checked again.
+func (r *Runs) CheckState(ctx context.Context) (string, error) {
 	run, err := r.Get(ctx)
 	return run.BaseCheck, err
 }
 
-// SetBaseState records what the check on the target has said. Once it was green, no landing may make it red.
-func (r *Runs) SetBaseState(ctx context.Context, state string) error {
+// SetCheckState records what the check on the target has said. Once it was green, no landing may make it red.
+func (r *Runs) SetCheckState(ctx context.Context, state string) error {
 	_, err := r.Change(ctx, func(run *muster.Run) {
 		// A check that runs late, on an older tip, must not turn green to red: red landings would be accepted again.
 		if run.BaseCheck != BaseGreen {

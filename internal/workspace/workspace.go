@@ -315,7 +315,7 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		}
 		o := w.options.Landing
 		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
-		o.BaseState, o.SetBaseState = w.runs.BaseState, w.runs.SetBaseState
+		o.CheckState, o.SetCheckState = w.runs.CheckState, w.runs.SetCheckState
 		// The lander is made before the launcher is known and lives longer, because revoking a landing runs no check.
 		launcher := func() (proc.Launcher, error) {
 			if l := w.launcher.Load(); l != nil {

@@ -79,7 +79,7 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task, err = w.Board().Finish(ctx, task.ID, muster.User, "done"); err != nil || len(task.Effects) != 0 {
+	if task, err = w.Board().CompleteByHand(ctx, task.ID, muster.User, "done"); err != nil || len(task.Effects) != 0 {
 		t.Fatalf("%v are left to follow, %v", task.Effects, err)
 	}
 	mail, _, _, err := w.Mail(ctx).Peek(ctx, muster.Lead, 0, 1<<20)

@@ -141,7 +141,7 @@ func (w *world) notes(event string) (n int) {
 }
 
 // A lane that its owner gave back goes when its task is done; one that somebody asked to keep stays.
-func TestFinish(t *testing.T) {
+func TestArchiveCompleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
@@ -170,7 +170,7 @@ func TestFinish(t *testing.T) {
 	wants(t, w.Remove(ctx, "released", false), muster.ErrHeld, "is kept")
 	for range 2 { // the effect may run again
 		for i, name := range []muster.Name{"released", "kept", "both"} {
-			_, err := w.Finish(ctx, muster.Task{ID: muster.TaskID(i + 1), Fence: 1, Worktree: name, Status: muster.Completed})
+			_, err := w.ArchiveCompleted(ctx, muster.Task{ID: muster.TaskID(i + 1), Fence: 1, Worktree: name, Status: muster.Completed})
 			must(err)
 		}
 	}

@@ -84,9 +84,9 @@ func (l *Lanes) ArchiveAll(ctx context.Context, saved func(name muster.Name, ref
 	return nil
 }
 
-// Finish is Archive for the lane of a completed task. It writes the completion to the lanes' log, once, and leaves a
-// lane that somebody asked to keep. It may be repeated; a lane that is gone already is no error.
-func (l *Lanes) Finish(ctx context.Context, t muster.Task) (ref string, err error) {
+// ArchiveCompleted is Archive for the lane of a completed task. It writes the completion to the lanes' log, once, and
+// leaves a lane that somebody asked to keep. It may be repeated; a lane that is gone already is no error.
+func (l *Lanes) ArchiveCompleted(ctx context.Context, t muster.Task) (ref string, err error) {
 	lane, err := l.Get(ctx, t.Worktree)
 	if err != nil {
 		return "", ignoreNotFound(err)

@@ -69,7 +69,7 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := late.Finish(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
+		if _, err := late.ArchiveCompleted(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/muster/archive/"+string(name)+"-*"); got != string(name)+"-1" {

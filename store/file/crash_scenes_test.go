@@ -433,7 +433,7 @@ func boardRun(c *crew) error {
 		create(c, "one"), create(c, "two", 1), claim(1),
 		step(c, func() (muster.Task, error) { return c.SetLane(c.ctx, 1, 1, "task-1", "abc") }),
 		step(c, func() (muster.Task, error) {
-			return c.BeginLanding(c.ctx, 1, 1, muster.LandingAttempt{Head: "h", Onto: "o"})
+			return c.BeginLanding(c.ctx, 1, 1, muster.PendingLanding{Head: "h", Onto: "o"})
 		}),
 		step(c, func() (muster.Task, error) {
 			return c.Complete(c.ctx, 1, 1, board.Outcome{Landed: &muster.Landed{Commit: "c"}, Result: "well"})
@@ -453,9 +453,9 @@ func graphRun(c *crew) error {
 		func() error { return did(c.Update(c.ctx, 4, board.Patch{AddBlockers: []muster.TaskID{1, 3}})) },
 		func() error { return did(c.Update(c.ctx, 4, board.Patch{RemoveBlockers: []muster.TaskID{3}})) },
 		step(c, func() (muster.Task, error) { return c.Claim(c.ctx, 1, board.Claim{Owner: "alice"}) }),
-		step(c, func() (muster.Task, error) { return c.Revoke(c.ctx, 1, muster.Lead, "why") }),
+		step(c, func() (muster.Task, error) { return c.Revoke(c.ctx, 1, 1, muster.Lead, "why") }),
 		func() error { return c.acks(c.Delete(c.ctx, 2, true), "deleted ", 2) },
-		step(c, func() (muster.Task, error) { return c.Finish(c.ctx, 1, muster.User, "done") }),
+		step(c, func() (muster.Task, error) { return c.CompleteByHand(c.ctx, 1, muster.User, "done") }),
 	)
 }
 
@@ -504,7 +504,7 @@ func boardAfter(c, was *crew) error {
 			return fmt.Errorf("task %d is there again", t.ID)
 		}
 		if t.Owner != "" && t.Open() {
-			if _, err := c.Revoke(c.ctx, t.ID, muster.System, "dead"); err != nil {
+			if _, err := c.Revoke(c.ctx, t.ID, t.Fence, muster.System, "dead"); err != nil {
 				return err
 			}
 		}

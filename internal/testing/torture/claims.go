@@ -207,7 +207,7 @@ func (a *env) takeAway(ctx context.Context, r *services, process string, back *r
 		if !strings.HasPrefix(string(t.Owner), process+"-") || t.Status != muster.InProgress {
 			continue
 		}
-		now, err := r.board.Revoke(ctx, t.ID, muster.Lead, "its owner is stopped")
+		now, err := r.board.Revoke(ctx, t.ID, t.Fence, muster.Lead, "its owner is stopped")
 		if err == nil {
 			back.add(t)
 			taken = append(taken, now)

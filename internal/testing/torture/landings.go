@@ -111,7 +111,7 @@ func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 	if err != nil {
 		return g, err
 	}
-	outbox.Register(r.board, r.post.Send, g.lanes.Finish)
+	outbox.Register(r.board, r.post.Send, g.lanes.ArchiveCompleted)
 	launch := sync.OnceValues(func() (proc.Launcher, error) { return proc.New(ctx) })
 	g.lander = landing.New(g.repo, g.lanes, r.board, r.journal, launch, landing.Options{Target: target,
 		Check: landing.Check{Command: "test -e README"}, Outputs: dir.Outputs()})
@@ -224,7 +224,7 @@ func (a *env) giveToAnother(ctx context.Context, r *services, g gitServices, own
 		if g.lander.Revoke(ctx, t.ID, t.Fence) != nil {
 			continue
 		}
-		now, err := r.board.Revoke(ctx, t.ID, muster.Lead, "its owner is stopped")
+		now, err := r.board.Revoke(ctx, t.ID, t.Fence, muster.Lead, "its owner is stopped")
 		gave = gave || err == nil
 		for err == nil && ctx.Err() == nil && now.Owner == "" {
 			time.Sleep(5 * time.Millisecond)

@@ -9,19 +9,19 @@ import (
 	"muster/internal/git"
 )
 
-// fence is the pair of refs that decides whether a claim may land. The landing ref is at the lane's head while it
+// landingRefs is the pair of refs that decides whether a claim may land. The landing ref is at the lane's head while it
 // lands; the transaction that moves the target deletes it, so nobody lands without it. The revoked ref says that the
 // claim lands no more; the landing ref cannot be made beside it.
-type fence struct {
+type landingRefs struct {
 	repo    *git.Repo
 	landing string
 	revoked string
 }
 
-// fenceOf returns the fence of a claim. A task that is claimed again has another one, so a revocation never concerns a
+// refsOf returns the refs of a claim. A task that is claimed again has others, so a revocation never concerns a
 // later owner.
-func fenceOf(repo *git.Repo, id muster.TaskID, claim int) fence {
-	return fence{repo: repo, landing: fmt.Sprintf("refs/muster/landing/%d-%d", id, claim),
+func refsOf(repo *git.Repo, id muster.TaskID, claim int) landingRefs {
+	return landingRefs{repo: repo, landing: fmt.Sprintf("refs/muster/landing/%d-%d", id, claim),
 		revoked: fmt.Sprintf("%s%d-%d", revokedRefs, id, claim)}
 }
 
@@ -29,17 +29,17 @@ func fenceOf(repo *git.Repo, id muster.TaskID, claim int) fence {
 const revokedRefs = "refs/muster/revoked/"
 
 // head returns what the landing ref is at, "" when there is none.
-func (f fence) head(ctx context.Context) (string, error) { return f.repo.Ref(ctx, f.landing) }
+func (r landingRefs) head(ctx context.Context) (string, error) { return r.repo.Ref(ctx, r.landing) }
 
 // change moves the refs as plan says, which is given what they are at. Both are compared in one transaction: when one
 // has moved since it was read, plan is asked again. A plan without updates ends the change.
-func (f fence) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
+func (r landingRefs) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
 	for {
-		now, err := f.repo.Refs(ctx, f.landing, f.revoked)
+		now, err := r.repo.Refs(ctx, r.landing, r.revoked)
 		if err != nil {
 			return err
 		}
-		err = f.repo.UpdateRefs(ctx, plan(now[f.landing], now[f.revoked]))
+		err = r.repo.UpdateRefs(ctx, plan(now[r.landing], now[r.revoked]))
 		if !errors.Is(err, muster.ErrStale) {
 			return err
 		}
@@ -48,39 +48,39 @@ func (f fence) change(ctx context.Context, plan func(landing, revoked string) []
 
 // raise sets the landing ref to the head, unless the claim was revoked. A revocation comes before it or after it and is
 // never missed, because the transaction verifies that the revoked ref is missing.
-func (f fence) raise(ctx context.Context, head string) (isRevoked bool, err error) {
-	err = f.change(ctx, func(landing, revoked string) []git.RefUpdate {
+func (r landingRefs) raise(ctx context.Context, head string) (isRevoked bool, err error) {
+	err = r.change(ctx, func(landing, revoked string) []git.RefUpdate {
 		if isRevoked = revoked != ""; isRevoked {
 			return nil
 		}
-		return []git.RefUpdate{{Ref: f.landing, New: head, Old: landing}, {Ref: f.revoked}}
+		return []git.RefUpdate{{Ref: r.landing, New: head, Old: landing}, {Ref: r.revoked}}
 	})
 	return isRevoked, err
 }
 
 // remove deletes the landing ref if it is there. It reports whether the claim was revoked.
-func (f fence) remove(ctx context.Context) (isRevoked bool, err error) {
-	err = f.change(ctx, func(landing, revoked string) []git.RefUpdate {
+func (r landingRefs) remove(ctx context.Context) (isRevoked bool, err error) {
+	err = r.change(ctx, func(landing, revoked string) []git.RefUpdate {
 		if isRevoked = revoked != ""; landing == "" {
 			return nil
 		}
-		return []git.RefUpdate{{Ref: f.landing, Old: landing}}
+		return []git.RefUpdate{{Ref: r.landing, Old: landing}}
 	})
 	return isRevoked, err
 }
 
 // revoke makes the revoked ref and deletes the landing ref, in one transaction.
-func (f fence) revoke(ctx context.Context) error {
-	head, err := f.repo.Head(ctx)
+func (r landingRefs) revoke(ctx context.Context) error {
+	head, err := r.repo.Head(ctx)
 	if err != nil {
 		return err
 	}
-	return f.change(ctx, func(landing, revoked string) (updates []git.RefUpdate) {
+	return r.change(ctx, func(landing, revoked string) (updates []git.RefUpdate) {
 		if revoked == "" {
-			updates = append(updates, git.RefUpdate{Ref: f.revoked, New: head}) // any commit does
+			updates = append(updates, git.RefUpdate{Ref: r.revoked, New: head}) // any commit does
 		}
 		if landing != "" {
-			updates = append(updates, git.RefUpdate{Ref: f.landing, Old: landing})
+			updates = append(updates, git.RefUpdate{Ref: r.landing, Old: landing})
 		}
 		return updates
 	})

@@ -18,8 +18,8 @@ import (
 	"muster/journal"
 )
 
-// process is this process's part in a run, which it leads or has joined.
-type process struct {
+// runHost is this runHost's part in a run, which it leads or has joined.
+type runHost struct {
 	teammate.Services // what the members of this process share; Launcher is set by host
 	team              *Team
 	config            Config // the team's, with the name, the check and the setup of the run
@@ -30,11 +30,11 @@ type process struct {
 
 // open opens what a run works with. The name and the target of last hold, and its check and setup where the
 // configuration has none. The zero Run stands for a run that begins.
-func (t *Team) open(ctx context.Context, last muster.Run) (*process, error) {
+func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	p := &process{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
+	p := &runHost{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
 	// Only tests have another repository than the one of the workspace.
 	if p.repository == nil {
 		repo, err := t.opened.Repo(ctx)
@@ -80,7 +80,7 @@ func (t *Team) checkModel() error {
 // host makes this process one of the team's, calls prepare, and then work with a supervisor. Only prepare may run
 // before the launcher is ready: it writes the records by which members live. The process stops being one when host
 // returns.
-func (p *process) host(
+func (p *runHost) host(
 	ctx context.Context, about string, prepare func(context.Context, muster.HostID) error,
 	work func(context.Context, *supervisor) error,
 ) error {
@@ -128,7 +128,7 @@ func inBackground[T any](f func() (T, error)) func() (T, error) {
 
 // cancelIfRepoMoves ends ctx when the repository's directory is moved away or replaced: whatever is written there
 // belongs to nothing.
-func (p *process) cancelIfRepoMoves(ctx context.Context) (context.Context, func()) {
+func (p *runHost) cancelIfRepoMoves(ctx context.Context) (context.Context, func()) {
 	root := p.repository.Root()
 	// The identity of the directory counts and not its name: another directory may have taken the name.
 	here, err := os.Stat(root)
@@ -150,11 +150,11 @@ func (p *process) cancelIfRepoMoves(ctx context.Context) (context.Context, func(
 }
 
 // target is the ref on which work lands.
-func (p *process) target() string { return "refs/heads/" + p.branch }
+func (p *runHost) target() string { return "refs/heads/" + p.branch }
 
 // runEffects settles what steps have left to follow. What cannot be done now is said and left for the next time: news
 // that is late, or a lane that is not archived, is no reason to stop a team.
-func (p *process) runEffects(ctx context.Context) error {
+func (p *runHost) runEffects(ctx context.Context) error {
 	err := p.Board.Settle(ctx)
 	if err == nil || !board.OnlyUnsettled(err) {
 		return err
@@ -165,13 +165,13 @@ func (p *process) runEffects(ctx context.Context) error {
 }
 
 // note tells the user something about the run, or about a member; "" is none.
-func (p *process) note(ctx context.Context, member muster.Name, text string) {
+func (p *runHost) note(ctx context.Context, member muster.Name, text string) {
 	p.emit(ctx, journal.RunNote, member, map[string]any{"text": text})
 }
 
 // emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:
 // the event then goes to those who listen in this process.
-func (p *process) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
+func (p *runHost) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
 	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
 	// An event tells what has been done already, so it is written also when ctx has ended.
 	if p.Journal.Emit(context.WithoutCancel(ctx), e) == nil {

@@ -49,7 +49,7 @@ func TestALateOwnerCannotLand(t *testing.T) {
 	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
 	_, err := w.during(task, func() {
 		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
-		_, err := w.board.Revoke(w.ctx(), task.ID, muster.User, "too slow")
+		_, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.User, "too slow")
 		w.must(err)
 	})
 	wants(t, err, muster.ErrFenced, "no longer yours")
@@ -109,7 +109,7 @@ func (w *world) landedUnrecorded(receipt string) muster.Task {
 	onto := w.git("rev-parse", target)
 	head, _, err := w.lanes.Commit(w.ctx(), task.Worktree, "work")
 	w.must(err)
-	_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.LandingAttempt{Head: head, Onto: onto, Summary: "noted before the crash"})
+	_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.PendingLanding{Head: head, Onto: onto, Summary: "noted before the crash"})
 	w.must(err)
 	commit, err := w.repo.CommitTree(w.ctx(), gittest.Git(w.t, lane, "rev-parse", "HEAD^{tree}"), []string{onto},
 		"One\n\nMuster-Task: 9\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: "+receipt+"\n")
@@ -187,7 +187,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		head, _, err := w.lanes.Commit(w.ctx(), two.Worktree, "work")
 		w.must(err)
 		w.git("update-ref", "refs/muster/landing/2-1", head)
-		_, err = w.board.BeginLanding(w.ctx(), two.ID, two.Fence, muster.LandingAttempt{Head: head, Onto: w.git("rev-parse", target)})
+		_, err = w.board.BeginLanding(w.ctx(), two.ID, two.Fence, muster.PendingLanding{Head: head, Onto: w.git("rev-parse", target)})
 		w.must(err)
 		_, err = w.lanes.Merge(w.ctx(), two.Worktree, target)
 		w.must(err)
