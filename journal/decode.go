@@ -12,6 +12,7 @@ import (
 // repeat from line to line. The zero value is ready to use. A decoder serves one goroutine.
 type decoder struct {
 	fields map[string]*field
+	first  field          // its next is the field that a line begins with
 	values map[string]any // decoded values by their JSON text
 }
 
@@ -20,6 +21,7 @@ type field struct {
 	name  string
 	text  []byte // the value's JSON text; empty before the first value
 	value any
+	next  *field // the field after it in the line before, which is mostly the one after it in the next line
 }
 
 // The limits of what a decoder remembers. Lines of other programs may have any names and values.
@@ -53,10 +55,13 @@ func (d *decoder) decodeCompact(line []byte, reused map[string]any) (e muster.Ev
 		e.Fields = make(map[string]any, 8)
 	}
 	clear(e.Fields)
-	separator := byte('{')
+	separator, f := byte('{'), &d.first
 	for len(line) > 1 && line[0] == separator {
 		name, value, rest, ok := splitPair(line[1:])
-		if !ok || !d.set(&e, name, value) {
+		if !ok {
+			return e, false
+		}
+		if f = d.fieldAfter(f, name); f == nil || !d.set(&e, f, value) {
 			return e, false
 		}
 		line, separator = rest, ','
@@ -64,20 +69,19 @@ func (d *decoder) decodeCompact(line []byte, reused map[string]any) (e muster.Ev
 	return e, separator == ',' && string(line) == "}"
 }
 
-// set stores one field of a line in e. It reports false if it does not know the name or the value to be what
-// encoding/json would take them for.
-func (d *decoder) set(e *muster.Event, name, text []byte) (ok bool) {
-	switch string(name) {
+// set stores one field of a line in e. It reports false if it does not know the value to be what encoding/json would
+// take it for.
+func (d *decoder) set(e *muster.Event, f *field, text []byte) (ok bool) {
+	switch f.name {
 	case "ts":
 		e.At, ok = number(text)
 		return ok
 	case "task_id":
 		id, err := strconv.Atoi(string(text))
 		e.Task = muster.TaskID(id)
-		return err == nil && json.Valid(text)
+		return err == nil && isPlainNumber(text)
 	}
-	f := d.field(name)
-	if f == nil || !d.setValue(f, text) {
+	if !d.setValue(f, text) {
 		return false
 	}
 	switch f.name {
@@ -93,10 +97,14 @@ func (d *decoder) set(e *muster.Event, name, text []byte) (ok bool) {
 	return ok
 }
 
-// field returns the field of a name. It returns nil if the name has a byte other than a-z, 0-9 and _, because
-// encoding/json could take it for another name.
-func (d *decoder) field(name []byte) *field {
+// fieldAfter returns the field of a name that follows another field in a line. It returns nil if the name has a byte
+// other than a-z, 0-9 and _, because encoding/json could take it for another name.
+func (d *decoder) fieldAfter(before *field, name []byte) *field {
+	if f := before.next; f != nil && f.name == string(name) {
+		return f
+	}
 	if f := d.fields[string(name)]; f != nil {
+		before.next = f
 		return f
 	}
 	if bytes.ContainsFunc(name, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }) {
@@ -104,6 +112,7 @@ func (d *decoder) field(name []byte) *field {
 	}
 	f := &field{name: string(name)}
 	remember(&d.fields, f.name, f)
+	before.next = f
 	return f
 }
 
@@ -126,7 +135,24 @@ func (d *decoder) setValue(f *field, text []byte) bool {
 // number decodes a number.
 func number(text []byte) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(string(text), 64)
-	return n, err == nil && json.Valid(text)
+	return n, err == nil && isPlainNumber(text)
+}
+
+// isPlainNumber reports whether the text is a JSON number without an exponent, as Emit writes them. The parsers of
+// strconv accept more than JSON does.
+func isPlainNumber(text []byte) bool {
+	whole, fraction, isFraction := bytes.Cut(bytes.TrimPrefix(text, []byte("-")), []byte("."))
+	return isDigits(whole) && (whole[0] != '0' || len(whole) == 1) && (!isFraction || isDigits(fraction))
+}
+
+// isDigits reports whether the text is one digit or more and nothing else.
+func isDigits(text []byte) bool {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(text) > 0
 }
 
 // remember adds an entry to a map, which it empties first if it is full.
@@ -148,15 +174,17 @@ func splitPair(line []byte) (name, value, rest []byte, ok bool) {
 		return nil, nil, nil, false
 	}
 	name, line = line[1:size-1], line[size+1:]
+	size = 0
 	switch line[0] {
 	case '[', '{':
-		size = 0
 	case '"':
 		size = sizeOfString(line)
 	default:
-		size = max(bytes.IndexAny(line, ",}"), 0)
+		for size < len(line) && line[size] != ',' && line[size] != '}' {
+			size++
+		}
 	}
-	return name, line[:size], line[size:], size > 0
+	return name, line[:size], line[size:], 0 < size && size < len(line)
 }
 
 // sizeOfString returns the size of the string without escapes that line begins with, with its quotes, or 0 without one.
