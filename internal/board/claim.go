@@ -26,9 +26,8 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return muster.Task{}, err
 	}
 	c.Source = cmp.Or(c.Source, muster.SourceManual)
-	var repair []muster.TaskID // what blockedBy should say when the claim is refused for a blocker
+	var isWrong bool // blockedBy, of a task whose claim is refused for a blocker
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
-		repair = nil // this function is called again whenever another process was faster
 		was := *t
 		if err := claim(t, c, now()); err != nil {
 			return err
@@ -36,22 +35,12 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		// The blockers are read after the task. One that is completed in between is found completed. One that is
 		// added in between changes the task, so the write of this claim is stale and this function is called again.
 		waits, err := b.openBlockers(ctx, was)
-		if err != nil && waits != nil && !same(was.BlockedBy, waits) {
-			repair = waits
-		}
+		isWrong = waits != nil && !same(was.BlockedBy, waits)
 		return err
 	})
-	if repair != nil {
-		// The task said that it is not blocked, or by others. Without the repair it would look ready, and
-		// every idle member would try it again. The error is dropped because Settle repairs what this
-		// leaves.
-		_, _ = b.change(ctx, id, func(t *muster.Task) error {
-			if t.Status != muster.Pending || same(t.BlockedBy, repair) {
-				return errNoChange
-			}
-			t.BlockedBy = repair
-			return nil
-		})
+	if isWrong && b.tasks.Refresh(ctx) == nil {
+		// Other programs test blockedBy. The error is dropped because Settle repairs what this leaves.
+		_ = b.updateBlockedBy(ctx, id)
 	}
 	if err != nil {
 		return muster.Task{}, err

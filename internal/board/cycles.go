@@ -7,30 +7,29 @@ import (
 	"muster"
 )
 
-// path returns a shortest path from one task to another, both included, or nil when there is none. on
-// returns the blockers of a task. It is a breadth-first search, so of several cycles people are shown one
-// that is short.
-func path(from, to muster.TaskID, on func(muster.TaskID) []muster.TaskID) []muster.TaskID {
-	came := map[muster.TaskID]muster.TaskID{from: from} // the task before each one on the way
-	todo := []muster.TaskID{from}
-	for len(todo) > 0 {
-		at := todo[0]
-		todo = todo[1:]
-		if at == to {
-			way := []muster.TaskID{at}
-			for at != from {
-				at = came[at]
+// path returns a shortest path that begins with one of from and ends with to, both included, or nil when there
+// is none. on returns the blockers of a task. It is a breadth-first search, so of several cycles people are
+// shown one that is short.
+func path(to muster.TaskID, on func(muster.TaskID) []muster.TaskID, from ...muster.TaskID) (way []muster.TaskID) {
+	came := map[muster.TaskID]muster.TaskID{} // the task before each one on the way; 0 before the first
+	var todo []muster.TaskID
+	reach := func(before muster.TaskID, ids []muster.TaskID) {
+		for _, id := range ids {
+			if _, seen := came[id]; !seen {
+				came[id] = before
+				todo = append(todo, id)
+			}
+		}
+	}
+	for reach(0, from); len(todo) > 0; todo = todo[1:] {
+		if todo[0] == to {
+			for at := to; at != 0; at = came[at] {
 				way = append(way, at)
 			}
 			slices.Reverse(way)
 			return way
 		}
-		for _, d := range on(at) {
-			if _, seen := came[d]; !seen {
-				came[d] = at
-				todo = append(todo, d)
-			}
-		}
+		reach(todo[0], on(todo[0]))
 	}
 	return nil
 }
@@ -48,59 +47,52 @@ func (g *graph) cycles() (out [][]muster.TaskID) {
 		// A cycle never leaves its component, so the search for one through id need not either.
 		on := func(id muster.TaskID) []muster.TaskID {
 			return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {
-				c, open := component[d]
-				return !open || c != component[id]
+				return component[d] != component[id]
 			})
 		}
-		var cycle []muster.TaskID
-		for _, d := range on(id) {
-			if way := path(d, id, on); cycle == nil || len(way) < len(cycle) {
-				cycle = way
-			}
-		}
-		for _, d := range cycle {
-			placed[d] = true
-		}
-		if cycle != nil {
+		if cycle := path(id, on, on(id)...); cycle != nil {
 			out = append(out, cycle)
+			for _, d := range cycle {
+				placed[d] = true
+			}
 		}
 	}
 	return out
 }
 
-// components gives each unfinished task the number of its strongly connected component: two tasks have the
-// same number exactly if each waits for the other, directly or through others. It is Tarjan's algorithm,
-// which looks at each edge once.
-func (g *graph) components() map[muster.TaskID]int {
-	component, lowest := map[muster.TaskID]int{}, map[muster.TaskID]int{}
-	var stack []muster.TaskID // the tasks that were visited and have no component yet
+// components gives each unfinished task a task of its strongly connected component: two tasks are given the
+// same one exactly if each waits for the other, directly or through others. It is Kosaraju's algorithm, which
+// looks at each edge twice: it goes through the tasks in an order in which each comes after all that it waits
+// for, unless they wait for each other, and then backwards through that order along the edges to dependants.
+func (g *graph) components() map[muster.TaskID]muster.TaskID {
+	component := map[muster.TaskID]muster.TaskID{} // 0 for a task that was visited and has none yet
+	var order []muster.TaskID
 	var visit func(muster.TaskID)
 	visit = func(id muster.TaskID) {
-		number, at := len(lowest), len(stack)
-		lowest[id] = number
-		stack = append(stack, id)
-		for _, d := range g.tasks[id].on {
-			if g.tasks[d] == nil || g.isDone(d) {
-				continue
-			}
-			if _, visited := lowest[d]; !visited {
-				visit(d)
-			}
-			if _, complete := component[d]; !complete {
-				lowest[id] = min(lowest[id], lowest[d])
-			}
+		if _, visited := component[id]; visited || g.tasks[id] == nil || g.isDone(id) {
+			return
 		}
-		if lowest[id] == number { // nothing from here on leads back to an earlier task
-			for _, d := range stack[at:] {
-				component[d] = number
-			}
-			stack = stack[:at]
+		component[id] = 0
+		for _, d := range g.tasks[id].on {
+			visit(d)
+		}
+		order = append(order, id)
+	}
+	for id := range g.tasks {
+		visit(id)
+	}
+	var assign func(id, to muster.TaskID)
+	assign = func(id, to muster.TaskID) {
+		if at, open := component[id]; !open || at != 0 {
+			return
+		}
+		component[id] = to
+		for _, d := range g.dependants[id] {
+			assign(d, to)
 		}
 	}
-	for id, n := range g.tasks {
-		if _, visited := lowest[id]; !visited && !n.isDone() {
-			visit(id)
-		}
+	for _, id := range slices.Backward(order) {
+		assign(id, id)
 	}
 	return component
 }

@@ -240,10 +240,10 @@ func arrows(ids []muster.TaskID) string {
 // storedPath is path over the tasks as they are stored now. The graph in memory may be behind what another
 // process has just written.
 func (e *edges) storedPath(ctx context.Context, from, to muster.TaskID) (way []muster.TaskID, failed error) {
-	way = path(from, to, func(id muster.TaskID) []muster.TaskID {
+	way = path(to, func(id muster.TaskID) []muster.TaskID {
 		t, _, err := e.read(ctx, id)
 		failed = cmp.Or(failed, ignoreVanished(err))
 		return t.DependsOn
-	})
+	}, from)
 	return way, failed
 }

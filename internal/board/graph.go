@@ -26,9 +26,9 @@ type graph struct {
 	// for each of the others.
 	ready, moved []*node
 	unreadable   map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
-	gone         map[muster.TaskID]bool // tasks that were seen and have been deleted since
-	// missing has the time at which this process first missed a blocker that it had never seen. Settle
-	// waits a while before it drops the edge, because another program may be about to write the task.
+	// missing has tasks that are not there, and the time from which Settle may drop the edges to them: the zero
+	// time for one that was seen and has been deleted since. For a blocker that this process has never seen
+	// it is missingFor after it was first missed, because another program may be about to write the task.
 	missing map[muster.TaskID]time.Time
 	removed map[muster.TaskID]bool // tasks that another program marked as deleted; Settle removes them
 
@@ -58,8 +58,7 @@ func inOrder(a, b *node) int {
 func newGraph() *graph {
 	return &graph{
 		tasks: map[muster.TaskID]*node{}, dependants: map[muster.TaskID][]muster.TaskID{},
-		unreadable: map[muster.TaskID]bool{}, gone: map[muster.TaskID]bool{},
-		missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
+		unreadable: map[muster.TaskID]bool{}, missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
 		dirty: map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
 	}
 }
@@ -72,16 +71,16 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 	g.highest = max(g.highest, id)
 	is := absent
 	isMarked := c.New != nil && c.New.Status == deleted
-	if c.New != nil && !isMarked {
+	switch {
+	case c.New != nil && !isMarked:
 		is = &node{task: c.New, on: set(c.New.DependsOn...)}
 		delete(g.missing, id)
+	case c.Err == nil:
+		g.missing[id] = time.Time{}
 	}
 	g.replace(id, is)
 	mark(g.unreadable, id, c.Err != nil)
 	mark(g.removed, id, isMarked)
-	if c.Err == nil {
-		mark(g.gone, id, is == absent)
-	}
 }
 
 // replace puts the node is in the place of the one that the task had, if it had one. With absent the task

@@ -72,57 +72,45 @@ type repair struct {
 	nextID muster.TaskID // of the meta document, when Settle began
 }
 
-// findings are what reconcile has to repair in one task.
-type findings struct {
-	foreignDone  bool            // another program completed it
-	inconsistent bool            // another program left it where nobody can claim it
-	lost         []muster.TaskID // blockers that are gone for good
-	waits        bool            // for a blocker that may still come
-}
-
-// inspect compares a task with the graph and takes it off the list of those to compare. A task that is not
-// there any more has no findings. The caller holds the lock of the graph.
-//
-// A blocker that is not there is lost if this process saw it deleted. Otherwise it is lost only after
-// missingFor, and only if its id was given away already: a task of a later id may still be created.
-func (r repair) inspect(id muster.TaskID) (f findings) {
-	g := r.graph
-	delete(g.dirty, id) // before the repair, so that a change that comes during it marks the task again
-	n := cmp.Or(g.tasks[id], absent)
-	f.foreignDone, f.inconsistent = n.isDone() && n.task.CompletedBy == "", isInconsistent(*n.task)
-	for _, d := range n.on {
-		if g.exists(d) {
-			continue
-		}
-		if g.missing[d].IsZero() {
-			g.missing[d] = time.Now()
-		}
-		if g.gone[d] || d < max(r.nextID, g.highest+1) && time.Since(g.missing[d]) >= missingFor {
-			f.lost = append(f.lost, d)
-		} else {
-			f.waits = true
-		}
-	}
-	return f
-}
-
 // reconcile compares one task with the graph and repairs it. When that fails, or the task waits for a
 // blocker that may still come, the next Settle compares it again.
+//
+// A blocker that is not there is lost once its time in graph.missing has come, but only if its id was given
+// away already: a task of a later id may still be created.
 func (r repair) reconcile(ctx context.Context, id muster.TaskID) (err error) {
-	var f findings
-	r.tasks.View(func() { f = r.inspect(id) })
-	if f.foreignDone {
+	var isForeignDone, isUnclaimable, waits bool
+	var lost []muster.TaskID
+	r.tasks.View(func() {
+		g := r.graph
+		delete(g.dirty, id) // before the repair, so that a change that comes during it marks the task again
+		n := cmp.Or(g.tasks[id], absent)
+		isForeignDone, isUnclaimable = n.isDone() && n.task.CompletedBy == "", isInconsistent(*n.task)
+		for _, d := range n.on {
+			if g.exists(d) {
+				continue
+			}
+			if _, known := g.missing[d]; !known {
+				g.missing[d] = time.Now().Add(missingFor)
+			}
+			if d < max(r.nextID, g.highest+1) && !time.Now().Before(g.missing[d]) {
+				lost = append(lost, d)
+			} else {
+				waits = true
+			}
+		}
+	})
+	if isForeignDone {
 		err = r.acceptForeign(ctx, id)
 	}
-	if f.inconsistent {
+	if isUnclaimable {
 		err = r.restoreStatus(ctx, id)
 	}
-	if len(f.lost) > 0 {
-		_, e := r.edges.drop(ctx, id, "", f.lost...)
+	if len(lost) > 0 {
+		_, e := r.edges.drop(ctx, id, "", lost...)
 		err = cmp.Or(err, e)
 	}
 	err = ignoreVanished(cmp.Or(err, r.updateBlockedBy(ctx, id)))
-	if err != nil || f.waits {
+	if err != nil || waits {
 		r.tasks.View(func() { r.graph.dirty[id] = true })
 	}
 	return err
