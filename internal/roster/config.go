@@ -14,20 +14,8 @@ import (
 // configKey is config.json among the documents of the team.
 const configKey = "config"
 
-// configMember is what config.json says of a member, in this order of fields. What only the team itself
-// needs, such as the host and the prompt, is not in it.
-type configMember struct {
-	Name       muster.Name         `json:"name"`
-	Role       string              `json:"role"`
-	Status     muster.MemberStatus `json:"status"`
-	IdleReason muster.IdleReason   `json:"idle_reason,omitempty"`
-	Doing      string              `json:"doing,omitempty"`
-	AgentID    string              `json:"agent_id,omitempty"`
-	Model      string              `json:"model,omitempty"`
-	JoinedAt   float64             `json:"joined_at,omitempty"`
-}
-
-// memberFields are the fields of configMember. All others in a member's entry belong to other programs.
+// memberFields are the fields that we write of a member. All others in a member's entry belong to other
+// programs.
 var memberFields = []string{"name", "role", "status", "idle_reason", "doing", "agent_id", "model", "joined_at"}
 
 // configDoc is the content of config.json. Values that others wrote are kept as raw text, so that they are
@@ -77,7 +65,7 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 	for _, m := range all {
 		ours[m.Name] = nil
 	}
-	members := []json.RawMessage{}
+	members := []any{}
 	for _, e := range f.members {
 		if _, is := ours[e.name]; is {
 			ours[e.name] = e.raw
@@ -89,105 +77,44 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 		if m.Name == muster.Lead {
 			continue
 		}
-		var rest map[string]json.RawMessage // of an entry that is no object nothing is kept
+		var rest muster.Extra // of an entry that is no object nothing is kept
 		if raw := ours[m.Name]; raw != nil && json.Unmarshal(raw, &rest) != nil {
 			rest = nil
 		}
-		shown := configMember{m.Name, m.Role, m.Status, m.IdleReason, m.Doing, m.AgentID, m.Model, m.JoinedAt}
-		entry, err := withRest(shown, rest, memberFields...)
+		// A field of ours is never taken from rest: one that is left out now, such as the reason of a member that
+		// is idle no more, is to go.
+		for _, name := range memberFields {
+			delete(rest, name)
+		}
+		// What only the team itself needs, such as the host and the prompt, is not shown.
+		members = append(members, muster.Member{Name: m.Name, Role: m.Role, Status: m.Status, IdleReason: m.IdleReason,
+			Doing: m.Doing, AgentID: m.AgentID, Model: m.Model, JoinedAt: m.JoinedAt, Extra: rest})
+	}
+	whole, err := muster.MarshalLine(struct {
+		Team    muster.Name `json:"team_name"`
+		Members []any       `json:"members"`
+	}{team, members})
+	if err != nil {
+		return nil, err
+	}
+	delete(f.rest, "team_name")
+	delete(f.rest, "members")
+	if len(f.rest) > 0 {
+		rest, err := muster.MarshalLine(f.rest)
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, entry)
+		whole = slices.Concat(whole[:len(whole)-1], []byte{','}, rest[1:])
 	}
-	whole, err := withRest(struct {
-		Team    muster.Name       `json:"team_name"`
-		Members []json.RawMessage `json:"members"`
-	}{team, members}, f.rest, "team_name", "members")
-	if err != nil {
-		return nil, err
-	}
-	return muster.Encode(whole)
+	return muster.Encode(json.RawMessage(whole))
 }
 
-// withRest returns the JSON object of v with those fields of rest appended that are not known, in the order
-// of their names. So what other programs have added survives. A known field is never taken from rest: one
-// that v leaves out, such as the reason of a member that is idle no more, is to go.
-func withRest(v any, rest map[string]json.RawMessage, known ...string) (json.RawMessage, error) {
-	object, err := muster.MarshalLine(v)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range known {
-		delete(rest, name)
-	}
-	if len(rest) == 0 {
-		return object, nil
-	}
-	more, err := muster.MarshalLine(rest)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
-}
-
-// configFile writes config.json. The whole file is made anew each time: that takes some milliseconds for a
+// configFile is config.json. The whole file is made anew each time: that takes some milliseconds for a
 // thousand members, and Projector writes at most once a second.
 type configFile struct {
-	team  muster.Name
 	table muster.Table
 	turn  chan struct{} // held by the one projection that runs in this process
 	last  muster.Doc    // what the process last read or wrote, so that it need not read it again; guarded by turn
-}
-
-// project makes config.json what list returns, and returns its size in bytes. It writes over the revision
-// that it read, and reads again when that is stale, so a late process never replaces a newer state by an
-// older one.
-func (c *configFile) project(
-	ctx context.Context, list func(context.Context) ([]muster.Member, error),
-) (size int, err error) {
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	defer func() { <-c.turn }()
-	for isFresh := c.last.Data == nil; ; isFresh = true {
-		// The file is read before the members: what is newer than they are then changes the file's
-		// revision.
-		if isFresh {
-			c.last, err = c.table.Get(ctx, configKey)
-			if errors.Is(err, muster.ErrNotFound) {
-				c.last = muster.Doc{Data: []byte("{}")}
-			} else if err != nil {
-				c.last = muster.Doc{}
-				return 0, err
-			}
-		}
-		all, err := list(ctx)
-		if err != nil {
-			return 0, err
-		}
-		data, err := renderConfig(c.team, c.last.Data, all)
-		switch {
-		case err != nil:
-			c.last = muster.Doc{} // read it again the next time: somebody may have mended it
-			return 0, err
-		case bytes.Equal(data, c.last.Data) && isFresh:
-			return len(data), nil
-		case bytes.Equal(data, c.last.Data):
-			continue // nothing has changed here; perhaps another program wrote something else
-		}
-		// The write fails if anybody has written the file since it was read: another process of the team,
-		// or another program whose members would be lost otherwise.
-		rev, err := c.table.Put(ctx, configKey, data, c.last.Rev)
-		if c.last = (muster.Doc{Rev: rev, Data: data}); err != nil {
-			c.last = muster.Doc{}
-		}
-		if !errors.Is(err, muster.ErrStale) {
-			return len(data), err
-		}
-	}
 }
 
 // Project writes config.json from the members. Nothing is written when nothing changed. Errors: Corrupt
@@ -199,11 +126,59 @@ func (r *Roster) Project(ctx context.Context) error {
 
 // project is Project, and returns the size of the file in bytes.
 func (r *Roster) project(ctx context.Context) (size int, err error) {
-	size, err = r.config.project(ctx, r.List)
+	select {
+	case r.config.turn <- struct{}{}:
+		size, err = r.writeConfig(ctx)
+		<-r.config.turn
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	if errors.Is(err, muster.ErrCorrupt) {
 		_ = r.docs.Refresh(ctx) // reports it
 	}
 	return size, err
+}
+
+// writeConfig is project for whoever holds the turn. It writes over the revision that it read, and reads again
+// when that is stale, so a late process never replaces a newer state by an older one.
+func (r *Roster) writeConfig(ctx context.Context) (size int, err error) {
+	c := &r.config
+	doc := c.last
+	c.last = muster.Doc{} // so that the file is read again after an error: somebody may have mended it
+	for isFresh := doc.Data == nil; ; isFresh = true {
+		// The file is read before the members: what is newer than they are then changes the file's
+		// revision.
+		if isFresh {
+			doc, err = c.table.Get(ctx, configKey)
+			if errors.Is(err, muster.ErrNotFound) {
+				doc = muster.Doc{Data: []byte("{}")}
+			} else if err != nil {
+				return 0, err
+			}
+		}
+		all, err := r.List(ctx)
+		if err != nil {
+			return 0, err
+		}
+		data, err := renderConfig(r.team, doc.Data, all)
+		if err != nil {
+			return 0, err
+		}
+		if !bytes.Equal(data, doc.Data) {
+			// The write fails if anybody has written the file since it was read: another process of the team,
+			// or another program whose members would be lost otherwise.
+			doc.Rev, err = c.table.Put(ctx, configKey, data, doc.Rev)
+			if errors.Is(err, muster.ErrStale) {
+				continue
+			}
+		} else if !isFresh {
+			continue // nothing has changed here; perhaps another program wrote something else
+		}
+		if err == nil {
+			c.last = muster.Doc{Rev: doc.Rev, Data: data}
+		}
+		return len(data), err
+	}
 }
 
 const (

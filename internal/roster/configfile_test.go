@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,37 @@ func fine(t *rapid.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// configMember is what config.json says of a member, in this order of fields.
+type configMember struct {
+	Name       muster.Name         `json:"name"`
+	Role       string              `json:"role"`
+	Status     muster.MemberStatus `json:"status"`
+	IdleReason muster.IdleReason   `json:"idle_reason,omitempty"`
+	Doing      string              `json:"doing,omitempty"`
+	AgentID    string              `json:"agent_id,omitempty"`
+	Model      string              `json:"model,omitempty"`
+	JoinedAt   float64             `json:"joined_at,omitempty"`
+}
+
+// withRest returns the JSON object of v with those fields of rest appended that are not known, in the order of their names.
+func withRest(v any, rest map[string]json.RawMessage, known ...string) (json.RawMessage, error) {
+	object, err := muster.MarshalLine(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range known {
+		delete(rest, name)
+	}
+	if len(rest) == 0 {
+		return object, nil
+	}
+	more, err := muster.MarshalLine(rest)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(object[:len(object)-1], []byte{','}, more[1:]), nil
 }
 
 // plain is config.json made of nothing but the file and the members.

@@ -51,7 +51,7 @@ func TestTheIndexFollows(t *testing.T) {
 				if d := cmp.Diff(want, got); d != "" {
 					rt.Fatal(d)
 				}
-				if !slices.IsSortedFunc(got, joined) {
+				if !slices.IsSortedFunc(got, func(a, b muster.Member) int { return joined(&a, &b) }) {
 					rt.Fatalf("not in the order in which they joined: %v", got)
 				}
 				n := 0

@@ -11,11 +11,11 @@
 package roster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"time"
 
@@ -40,7 +40,7 @@ type Roster struct {
 	teller    *corruption.Teller
 	index     *index // guarded by the lock of members: see Collection.View
 
-	docs   *state.Collection[teamDoc]
+	docs   *state.Collection[[]muster.Name]
 	listed []muster.Name // the names in config.json, ours and those of other programs; guarded by the lock of docs
 	config configFile
 }
@@ -50,8 +50,7 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
 	r := &Roster{team: team, hostTable: s.Table(muster.TableHosts),
 		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
-		index:  &index{byName: map[muster.Name]muster.Member{}},
-		config: configFile{team: team, table: config, turn: make(chan struct{}, 1)}}
+		index: &index{}, config: configFile{table: config, turn: make(chan struct{}, 1)}}
 	r.hosts = state.New(state.Options[HostRecord]{
 		Table: r.hostTable, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: t,
 	})
@@ -60,7 +59,7 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
 		Reporter: t,
 	})
-	r.docs = state.New(state.Options[teamDoc]{
+	r.docs = state.New(state.Options[[]muster.Name]{
 		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: r.onTeamDoc, Reporter: t,
 	})
 	return r
@@ -174,14 +173,19 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 // List returns all members, the lead too, in the order in which they joined. One whose document cannot be
 // read is left out. Callers share the list: it is not to be changed.
 func (r *Roster) List(ctx context.Context) (all []muster.Member, err error) {
-	err = r.members.ViewFresh(ctx, func() { all = r.index.inOrder() })
+	err = r.members.ViewFresh(ctx, func() { all = r.index.list() })
 	return all, err
 }
 
-// Teammates returns how many members there are that have not shut down, without the lead. Its cost does not
-// grow with their number: the index counts them as they change.
+// Teammates returns how many members there are that have not shut down, without the lead.
 func (r *Roster) Teammates(ctx context.Context) (n int, err error) {
-	err = r.members.ViewFresh(ctx, func() { n = r.index.living })
+	err = r.members.ViewFresh(ctx, func() {
+		for _, m := range r.index.ordered {
+			if m.Name != muster.Lead && m.Status != muster.Shutdown {
+				n++
+			}
+		}
+	})
 	return n, err
 }
 
@@ -194,7 +198,7 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 		m.Extra = maps.Clone(old.Extra) // f may change it, and old is compared with the result
 		f(m)
 		m.Name = old.Name // the key of the document
-		if same(old, *m) {
+		if reflect.DeepEqual(old, *m) {
 			return state.ErrNoChange
 		}
 		if m.Status != old.Status {
@@ -310,15 +314,7 @@ func withRepairHint(err error, name muster.Name) error {
 // decode and encode read and write a member's document.
 var decode, encode = state.JSON("the record of %s", func(m *muster.Member, key string) { m.Name = muster.Name(key) })
 
-// same reports whether two members have the same document. It compares the text, because Member has maps
-// and pointers that == does not follow.
-func same(a, b muster.Member) bool {
-	x, errX := muster.MarshalLine(a)
-	y, errY := muster.MarshalLine(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
-}
-
 // joined compares members by the order in which they joined.
-func joined(a, b muster.Member) int {
+func joined(a, b *muster.Member) int {
 	return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
 }
