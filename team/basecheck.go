@@ -21,7 +21,7 @@ func (p *runHost) checkBase(ctx context.Context) error {
 		return err
 	}
 	p.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
-	var v landing.BaseVerdict
+	var v landing.CheckResult
 	if err := p.runWithRestarts(ctx, restarts{what: "the check on the base"}, func() (err error) {
 		v, err = p.Lander.CheckBase(ctx)
 		return err

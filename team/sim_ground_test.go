@@ -226,8 +226,8 @@ func claimOf(id muster.TaskID, fence int) string { return fmt.Sprintf("%d-%d", i
 
 func (g meadowLander) Target(ctx context.Context) (string, error) { return g.Resolve(ctx, "") }
 
-func (g meadowLander) CheckBase(context.Context) (landing.BaseVerdict, error) {
-	return landing.BaseVerdict{Unset: true}, nil
+func (g meadowLander) CheckBase(context.Context) (landing.CheckResult, error) {
+	return landing.CheckResult{}, nil
 }
 
 func (g meadowLander) late(t muster.Task, fence int) error {
@@ -249,7 +249,6 @@ func (g meadowLander) Land(ctx context.Context, id muster.TaskID, fence int, sum
 	case t.Fence != fence, t.Status != muster.Completed && t.Status != muster.InProgress && t.Status != muster.Landing:
 		return v, g.late(t, fence)
 	case t.Status == muster.Completed:
-		v.Landed, v.NoChange = t.Landed, t.Landed == nil
 		return v, nil
 	}
 	if t.Status == muster.Landing && t.Landing != nil && summary == "" {
@@ -332,7 +331,6 @@ func (g meadowLander) completed(ctx context.Context, v landing.Verdict, landed *
 	if t.ID != 0 {
 		v.Task = t
 	}
-	v.Landed, v.NoChange = t.Landed, t.Landed == nil
 	return v, err
 }
 
@@ -352,7 +350,7 @@ func (g meadowLander) comeBack(ctx context.Context, v landing.Verdict, fence int
 	if t.ID != 0 {
 		v.Task = t
 	}
-	v.Red, v.Text = true, "It came back: "+why+"."
+	v.Text = "It came back: " + why + "."
 	return v, err
 }
 

@@ -14,45 +14,35 @@ const (
 	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
 )
 
-// BaseVerdict is what the check says of the target as it is.
-type BaseVerdict struct {
-	CheckResult
-	Unset  bool   // no check is set
-	Commit string // what was checked
-}
-
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
-// red, but may never make a green one red. It queues with the landings of this process.
-func (l *Lander) CheckBase(ctx context.Context) (BaseVerdict, error) {
+// red, but may never make a green one red. It queues with the landings of this process. Without a check it does nothing.
+func (l *Lander) CheckBase(ctx context.Context) (res CheckResult, err error) {
 	if l.options.Check.Command == "" {
-		return BaseVerdict{Unset: true}, nil
+		return res, nil
 	}
 	unlock, err := lock(ctx, l.slot)
 	if err != nil {
-		return BaseVerdict{}, err
+		return res, err
 	}
 	defer unlock()
 	return l.classifyBase(ctx)
 }
 
 // classifyBase is CheckBase for a caller that has the slot.
-func (l *Lander) classifyBase(ctx context.Context) (BaseVerdict, error) {
+func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) {
 	tip, err := l.Target(ctx)
 	if err != nil {
-		return BaseVerdict{}, err
+		return res, err
 	}
-	res, err := l.checker.check(ctx, tip, "base")
-	if err != nil {
-		return BaseVerdict{}, err
-	}
-	v := BaseVerdict{CheckResult: res, Commit: tip}
+	res, err = l.check(ctx, tip, "base")
 	switch {
-	case v.Green:
+	case err != nil:
+	case res.Green:
 		_, err = l.setCheckState(ctx, baseGreen)
-	case !v.CannotRun:
+	case !res.CannotRun:
 		_, err = l.setCheckState(ctx, baseRed)
 	}
-	return v, err
+	return res, err
 }
 
 // checkState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red

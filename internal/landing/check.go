@@ -8,18 +8,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/git"
 	"muster/internal/proc"
-	"muster/internal/worktree"
 )
-
-// checker runs the project's check on the files of a commit.
-type checker struct {
-	options Options
-	repo    *git.Repo
-	dirs    *worktree.CheckDirs
-	launch  func() (proc.Launcher, error)
-}
 
 // CheckResult is what a check said.
 type CheckResult struct {
@@ -36,14 +26,14 @@ type CheckResult struct {
 var errTimeout = errors.New("the check took too long")
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
-func (k checker) check(ctx context.Context, commit, name string) (res CheckResult, err error) {
+func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResult, err error) {
 	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
-	c, err := k.checkout(ctx, commit)
+	spec, remove, err := l.checkout(ctx, commit)
 	if err != nil {
 		return res, err
 	}
-	defer c.remove()
-	log, err := newCheckLog(k.options.Outputs, name)
+	defer remove()
+	log, err := newCheckLog(l.options.Outputs, name)
 	if err != nil {
 		return res, err
 	}
@@ -55,32 +45,41 @@ func (k checker) check(ctx context.Context, commit, name string) (res CheckResul
 		}
 	}()
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
-	if k.options.Check.Setup != "" {
-		if res, err = k.run(ctx, c, k.options.Check.Setup, log); err != nil || !res.Green {
+	if l.options.Check.Setup != "" {
+		if res, err = l.runCommand(ctx, spec, l.options.Check.Setup, log); err != nil || !res.Green {
 			res.CannotRun = true
 			res.How = "the setup failed: " + res.How
 			return res, err
 		}
 	}
-	return k.run(ctx, c, k.options.Check.Command, log)
+	return l.runCommand(ctx, spec, l.options.Check.Command, log)
 }
 
-// run runs one command, with its output in the log. A command that takes too long has failed; the end of ctx is an
-// error.
-func (k checker) run(ctx context.Context, c *checkout, command string, log io.Writer) (CheckResult, error) {
+// runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
+// end of ctx is an error. Either ends all that the command has started: a check that leaves servers behind would make
+// the next one fail.
+func (l *Lander) runCommand(ctx context.Context, spec proc.Spec, command string, log io.Writer) (CheckResult, error) {
 	res := CheckResult{Command: command}
 	fmt.Fprintf(log, "$ %s\n", command)
 	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
-	limited, cancel := context.WithTimeoutCause(ctx, k.options.Check.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, l.options.Check.Timeout, errTimeout)
 	defer cancel()
-	started := time.Now()
-	exit, err := k.start(limited, c, command, log)
+	// Standard output and standard error go to the one log, in the order in which they come.
+	spec.Argv, spec.Out = proc.Shell(command), log
+	started, exit := time.Now(), 0
+	launcher, err := l.launch()
+	if err == nil {
+		var p proc.Process
+		if p, err = launcher.Start(limited, spec); err == nil {
+			exit, err = p.Wait()
+		}
+	}
 	res.Seconds = time.Since(started).Seconds()
 	switch {
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		res.How = fmt.Sprintf("no end within %v", k.options.Check.Timeout)
+		res.How = fmt.Sprintf("no end within %v", l.options.Check.Timeout)
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
 	case exit == 126:
@@ -94,21 +93,6 @@ func (k checker) run(ctx context.Context, c *checkout, command string, log io.Wr
 	return res, nil
 }
 
-// start runs a command through the launcher, so that the end of ctx ends all that the command has started. A check that
-// leaves servers behind would make the next one fail.
-func (k checker) start(ctx context.Context, c *checkout, command string, log io.Writer) (exit int, err error) {
-	launcher, err := k.launch()
-	if err != nil {
-		return 0, err
-	}
-	// Standard output and standard error go to the one log, in the order in which they come.
-	p, err := launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: c.dir, Env: c.env, Out: log})
-	if err != nil {
-		return 0, err
-	}
-	return p.Wait()
-}
-
 // runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
 func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res CheckResult, err error) {
 	if a.options.Check.Command == "" {
@@ -119,7 +103,7 @@ func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster
 	if err != nil {
 		return landed, res, unavailable(ctx, "the merged tree cannot be checked", err)
 	}
-	if res, err = a.checker.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim)); err != nil {
+	if res, err = a.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim)); err != nil {
 		return landed, res, err
 	}
 	receipt, err := a.receiptOf(ctx, res)

@@ -71,7 +71,7 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 					said++
 				}
 			}
-			if !errors.Is(end.err, c.ends) || said != 1 || (end.v.Landed != nil) != (c.ends == nil) || (w.git("rev-parse", target) != tip) != (c.ends == nil) {
+			if !errors.Is(end.err, c.ends) || said != 1 || (end.v.Task.Landed != nil) != (c.ends == nil) || (w.git("rev-parse", target) != tip) != (c.ends == nil) {
 				t.Errorf("%+v, %v; said %d times", end.v, end.err, said)
 			}
 		})

@@ -15,35 +15,30 @@ import (
 	"muster/internal/proc"
 )
 
-// checkout is a clean directory with a commit's files, outside the repository, so that a build finds nothing above it.
-// It is a small repository of its own, which reads the objects of the real one and writes its own: a check that asks
-// git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
-type checkout struct {
-	dir    string
-	env    []string // of the commands that run in it
-	remove func()
-}
-
-// checkout makes a checkout of the commit. The caller removes it.
-func (k checker) checkout(ctx context.Context, commit string) (*checkout, error) {
-	top, remove, err := k.dirs.Create()
+// checkout makes a clean directory with a commit's files, outside the repository, so that a build finds nothing above
+// it. It returns what every command in it has, and the function that removes it.
+//
+// The directory is a small repository of its own, which reads the objects of the real one and writes its own: a check
+// that asks git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
+func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
+	top, remove, err := l.lanes.CheckDirs.Create()
 	if err != nil {
-		return nil, err
+		return spec, nil, err
 	}
-	c := &checkout{dir: filepath.Join(top, filepath.Base(k.repo.Root())), remove: remove}
-	if err := k.fill(ctx, c.dir, commit); err != nil {
-		c.remove()
-		return nil, unavailable(ctx, "the merged tree cannot be checked out", err)
+	spec.Dir = filepath.Join(top, filepath.Base(l.repo.Root()))
+	if err = l.fill(ctx, spec.Dir, commit); err != nil {
+		err = unavailable(ctx, "the merged tree cannot be checked out", err)
+	} else {
+		spec.Env, err = l.environment(ctx, spec.Dir, top)
 	}
-	if c.env, err = k.environment(ctx, c.dir, top); err != nil {
-		c.remove()
-		return nil, err
+	if err != nil {
+		remove()
 	}
-	return c, nil
+	return spec, remove, err
 }
 
 // fill makes the repository in dir and checks the commit out.
-func (k checker) fill(ctx context.Context, dir, commit string) error {
+func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 	meta := filepath.Join(dir, ".git")
 	// What git wants to see in a git directory. The files below complete it.
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
@@ -51,19 +46,19 @@ func (k checker) fill(ctx context.Context, dir, commit string) error {
 			return err
 		}
 	}
-	config, err := k.config(ctx, commit)
+	config, err := l.config(ctx, commit)
 	if err != nil {
 		return err
 	}
 	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
 	// corrupt.
-	shallow, err := os.ReadFile(filepath.Join(k.repo.CommonDir(), "shallow"))
+	shallow, err := os.ReadFile(filepath.Join(l.repo.CommonDir(), "shallow"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	files := map[string]string{
 		"HEAD": commit + "\n", "config": config,
-		"objects/info/alternates": filepath.ToSlash(filepath.Join(k.repo.CommonDir(), "objects")) + "\n",
+		"objects/info/alternates": filepath.ToSlash(filepath.Join(l.repo.CommonDir(), "objects")) + "\n",
 	}
 	if len(shallow) > 0 {
 		files["shallow"] = string(shallow)
@@ -74,7 +69,7 @@ func (k checker) fill(ctx context.Context, dir, commit string) error {
 		}
 	}
 	// The objects come from the real repository through objects/info/alternates; nothing is copied but the files.
-	if _, err = k.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
+	if _, err = l.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
 		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)
 		}
@@ -86,13 +81,13 @@ func (k checker) fill(ctx context.Context, dir, commit string) error {
 var plainValue = regexp.MustCompile(`^[a-z]+$`)
 
 // config is the config of the checkout: what the user's says about how files look on disk, and nothing more.
-func (k checker) config(ctx context.Context, commit string) (string, error) {
+func (l *Lander) config(ctx context.Context, commit string) (string, error) {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if len(commit) == 64 {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n" +
 			"[extensions]\n\tobjectformat = sha256\n[core]\n"
 	}
-	settings, err := k.repo.Config(ctx, git.Call{Dir: k.repo.Root()},
+	settings, err := l.repo.Config(ctx, git.Call{Dir: l.repo.Root()},
 		`^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
 	if err != nil {
 		return "", err
@@ -118,8 +113,8 @@ func probeWrite(path string) error {
 
 // environment is the environment of the check: the user's, without what commands of the team may not see and what
 // redirects git. The user's Go workspace counts only if it is a part of the tree.
-func (k checker) environment(ctx context.Context, dir, top string) ([]string, error) {
-	workspaces, err := k.repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
+func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, error) {
+	workspaces, err := l.repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
 	}
@@ -129,7 +124,7 @@ func (k checker) environment(ctx context.Context, dir, top string) ([]string, er
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, k.options.Env...)
+	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, l.options.Env...)
 	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

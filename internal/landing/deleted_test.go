@@ -111,7 +111,7 @@ func TestTheCheckSeesNoKeys(t *testing.T) {
 		o.Check.Setup = "! env | grep secret"
 	})
 	task, _ := w.task("One", "alice", map[string]string{"b": "b\n"})
-	if v := w.lands(task); v.Landed.Receipt != muster.ReceiptGreen {
+	if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptGreen {
 		t.Errorf("%+v", v)
 	}
 }

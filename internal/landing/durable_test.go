@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/landing"
 	"muster/internal/proc"
 )
 
@@ -51,8 +50,7 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 			cancel(muster.CauseUser)
 			return nil, context.Cause(ctx)
 		}
-		l := landing.New(w.repo, w.lanes, w.board, w.journal, stop, landing.Options{Target: target,
-			Check: landing.Check{Command: "true"}, Outputs: w.root + "/.team/outputs"})
+		l := w.lander("true", stop)
 		if _, err := l.Land(ctx, one.ID, one.Fence, "", one.Owner); !errors.Is(err, muster.CauseUser) {
 			t.Fatalf("stopped with %v", err)
 		}

@@ -83,7 +83,7 @@ func (l *Lander) land(
 	}
 	// A repeat after a crash, or of a call whose answer was lost: the answer is the same.
 	if t.Fence == claim && t.Status == muster.Completed {
-		return Verdict{Landed: t.Landed, NoChange: t.Landed == nil, Task: t}, nil
+		return Verdict{Task: t}, nil
 	}
 	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim),
 		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
@@ -234,11 +234,7 @@ func (a *attempt) try(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	failpoint.Hit("landing.made")
-	done, err = a.moveTarget(ctx, tip, landed)
-	if a.v.Landed != nil {
-		a.v.Log = res.Log
-	}
-	return done, err
+	return a.moveTarget(ctx, tip, landed)
 }
 
 // makeCommit makes the commit that lands, and makes it durable: it is in a synced pack before any ref names it, or a
@@ -319,7 +315,6 @@ func (a *attempt) completeUnchanged(ctx context.Context) error {
 		return a.refuse(ctx)
 	}
 	a.setTask(t)
-	a.v.Landed, a.v.NoChange = t.Landed, t.Landed == nil // another call may have been faster
 	return err
 }
 
@@ -335,7 +330,6 @@ func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
 // complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
 // the commit.
 func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
-	a.v.Landed, a.v.Seconds = &landed, landed.Seconds
 	late, cancel := detach(ctx)
 	defer cancel()
 	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that

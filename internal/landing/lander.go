@@ -5,7 +5,7 @@
 // parts:
 //
 //   - landingRefs (refs.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
-//   - checker (check.go, checkout.go, log.go) runs the project's check on the merged tree.
+//   - runCheck (check.go, checkout.go, log.go) runs the project's check on the merged tree.
 //   - base (base.go) knows whether the check failed before any work: only then may a landing whose check fails land.
 //   - message.go writes the landed commit, and finds it again after a crash; texts.go is what the task's owner reads.
 //   - checkedout.go waits while somebody has the target checked out; target.go prepares the target before a run.
@@ -48,7 +48,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"muster"
@@ -77,7 +76,7 @@ type Options struct {
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// CheckState and SetCheckState keep what is known of the target's check ("", "ok", "red") where all processes of
-	// the team see it. Without them this Lander keeps it.
+	// the team see it. A Lander that only revokes needs none.
 	CheckState    func(ctx context.Context) (string, error)
 	SetCheckState func(ctx context.Context, state string) error
 	Env           []string // added to the environment of the check
@@ -91,8 +90,8 @@ type Lander struct {
 	lanes     *worktree.Lanes
 	board     *board.Board
 	journal   *journal.Journal
-	options   Options // all of them are set
-	checker   checker
+	launch    func() (proc.Launcher, error) // gives what starts checks
+	options   Options
 	slot      chan struct{} // holds one token: the landings and checks of this process queue for it
 	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map      // the checkouts of the target for which it was said that landings wait
@@ -113,26 +112,15 @@ func New(
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout
 	}
-	// A Lander without a team, as of one command, asks about the base itself.
-	if o.CheckState == nil || o.SetCheckState == nil {
-		var state atomic.Value
-		o.CheckState = func(context.Context) (string, error) { s, _ := state.Load().(string); return s, nil }
-		o.SetCheckState = func(_ context.Context, s string) error { state.Store(s); return nil }
-	}
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
-		checker: checker{options: o, repo: repo, dirs: lanes.CheckDirs, launch: launch}}
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, launch: launch, options: o,
+		slot: make(chan struct{}, 1)}
 }
 
-// Verdict is how a landing ended.
+// Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that
+// has no Landed had nothing to land.
 type Verdict struct {
-	Landed   *muster.Landed
-	NoChange bool        // the task is completed, and nothing had to land
-	Conflict []string    // the task is returned: these files conflict, merged in the lane
-	Red      bool        // the task is returned: the check failed on the merged tree
-	Text     string      // for the owner's model: what happened, what to do, the log's last lines
-	Log      string      // the path of the check's log
-	Seconds  float64     // how long the check took
-	Task     muster.Task // as it is now
+	Task muster.Task // as it is now
+	Text string      // of a returned task, for its owner's model: what happened, what to do, the log's last lines
 }
 
 // Target returns the commit that the target branch is at. The error is NotFound when there is no such branch.

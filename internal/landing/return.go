@@ -51,14 +51,12 @@ func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause erro
 
 // returnConflict returns the task to its owner, whose lane holds the conflicts.
 func (a *attempt) returnConflict(ctx context.Context, files []string) error {
-	a.v.Conflict = files
 	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files), board.Details{Text: fileList(files)})
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
 // first: the check failed on both together, and the owner must be able to see it fail.
 func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) error {
-	a.v.Red, a.v.Log, a.v.Seconds = true, res.Log, res.Seconds
 	isUpToDate, err := a.repo.IsAncestor(ctx, tip, a.head)
 	if err == nil && !isUpToDate {
 		_, err = a.mergeTarget(ctx, tip) // the owner resolves a conflict here, as at the next landing

@@ -77,6 +77,11 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 	if w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), w.journal, w.store.Log(), worktree.Options{}); err != nil {
 		w.t.Fatal(err)
 	}
+	w.land = w.lander(check, launch, change...)
+}
+
+// lander makes a Lander of the world's services.
+func (w *world) lander(check string, launch func() (proc.Launcher, error), change ...func(*landing.Options)) *landing.Lander {
 	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
 		CheckState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
 		SetCheckState: func(_ context.Context, s string) error {
@@ -88,7 +93,7 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 	for _, f := range change {
 		f(&o)
 	}
-	w.land = landing.New(w.repo, w.lanes, w.board, w.journal, launch, o)
+	return landing.New(w.repo, w.lanes, w.board, w.journal, launch, o)
 }
 
 func (w *world) ctx() context.Context { return w.t.Context() }
@@ -147,11 +152,11 @@ func (w *world) try(t muster.Task) (landing.Verdict, error) {
 func (w *world) lands(t muster.Task) landing.Verdict {
 	w.t.Helper()
 	v, err := w.try(t)
-	if err != nil || v.Landed == nil || v.Task.Status != muster.Completed {
+	if err != nil || v.Task.Landed == nil || v.Task.Status != muster.Completed {
 		w.t.Fatalf("task %d did not land: %+v, %v", t.ID, v, err)
 	}
-	if tip := w.git("rev-parse", target); tip != v.Landed.Commit {
-		w.t.Fatalf("the target is at %s, the task landed as %s", tip, v.Landed.Commit)
+	if tip := w.git("rev-parse", target); tip != v.Task.Landed.Commit {
+		w.t.Fatalf("the target is at %s, the task landed as %s", tip, v.Task.Landed.Commit)
 	}
 	return v
 }
@@ -161,7 +166,7 @@ func (w *world) back(t muster.Task) landing.Verdict {
 	w.t.Helper()
 	tip := w.git("rev-parse", target)
 	v, err := w.try(t)
-	if err != nil || v.Landed != nil || v.NoChange || v.Text == "" {
+	if err != nil || v.Task.Landed != nil || v.Task.Status == muster.Completed || v.Text == "" {
 		w.t.Fatalf("task %d did not come back: %+v, %v", t.ID, v, err)
 	}
 	if now := w.git("rev-parse", target); now != tip {
@@ -170,6 +175,14 @@ func (w *world) back(t muster.Task) landing.Verdict {
 	w.noRefs()
 	return v
 }
+
+// log is the path of a check's log.
+func (w *world) log(name string) string {
+	return filepath.Join(paths.Dir(w.root).Outputs(), "landing", name)
+}
+
+// red is what the text for the owner begins with when the check failed or could not run.
+const red = "The check "
 
 // noRefs checks that no ref of a landing is left.
 func (w *world) noRefs() {

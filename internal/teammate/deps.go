@@ -66,7 +66,7 @@ type Lander interface {
 	Target(ctx context.Context) (commit string, err error)
 	Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (landing.Verdict, error)
 	Revoke(ctx context.Context, id muster.TaskID, fence int) error
-	CheckBase(ctx context.Context) (landing.BaseVerdict, error)
+	CheckBase(ctx context.Context) (landing.CheckResult, error)
 }
 
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the
