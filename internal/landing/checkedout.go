@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/git"
 )
 
@@ -45,18 +46,15 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 	}
 	// No ref is watched: a poll costs one look at the worktrees, and people switch branches seldom.
 	for {
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, checkedOutPoll) != nil {
 			return context.Cause(ctx)
-		case <-time.After(checkedOutPoll):
 		}
 		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
 			break // the next attempt says what became of it
 		}
-		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err != nil || path == busy.path {
-			continue // what git cannot tell now is asked again
+		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err == nil && path != busy.path {
+			break // what git cannot tell now is asked again
 		}
-		break
 	}
 	l.waitedFor.Delete(busy.path)
 	return nil

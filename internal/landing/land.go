@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 )
@@ -51,10 +52,8 @@ func (l *Lander) Land(
 		if !isGit && !errors.Is(err, muster.ErrUnavailable) || pause > lastPause {
 			return v, err
 		}
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, pause) != nil {
 			return v, err
-		case <-time.After(pause):
 		}
 	}
 }

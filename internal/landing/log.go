@@ -61,10 +61,7 @@ func (l *checkLog) Write(p []byte) (int, error) {
 	if room := int64(l.headSize) - l.written; room > 0 {
 		l.put(p[:min(int64(len(p)), room)])
 	}
-	if len(p) >= l.tailSize {
-		l.tail = l.tail[:0] // the tail has no gap
-	}
-	l.tail = append(l.tail, p[max(0, len(p)-l.tailSize):]...)
+	l.tail = append(l.tail, p...)
 	if len(l.tail) > 2*l.tailSize { // not at every write: moving the tail costs a copy of it
 		l.tail = append(l.tail[:0], l.tail[len(l.tail)-l.tailSize:]...)
 	}

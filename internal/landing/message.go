@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,11 @@ const (
 	trailerMember = "Muster-Member"
 	trailerCheck  = "Muster-Check"
 )
+
+// landedTrailers matches the end of a landed commit's message: its last paragraph, as git defines trailers. What a
+// summary says above it is never taken for one. The matches are the task, the receipt, and the check's command.
+var landedTrailers = regexp.MustCompile(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
+	trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
 
 // message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
 // paragraph of their own, so that nothing in the summary can pass for one.
@@ -67,34 +73,11 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 		return nil, unavailable(ctx, "git cannot read the target's history", err)
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
-		commit, text, ok := strings.Cut(entry, "\n")
-		if !ok {
-			continue
+		commit, text, _ := strings.Cut(entry, "\n")
+		trailers := landedTrailers.FindStringSubmatch(strings.TrimRight(text, "\n") + "\n")
+		if trailers != nil && trailers[1] == strconv.Itoa(int(t.ID)) {
+			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3]}, nil
 		}
-		trailer := trailers(text)
-		// A commit of another task, or of the user.
-		if id, err := strconv.Atoi(trailer[trailerTask]); err != nil || muster.TaskID(id) != t.ID {
-			continue
-		}
-		landed := &muster.Landed{Commit: commit}
-		landed.Receipt, landed.Check, _ = strings.Cut(trailer[trailerCheck], ", ")
-		return landed, nil
 	}
 	return nil, nil
-}
-
-// trailers returns the "key: value" lines of the last paragraph, as git defines trailers. What a summary says above it
-// is never taken for one.
-func trailers(text string) map[string]string {
-	text = strings.TrimRight(text, "\n")
-	if i := strings.LastIndex(text, "\n\n"); i >= 0 {
-		text = text[i+2:]
-	}
-	all := map[string]string{}
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimRight(line, "\n"), ": "); ok {
-			all[key] = value
-		}
-	}
-	return all
 }
