@@ -121,28 +121,6 @@ func (t *Team) IsRunning(ctx context.Context) (bool, error) {
 	return t.config.Store.Leases().Held(ctx, workspace.LeadLease)
 }
 
-// RunState is the last run and what it has left open.
-type RunState struct {
-	Run  muster.Run // the zero Run when there was none
-	Open []muster.Task
-	// IsStopped is true when Open are the tasks of a run that stopped, so that Resume goes on with it.
-	IsStopped bool
-}
-
-// RunState returns how the last run stands. It writes nothing.
-func (t *Team) RunState(ctx context.Context) (s RunState, err error) {
-	w := t.services()
-	if s.Run, err = w.Runs().Look(ctx); err != nil {
-		return s, err
-	}
-	tasks, err := w.Board().List(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.Open, s.IsStopped = s.Run.Left(tasks)
-	return s, nil
-}
-
 // LastRun returns the record of the run under way, or of the last one. It is the zero Run when there was none.
 func (t *Team) LastRun(ctx context.Context) (muster.Run, error) {
 	return t.services().Runs().Look(ctx)

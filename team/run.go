@@ -19,25 +19,19 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		return Summary{Code: 1}, err
 	}
 	// A start that will be refused takes no lease, with which it would stand in the way of a resume.
-	_, open, isStopped, err := checkStart(ctx, p.workspace)
-	if err == nil && isStopped && !s.Add {
-		err = errStopped(open)
-	}
-	if err != nil {
+	if _, err := t.checkStart(ctx, s.Add); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
 		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
-		_, open, isStopped, err := checkStart(ctx, p.workspace)
-		switch {
-		case err != nil:
+		state, err := t.checkStart(ctx, s.Add)
+		if err != nil {
 			return sum, err
-		case isStopped && s.Add:
-			return t.resume(ctx, goal)
-		case isStopped:
-			return sum, errStopped(open)
 		}
-		return p.begin(ctx, goal, open, s.Fresh)
+		if state.IsStopped {
+			return t.resume(ctx, goal)
+		}
+		return p.begin(ctx, goal, state.Open, s.Fresh)
 	})
 }
 
@@ -45,7 +39,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 // after the run had ended and before it could say so, Resume asks no model: it returns that run's summary.
 func (t *Team) Resume(ctx context.Context) (Summary, error) {
 	// Where there is nothing to go on with, nothing is written, not even a lease.
-	if _, _, err := findStoppedRun(ctx, t.services()); err != nil {
+	if _, _, err := t.findStoppedRun(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.asLead(ctx, func() (Summary, error) { return t.resume(ctx, "") })
@@ -108,7 +102,7 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 // besides.
 func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error) {
 	// With the lease the answer is final: the run may have gone on, or been put aside, before.
-	run, ended, err := findStoppedRun(ctx, t.services())
+	run, ended, err := t.findStoppedRun(ctx)
 	if err != nil {
 		return sum, err
 	}

@@ -54,40 +54,70 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
+// RunState is the last run and what it has left open.
+type RunState struct {
+	Run  muster.Run // the zero Run when there was none
+	Open []muster.Task
+	// IsStopped is true when Open are the tasks of a run that stopped, so that Resume goes on with it.
+	IsStopped bool
+}
+
+// RunState returns how the last run stands. It writes nothing.
+func (t *Team) RunState(ctx context.Context) (s RunState, err error) {
+	w := t.services()
+	if s.Run, err = w.Runs().Look(ctx); err != nil {
+		return s, err
+	}
+	tasks, err := w.Board().List(ctx)
+	s.Open, s.IsStopped = s.Run.Left(tasks)
+	return s, err
+}
+
+// Err returns the error, with what to do, for a run over a team that stopped with open tasks. It is nil where no team
+// has.
+func (s RunState) Err() error {
+	if !s.IsStopped {
+		return nil
+	}
+	var lines []string
+	for _, task := range s.Open {
+		lines = append(lines, fmt.Sprintf("%3d  %-24s %s", task.ID, task.Subject, task.Status))
+	}
+	return muster.Errorf(muster.Held, "a team stopped here with %s", view.Count(len(s.Open), "open task")).
+		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\n"+
+			"put it aside:         muster archive", strings.Join(lines, "\n"))
+}
+
 // checkStart decides whether a run may start: not beside a living lead, and not over a team that stopped with open
-// tasks. It writes nothing, because the start may be refused.
-func checkStart(
-	ctx context.Context, w *workspace.Workspace,
-) (run muster.Run, open []muster.Task, isStopped bool, err error) {
-	if err := checkNoLead(ctx, w); err != nil {
-		return run, nil, false, err
+// tasks, unless the run is to go on with these. It writes nothing, because the start may be refused.
+func (t *Team) checkStart(ctx context.Context, mayGoOn bool) (s RunState, err error) {
+	if err = checkNoLead(ctx, t.services()); err == nil {
+		s, err = t.RunState(ctx)
 	}
-	if run, err = w.Runs().Look(ctx); err != nil {
-		return run, nil, false, err
+	if err == nil && !mayGoOn {
+		err = s.Err()
 	}
-	all, err := w.Board().List(ctx)
-	open, isStopped = run.Left(all)
-	return run, open, isStopped, err
+	return s, err
 }
 
 // findStoppedRun returns the run that can go on. ended is true for one that has ended, with no task open, and whose end
 // was never told. Errors: NotFound where there is nothing to go on with.
-func findStoppedRun(ctx context.Context, w *workspace.Workspace) (run muster.Run, ended bool, err error) {
-	run, open, _, err := checkStart(ctx, w)
+func (t *Team) findStoppedRun(ctx context.Context) (run muster.Run, ended bool, err error) {
+	s, err := t.checkStart(ctx, true)
 	switch {
 	case err != nil:
-	case run.StartedAt == 0:
+	case s.Run.StartedAt == 0:
 		err = muster.Errorf(muster.NotFound, "there is no team here to go on with").
 			WithHint(`start one: muster run "GOAL"`)
-	case run.EndedAt != 0 && len(open) == 0:
+	case s.Run.EndedAt != 0 && len(s.Open) == 0:
 		ended = true
 		var told bool
-		if told, err = isEndReported(ctx, w.Journal()); err == nil && told {
+		if told, err = isEndReported(ctx, t.Journal()); err == nil && told {
 			err = muster.Errorf(muster.NotFound, "the last run has ended and no task is open").
 				WithHint(`start another: muster run "GOAL"`)
 		}
 	}
-	return run, ended, err
+	return s.Run, ended, err
 }
 
 // checkNoLead refuses to start beside a lead that is alive in another process.
@@ -106,26 +136,6 @@ func checkNoLead(ctx context.Context, w *workspace.Workspace) error {
 	return muster.Errorf(muster.Held, "a lead is at work on this repository in another process (%s)",
 		roster.Where(ctx, lead.Host)).
 		WithHint("write to it:  muster mail send lead \"...\"\nwatch it:     muster log -f\nadd workers:  muster join")
-}
-
-// Err returns the error, with what to do, for a run over a team that stopped with open tasks. It is nil where no team
-// has.
-func (s RunState) Err() error {
-	if !s.IsStopped {
-		return nil
-	}
-	return errStopped(s.Open)
-}
-
-// errStopped is the error, with what to do, for a run over a team that stopped with open tasks.
-func errStopped(open []muster.Task) error {
-	var lines []string
-	for _, task := range open {
-		lines = append(lines, fmt.Sprintf("%3d  %-24s %s", task.ID, task.Subject, task.Status))
-	}
-	return muster.Errorf(muster.Held, "a team stopped here with %s", view.Count(len(open), "open task")).
-		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\n"+
-			"put it aside:         muster archive", strings.Join(lines, "\n"))
 }
 
 // writeStart writes the records of a new run, in this order: the run, the lead. It returns what the user should know.
