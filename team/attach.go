@@ -95,15 +95,8 @@ func (a *Attachment) followReplies(ctx context.Context, log muster.Log, at muste
 
 // awaitEnd closes over when the lead's process is gone.
 func (a *Attachment) awaitEnd(ctx context.Context) {
-	tick := time.NewTicker(hostCheckInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		// When it cannot be read whether the process lives, it is taken to live, and the next tick asks again.
+	for wait(ctx, hostCheckInterval) {
+		// When it cannot be read whether the process lives, it is taken to live, and the next round asks again.
 		if running, err := a.t.IsRunning(ctx); err == nil && !running {
 			close(a.over)
 			return

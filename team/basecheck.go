@@ -22,7 +22,7 @@ func (p *runHost) checkBase(ctx context.Context) error {
 	}
 	p.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
 	var v landing.CheckResult
-	if err := p.runWithRestarts(ctx, restarts{what: "the check on the base"}, func() (err error) {
+	if err := p.runWithRestarts(ctx, "the check on the base", "", func() (err error) {
 		v, err = p.Lander.CheckBase(ctx)
 		return err
 	}); err != nil {

@@ -16,48 +16,42 @@ const foreignGrace = 6 * time.Second
 // callForeign runs a call of code that is not ours: of a model or of an embedder's tool. It returns what f returns, or
 // the cause of ctx's end when f goes on for foreignGrace after that. Nobody reads what an abandoned f returns, so that
 // it can write nothing: this is what lets a run wait for all its members without a limit.
-func callForeign[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	// The channel has room for the answer, so that an abandoned f does not block for ever when it returns.
-	answered := make(chan answer, 1)
-	go func() {
-		value, err := f()
-		answered <- answer{value, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.value, a.err
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-answered:
-		return a.value, a.err
-	case <-time.After(foreignGrace):
-		var none T
-		return none, context.Cause(ctx)
-	}
-}
-
-// untilClosed returns a function that calls f until closeIt is called. closeIt waits for a call under way, so that f is
-// not called after it has returned.
-func untilClosed[T any](f func(T)) (call func(T), closeIt func()) {
+//
+// emit gets what f tells while it runs; nil drops it. When callForeign returns, a call of emit that was under way is
+// over, and none follows.
+func callForeign[T, V any](ctx context.Context, emit func(V), f func(emit func(V)) (T, error)) (T, error) {
 	var mu sync.Mutex
-	closed := false
-	call = func(v T) {
+	isClosed := emit == nil
+	tell := func(v V) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !closed && f != nil {
-			f(v)
+		if !isClosed {
+			emit(v)
 		}
 	}
-	return call, func() {
+	defer func() {
 		mu.Lock()
 		defer mu.Unlock()
-		closed = true
+		isClosed = true
+	}()
+	var value T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		value, err = f(tell)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(foreignGrace): // an abandoned f may yet write value and err, so neither is read
+			var none T
+			return none, context.Cause(ctx)
+		}
 	}
+	return value, err
 }
 
 // foreignModel is a model whose calls end soon after their context.
@@ -65,9 +59,7 @@ type foreignModel struct{ llm.Model }
 
 // Reply asks the model. After it has returned nothing streams in any more, also where the model's call was abandoned.
 func (m foreignModel) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	call, closeIt := untilClosed(emit)
-	defer closeIt()
-	return callForeign(ctx, func() (llm.Reply, error) { return m.Model.Reply(ctx, r, call) })
+	return callForeign(ctx, emit, func(emit func(llm.Delta)) (llm.Reply, error) { return m.Model.Reply(ctx, r, emit) })
 }
 
 // foreignTool is a tool whose calls end soon after their context.
@@ -75,9 +67,7 @@ type foreignTool struct{ llm.Tool }
 
 // Run runs the tool. After it has returned no progress comes any more, also where the tool's call was abandoned.
 func (t foreignTool) Run(ctx context.Context, c llm.Call, progress func(string)) (llm.Result, error) {
-	call, closeIt := untilClosed(progress)
-	defer closeIt()
-	return callForeign(ctx, func() (llm.Result, error) { return t.Tool.Run(ctx, c, call) })
+	return callForeign(ctx, progress, func(tell func(string)) (llm.Result, error) { return t.Tool.Run(ctx, c, tell) })
 }
 
 // foreignTools wraps each of an embedder's tools.

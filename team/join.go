@@ -110,8 +110,6 @@ func (s *supervisor) join(ctx context.Context) (why Ending, err error) {
 func (s *supervisor) waitForRunEnd(ctx context.Context) Ending {
 	changed := s.Store.Table(muster.TableTeam).Watch(ctx)
 	members := s.Roster.Watch(ctx)
-	tick := time.NewTicker(sweep)
-	defer tick.Stop()
 	for {
 		if run, err := s.Run(ctx); err == nil && run.EndedAt != 0 {
 			return RunOver
@@ -128,7 +126,7 @@ func (s *supervisor) waitForRunEnd(ctx context.Context) Ending {
 			return ""
 		case <-changed:
 		case <-members:
-		case <-tick.C:
+		case <-time.After(sweep):
 		}
 	}
 }

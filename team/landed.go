@@ -25,9 +25,6 @@ func (p *runHost) missingTasks(
 		return nil, nil, nil
 	}
 	off, heads, err := p.repository.MissingCommits(ctx, p.target(), commits)
-	if err != nil || len(off) == 0 {
-		return nil, nil, err
-	}
 	gone := map[string]bool{}
 	for _, c := range off {
 		gone[c] = true
@@ -37,7 +34,7 @@ func (p *runHost) missingTasks(
 			ids = append(ids, x.ID)
 		}
 	}
-	return ids, heads, nil
+	return ids, heads, err
 }
 
 // verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed

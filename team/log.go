@@ -55,8 +55,13 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 		}
 		return p, err
 	}
-	log := l.log.With("argv0", argv0(s), "dir", s.Dir, "process", p.PID())
-	return &loggedProcess{Process: p, log: log, began: began}, nil
+	// Several goroutines may wait for the same process, and its end is one line.
+	return loggedProcess{p, sync.OnceValues(func() (int, error) {
+		exit, err := p.Wait()
+		l.log.Debug("process ended", "argv0", argv0(s), "dir", s.Dir, "process", p.PID(), "exit", exit,
+			"seconds", time.Since(began).Seconds(), "err", causeText(err))
+		return exit, err
+	})}, nil
 }
 
 // argv0 returns the name of the program without its directory.
@@ -67,20 +72,11 @@ func argv0(s proc.Spec) string {
 	return filepath.Base(s.Argv[0])
 }
 
-// loggedProcess is a process whose end is logged by the first Wait that sees it.
+// loggedProcess is a process whose end is logged by its first Wait.
 type loggedProcess struct {
 	proc.Process
-	log    *slog.Logger
-	began  time.Time
-	logged sync.Once
+	wait func() (int, error)
 }
 
-// Wait waits for the end and logs it once.
-func (p *loggedProcess) Wait() (int, error) {
-	exit, err := p.Process.Wait()
-	// Several goroutines may wait for the same process, and its end is one line.
-	p.logged.Do(func() {
-		p.log.Debug("process ended", "exit", exit, "seconds", time.Since(p.began).Seconds(), "err", causeText(err))
-	})
-	return exit, err
-}
+// Wait waits for the end.
+func (p loggedProcess) Wait() (int, error) { return p.wait() }

@@ -15,7 +15,7 @@ import (
 )
 
 // A member restarts up to maxRestarts times after transient failures, with a pause of one, two and four seconds before
-// it. healthyTime without a failure resets the count. While the disk is full there is no limit, and the longest pause
+// it. healthyTime without a failure resets a member's count. While the disk is full there is no limit, and the longest pause
 // is maxPause: each try may cost a request.
 const (
 	maxRestarts = 3
@@ -43,23 +43,16 @@ func isDiskFull(err error) bool {
 	return isGit && strings.Contains(strings.ToLower(e.Stderr), syscall.ENOSPC.Error())
 }
 
-// restarts says for what runWithRestarts runs something.
-type restarts struct {
-	what    string        // the subject of the note that tells the user
-	member  muster.Name   // the member that it is; "" when it is none
-	healthy time.Duration // a run that lasted as long resets the count; 0: none does
-}
-
-// runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. The user is told
-// each failure, but a full disk only once. A member that is shut down during a pause ends with its own error, so that
-// its claims are released.
-func (p *runHost) runWithRestarts(ctx context.Context, r restarts, run func() error) error {
+// runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. what is the subject
+// of the notes that tell the user each failure, but a full disk only once. member is who runs; "" is nobody. A member
+// that is shut down during a pause ends with its own error, so that its claims are released.
+func (p *runHost) runWithRestarts(ctx context.Context, what string, member muster.Name, run func() error) error {
 	tries, pause, isFullReported := 0, time.Second, false
 	for {
 		began := time.Now()
 		err := run()
 		// What failed after so long is a new failure, and not the same one again.
-		if r.healthy > 0 && time.Since(began) >= r.healthy {
+		if member != "" && time.Since(began) >= healthyTime {
 			tries, pause, isFullReported = 0, time.Second, false
 		}
 		if err == nil || ctx.Err() != nil || !isTransient(err) {
@@ -72,9 +65,9 @@ func (p *runHost) runWithRestarts(ctx context.Context, r restarts, run func() er
 				return err
 			}
 		}
-		p.Log.Warn("restart", "what", r.what, "cause", causeText(err), "wait", pause)
+		p.Log.Warn("restart", "what", what, "cause", causeText(err), "wait", pause)
 		if !isFull || !isFullReported {
-			p.note(ctx, r.member, r.what+" goes on "+when+": "+mailbox.Short(err.Error()))
+			p.note(ctx, member, what+" goes on "+when+": "+mailbox.Short(err.Error()))
 		}
 		isFullReported = isFullReported || isFull
 		if !wait(ctx, pause) {
@@ -89,39 +82,28 @@ func (p *runHost) runWithRestarts(ctx context.Context, r restarts, run func() er
 	}
 }
 
-// live runs a member until its life is over. After a transient failure it goes on with its conversation and its task,
-// as after a crash; *m is then the new value.
-func (s *supervisor) live(ctx context.Context, m **teammate.Member) (end teammate.End, err error) {
-	name, isFirst := (*m).Name(), true
+// live runs the member of a record until its life is over, and returns it as it was last. After a transient failure it
+// goes on with its conversation and its task, as after a crash. The error is Fenced when it is another process's then.
+func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammate.Member, end teammate.End, err error) {
+	name := record.Name
 	s.Log.Info("member started", "member", name, "host", s.id)
 	defer func() { s.Log.Info("member stopped", "member", name, "cause", causeText(err)) }()
-	r := restarts{what: string(name), member: name, healthy: healthyTime}
-	err = s.runWithRestarts(ctx, r, func() (err error) {
-		if !isFirst {
-			next, err := s.reopenMember(ctx, name)
-			if err != nil {
-				return err
+	err = s.runWithRestarts(ctx, string(name), name, func() (err error) {
+		if m != nil { // it failed, and its record may have changed since
+			record, err = s.Roster.TakeOver(ctx, name, s.id, s.id)
+			if errors.Is(err, muster.ErrStale) || err == nil && record.Status == muster.Shutdown {
+				err = muster.Errorf(muster.Fenced, "%s lives here no more", name)
 			}
-			*m = next
 		}
-		isFirst = false
-		end, err = (*m).Live(ctx)
+		if err == nil {
+			m, err = s.member(record)
+		}
+		if err == nil {
+			end, err = m.Live(ctx)
+		}
 		return err
 	})
-	return end, err
-}
-
-// reopenMember makes a member of this process anew. The error is Fenced when its life is over, or when it is another
-// process's now.
-func (s *supervisor) reopenMember(ctx context.Context, name muster.Name) (*teammate.Member, error) {
-	record, err := s.Roster.TakeOver(ctx, name, s.id, s.id)
-	switch {
-	case errors.Is(err, muster.ErrStale), err == nil && record.Status == muster.Shutdown:
-		return nil, muster.Errorf(muster.Fenced, "%s lives here no more", name)
-	case err != nil:
-		return nil, err
-	}
-	return s.member(record)
+	return m, end, err
 }
 
 // wait waits for d; false: ctx has ended before.

@@ -68,13 +68,7 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 		s.remove(m.Name, l) // another process was faster, or the next sweep tries again
 		return
 	}
-	member, err := s.member(taken)
-	if err != nil {
-		s.failMember(ctx, m.Name, err)
-		s.remove(m.Name, l)
-		return
-	}
-	go s.runMember(ctx, m.Name, member, l)
+	go s.runMember(ctx, taken, l)
 }
 
 // add makes the member one that lives here, unless the team is about to end.
@@ -100,8 +94,9 @@ func (s *supervisor) remove(name muster.Name, l *runningMember) {
 // runMember runs a teammate until its life is over, and sees to what its end means for the team: nothing where it ended
 // in order or was cancelled with the team, the end of the team where nobody could go on, and otherwise the release of
 // what it had claimed.
-func (s *supervisor) runMember(ctx context.Context, name muster.Name, m *teammate.Member, l *runningMember) {
-	_, err := s.live(ctx, &m)
+func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningMember) {
+	name := m.Name
+	_, _, err := s.live(ctx, m)
 	var stop *teammate.TeamStop
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
@@ -146,11 +141,9 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember
 	l.ended.Do(func() {
 		l.cancel(muster.CauseShutdown)
 		s.serving.Go(func() {
-			late := time.NewTimer(grace)
-			defer late.Stop()
 			select {
 			case <-l.done:
-			case <-late.C:
+			case <-time.After(grace):
 				s.finalizeMember(ctx, name, "its owner did not end",
 					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
 			}

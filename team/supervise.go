@@ -87,12 +87,8 @@ func (s *supervisor) lead(ctx context.Context) (end teammate.End, err error) {
 		})
 		record, err := s.Roster.Get(ctx, muster.Lead)
 		if err == nil {
-			lead, err = s.member(record)
+			lead, end, err = s.live(ctx, record)
 		}
-		if err != nil {
-			return err
-		}
-		end, err = s.live(ctx, &lead)
 		return err
 	}, func(ctx context.Context) error {
 		_, err := s.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
@@ -127,17 +123,15 @@ func (s *supervisor) serve(house, ctx context.Context) {
 		if all {
 			swept = time.Now()
 		}
-		again := time.NewTimer(min(s.reconcile(ctx, all), sweep-time.Since(swept)))
+		again := time.After(min(s.reconcile(ctx, all), sweep-time.Since(swept)))
 		select {
 		case <-house.Done():
-			again.Stop()
 			return
 		case <-members:
 		case <-requests:
 		case <-s.team.wake:
-		case <-again.C:
+		case <-again:
 		}
-		again.Stop()
 	}
 }
 
