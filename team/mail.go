@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"muster"
-	"muster/internal/mailbox"
 	"muster/internal/transcript"
 	"muster/journal"
 )
@@ -68,7 +67,7 @@ func (s Mail) Pending(ctx context.Context, box muster.Name) ([]muster.Message, e
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := pendingMail(ctx, w.Mail(ctx), box)
+	all, _, _, err := w.Mail(ctx).Peek(ctx, box, 0, math.MaxInt32)
 	return all, err
 }
 
@@ -79,7 +78,7 @@ func (s Mail) Take(ctx context.Context, show func([]muster.Message) error) error
 	if err != nil {
 		return err
 	}
-	all, end, err := pendingMail(ctx, w.Mail(ctx), muster.User)
+	all, end, _, err := w.Mail(ctx).Peek(ctx, muster.User, 0, math.MaxInt32)
 	if err == nil {
 		err = show(all)
 	}
@@ -88,23 +87,6 @@ func (s Mail) Take(ctx context.Context, show func([]muster.Message) error) error
 	}
 	// The position removes exactly what was shown.
 	return w.Mail(ctx).Drop(ctx, muster.User, end)
-}
-
-// pendingMail returns the mail of a box and the position after it. Peek returns as much as fits, so a large inbox takes
-// several calls.
-func pendingMail(
-	ctx context.Context, mail *mailbox.Mail, box muster.Name,
-) (all []muster.Message, end muster.Pos, err error) {
-	for {
-		some, next, left, err := mail.Peek(ctx, box, end, math.MaxInt32)
-		if err != nil {
-			return nil, 0, err
-		}
-		all, end = append(all, some...), next
-		if left == 0 {
-			return all, end, nil
-		}
-	}
 }
 
 // Delivered returns the last n mails of a box that have been read. A member's are in its conversation. The user's are

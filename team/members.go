@@ -42,11 +42,11 @@ func (s Members) List(ctx context.Context) (all []Member, err error) {
 		isAlive[h.ID()] = true
 	}
 	for _, m := range members {
-		all = append(all, Member{Member: m, IsAlive: isAlive[m.Host]})
-	}
-	// The roster has the order. Only the lead may be elsewhere than in front.
-	if i := slices.IndexFunc(all, func(m Member) bool { return m.Name == muster.Lead }); i > 0 {
-		all = slices.Concat(all[i:i+1], all[:i], all[i+1:])
+		at := len(all) // The roster has the order. Only the lead may be elsewhere than in front.
+		if m.Name == muster.Lead {
+			at = 0
+		}
+		all = slices.Insert(all, at, Member{Member: m, IsAlive: isAlive[m.Host]})
 	}
 	return all, nil
 }
@@ -66,11 +66,11 @@ func (s Members) HasProcess(ctx context.Context) (bool, error) {
 func (s Members) IsLeadAlive(ctx context.Context) (bool, error) {
 	r := s.t.services().Roster(ctx)
 	lead, err := r.Get(ctx, muster.Lead)
-	// A record that cannot be read is an error and not a no: a second lead must not be started beside a living one.
-	switch {
-	case errors.Is(err, muster.ErrNotFound):
+	if errors.Is(err, muster.ErrNotFound) {
 		return false, nil
-	case err != nil || lead.Host == "" || lead.Status == muster.Shutdown:
+	}
+	// A record that cannot be read is an error and not a no: a second lead must not be started beside a living one.
+	if err != nil || lead.Status == muster.Shutdown {
 		return false, err
 	}
 	return r.Alive(ctx, lead.Host)
@@ -137,34 +137,25 @@ func (s Members) Stop(ctx context.Context, force bool, names ...muster.Name) ([]
 		if m.Name == muster.Lead {
 			teammates.Wait()
 		}
-		teammates.Go(func() { ends[i], errs[i] = stopper{w, force}.stop(ctx, m.Member) })
+		teammates.Go(func() { ends[i], errs[i] = stop(ctx, w, m.Member, force) })
 	}
 	// Each goroutine writes its own elements, and Wait makes them visible here.
 	teammates.Wait()
 	return ends, errors.Join(errs...)
 }
 
-// stopper stops members of a team.
-type stopper struct {
-	w     *workspace.Workspace
-	force bool
-}
-
 // stop stops one member, whether a process runs it or not.
-func (s stopper) stop(ctx context.Context, m muster.Member) (StopResult, error) {
+func stop(ctx context.Context, w *workspace.Workspace, m muster.Member, force bool) (StopResult, error) {
 	end := StopResult{Name: m.Name}
-	if m.Host == "" {
-		return s.endDead(ctx, m)
-	}
-	if alive, err := s.w.Roster(ctx).Alive(ctx, m.Host); err != nil {
+	if alive, err := w.Roster(ctx).Alive(ctx, m.Host); err != nil {
 		return end, err
 	} else if !alive {
-		return s.endDead(ctx, m)
+		return endDead(ctx, w, m)
 	}
 	// A living process owns the record, so it is asked to end the member and nothing is written here. The request is
 	// durable: a process that wakes late answers it all the same.
-	requests := s.w.Requests(ctx)
-	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: m.Name, Force: s.force,
+	requests := w.Requests(ctx)
+	r, err := requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: m.Name, Force: force,
 		Reason: "stopped by user"})
 	if err == nil {
 		r, err = requests.Await(ctx, r.ID)
@@ -178,12 +169,12 @@ func (s stopper) stop(ctx context.Context, m muster.Member) (StopResult, error) 
 	case r.Status == muster.RequestExpired:
 		end.Why = "no answer in time"
 	}
-	return s.awaitEnd(ctx, end)
+	return awaitEnd(ctx, w, end)
 }
 
 // awaitEnd waits until a member that is to shut down has done so, its process has died, or stopGrace is over.
-func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, error) {
-	roster := s.w.Roster(ctx)
+func awaitEnd(ctx context.Context, w *workspace.Workspace, end StopResult) (StopResult, error) {
+	roster := w.Roster(ctx)
 	// The watch begins before the first read, so that a change between the two is not missed. It is a hint only: each
 	// round reads the record.
 	changed := roster.Watch(ctx)
@@ -201,7 +192,7 @@ func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, erro
 			end.IsStopped = true
 			return end, nil
 		case !alive:
-			return s.endDead(ctx, now)
+			return endDead(ctx, w, now)
 		}
 		select {
 		case <-changed:
@@ -216,12 +207,12 @@ func (s stopper) awaitEnd(ctx context.Context, end StopResult) (StopResult, erro
 }
 
 // endDead ends a member that no process runs: its record says so, and its tasks go back to the board.
-func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, error) {
+func endDead(ctx context.Context, w *workspace.Workspace, m muster.Member) (StopResult, error) {
 	end := StopResult{Name: m.Name, Why: "its process had ended"}
 	// The host is compared in the update itself: a process that takes the member over meanwhile keeps it, and is told
 	// of by an error.
 	isTaken := false // by another process, since its record was read
-	_, err := s.w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
+	_, err := w.Roster(ctx).Update(ctx, m.Name, func(now *muster.Member) {
 		if isTaken = now.Host != m.Host; !isTaken {
 			now.Status, now.Host, now.IdleReason, now.Doing, now.Task = muster.Shutdown, "", "", "", 0
 		}
@@ -239,7 +230,7 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, erro
 	}
 	// The record goes first. A crash in between leaves claims of a member that has shut down, and the next run releases
 	// those.
-	all, err := s.w.Board().List(ctx)
+	all, err := w.Board().List(ctx)
 	if err != nil {
 		return end, err
 	}
@@ -248,7 +239,7 @@ func (s stopper) endDead(ctx context.Context, m muster.Member) (StopResult, erro
 			continue
 		}
 		// Fenced: somebody else has it by now.
-		_, err := s.w.RevokeTask(ctx, t, muster.User, "its owner was stopped")
+		_, err := w.RevokeTask(ctx, t, muster.User, "its owner was stopped")
 		if err != nil && !errors.Is(err, muster.ErrFenced) {
 			return end, err
 		}

@@ -34,7 +34,7 @@ const (
 // takeOverMember takes a member that no living process hosts and starts it here.
 func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 	roster := s.Roster
-	if m.Host != "" && m.Host != s.id {
+	if m.Host != s.id {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
 			s.logDropped(ctx, "looking whether a member's host lives", err)
 			return

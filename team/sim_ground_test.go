@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/outbox"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
@@ -70,13 +71,14 @@ func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
 	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
 ) {
 	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g}
-	o.Finish = lanes.ArchiveCompleted
-	o.Revoke = func(ctx context.Context, task muster.Task) error { return lander.Revoke(ctx, task.ID, task.Fence) }
 	w, err := workspace.OpenRoot(g.root, o)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	lander.board = w.Board()
+	// In place of what the workspace has registered: that works on a git repository.
+	outbox.Register(w.Board(), w.Mail(ctx).Send, lanes.ArchiveCompleted)
+	w.Board().OnRevoke(func(ctx context.Context, t muster.Task) error { return lander.Revoke(ctx, t.ID, t.Fence) })
 	return w, lanes, lander, nil
 }
 

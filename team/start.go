@@ -33,7 +33,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	// Somebody else has the lease. Which of three it is decides what the user is told: a lead at work, an archive, or
 	// a process that is about to be one of them.
 	if errors.Is(err, muster.ErrHeld) {
-		if err := checkNoLead(ctx, w); err != nil {
+		if err := t.checkNoLead(ctx); err != nil {
 			return nil, err
 		}
 		if busy, err := leases.Held(ctx, workspace.ArchiveLease); err != nil || busy {
@@ -91,7 +91,7 @@ func (s RunState) Err() error {
 // checkStart decides whether a run may start: not beside a living lead, and not over a team that stopped with open
 // tasks, unless the run is to go on with these. It writes nothing, because the start may be refused.
 func (t *Team) checkStart(ctx context.Context, mayGoOn bool) (s RunState, err error) {
-	if err = checkNoLead(ctx, t.services()); err == nil {
+	if err = t.checkNoLead(ctx); err == nil {
 		s, err = t.RunState(ctx)
 	}
 	if err == nil && !mayGoOn {
@@ -121,16 +121,13 @@ func (t *Team) findStoppedRun(ctx context.Context) (run muster.Run, ended bool, 
 }
 
 // checkNoLead refuses to start beside a lead that is alive in another process.
-func checkNoLead(ctx context.Context, w *workspace.Workspace) error {
-	roster := w.Roster(ctx)
-	lead, err := roster.Get(ctx, muster.Lead)
-	if errors.Is(err, muster.ErrNotFound) || err == nil && lead.Host == "" {
-		return nil
-	}
-	if err != nil {
+func (t *Team) checkNoLead(ctx context.Context) error {
+	if alive, err := t.Members().IsLeadAlive(ctx); err != nil || !alive {
 		return err
 	}
-	if alive, err := roster.Alive(ctx, lead.Host); err != nil || !alive {
+	roster := t.services().Roster(ctx)
+	lead, err := roster.Find(ctx, muster.Lead)
+	if err != nil {
 		return err
 	}
 	return muster.Errorf(muster.Held, "a lead is at work on this repository in another process (%s)",

@@ -68,10 +68,8 @@ const (
 	FromRepository Source = File
 )
 
-// fromUserFile, fromEnv and fromFlag return the sources that name a file, a variable or a flag.
-func fromUserFile(path string) Source { return Source("user config " + path) }
-func fromEnv(name string) Source      { return Source("env " + name) }
-func fromFlag(name string) Source     { return Source("flag --" + name) }
+// fromEnv returns the source that names a variable of the environment.
+func fromEnv(name string) Source { return Source("env " + name) }
 
 // Options say where to look for settings.
 type Options struct {
@@ -154,7 +152,7 @@ func (l *loader) load(o Options) error {
 		if !ok {
 			return muster.Errorf(muster.Invalid, "no setting belongs to the flag --%s", name)
 		}
-		if err := l.set(s, v, fromFlag(name)); err != nil {
+		if err := l.set(s, v, Source("flag --"+name)); err != nil {
 			return muster.Errorf(muster.Invalid, "--%s: %v", name, err)
 		}
 	}
@@ -172,17 +170,12 @@ func (l *loader) load(o Options) error {
 // key and code before the user trusts the repository.
 func (l *loader) files(o Options) error {
 	user := UserFile(o.UserDir)
-	if user != "" {
-		f := fileLoader{loader: l, name: user, source: fromUserFile(user)}
-		if err := f.load(user); err != nil {
-			return err
-		}
-	}
-	if o.Root == "" {
-		return nil
+	f := fileLoader{loader: l, name: user, source: Source("user config " + user)}
+	if err := f.load(user); err != nil || o.Root == "" {
+		return err
 	}
 	ownModel := l.Model
-	f := fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
+	f = fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
 		// The user's own file may say the same. A name that is wrong altogether is reported when it is set.
 		if _, _, url, err := ParseModel(model); model == ownModel || err != nil || url == "" {
 			return nil

@@ -11,24 +11,17 @@ import (
 // registerEffects makes the board's process one that carries out what follows from the end of a task: mail, archived
 // lanes, and the end of a claim's right to land. The services are opened when an effect first needs them.
 func registerEffects(w *Workspace, b *board.Board) {
-	finish, revoke := w.options.Finish, w.options.Revoke
 	// Each service is opened by the effect that needs it: a command that completes a task without a lane asks git
 	// nothing.
-	if finish == nil {
-		finish = func(ctx context.Context, t muster.Task) (ref string, err error) {
-			lanes, err := w.Lanes(ctx)
-			if err != nil {
-				return "", err
-			}
-			return lanes.ArchiveCompleted(ctx, t)
-		}
-	}
-	if revoke == nil {
-		revoke = func(ctx context.Context, t muster.Task) error { return revokeLanding(ctx, w, t) }
-	}
 	send := func(ctx context.Context, m muster.Message) (muster.Message, error) { return w.Mail(ctx).Send(ctx, m) }
-	outbox.Register(b, send, finish)
-	b.OnRevoke(revoke)
+	outbox.Register(b, send, func(ctx context.Context, t muster.Task) (ref string, err error) {
+		lanes, err := w.Lanes(ctx)
+		if err != nil {
+			return "", err
+		}
+		return lanes.ArchiveCompleted(ctx, t)
+	})
+	b.OnRevoke(func(ctx context.Context, t muster.Task) error { return revokeLanding(ctx, w, t) })
 }
 
 // revokeLanding ends the right of a task's claim to land.

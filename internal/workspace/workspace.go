@@ -41,7 +41,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
-	"muster/internal/outbox"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/requests"
@@ -56,7 +55,7 @@ type Options struct {
 	OpenStore func(root string) (muster.Store, error)
 	// Store is a store that is open already, in place of OpenStore. It stays open.
 	Store muster.Store
-	// Repo is the repository, if the caller has opened it already.
+	// Repo is the repository, if the caller of OpenRoot has opened it already.
 	Repo *git.Repo
 
 	// Name is the team's name. By default it is the last run's, or else made of the directory's name.
@@ -69,10 +68,6 @@ type Options struct {
 	WorktreesDir string
 	// Landing has the check of the lander and how it lands. All else of it is filled in.
 	Landing landing.Options
-	// Finish and Revoke replace the repository's lanes and lander where a task ends. They are for tests without git.
-	Finish outbox.Finish
-	Revoke func(context.Context, muster.Task) error
-
 	// Log is told what nobody else is told. Nil means that nothing is logged.
 	Log *slog.Logger
 	// Clock gives the times and the random text of what is written. The zero value is the system's.
@@ -102,9 +97,6 @@ type Workspace struct {
 // Errors, each with a hint: Unavailable (git is missing or refuses), NotFound (dir is in no repository), Invalid (the
 // repository is bare or has no commit), and those of opening the store.
 func Open(ctx context.Context, dir string, o Options) (*Workspace, error) {
-	if o.Repo != nil {
-		return OpenRoot(o.Repo.Root(), o)
-	}
 	if root, ok := findRoot(dir); ok {
 		return OpenRoot(root, o)
 	}

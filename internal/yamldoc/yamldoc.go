@@ -21,8 +21,11 @@ import (
 // Errors are Invalid, with the line where it is known.
 func Parse(name string, data []byte) (ast.Node, error) {
 	data = muster.TrimBOM(data)
-	if at := firstInvalidLine(data); at > 0 {
-		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, at)
+	number := 0
+	for line := range bytes.Lines(data) {
+		if number++; !utf8.Valid(line) {
+			return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, number)
+		}
 	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -67,15 +70,4 @@ func Place(n ast.Node) (line, column int) {
 	}
 	at := n.GetToken().Position
 	return at.Line, at.Column
-}
-
-// firstInvalidLine returns the number of the first line that is not UTF-8, or 0.
-func firstInvalidLine(data []byte) int {
-	number := 0
-	for line := range bytes.Lines(data) {
-		if number++; !utf8.Valid(line) {
-			return number
-		}
-	}
-	return 0
 }

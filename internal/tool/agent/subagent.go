@@ -72,22 +72,6 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 	return o.run(ctx, in.Prompt, o.Work)
 }
 
-// watchedModel is a model whose replies are reported as soon as they are there. What they cost has to be paid in any
-// case.
-type watchedModel struct {
-	llm.Model
-	onReply func(context.Context, llm.Reply)
-}
-
-// Reply asks the model and reports its reply.
-func (m watchedModel) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	reply, err := m.Model.Reply(ctx, r, emit)
-	if err == nil {
-		m.onReply(ctx, reply)
-	}
-	return reply, err
-}
-
 // run runs a subagent to its end and returns its report.
 func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.Result, error) {
 	// The conversation begins with the tools and the system prompt, which are the same for all subagents of an agent,
@@ -100,7 +84,8 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
 	turns, progress := 0, tool.Progress(ctx)
-	model := watchedModel{o.Model, func(ctx context.Context, r llm.Reply) {
+	// A reply is reported as soon as it is there: what it cost has to be paid in any case.
+	onReply := func(r llm.Reply) {
 		turns++
 		if o.OnUsage != nil {
 			o.OnUsage(ctx, r)
@@ -108,10 +93,15 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		for _, call := range r.Message.Calls() {
 			progress(fmt.Sprintf("turn %d: %s", turns, call.Name))
 		}
-	}}
+	}
 	c := loop.NewMemory(prefix)
 	c.Say(llm.Text{Text: prompt})
-	last, err := loop.Agent{Model: model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns}.Run(ctx)
+	last, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns,
+		Emit: func(e loop.Event) {
+			if e, ok := e.(loop.TurnEnded); ok {
+				onReply(e.Reply)
+			}
+		}}.Run(ctx)
 	if errors.Is(err, loop.ErrMaxTurns) {
 		// It is asked once for a summary. The request keeps the tools: the provider's cache needs the same beginning,
 		// and some providers want the tools that old calls name. But no call is run any more, even if it makes one.
@@ -119,7 +109,10 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 			"Answer with your summary: what you found or did, and what is still open.</reminder>", o.Turns)})
 		var r llm.Request
 		if r, err = c.Request(ctx); err == nil {
-			last, err = model.Reply(ctx, r, func(llm.Delta) {})
+			last, err = o.Model.Reply(ctx, r, func(llm.Delta) {})
+		}
+		if err == nil {
+			onReply(last)
 		}
 		// Its text is the report, also where the model wanted to call a tool once more.
 		last.Stop = llm.StopEnd
