@@ -42,6 +42,7 @@ type Table interface {
 	Delete(ctx context.Context, key string, at Rev) error
 	// Changes yields each document that changed after since, once, in its newest form
 	// (Rev None: deleted), with the Mark to go on from. From zero it is the listing.
+	// It is at least as new as what Get has returned, and Put has written, on this Table.
 	// ErrCorrupt concerns that document alone and the sequence goes on; any other error ends it.
 	Changes(ctx context.Context, since Mark) iter.Seq2[Change, error]
 	// Watch receives after changes, own ones too, until ctx ends; then it is closed.

@@ -298,15 +298,17 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 // Watch receives after requests changed, until ctx ends.
 func (q *Requests) Watch(ctx context.Context) <-chan struct{} { return q.items.Watch(ctx) }
 
-// read returns a request as it is stored and its revision. The list is then at least as new: whoever is
-// told that its plan is approved must find it so in the list, although the table's changes may tell of it a
-// moment later.
+// read returns a request as it is stored and its revision, and notes that this process has seen it. The list
+// is then at least as new: whoever is told that its plan is approved must find it so in the list.
 func (q *Requests) read(ctx context.Context, id muster.RequestID) (muster.Request, muster.Rev, error) {
 	if !idRule().MatchString(string(id)) {
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
-	r, rev, err := q.items.Reload(ctx, string(id))
-	if errors.Is(err, muster.ErrNotFound) {
+	r, rev, err := q.items.Get(ctx, string(id))
+	switch {
+	case err == nil:
+		q.items.View(func() { q.onChange(state.Change[muster.Request]{Key: string(id), New: &r}) })
+	case errors.Is(err, muster.ErrNotFound):
 		return muster.Request{}, muster.None, q.missing(ctx, id)
 	}
 	return r, rev, err

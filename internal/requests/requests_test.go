@@ -380,7 +380,7 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a store whose requests' changes are told only when something else has said so.
+// lagging is a store whose requests' changes are told late, but never later than the Get that has seen them.
 type lagging struct {
 	muster.Store
 	told *bool
@@ -398,6 +398,11 @@ func (s laggingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[
 		return func(func(muster.Change, error) bool) {}
 	}
 	return s.Table.Changes(ctx, since)
+}
+
+func (s laggingTable) Get(ctx context.Context, key string) (muster.Doc, error) {
+	*s.told = true
+	return s.Table.Get(ctx, key)
 }
 
 func TestWhoWasToldFindsItInTheList(t *testing.T) {

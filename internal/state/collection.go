@@ -87,7 +87,6 @@ type Collection[T any] struct {
 	turn     chan struct{}
 	mark     muster.Mark     // guarded by turn: the place in the table's changes up to which the cache has them
 	doubtful map[string]bool // guarded by turn: keys of documents that must be read again before they count as corrupt
-	ahead    map[string]bool // guarded by turn: keys that Reload has cached and the table's changes have not named yet
 	finished uint64          // guarded by turn: the number of the last refresh that succeeded
 	started  atomic.Uint64   // how many refreshes have started
 
@@ -100,7 +99,6 @@ type Collection[T any] struct {
 func New[T any](o Options[T]) *Collection[T] {
 	return &Collection[T]{
 		options: o, turn: make(chan struct{}, 1), doubtful: map[string]bool{},
-		ahead: map[string]bool{},
 		items: map[string]*T{}, unreadable: map[string]Unreadable{},
 	}
 }

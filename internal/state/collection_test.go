@@ -205,9 +205,9 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 				},
 				"meta":    func(rt *rapid.T) { write(t, all[0].table, "meta", `[]`) },
 				"refresh": func(rt *rapid.T) { check(rt, some.Draw(rt, "who").Refresh(t.Context())) },
-				"reload": func(rt *rapid.T) {
+				"get": func(rt *rapid.T) {
 					c, key := some.Draw(rt, "who"), keys.Draw(rt, "key")
-					it, _, err := c.Reload(t.Context(), key)
+					it, _, err := c.Get(t.Context(), key)
 					n, there := model[key]
 					if there && (err != nil || it.N != n) || !there && err == nil {
 						rt.Fatalf("%s is %v, %v, want %d, %v", key, it, err, n, there)
@@ -404,19 +404,5 @@ func (f *failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2
 				return
 			}
 		}
-	}
-}
-
-// An item that Reload has cached before any refresh leaves the cache when it is deleted, although the table's changes
-// never name it.
-func TestReloadedItemIsDropped(t *testing.T) {
-	c := follow(t, mem.New().Handle().Table("members"))
-	rev, err := c.Create(t.Context(), "a", item{N: 7})
-	check(t, err)
-	_, _, err = c.Reload(t.Context(), "a")
-	check(t, err)
-	check(t, c.Delete(t.Context(), "a", rev))
-	if got := c.values(t); len(got) != 0 {
-		t.Errorf("the cache has %v, want nothing", got)
 	}
 }

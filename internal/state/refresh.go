@@ -45,28 +45,6 @@ func (c *Collection[T]) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Reload is Get, and the cache is at least as new as what it returns. Whoever has told others of the item can rely on
-// them to find it in List, although the table's changes may tell of it a moment later only.
-func (c *Collection[T]) Reload(ctx context.Context, key string) (T, muster.Rev, error) {
-	if err := c.lockTurn(ctx); err != nil {
-		var none T
-		return none, muster.None, err
-	}
-	defer c.unlockTurn()
-	item, rev, err := c.Get(ctx, key)
-	if err == nil && c.isKey(key) {
-		kept := item
-		c.mu.Lock()
-		isNew := c.items[key] == nil
-		c.mu.Unlock()
-		if isNew {
-			c.ahead[key] = true
-		}
-		c.store([]document[T]{{key: key, rev: rev, item: &kept}})
-	}
-	return item, rev, err
-}
-
 // lockTurn waits for the turn, until ctx ends. It is a channel and not a mutex, because whoever has it does I/O, and
 // others must be able to give up.
 func (c *Collection[T]) lockTurn(ctx context.Context) error {
@@ -123,26 +101,7 @@ func (c *Collection[T]) pull(ctx context.Context) error {
 	if end != nil {
 		return end
 	}
-	if err := c.dropDeleted(ctx); err != nil {
-		return err
-	}
 	return c.readDoubtful(ctx)
-}
-
-// dropDeleted removes the items that Reload has cached and that have been deleted since. The table's changes do not
-// name a document that came and went between two refreshes, so without this look the item would stay for ever.
-func (c *Collection[T]) dropDeleted(ctx context.Context) error {
-	for key := range c.ahead {
-		_, err := c.options.Table.Get(ctx, key)
-		switch {
-		case errors.Is(err, muster.ErrNotFound):
-			c.store([]document[T]{{key: key}})
-			delete(c.ahead, key)
-		case err != nil && !errors.Is(err, muster.ErrCorrupt):
-			return err
-		}
-	}
-	return nil
 }
 
 // take decodes a batch and stores what can be read. The rest is doubtful.
@@ -151,7 +110,6 @@ func (c *Collection[T]) take(batch []document[T]) {
 	readable := batch[:0]
 	for _, d := range batch {
 		c.mark = max(c.mark, d.mark)
-		delete(c.ahead, d.key)
 		if d.err != nil {
 			c.doubtful[d.key] = true
 			continue

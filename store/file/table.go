@@ -116,6 +116,9 @@ func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	if all[0].rev == muster.None {
 		return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
 	}
+	// The next Changes reads it too, although the watcher may not have named it yet: who has been told of a change, and
+	// has seen it here, must find it in the listing.
+	t.cache.noteFile(t.file(key))
 	return muster.Doc{Key: key, Rev: all[0].rev, Data: all[0].data}, all[0].bad
 }
 

@@ -91,6 +91,20 @@ var changesTests = []test{
 		got, _ = changes(t, b, markB)
 		same(t, "no more", got, map[string]string{})
 	}},
+	{"they are at least as new as what was read by key", func(t *testing.T, open func() muster.Store) {
+		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)
+		rev := put(t, a, "1", doc(0), muster.None)
+		b.Watch(t.Context()) // from now on the hints of the engine may say where to look
+		_, mark := changes(t, b, 0)
+		for n := range 50 {
+			rev = put(t, a, "1", doc(n+1), rev)
+			want := string(get(t, b, "1").Data)
+			var got map[string]string
+			got, mark = changes(t, b, mark)
+			same(t, "what was read", got, map[string]string{"1": want})
+		}
+		ok(t, a.Delete(t.Context(), "1", rev))
+	}},
 	{"a document that goes and comes is told as it is", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)
 		rev := put(t, a, "1", doc(1), muster.None)
