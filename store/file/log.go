@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -102,7 +103,7 @@ func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, syn
 		}
 	}
 	// A stream that the caller expects to have records was found above. From here on, files may be made.
-	old, err := l.segments(path)
+	ends, err := l.rotatedEnds(path)
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +112,7 @@ func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, syn
 		return 0, err
 	}
 	defer func() { _ = t.Close() }()
-	from := baseOffset(old)
+	from := slices.Max(ends)
 	if end := muster.Pos(from + t.End()); at != muster.Anywhere && at != end {
 		return end, errMovedOn(stream, at, end)
 	}

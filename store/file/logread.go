@@ -22,39 +22,27 @@ func (l logs) Read(ctx context.Context, stream string, after muster.Pos) iter.Se
 			yield(muster.Record{}, err)
 			return
 		}
-		all, err := l.openLog(path)
+		all, err := l.openLog(path, after)
 		if err != nil {
 			yield(muster.Record{}, err)
 			return
 		}
-		oldest := after == 0 // the beginning is where what is left of the stream begins
-		for i, s := range all {
-			if !s.live && uint64(after) >= uint64(s.to) {
-				continue
-			}
-			// From zero, the reader begins with the oldest segment that is left; one that was trimmed between the list
-			// and here is passed over.
-			gone, err := l.openSegment(&s)
-			switch {
-			case oldest && gone:
-				after = muster.Pos(s.to)
-				continue
-			case oldest:
-				after, oldest = muster.Pos(s.from), false
-			}
+		defer closeSegments(all)
+		if after == 0 { // the beginning is where what is left of the stream begins
+			after = muster.Pos(all[0].from)
+		}
+		for _, s := range all {
 			// A position that was trimmed is an error, not a jump: who reads from a stored position relies on seeing
 			// all records after it.
-			if err == nil && (gone || !s.startsLine(int64(after))) {
+			err := s.err
+			if err == nil && !s.startsLine(int64(after)) {
 				err = muster.Errorf(muster.Trimmed, "the place %d of %s is not there any more", after, path)
 			}
-			goOn := err == nil && s.read(ctx, int64(after), yield)
-			s.close()
 			if err != nil {
 				yield(muster.Record{}, err)
+				return
 			}
-			// The live file was opened with the list, so it is closed also if it is not reached.
-			if !goOn && i < len(all)-1 {
-				all[len(all)-1].close()
+			if !s.read(ctx, int64(after), yield) {
 				return
 			}
 			after = muster.Pos(s.to)
@@ -111,18 +99,17 @@ func (l logs) Tail(ctx context.Context, stream string, n int) (muster.Pos, error
 
 // tail returns the position that the last n records of the stream with that file follow.
 func (l logs) tail(path string, n int) (place muster.Pos, err error) {
-	all, err := l.openLog(path)
+	after := muster.Pos(0)
+	if n <= 0 { // the end is in the live file
+		after = muster.Anywhere
+	}
+	all, err := l.openLog(path, after)
 	if err != nil {
 		return 0, err
 	}
+	defer closeSegments(all)
 	for _, s := range slices.Backward(all) {
-		var gone bool
-		if gone, err = l.openSegment(&s); gone || err != nil {
-			break
-		}
-		place, n, err = s.tail(n)
-		s.close()
-		if err != nil || n <= 0 {
+		if place, n, err = s.tail(n); err != nil || n <= 0 {
 			break
 		}
 	}
@@ -133,7 +120,7 @@ func (l logs) tail(path string, n int) (place muster.Pos, err error) {
 // found in earlier segments. It reads ever larger parts of the end, so the size of the file does not matter.
 func (s logSegment) tail(n int) (place muster.Pos, more int, err error) {
 	if s.file == nil {
-		return muster.Pos(s.from), n, nil
+		return muster.Pos(s.from), n, s.err
 	}
 	end, err := durable.LineStart(s.file, s.to-s.from)
 	for size := min(end, 64<<10); err == nil; size = min(end, 4*size) {

@@ -21,13 +21,12 @@ import (
 // rotateAt is the size, in bytes, from which a file is rotated.
 const rotateAt = 64 << 20
 
-// logSegment is a file of a stream. It holds the positions after from, up to to.
+// logSegment is an open file of a stream. It holds the positions after from, up to to.
 type logSegment struct {
 	path     string
 	from, to int64
-	live     bool // it is appended to; all others have a name that says where they end
-	// file is open in the live one, unless there is none, and in others that openSegment has opened.
-	file durable.File
+	file     durable.File // nil: there is no live file, or err says why the file cannot be read
+	err      error
 }
 
 // isRotated reports whether the file of a stream is rotated.
@@ -40,17 +39,17 @@ func rotatedPath(path string, to int64) string {
 	return strings.TrimSuffix(path, "jsonl") + strconv.FormatInt(to, 10) + ".jsonl"
 }
 
-// segments lists the rotated files of a stream, oldest first. It stops at a gap, because what lies before one was
-// trimmed.
-func (l logs) segments(path string) ([]logSegment, error) {
+// rotatedEnds returns the positions at which the rotated files of a stream end, in order, after a zero. The live file
+// begins at the last of them.
+func (l logs) rotatedEnds(path string) ([]int64, error) {
+	ends := []int64{0}
 	if !l.isRotated(path) {
-		return nil, nil
+		return ends, nil
 	}
 	names, err := fileNames(l.s.fs, filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errUnreadable(filepath.Dir(path), err)
 	}
-	ends := []int64{0}
 	for _, name := range names {
 		digits := strings.TrimPrefix(name, strings.TrimSuffix(filepath.Base(path), "jsonl"))
 		to, err := strconv.ParseInt(strings.TrimSuffix(digits, ".jsonl"), 10, 64)
@@ -59,70 +58,64 @@ func (l logs) segments(path string) ([]logSegment, error) {
 		}
 	}
 	slices.Sort(ends)
-	var all []logSegment
-	for i := len(ends) - 1; i > 0; i-- {
-		before, s := ends[i-1], logSegment{path: rotatedPath(path, ends[i]), to: ends[i]}
-		fi, err := l.s.fs.Stat(s.path)
+	return ends, nil
+}
+
+// openLog opens the files of a stream that hold something after a position, oldest first; the last one is the live
+// file. The caller closes them. Readers take no lock. What is open keeps its content when it is rotated or trimmed, so
+// only the position at which the live file begins has to be checked: if the live file was rotated between the list and
+// the open, the opened file begins at another position than the list says, and each position in it would be wrong.
+func (l logs) openLog(path string, after muster.Pos) ([]logSegment, error) {
+	for {
+		ends, err := l.rotatedEnds(path)
 		if err != nil {
+			return nil, err
+		}
+		all := l.openSegments(path, ends, after)
+		again, err := l.rotatedEnds(path)
+		if err == nil && slices.Max(again) == slices.Max(ends) {
+			return all, nil
+		}
+		closeSegments(all)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// openSegments is openLog with the given ends of the rotated files. It stops at a gap, because what lies before one was
+// trimmed.
+func (l logs) openSegments(path string, ends []int64, after muster.Pos) []logSegment {
+	last := len(ends) - 1
+	live := logSegment{path: path, from: ends[last]}
+	var size int64
+	live.file, size, live.err = l.open(path)
+	live.to = live.from + size
+	all := []logSegment{live}
+	for i := last; i > 0 && uint64(ends[i]) > uint64(after); i-- {
+		s := logSegment{path: rotatedPath(path, ends[i]), from: ends[i-1], to: ends[i]}
+		s.file, size, s.err = l.open(s.path)
+		if s.file == nil && s.err == nil {
 			break // removed just now
 		}
 		// What a program without our lock has appended since lies behind the end: it is not in the stream.
-		s.from = max(before, s.to-fi.Size())
-		if all = append(all, s); s.from > before {
+		if s.err == nil {
+			s.from = max(s.from, s.to-size)
+		}
+		if all = append(all, s); s.from > ends[i-1] {
 			break // what was before it is gone
 		}
 	}
 	slices.Reverse(all)
-	return all, nil
+	return all
 }
 
-// baseOffset returns the position at which the live file begins.
-func baseOffset(old []logSegment) int64 {
-	if len(old) == 0 {
-		return 0
-	}
-	return old[len(old)-1].to
-}
-
-// openLog returns the segments of a stream as it is now; the last one is the live file, which the caller closes.
-// Readers take no lock, so it checks whether the live file was rotated meanwhile, and if so, starts again.
-func (l logs) openLog(path string) ([]logSegment, error) {
-	for {
-		all, err := l.segments(path)
-		if err != nil {
-			return nil, err
+// closeSegments closes the files of segments.
+func closeSegments(all []logSegment) {
+	for _, s := range all {
+		if s.file != nil {
+			_ = s.file.Close()
 		}
-		base := baseOffset(all)
-		file, size, err := l.open(path)
-		if err != nil {
-			return nil, err
-		}
-		live := logSegment{path: path, from: base, to: base + size, live: true, file: file}
-		// If the live file was rotated between the list and the open, the opened file begins at another position than
-		// the list says, and each position in it would be wrong.
-		again, err := l.segments(path)
-		if err == nil && baseOffset(again) == base {
-			return append(all, live), nil
-		}
-		live.close()
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// openSegment opens the file of a segment. gone reports that the segment was trimmed just now.
-func (l logs) openSegment(s *logSegment) (gone bool, err error) {
-	if !s.live {
-		s.file, _, err = l.open(s.path)
-	}
-	return err == nil && s.file == nil && !s.live, err
-}
-
-// close closes the file of a segment.
-func (s logSegment) close() {
-	if s.file != nil {
-		_ = s.file.Close()
 	}
 }
 
@@ -153,15 +146,15 @@ func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error 
 		return err
 	}
 	defer unlock()
-	old, err := l.segments(path)
+	ends, err := l.rotatedEnds(path)
 	if err != nil {
 		return err
 	}
-	for i, s := range old { // the oldest first: a crash leaves no gap
-		if i == len(old)-1 || uint64(s.to) > uint64(before) {
+	for _, end := range ends[1:max(1, len(ends)-1)] { // the oldest first: a crash leaves no gap
+		if uint64(end) > uint64(before) {
 			return nil
 		}
-		if err := l.s.files.Remove(s.path); err != nil {
+		if err := l.s.files.Remove(rotatedPath(path, end)); err != nil {
 			return err
 		}
 	}

@@ -26,13 +26,18 @@ func line(n int) []byte {
 	return fmt.Appendf(nil, `{"n":%d,"text":"%s"}`, n, strings.Repeat("x", n%37))
 }
 
-// files are a journal's files, oldest first.
+// files are a journal's rotated files, oldest first.
 func files(t testing.TB, s *Store) []logSegment {
 	t.Helper()
 	l := logs{s}
-	old, err := l.segments(filepath.Join(s.dir.Team(), "events.jsonl"))
+	all, err := l.openLog(filepath.Join(s.dir.Team(), "events.jsonl"), 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	closeSegments(all)
+	old := all[:len(all)-1]
+	for i := range old {
+		old[i].file = nil // so that two lists can be compared
 	}
 	return old
 }
