@@ -2,10 +2,8 @@ package teammate
 
 import (
 	"context"
-	"errors"
 
 	"muster"
-	"muster/llm"
 )
 
 // Stage is how far a member has come.
@@ -52,50 +50,11 @@ type StartFacts struct {
 
 // PhaseFacts are how a work phase ended.
 type PhaseFacts struct {
-	Outcome         Outcome
-	Err             error
-	ShutdownGranted bool // the model has agreed to shut down
-	Restarted       bool // the conversation was started afresh, only a few replies ago
-	Parks           int  // how often the member was parked in this phase
-}
-
-// Outcome says how a work phase ended.
-type Outcome int
-
-// The outcomes of a work phase.
-const (
-	Stopped       Outcome = iota // the model called no more tools, or a tool ended the phase
-	StoppedByUser                // the user stopped the lead's turn
-	LimitMet                     // the turn limit, or a loop
-	ContextFull                  // the conversation is too long for the model
-	Overloaded                   // the model stayed overloaded after all tries
-	TeamRefused                  // the key, the model or the account is refused: it concerns every member
-	ModelFailed                  // the model refuses this request, or fails in another way
-	Failed                       // something else than the model failed
-)
-
-// outcomeOf says how a phase ended with err; cause is why its context has ended, if it has.
-func outcomeOf(err, cause error) Outcome {
-	var e *llm.Error
-	switch {
-	case err == nil:
-		return Stopped
-	case errors.Is(cause, muster.CauseTurn):
-		return StoppedByUser
-	case errors.Is(err, errTurns), errors.Is(err, errLoop):
-		return LimitMet
-	case !errors.As(err, &e):
-		return Failed
-	}
-	switch e.Kind {
-	case llm.ContextFull:
-		return ContextFull
-	case llm.Overloaded, llm.Incomplete:
-		return Overloaded
-	case llm.Denied, llm.Limited, llm.Spent:
-		return TeamRefused
-	}
-	return ModelFailed
+	Err             error // nil: the model called no more tools, or a tool ended the phase
+	ByUser          bool  // with an Err: the user stopped the lead's turn
+	ShutdownGranted bool  // the model has agreed to shut down
+	Restarted       bool  // the conversation was started afresh, only a few replies ago
+	Parks           int   // how often the member was parked in this phase
 }
 
 // IdleFacts are what an idle teammate looks at.
@@ -143,7 +102,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 		f.Start.OwesReply = m.conversation.owesReply()
 	case PhaseEnded:
 		c := m.phase.snapshot()
-		f.Phase = PhaseFacts{Outcome: m.outcome, Err: m.err, ShutdownGranted: c.leaves,
+		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
 			Restarted: c.restarted && c.replies < minReplies, Parks: c.parks}
 	case Resting:
 		if m.isLead() {

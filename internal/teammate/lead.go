@@ -193,12 +193,6 @@ func allDoneText(p TeamProgress) string {
 	return text
 }
 
-// begin ends the turn. The watch begins before the first facts are read, so that no change is
-// missed.
-func (l *lead) begin(ctx context.Context, message string) {
-	l.changed, l.message = l.watch(ctx), message
-}
-
 // turnFacts reads what decides what follows the turn.
 func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := l.phase.snapshot()
@@ -214,29 +208,41 @@ func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	return f, err
 }
 
-// tellStuck tells the lead why nothing can move. If it ends its turn again, the run ends.
-func (l *lead) tellStuck(ctx context.Context, open int, why string) error {
-	l.toldStuck = true
-	return l.conversation.remind(ctx, "You ended your turn, but %s open and nothing can move: %s. "+
-		"Do something about it, or end again to stop the run with this work left.",
-		plural(open, "task is", "tasks are"),
-		mailbox.Escape(why))
+func (HearMail) do(ctx context.Context, m *Member) error {
+	m.lead.toldStuck = false
+	return m.wakeIf(m.conversation.deliverWaking(ctx))
 }
 
-// sleepAtRest waits until something needs the lead, and wakes it with that. In a conversation
-// the user gets the prompt back while the team works on.
-func (l *lead) sleepAtRest(ctx context.Context) error {
-	l.handOver(false)
-	text, _, err := l.sleep(ctx, false)
+func (a Listen) do(ctx context.Context, m *Member) error {
+	return m.lead.await(ctx, "waits for you", a.Done, m.Talk.Closed(), nil)
+}
+
+func (AwaitTeam) do(ctx context.Context, m *Member) error {
+	return m.lead.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
+}
+
+// do tells the lead why nothing can move. If it ends its turn again, the run ends.
+func (a TellStuck) do(ctx context.Context, m *Member) error {
+	m.lead.toldStuck = true
+	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %s open and nothing can move: %s. "+
+		"Do something about it, or end again to stop the run with this work left.",
+		plural(a.Open, "task is", "tasks are"), mailbox.Escape(a.Why)))
+}
+
+// do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt
+// back while the team works on.
+func (Sleep) do(ctx context.Context, m *Member) error {
+	m.lead.handOver(false)
+	text, _, err := m.lead.sleep(ctx, false)
 	if err == nil {
-		err = l.conversation.remind(ctx, "%s", mailbox.Escape(text))
+		err = m.conversation.remind(ctx, "%s", mailbox.Escape(text))
 	}
 	if err != nil {
 		return err
 	}
 	// News that has collected in the meantime enters with what woke the lead.
-	_, err = l.conversation.deliver(ctx)
-	return err
+	_, err = m.conversation.deliver(ctx)
+	return m.wakeIf(true, err)
 }
 
 // await shows what the lead waits for, hands the prompt to the user, and waits for mail or a

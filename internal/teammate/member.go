@@ -2,8 +2,8 @@
 // end.
 //
 // A member is a state machine. Facts are what the records and the member's own process say
-// now; Next is a pure function that decides from them what the member does; the Member
-// performs that Action and gathers facts again. The lead and a teammate are the same machine
+// now; Next is a pure function that decides from them what the member does; the Action that it
+// returns does it, and the Member gathers facts again. The lead and a teammate are the same machine
 // with other facts. The loop is in runner.go, the facts are in facts.go, and all decisions
 // about the course of a life are in next.go.
 //
@@ -66,18 +66,17 @@ type Config struct {
 	Emit func(loop.Event)
 }
 
-// Member is a running member. It performs the actions that Next decides; its parts do the
-// work.
+// Member is a running member. The actions that Next decides work on it, and on its parts.
 type Member struct {
 	*self
 	idle *idling // of a teammate
 
 	// The course of the machine, which is of the goroutine of Live alone. All else that
 	// decides what follows is read from records and parts.
-	stage   Stage
-	start   StartFacts // what was found when the transcript was opened
-	outcome Outcome    // of the last phase
-	err     error      // of the last phase
+	stage  Stage
+	start  StartFacts // what was found when the transcript was opened
+	err    error      // of the last phase
+	byUser bool       // the user stopped the last phase
 	// stopRest ends the watches of a rest.
 	stopRest context.CancelFunc
 	end      *End // nil: the life goes on
@@ -157,7 +156,7 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 	}
 	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
 		m.jobs.Close() // no command of it may run when the task goes to the next owner
-		return end, m.leave(ctx)
+		return end, Leave{}.do(ctx, m)
 	}
 	return end, err
 }

@@ -1,101 +1,91 @@
 package teammate
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"muster"
+	"muster/llm"
 )
 
-// Action is what a member does next. The types below are all there are; Member.perform does
-// them.
-type Action interface{ isAction() }
-
-// action makes a type an Action.
-type action struct{}
-
-func (action) isAction() {}
+// Action is what a member does next; the types below are all there are.
+type Action interface {
+	// do performs the action. It is called on the goroutine of Live, and is the only one that moves the member
+	// to another stage: a part of the member only changes facts.
+	do(ctx context.Context, m *Member) error
+}
 
 // The actions of a member.
 type (
 	// OpenConversation says the opening words. Afresh starts a new conversation with them.
-	OpenConversation struct {
-		action
-		Afresh bool
-	}
+	OpenConversation struct{ Afresh bool }
 	// RecoverCalls answers the calls that the last process left open.
-	RecoverCalls struct{ action }
+	RecoverCalls struct{}
 	// ContinueConversation delivers the mail that came in the meantime, and begins a work
 	// phase.
-	ContinueConversation struct{ action }
+	ContinueConversation struct{}
 
 	// RunPhase runs the loop. In Retrying it goes on with the phase that an error has ended.
-	RunPhase struct{ action }
+	RunPhase struct{}
 	// Rest ends the phase: the last message is sent, and the member looks for what to do.
-	Rest struct{ action }
+	Rest struct{}
 	// AnswerStopped answers the calls of a phase that the user stopped.
-	AnswerStopped struct{ action }
+	AnswerStopped struct{}
 	// AskUser waits for the user, because the lead met a limit.
-	AskUser struct{ action }
+	AskUser struct{}
 	// RestartConversation starts the conversation afresh, because it is too long, and goes on
 	// with the phase.
-	RestartConversation struct{ action }
+	RestartConversation struct{}
 	// Park waits for a model that is overloaded, and goes on with the phase.
-	Park struct{ action }
+	Park struct{}
 	// ReleaseTask gives the task back because its owner met a limit.
-	ReleaseTask struct{ action }
+	ReleaseTask struct{}
 	// GiveUp ends a teammate whose model cannot go on.
-	GiveUp struct{ action }
+	GiveUp struct{}
 
 	// GrantShutdown grants a shutdown request and ends the life.
-	GrantShutdown struct {
-		action
-		ID muster.RequestID
-	}
+	GrantShutdown struct{ ID muster.RequestID }
 	// ReadMail wakes the member with its mail.
-	ReadMail struct{ action }
+	ReadMail struct{}
 	// AnnounceJobs wakes the member with its finished background jobs.
-	AnnounceJobs struct{ action }
+	AnnounceJobs struct{}
 	// DropClaim drops a claim that was lost.
-	DropClaim struct{ action }
+	DropClaim struct{}
 	// ResumeLanding goes on with an interrupted landing and wakes the member with what came
 	// of it.
-	ResumeLanding struct{ action }
+	ResumeLanding struct{}
 	// PresentTask wakes the member with the task that it has claimed and has not read.
-	PresentTask struct{ action }
+	PresentTask struct{}
 	// ClaimTask claims the next task, if there is one, and wakes the member with it.
-	ClaimTask struct{ action }
+	ClaimTask struct{}
 	// WaitForWork shows that the member is idle, and waits for a change.
-	WaitForWork struct{ action }
+	WaitForWork struct{}
 	// TimeOut gives the task back and tells the lead that the member shuts down.
-	TimeOut struct{ action }
+	TimeOut struct{}
 	// Leave shuts the member down.
-	Leave struct{ action }
+	Leave struct{}
 	// Rejoin takes the shutdown back, because mail came before it.
-	Rejoin struct{ action }
+	Rejoin struct{}
 
 	// HearMail wakes the lead with its mail.
-	HearMail struct{ action }
+	HearMail struct{}
 	// Listen waits, where a run would end, for the user or for anything else that changes it.
 	// Done says that nothing is open.
-	Listen struct {
-		action
-		Done bool
-	}
+	Listen struct{ Done bool }
 	// AwaitTeam waits until somebody who is at work has finished.
-	AwaitTeam struct{ action }
+	AwaitTeam struct{}
 	// TellStuck wakes the lead once with why nothing can move.
 	TellStuck struct {
-		action
 		Open int
 		Why  string
 	}
 	// Sleep waits until something needs the lead, and wakes it with that.
-	Sleep struct{ action }
+	Sleep struct{}
 
 	// Finish ends the member's life, with an error if Err is set.
 	Finish struct {
-		action
 		End End
 		Err error
 	}
@@ -159,38 +149,38 @@ func (e *TeamStop) Error() string { return e.Err.Error() }
 // Unwrap returns the member's error.
 func (e *TeamStop) Unwrap() error { return e.Err }
 
-// nextAfterPhase decides what follows a work phase.
+// nextAfterPhase decides what follows a work phase: it depends on the error that has ended the phase, if one has.
 func nextAfterPhase(f Facts) Action {
 	p := f.Phase
-	switch p.Outcome {
-	case Stopped:
-		if p.ShutdownGranted {
-			return Finish{End: End{Text: "shut down as asked"}}
-		}
+	isLimit := errors.Is(p.Err, errTurns) || errors.Is(p.Err, errLoop)
+	var failed *llm.Error
+	switch {
+	case p.Err == nil && p.ShutdownGranted:
+		return Finish{End: End{Text: "shut down as asked"}}
+	case p.Err == nil: // the model called no more tools, or a tool ended the phase
 		return Rest{}
-	case StoppedByUser:
+	case p.ByUser:
 		return AnswerStopped{}
-	case LimitMet:
-		switch {
-		case f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
-			return AskUser{}
-		case f.Lead:
-			return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
-		}
+	case isLimit && f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
+		return AskUser{}
+	case isLimit && f.Lead:
+		return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
+	case isLimit:
 		return ReleaseTask{}
-	case ContextFull:
+	case !errors.As(p.Err, &failed): // something else than the model failed
+		return Finish{Err: p.Err}
+	}
+	switch failed.Kind {
+	case llm.ContextFull:
 		if !p.Restarted {
 			return RestartConversation{}
 		}
-	case Overloaded:
+	case llm.Overloaded, llm.Incomplete:
 		if p.Parks < maxParks {
 			return Park{}
 		}
-	case TeamRefused:
+	case llm.Denied, llm.Limited, llm.Spent: // the key, the model or the account is refused to every member
 		return Finish{Err: &TeamStop{Err: p.Err}}
-	case Failed:
-		return Finish{Err: p.Err}
-	case ModelFailed:
 	}
 	if f.Lead {
 		return Finish{Err: p.Err}

@@ -15,6 +15,9 @@ import (
 
 var errTest = errors.New("an error")
 
+// errModel is an error of the model of a kind, which wraps errTest.
+func errModel(k llm.Kind) error { return errors.Join(errTest, &llm.Error{Kind: k}) }
+
 // open, one task, is a team with open work; quiet is one with none.
 var (
 	openTasks = []muster.Task{{ID: 1, Status: muster.Pending}}
@@ -53,21 +56,23 @@ func TestNext(t *testing.T) {
 		{"the model has stopped", ended(false, PhaseFacts{}), Rest{}},
 		{"the model agreed to shut down", ended(false, PhaseFacts{ShutdownGranted: true}),
 			Finish{End: End{Text: "shut down as asked"}}},
-		{"the user stops the turn", ended(true, PhaseFacts{Outcome: StoppedByUser}), AnswerStopped{}},
+		{"the user stops the turn", ended(true, PhaseFacts{Err: errTest, ByUser: true}), AnswerStopped{}},
 		{"a limit releases a teammate's task",
-			ended(false, PhaseFacts{Outcome: LimitMet, Err: errTurns}), ReleaseTask{}},
+			ended(false, PhaseFacts{Err: errTurns}), ReleaseTask{}},
 		{"a limit of the lead ends the turn in a conversation",
-			inTalk(ended(true, PhaseFacts{Outcome: LimitMet, Err: errLoop})), AskUser{}},
-		{"a conversation that is too long starts afresh", ended(false, PhaseFacts{Outcome: ContextFull}),
+			inTalk(ended(true, PhaseFacts{Err: errLoop})), AskUser{}},
+		{"a conversation that is too long starts afresh", ended(false, PhaseFacts{Err: errModel(llm.ContextFull)}),
 			RestartConversation{}},
-		{"a fresh one that is too long at once helps nobody", ended(false, PhaseFacts{Outcome: ContextFull,
+		{"a fresh one that is too long at once helps nobody", ended(false, PhaseFacts{Err: errModel(llm.ContextFull),
 			Restarted: true}), GiveUp{}},
 		{"an overloaded model is waited for",
-			ended(false, PhaseFacts{Outcome: Overloaded, Parks: maxParks - 1}), Park{}},
-		{"but not for ever", ended(false, PhaseFacts{Outcome: Overloaded, Parks: maxParks}), GiveUp{}},
-		{"a teammate's model fails", ended(false, PhaseFacts{Outcome: ModelFailed}), GiveUp{}},
-		{"the lead's model fails", ended(true, PhaseFacts{Outcome: ModelFailed, Err: errTest}), Finish{Err: errTest}},
-		{"the disk fails", ended(false, PhaseFacts{Outcome: Failed, Err: errTest}), Finish{Err: errTest}},
+			ended(false, PhaseFacts{Err: errModel(llm.Overloaded), Parks: maxParks - 1}), Park{}},
+		{"but not for ever",
+			ended(false, PhaseFacts{Err: errModel(llm.Overloaded), Parks: maxParks}), GiveUp{}},
+		{"a teammate's model fails", ended(false, PhaseFacts{Err: errModel(llm.BadRequest)}), GiveUp{}},
+		{"the lead's model fails", ended(true, PhaseFacts{Err: errModel(llm.BadRequest)}),
+			Finish{Err: errModel(llm.BadRequest)}},
+		{"the disk fails", ended(false, PhaseFacts{Err: errTest}), Finish{Err: errTest}},
 
 		{"an idle member is stopped without its model", Facts{Stage: Resting, WakingMail: true,
 			Idle: IdleFacts{Shutdown: "0000beef"}}, GrantShutdown{ID: "0000beef"}},
@@ -123,8 +128,10 @@ func TestNext(t *testing.T) {
 // What concerns every member stops the whole team; so does a limit of the lead, outside a conversation.
 func TestNextStopsTheTeam(t *testing.T) {
 	for name, f := range map[string]Facts{
-		"the key is refused":       {Stage: PhaseEnded, Phase: PhaseFacts{Outcome: TeamRefused, Err: errTest}},
-		"the lead meets its limit": {Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Outcome: LimitMet, Err: errTest}},
+		"the key is refused":       {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Denied)}},
+		"the limit is reached":     {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Limited)}},
+		"the money is spent":       {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Spent)}},
+		"the lead meets its limit": {Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Err: errors.Join(errTest, errTurns)}},
 	} {
 		finish, ok := Next(f).(Finish)
 		var stop *TeamStop
@@ -134,28 +141,28 @@ func TestNextStopsTheTeam(t *testing.T) {
 	}
 }
 
-func TestOutcomeOf(t *testing.T) {
+// Each error of a phase leads to its action, however deep it is wrapped.
+func TestNextAfterAnError(t *testing.T) {
 	kind := func(k llm.Kind) error { return fmt.Errorf("turn: %w", &llm.Error{Kind: k}) }
 	for _, c := range []struct {
-		err, cause error
-		want       Outcome
+		err    error
+		byUser bool
+		want   Action
 	}{
-		{nil, nil, Stopped},
-		{nil, muster.CauseTurn, Stopped},
-		{context.Canceled, muster.CauseTurn, StoppedByUser},
-		{fmt.Errorf("turn: %w", errTurns), nil, LimitMet},
-		{errLoop, nil, LimitMet},
-		{kind(llm.ContextFull), nil, ContextFull},
-		{kind(llm.Overloaded), nil, Overloaded},
-		{kind(llm.Incomplete), nil, Overloaded},
-		{kind(llm.Denied), nil, TeamRefused},
-		{kind(llm.Limited), nil, TeamRefused},
-		{kind(llm.Spent), nil, TeamRefused},
-		{kind(llm.BadRequest), nil, ModelFailed},
-		{muster.ErrFenced, nil, Failed},
+		{nil, false, Rest{}},
+		{nil, true, Rest{}},
+		{context.Canceled, true, AnswerStopped{}},
+		{fmt.Errorf("turn: %w", errTurns), false, ReleaseTask{}},
+		{errLoop, false, ReleaseTask{}},
+		{kind(llm.ContextFull), false, RestartConversation{}},
+		{kind(llm.Overloaded), false, Park{}},
+		{kind(llm.Incomplete), false, Park{}},
+		{kind(llm.BadRequest), false, GiveUp{}},
+		{muster.ErrFenced, false, Finish{Err: muster.ErrFenced}},
 	} {
-		if got := outcomeOf(c.err, c.cause); got != c.want {
-			t.Errorf("%v (%v): %d, want %d", c.err, c.cause, got, c.want)
+		f := Facts{Stage: PhaseEnded, Phase: PhaseFacts{Err: c.err, ByUser: c.byUser}}
+		if got := Next(f); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%v: %T%+v, want %T%+v", c.err, got, got, c.want, c.want)
 		}
 	}
 }
@@ -164,6 +171,8 @@ func TestOutcomeOf(t *testing.T) {
 func drawFacts(t *rapid.T) Facts {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	tasks := rapid.SampledFrom([][]muster.Task{nil, openTasks})
+	errs := []error{nil, errTurns, errLoop, errTest, errModel(llm.ContextFull), errModel(llm.Overloaded),
+		errModel(llm.Denied), errModel(llm.BadRequest)}
 	progress := TeamProgress{HadTasks: flag("had"), Open: tasks.Draw(t, "open"), NeedsAttention: tasks.Draw(t, "needy"),
 		Working: rapid.SampledFrom([][]muster.Name{nil, {"bob"}}).Draw(t, "working"),
 		Stuck:   rapid.SampledFrom([]string{"", "stuck"}).Draw(t, "stuck")}
@@ -172,7 +181,7 @@ func drawFacts(t *rapid.T) Facts {
 		Lead:  flag("lead"), InTalk: flag("talk"), WakingMail: flag("mail"), Replaced: flag("replaced"),
 		Start: StartFacts{Opened: flag("opened"), Empty: flag("empty"), Recovered: flag("recovered"),
 			PhaseOver: flag("over"), OwesReply: flag("owes")},
-		Phase: PhaseFacts{Outcome: Outcome(rapid.IntRange(int(Stopped), int(Failed)).Draw(t, "outcome")), Err: errTest,
+		Phase: PhaseFacts{Err: rapid.SampledFrom(errs).Draw(t, "error"), ByUser: flag("user"),
 			ShutdownGranted: flag("granted"), Restarted: flag("restarted"),
 			Parks: rapid.IntRange(0, 12).Draw(t, "parks")},
 		Idle: IdleFacts{Shutdown: rapid.SampledFrom([]muster.RequestID{"", "0000beef"}).Draw(t, "shutdown"),

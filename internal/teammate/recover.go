@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/prompt"
 	"muster/journal"
 	"muster/llm"
@@ -43,9 +44,9 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 	return nil
 }
 
-// closeTurn ends a turn that the user stopped: every call gets its answer, and the model is
+// do ends a turn that the user stopped: every call gets its answer, and the model is
 // told why it was cut off.
-func (m *Member) closeTurn(ctx context.Context) error {
+func (AnswerStopped) do(ctx context.Context, m *Member) error {
 	err := m.answerCalls(ctx, false, "The user stopped this turn; the outcome is unknown: check first.")
 	if err == nil {
 		// The words of a turn that was cut off are no last message, and the user speaks next.
@@ -59,8 +60,8 @@ func (m *Member) closeTurn(ctx context.Context) error {
 	return m.beginRest(ctx)
 }
 
-// holdTurn hands the turn to the user, because the lead met a limit in a conversation.
-func (m *Member) holdTurn(ctx context.Context) error {
+// do hands the turn to the user.
+func (AskUser) do(ctx context.Context, m *Member) error {
 	// For people only: without it the lead still waits for the user.
 	_ = m.Journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.RunNote,
 		Fields: map[string]any{"text": "the lead met " + m.err.Error() + "; say how to go on"}})
@@ -68,8 +69,8 @@ func (m *Member) holdTurn(ctx context.Context) error {
 	return m.beginRest(ctx)
 }
 
-// releaseAtLimit releases the task of a member that met a limit. It counts as an attempt.
-func (m *Member) releaseAtLimit(ctx context.Context) error {
+// do releases the task. It counts as an attempt.
+func (ReleaseTask) do(ctx context.Context, m *Member) error {
 	if err := m.claims.release(ctx, m.err.Error(), m.finalMessage(), true); err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func (m *Member) finalMessage() string {
 	return "" // something was said to it since
 }
 
-// giveUp ends a teammate whose model cannot go on: its task goes back, and the lead is told.
-func (m *Member) giveUp(ctx context.Context) error {
+// do gives the task back and tells the lead why.
+func (GiveUp) do(ctx context.Context, m *Member) error {
 	why := clip(m.err.Error(), maxQuote)
 	// The next owner reads why in the task's note; it counts as an attempt, so that a task
 	// which no model can do does not go round for ever.
@@ -107,8 +108,8 @@ func (m *Member) giveUp(ctx context.Context) error {
 	return err
 }
 
-// park waits, visibly, for a model that stayed overloaded after all tries.
-func (m *Member) park(ctx context.Context) error {
+// do waits, visibly, for a model that stayed overloaded after all tries.
+func (Park) do(ctx context.Context, m *Member) error {
 	m.stage = Retrying
 	// The wait is in memory only: a member that is restarted asks its model at once.
 	var wait time.Duration
@@ -117,19 +118,16 @@ func (m *Member) park(ctx context.Context) error {
 		wait = time.Duration(c.parks) * parkTime
 	})
 	m.presence.onModelWait(time.Now().Add(wait), m.err) //nolint:contextcheck // It writes with a context of its own.
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
+	if clock.Sleep(ctx, wait) != nil {
 		return context.Cause(ctx)
 	}
 	m.presence.onModelReply(ctx)
 	return nil
 }
 
-// restartConversation starts a fresh conversation when the old one is too long: identity,
-// task, and what the lane holds. The lead also gets its goal and the open tasks, because it
-// has forgotten what it made.
-func (m *Member) restartConversation(ctx context.Context) error {
+// do says who the member is, its task, and what the lane holds. The lead also gets its goal and the open tasks,
+// because it has forgotten what it made.
+func (RestartConversation) do(ctx context.Context, m *Member) error {
 	m.stage = Retrying
 	texts := []string{m.conversation.identity(),
 		prompt.Reminder("Your conversation had grown too long and starts again here.")}

@@ -3,8 +3,6 @@ package teammate
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"muster"
 	"muster/internal/mailbox"
@@ -12,8 +10,7 @@ import (
 	"muster/loop"
 )
 
-// run opens the conversation and performs what Next decides, until that is the end. It is the
-// only place that moves the machine on: a part of the member only changes facts.
+// run opens the conversation and does what Next decides, until that is the end.
 func (m *Member) run(ctx context.Context) (End, error) {
 	if err := m.open(ctx); err != nil {
 		return End{Code: 1}, err
@@ -24,7 +21,7 @@ func (m *Member) run(ctx context.Context) (End, error) {
 		// may have changed any of them.
 		f, err := m.facts(ctx)
 		if err == nil {
-			err = m.perform(ctx, Next(f))
+			err = Next(f).do(ctx, m)
 		}
 		if err != nil {
 			return End{Code: 1}, err
@@ -36,96 +33,78 @@ func (m *Member) run(ctx context.Context) (End, error) {
 	return *m.end, nil
 }
 
-// perform does one action. What it learns comes back as facts.
-func (m *Member) perform(ctx context.Context, a Action) (err error) {
-	switch a := a.(type) {
-	case Finish:
-		m.end, err = &a.End, a.Err
-	case GiveUp:
-		err = m.giveUp(ctx)
-	case GrantShutdown:
-		m.end = &End{Text: "shut down while idle"}
-		_, _, err = m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
-	case OpenConversation:
-		err = m.openConversation(ctx, a.Afresh)
-	case RecoverCalls:
-		// A landing or a plan that was cut off is waited for again: its record says how it ends.
-		m.start.Recovered = true
-		err = m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
-		m.todo.Restore(m.conversation.script.Messages())
-	case ContinueConversation:
+func (a Finish) do(_ context.Context, m *Member) error {
+	m.end = &a.End
+	return a.Err
+}
+
+func (a GrantShutdown) do(ctx context.Context, m *Member) error {
+	m.end = &End{Text: "shut down while idle"}
+	_, _, err := m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
+	return err
+}
+
+func (RecoverCalls) do(ctx context.Context, m *Member) error {
+	// A landing or a plan that was cut off is waited for again: its record says how it ends.
+	m.start.Recovered = true
+	err := m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
+	m.todo.Restore(m.conversation.script.Messages())
+	return err
+}
+
+func (ContinueConversation) do(ctx context.Context, m *Member) error {
+	m.stage = Ready
+	_, err := m.conversation.deliver(ctx)
+	return err
+}
+
+func (WaitForWork) do(ctx context.Context, m *Member) error { return m.idle.wait(ctx) }
+
+func (TimeOut) do(ctx context.Context, m *Member) error {
+	m.stage = Leaving
+	return m.idle.timeOut(ctx)
+}
+
+func (Rejoin) do(ctx context.Context, m *Member) error {
+	m.stage = Leaving
+	return m.presence.rejoin(ctx)
+}
+
+func (DropClaim) do(ctx context.Context, m *Member) error {
+	return ignoreLostClaim(m.claims.verify(ctx))
+}
+
+// wakeIf begins a work phase, unless there was nothing to say to the model: then the member stays at rest.
+func (m *Member) wakeIf(said bool, err error) error {
+	if err == nil && said {
 		m.stage = Ready
-		_, err = m.conversation.deliver(ctx)
-	case RunPhase:
-		err = m.runPhase(ctx)
-	case Rest:
-		err = m.beginRest(ctx)
-	case AnswerStopped:
-		err = m.closeTurn(ctx)
-	case AskUser:
-		err = m.holdTurn(ctx)
-	case RestartConversation:
-		err = m.restartConversation(ctx)
-	case Park:
-		err = m.park(ctx)
-	case ReleaseTask:
-		err = m.releaseAtLimit(ctx)
-	case WaitForWork:
-		err = m.idle.wait(ctx)
-	case Listen:
-		err = m.lead.await(ctx, "waits for you", a.Done, m.Talk.Closed(), nil)
-	case AwaitTeam:
-		err = m.lead.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
-	case TimeOut:
-		m.stage = Leaving
-		err = m.idle.timeOut(ctx)
-	case Leave:
-		if err = m.leave(ctx); err == nil {
-			m.stage = Left
-		}
-	case Rejoin:
-		m.stage = Leaving
-		err = m.presence.rejoin(ctx)
-	case DropClaim:
-		err = ignoreLostClaim(m.claims.verify(ctx))
-	default:
-		err = m.wakeFor(ctx, a)
 	}
 	return err
 }
 
-// wakeFor performs an action that ends a rest: what it says to the model begins a work phase.
-// One that turns out to have nothing to say leaves the member at rest.
-func (m *Member) wakeFor(ctx context.Context, a Action) (err error) {
-	woken := true
-	switch a := a.(type) {
-	case ReadMail:
-		if err = m.conversation.wake(ctx); err == nil {
-			woken, err = m.conversation.deliverWaking(ctx)
-		}
-	case AnnounceJobs:
-		if err = m.conversation.wake(ctx); err == nil {
-			woken, err = m.conversation.announceJobs(ctx)
-		}
-	case ResumeLanding:
-		err = m.claims.resumeLanding(ctx)
-	case PresentTask, ClaimTask:
-		woken, err = m.idle.beginTask(ctx)
-	case HearMail:
-		m.lead.toldStuck = false
-		woken, err = m.conversation.deliverWaking(ctx)
-	case TellStuck:
-		err = m.lead.tellStuck(ctx, a.Open, a.Why)
-	case Sleep:
-		err = m.lead.sleepAtRest(ctx)
-	default:
-		err = fmt.Errorf("no such action: %T", a)
+func (ReadMail) do(ctx context.Context, m *Member) error {
+	if err := m.conversation.wake(ctx); err != nil {
+		return err
 	}
-	if err == nil && woken {
-		m.stage = Ready
-	}
-	return err
+	return m.wakeIf(m.conversation.deliverWaking(ctx))
 }
+
+func (AnnounceJobs) do(ctx context.Context, m *Member) error {
+	if err := m.conversation.wake(ctx); err != nil {
+		return err
+	}
+	return m.wakeIf(m.conversation.announceJobs(ctx))
+}
+
+func (ResumeLanding) do(ctx context.Context, m *Member) error {
+	return m.wakeIf(true, m.claims.resumeLanding(ctx))
+}
+
+func (PresentTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
+
+func (ClaimTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
+
+func (Rest) do(ctx context.Context, m *Member) error { return m.beginRest(ctx) }
 
 // beginRest ends the turn. Its watches last until the rest is over.
 func (m *Member) beginRest(ctx context.Context) error {
@@ -134,7 +113,7 @@ func (m *Member) beginRest(ctx context.Context) error {
 	watch, stop := context.WithCancel(ctx)
 	m.stopRest = stop
 	if m.isLead() {
-		m.lead.begin(watch, m.finalMessage())
+		m.lead.changed, m.lead.message = m.lead.watch(watch), m.finalMessage()
 		return nil
 	}
 	return m.idle.begin(watch)
@@ -187,10 +166,9 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 	}
 }
 
-// openConversation says the opening words: who the member is, what it was spawned with, and
-// its first task if it may claim one. A teammate's prompt is a model's or a person's, and is
-// escaped; the lead's is the runtime's own.
-func (m *Member) openConversation(ctx context.Context, afresh bool) error {
+// do says who the member is, what it was spawned with, and its first task if it may claim one. A teammate's
+// prompt is a model's or a person's, and is escaped; the lead's is the runtime's own.
+func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	mark, err := m.conversation.openingMark(ctx)
 	if err != nil {
 		return err
@@ -209,7 +187,7 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 	}
 	m.stage = Ready
 	write := m.conversation.script.User
-	if afresh {
+	if a.Afresh {
 		write = m.conversation.script.Fresh
 	}
 	return m.conversation.enter(ctx, write, marks, texts)
@@ -218,8 +196,8 @@ func (m *Member) openConversation(ctx context.Context, afresh bool) error {
 // parallel is how many read-only calls of one reply run side by side.
 const parallel = 8
 
-// runPhase runs the loop to its stop.
-func (m *Member) runPhase(ctx context.Context) error {
+// do runs the loop to its stop.
+func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.stage != Retrying {
 		m.phase.begin()
 		if err := m.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
@@ -232,16 +210,16 @@ func (m *Member) runPhase(ctx context.Context) error {
 	}
 	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
 		Boundary: session{m.self}.Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
-	m.outcome = outcomeOf(m.err, context.Cause(turn))
+	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
 	m.stage = PhaseEnded
 	return context.Cause(ctx)
 }
 
-// leave shuts the member down in order: its task goes back, and its lane is kept. The last
+// do shuts the member down in order: its task goes back, and its lane is kept. The last
 // writes are made even if ctx ends. The record says that it has shut down only after all
 // else: a process that dies in between leaves a member that another process takes over.
-func (m *Member) leave(ctx context.Context) error {
+func (Leave) do(ctx context.Context, m *Member) error {
 	ctx, cancel := lastWrites(ctx)
 	defer cancel()
 	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
@@ -253,5 +231,9 @@ func (m *Member) leave(ctx context.Context) error {
 	if err := m.conversation.markLeft(ctx); err != nil {
 		return err
 	}
-	return m.presence.leave(ctx)
+	if err := m.presence.leave(ctx); err != nil {
+		return err
+	}
+	m.stage = Left
+	return nil
 }
