@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"muster"
 	"muster/internal/board"
@@ -20,8 +19,7 @@ import (
 // next.
 type claims struct {
 	*self
-	mu   sync.Mutex
-	held claim // its task has no id when the member has none
+	held guarded[claim] // its task has no id when the member has none
 }
 
 // claim is one claim of the member: the task as it was read last, whose id and fence are the
@@ -35,27 +33,13 @@ type claim struct {
 
 // CurrentTask returns the claimed task as it was read last.
 func (c *claims) CurrentTask() (muster.Task, bool) {
-	h := c.current()
+	h := c.held.get()
 	return h.task, h.task.ID != 0
-}
-
-// current returns a copy of the current claim, to decide on.
-func (c *claims) current() claim {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.held
-}
-
-// change changes what this process knows of the current claim.
-func (c *claims) change(f func(*claim)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f(&c.held)
 }
 
 // setTask notes a task that the member has claimed, or the claimed task as it is now.
 func (c *claims) setTask(t muster.Task) {
-	c.change(func(h *claim) {
+	c.held.change(func(h *claim) {
 		if claimKey(h.task) != claimKey(t) {
 			*h = claim{}
 		}
@@ -64,7 +48,7 @@ func (c *claims) setTask(t muster.Task) {
 }
 
 // clearTask forgets the claim and everything that this process knew about it.
-func (c *claims) clearTask() { c.change(func(h *claim) { *h = claim{} }) }
+func (c *claims) clearTask() { c.held.change(func(h *claim) { *h = claim{} }) }
 
 // endTask clears the task and ends a teammate's phase. The lead goes on.
 func (c *claims) endTask() {
@@ -117,7 +101,7 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	if err := ignoreLostClaim(c.verify(ctx)); err != nil {
 		return "", "", err
 	}
-	h := c.current()
+	h := c.held.get()
 	if h.task.ID == 0 {
 		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.record.Role,
 			Source: muster.SourceAuto})
@@ -169,7 +153,7 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if err == nil && text == "" {
 		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", id)
 	}
-	c.change(func(h *claim) { h.presented = true })
+	c.held.change(func(h *claim) { h.presented = true })
 	if c.isLead() { // the lead's phase lasts to its next wait, claim or end
 		c.phase.change(func(p *counters) { p.turns, p.extended = 0, false })
 	}

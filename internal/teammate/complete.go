@@ -14,7 +14,7 @@ import (
 
 // Complete lands the current task for a tool call. It returns when the landing is decided.
 func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error) {
-	h := c.current()
+	h := c.held.get()
 	t := h.task
 	if t.ID == 0 || t.ID != id {
 		if now, err := c.Board.Get(ctx, id); err == nil && now.Status == muster.Completed {
@@ -28,7 +28,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 			"(check_background, stop_background) before you complete.", n), nil
 	}
 	if files := c.onlyIgnoredFiles(ctx, h); files != "" {
-		c.change(func(h *claim) { h.warnedIgnored = true })
+		c.held.change(func(h *claim) { h.warnedIgnored = true })
 		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change but what git ignores (%s), "+
 			"and that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
 			"nothing does.", t.ID, files), nil
@@ -103,7 +103,7 @@ func (c *claims) resumeLanding(ctx context.Context) error {
 			return err
 		}
 	}
-	c.change(func(h *claim) { h.landingResumed = true })
+	c.held.change(func(h *claim) { h.landingResumed = true })
 	return c.conversation.remind(ctx, "%s", mailbox.Escape(res.Text()))
 }
 

@@ -98,10 +98,10 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	case Starting:
 		f.Start = m.start
 		f.Start.Empty = len(m.conversation.script.Messages()) == 0
-		f.Start.PhaseOver = m.phase.snapshot().over
+		f.Start.PhaseOver = m.phase.get().over
 		f.Start.OwesReply = m.conversation.owesReply()
 	case PhaseEnded:
-		c := m.phase.snapshot()
+		c := m.phase.get()
 		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
 			Restarted: c.restarted && c.replies < minReplies, Parks: c.parks}
 	case Resting:

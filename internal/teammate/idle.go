@@ -38,7 +38,7 @@ type idleRest struct {
 // begin begins a rest, which ctx ends. The watches begin before the first facts are read, so that no change
 // is missed. The phase's last message is sent before anybody can see that the member is idle.
 func (i *idling) begin(ctx context.Context) error {
-	c := i.phase.snapshot()
+	c := i.phase.get()
 	i.rest = idleRest{inbox: i.Post.Watch(ctx, i.name()), leaveQueue: func() {},
 		watchBoard: sync.OnceValue(func() <-chan struct{} { return i.Board.Watch(ctx) }),
 		reason:     c.idleReason(len(i.presence.openQuestions()) > 0, i.presence.Me())}
@@ -181,7 +181,7 @@ func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 	f.TriedTask, f.TimedOut = i.rest.triedTask, i.rest.timedOut
 	if err = i.claims.check(ctx); isLostClaim(err) {
 		f.Claim, err = LostClaim, nil
-	} else if h := i.claims.current(); h.task.ID != 0 {
+	} else if h := i.claims.held.get(); h.task.ID != 0 {
 		f.Claim = NotYetRead
 		if i.claims.isPresented(h) {
 			f.Claim = Presented

@@ -195,7 +195,7 @@ func allDoneText(p TeamProgress) string {
 
 // turnFacts reads what decides what follows the turn.
 func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
-	c := l.phase.snapshot()
+	c := l.phase.get()
 	f = LeadFacts{Message: l.message, CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
 		OnHold: c.onHold}
 	// What the user says is heard whatever else holds. In a conversation the lead hears

@@ -33,6 +33,7 @@ package teammate
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"muster"
@@ -127,7 +128,9 @@ func New(c Config) (_ *Member, err error) {
 	if s.emit == nil {
 		s.emit = func(loop.Event) {}
 	}
-	s.presence = newPresence(s)
+	s.presence = &presence{self: s}
+	s.presence.turns.Store(int64(s.record.Turns))
+	s.presence.known.value = knownRecord{latest: s.record, asked: askedOf(s.record)}
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, toldUnclaimable: map[muster.MessageID]bool{},
@@ -159,6 +162,26 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 		return end, Leave{}.do(ctx, m)
 	}
 	return end, err
+}
+
+// guarded is a value that several goroutines read and change: that of Live, and those of the tools.
+type guarded[T any] struct {
+	mu    sync.Mutex
+	value T
+}
+
+// get returns a copy of the value, to decide on. What the copy points to is never changed, only replaced.
+func (g *guarded[T]) get() T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.value
+}
+
+// change changes the value under the lock.
+func (g *guarded[T]) change(f func(*T)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(&g.value)
 }
 
 // lastWrites returns a context for the last writes of a life: it goes on for 5 s after ctx

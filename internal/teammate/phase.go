@@ -6,19 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"muster"
 	"muster/llm"
 )
 
-// phase is what a member counts within one work phase. Tools run side by side, so that it has
-// a lock; decisions are made on a copy of its counters.
-type phase struct {
-	mu sync.Mutex
-	counters
-}
+// phase is what a member counts within one work phase. Tools run side by side and count too; decisions are made
+// on a copy of the counters.
+type phase struct{ guarded[counters] }
 
 // counters are the facts of a work phase. They are not stored: a restarted member begins a
 // new phase.
@@ -46,27 +42,6 @@ type counters struct {
 	repeats   int                 // how often it came in a row
 	warned    bool                // of the repeats
 	idleWaits int                 // waits of the lead that returned at once, with nothing done in between
-}
-
-// begin starts a new phase.
-func (p *phase) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.counters = counters{started: time.Now()}
-}
-
-// snapshot returns a copy of the counters to decide on.
-func (p *phase) snapshot() counters {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.counters
-}
-
-// change changes the counters under the lock.
-func (p *phase) change(f func(*counters)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f(&p.counters)
 }
 
 // Idle ends this phase after the round of tools.

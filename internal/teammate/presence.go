@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"regexp"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,40 +21,30 @@ type presence struct {
 	turns  atomic.Int64 // in the member's life, for people
 	parked atomic.Bool  // the record says that the member waits for its model
 
-	mu     sync.Mutex
-	latest muster.Member        // the record as it was read or written last
-	asked  map[muster.Name]bool // whom the member asked something that is not answered yet
+	known guarded[knownRecord]
 }
 
-// newPresence returns the presence of a member whose record was just read.
-func newPresence(s *self) *presence {
-	p := &presence{self: s, latest: s.record, asked: askedOf(s.record)}
-	p.turns.Store(int64(s.record.Turns))
-	return p
+// knownRecord is the member's record as it was read or written last, and what goes into it with the next write.
+type knownRecord struct {
+	latest muster.Member
+	asked  []muster.Name // whom the member asked something that is not answered yet, sorted
 }
 
 // Me returns the member's record as it was read last.
-func (p *presence) Me() muster.Member {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.latest
-}
+func (p *presence) Me() muster.Member { return p.known.get().latest }
 
 // setStatus writes what the member does. It is Fenced when another process hosts the member
 // by now: the record is that process's, and writing it would hide what the member does there.
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
 	t, _ := p.claims.CurrentTask()
-	p.mu.Lock()
-	asked := maps.Clone(p.asked)
-	same := p.latest.Status == s && p.latest.IdleReason == why && p.latest.Doing == doing && p.latest.Task == t.ID &&
-		maps.Equal(askedOf(p.latest), asked)
-	p.mu.Unlock()
-	if same {
+	k := p.known.get()
+	if r := k.latest; r.Status == s && r.IdleReason == why && r.Doing == doing && r.Task == t.ID &&
+		slices.Equal(askedOf(r), k.asked) {
 		return nil
 	}
 	mine, err := p.update(ctx, p.isHost, func(r *muster.Member) {
 		r.Status, r.IdleReason, r.Doing, r.Task, r.Turns = s, why, doing, t.ID, int(p.turns.Load())
-		setAsked(r, asked)
+		setAsked(r, k.asked)
 	})
 	if err == nil && !mine {
 		err = p.errOtherHost()
@@ -77,9 +65,7 @@ func (p *presence) update(
 		}
 	})
 	if err == nil && mine {
-		p.mu.Lock()
-		p.latest = r
-		p.mu.Unlock()
+		p.known.change(func(k *knownRecord) { k.latest = r })
 	}
 	return mine, err
 }
@@ -140,30 +126,22 @@ var question = regexp.MustCompile(`[?？]["')\]]*(\s|$)`)
 // Asked notes a question: while it is not answered, the member is not timed out.
 func (p *presence) Asked(to muster.Name, content string) {
 	if question.MatchString(content) {
-		p.mu.Lock()
-		p.asked[to] = true
-		p.mu.Unlock()
+		p.known.change(func(k *knownRecord) { k.asked = sortedNames(append(slices.Clip(k.asked), to)) })
 	}
 }
 
 // noteAnswers ends the wait for everybody who has sent one of the mails. Status news is no
 // answer.
 func (p *presence) noteAnswers(mail []muster.Message) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, msg := range mail {
-		if !msg.Type.News() {
-			delete(p.asked, msg.From)
-		}
-	}
+	p.known.change(func(k *knownRecord) {
+		k.asked = slices.DeleteFunc(slices.Clone(k.asked), func(name muster.Name) bool {
+			return slices.ContainsFunc(mail, func(m muster.Message) bool { return m.From == name && !m.Type.News() })
+		})
+	})
 }
 
 // openQuestions returns whom the member has asked something that is not answered yet.
-func (p *presence) openQuestions() []muster.Name {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.asked))
-}
+func (p *presence) openQuestions() []muster.Name { return p.known.get().asked }
 
 // leave writes that the member has shut down, unless another process hosts it by now.
 func (p *presence) leave(ctx context.Context) error {
@@ -196,24 +174,26 @@ func (p *presence) rejoin(ctx context.Context) error {
 // whom.
 const askedField = "asked"
 
-// askedOf returns whom the member of a record waits for.
-func askedOf(r muster.Member) map[muster.Name]bool {
+// askedOf returns whom the member of a record waits for, sorted.
+func askedOf(r muster.Member) []muster.Name {
 	var names []muster.Name
 	_ = json.Unmarshal(r.Extra[askedField], &names) // absent, or written by another program: nobody
-	all := map[muster.Name]bool{}
-	for _, n := range names {
-		all[n] = true
-	}
-	return all
+	return sortedNames(names)
+}
+
+// sortedNames sorts names in place, and returns each of them once.
+func sortedNames(names []muster.Name) []muster.Name {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // setAsked writes into a record whom the member waits for.
-func setAsked(r *muster.Member, names map[muster.Name]bool) {
+func setAsked(r *muster.Member, names []muster.Name) {
 	if len(names) == 0 {
 		delete(r.Extra, askedField)
 		return
 	}
-	line, err := muster.MarshalLine(slices.Sorted(maps.Keys(names)))
+	line, err := muster.MarshalLine(names)
 	if err != nil {
 		return // a list of names always encodes
 	}

@@ -80,7 +80,7 @@ func (ReleaseTask) do(ctx context.Context, m *Member) error {
 // finalMessage returns what the model said last. After a restart it is read from the
 // transcript.
 func (m *Member) finalMessage() string {
-	if c := m.phase.snapshot(); c.words != "" {
+	if c := m.phase.get(); c.words != "" {
 		return c.words
 	}
 	if messages := m.conversation.script.Messages(); len(messages) > 0 && !m.conversation.owesReply() {

@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"errors"
+	"time"
 
 	"muster"
 	"muster/internal/mailbox"
@@ -199,7 +200,7 @@ const parallel = 8
 // do runs the loop to its stop.
 func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.stage != Retrying {
-		m.phase.begin()
+		m.phase.change(func(c *counters) { *c = counters{started: time.Now()} })
 		if err := m.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	}
 	// A round of tools that has ended the phase is its last one: no mail is taken that nobody
 	// would read before the next phase.
-	if c := s.phase.snapshot(); c.leaves || c.over {
+	if c := s.phase.get(); c.leaves || c.over {
 		return false, nil
 	}
 	deliver := s.conversation.deliver

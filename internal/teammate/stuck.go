@@ -3,7 +3,6 @@ package teammate
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 	case responder(*owner) != "":
 		return fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s",
 			t.ID, owner.Name, responder(*owner))
-	case patient && isIdleWith(owner, t) && !askedOf(*owner)[muster.User]:
+	case patient && isIdleWith(owner, t) && !slices.Contains(askedOf(*owner), muster.User):
 		return fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name)
 	}
 	return ""
@@ -83,12 +82,12 @@ func isIdleWith(owner *muster.Member, t muster.Task) bool {
 func responder(m muster.Member) muster.Name {
 	asked := askedOf(m)
 	switch {
-	case len(asked) == 0 || asked[muster.User]:
+	case len(asked) == 0 || slices.Contains(asked, muster.User):
 		return ""
-	case asked[muster.Lead]:
+	case slices.Contains(asked, muster.Lead):
 		return muster.Lead
 	}
-	return slices.Min(slices.Collect(maps.Keys(asked)))
+	return asked[0]
 }
 
 // byName returns the members by their names.

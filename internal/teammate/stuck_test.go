@@ -15,11 +15,8 @@ func idleMember(name, role string) muster.Member {
 func TestStuck(t *testing.T) {
 	idle := idleMember
 	asks := func(name string, whom ...muster.Name) muster.Member {
-		m, all := idle(name, "coder"), map[muster.Name]bool{}
-		for _, n := range whom {
-			all[n] = true
-		}
-		setAsked(&m, all)
+		m := idle(name, "coder")
+		setAsked(&m, whom)
 		return m
 	}
 	task := func(id muster.TaskID, change func(*muster.Task)) muster.Task {
