@@ -24,12 +24,12 @@ type replyBuilder struct {
 	hasStopped bool
 }
 
-// usage is what the server reports in tokens. The numbers are running totals.
+// usage is llm.Usage by the names of the server. The numbers are running totals.
 type usage struct {
-	Input  int `json:"input_tokens"`
-	Output int `json:"output_tokens"`
-	Read   int `json:"cache_read_input_tokens"`
-	Write  int `json:"cache_creation_input_tokens"`
+	Input      int `json:"input_tokens"`
+	Output     int `json:"output_tokens"`
+	CacheRead  int `json:"cache_read_input_tokens"`
+	CacheWrite int `json:"cache_creation_input_tokens"`
 }
 
 // blockBuilder collects one content block.
@@ -120,21 +120,18 @@ func (b *replyBuilder) addPieces(index int, text, signature, input string) {
 // had: a field that is missing says nothing, and one that is 0 says 0.
 func (b *replyBuilder) addUsage(raw json.RawMessage) { _ = json.Unmarshal(raw, &b.usage) }
 
-// Reply returns the finished reply. It drops calls whose input may be cut: only a reply that ended by
-// itself or for its calls has all of them.
+// Reply returns the finished reply.
 func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if !b.hasStopped {
 		return r, false, nil
 	}
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: cmp.Or(b.modelName, b.Model),
-		Usage: llm.Usage{Input: b.usage.Input, Output: b.usage.Output,
-			CacheRead: b.usage.Read, CacheWrite: b.usage.Write}}
+	r = llm.Reply{Stop: llm.StopEnd, Model: b.modelName, Usage: llm.Usage(b.usage)}
 	switch b.stop {
 	case "":
-		return llm.Reply{}, false, b.ErrBroken("no stop reason")
+		return r, false, b.ErrBroken("no stop reason")
 	case "model_context_window_exceeded":
-		return llm.Reply{}, false, llm.Errorf(llm.ContextFull,
-			"the reply ran into the end of the window of %s", r.Model)
+		return r, false, llm.Errorf(llm.ContextFull, "the reply ran into the end of the window of %s",
+			cmp.Or(b.modelName, b.Model))
 	case "max_tokens":
 		r.Stop = llm.StopMax
 	case "refusal":
@@ -142,32 +139,25 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	case "pause_turn":
 		r.Stop = llm.StopPaused
 	}
-	// The calls of a reply that was cut or refused never run, even if their input happens to parse.
-	canRun := r.Stop == llm.StopEnd
+	var parts []llm.Part
 	for _, n := range b.blocks {
-		if !n.isDone && r.Stop != llm.StopMax {
-			return llm.Reply{}, false, b.ErrBroken("a block without an end")
-		}
 		switch {
+		case !n.isDone && r.Stop != llm.StopMax:
+			return r, false, b.ErrBroken("a block without an end")
 		case n.start.Type == "text" && len(n.text) > 0:
-			r.Message.Parts = append(r.Message.Parts, llm.Text{Text: string(n.text)})
+			parts = append(parts, llm.Text{Text: string(n.text)})
 		case n.start.Type == thinking || n.start.Type == redacted:
-			r.Message.Parts = append(r.Message.Parts, n.thinkingParts(b.provider)...)
-		case n.start.Type == "tool_use" && canRun:
+			parts = append(parts, n.thinkingParts(b.provider)...)
+		case n.start.Type == "tool_use":
 			// The input comes in pieces of JSON that mean nothing before the last one. A call without
 			// arguments may have no pieces at all, only the empty input that its block began with.
 			if len(bytes.TrimSpace(n.input)) == 0 {
 				n.input = n.start.Input
 			}
-			c, err := b.Call(n.start.ID, n.start.Name, string(n.input))
-			if err != nil {
-				return llm.Reply{}, false, err
-			}
-			r.Message.Parts = append(r.Message.Parts, c)
-			r.Stop = llm.StopTools
+			parts = append(parts, llm.Call{ID: n.start.ID, Name: n.start.Name, Input: n.input})
 		}
 	}
-	return r, true, nil
+	return b.Finish(r, parts)
 }
 
 // thinkingParts returns a finished block of thinking. One that was cut off has no signature and is dropped.

@@ -36,16 +36,16 @@ type (
 		ToolCalls  []chatCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
 	}
-	// chatCall is a call of a tool in an assistant's message.
+	// chatCall is a call of a tool in an assistant's message, or a piece of one in a stream. Only the first
+	// piece must name the tool; some servers repeat the id in each.
 	chatCall struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function chatArgs `json:"function"`
-	}
-	// chatArgs names the tool and gives its input.
-	chatArgs struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"` // JSON as text
+		Index    *int   `json:"index,omitempty"` // the server's number of the call, nil if it sends none
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string    `json:"name"`
+			Arguments arguments `json:"arguments"`
+		} `json:"function"`
 	}
 	// chatTool declares a tool.
 	chatTool struct {
@@ -59,6 +59,22 @@ type (
 		Parameters  json.RawMessage `json:"parameters"`
 	}
 )
+
+// arguments is the input of a call: JSON as text. In a stream it is a piece of this text, or with some servers
+// an object.
+type arguments string
+
+// UnmarshalJSON reads the content of a string, or an object as it stands.
+func (a *arguments) UnmarshalJSON(data []byte) error {
+	switch {
+	case string(data) == "null":
+		return nil
+	case data[0] == '"':
+		return json.Unmarshal(data, (*string)(a))
+	}
+	*a = arguments(data)
+	return nil
+}
 
 // chatRequest builds the request. It is a function of r alone, and a longer conversation begins with the
 // bytes of a shorter one. The vendor caches the longest beginning that it has seen before, so any change in
@@ -123,10 +139,9 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 				a.ReasonedB += p.Text
 			}
 		case llm.Call:
-			a.ToolCalls = append(a.ToolCalls, chatCall{
-				ID: p.ID, Type: "function",
-				Function: chatArgs{Name: wire.Name(p.Name, 64), Arguments: string(wire.OrDefault(p.Input, "{}"))},
-			})
+			c := chatCall{ID: p.ID, Type: "function"}
+			c.Function.Name, c.Function.Arguments = wire.Name(p.Name, 64), arguments(wire.OrDefault(p.Input, "{}"))
+			a.ToolCalls = append(a.ToolCalls, c)
 		}
 	}
 	return a, a.Content != nil || len(a.ToolCalls) > 0

@@ -28,9 +28,8 @@ type chatReplyBuilder struct {
 
 // callBuilder collects one call. Its first piece names the tool; the arguments come in further pieces.
 type callBuilder struct {
-	index    *int // the server's number of the call, nil if it sends none
-	id, name string
-	args     strings.Builder
+	chatCall
+	args strings.Builder
 }
 
 // chatChunk is what is read of one event. All other fields are ignored, because servers add their own.
@@ -38,11 +37,11 @@ type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
 		Delta struct {
-			Content   string      `json:"content"`
-			Refusal   string      `json:"refusal"`
-			ReasonedA string      `json:"reasoning_content"`
-			ReasonedB string      `json:"reasoning"`
-			ToolCalls []callDelta `json:"tool_calls"`
+			Content   string     `json:"content"`
+			Refusal   string     `json:"refusal"`
+			ReasonedA string     `json:"reasoning_content"`
+			ReasonedB string     `json:"reasoning"`
+			ToolCalls []chatCall `json:"tool_calls"`
 		} `json:"delta"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
@@ -55,17 +54,6 @@ type chatChunk struct {
 		} `json:"prompt_tokens_details"`
 		Hit int `json:"prompt_cache_hit_tokens"` // DeepSeek's name
 	} `json:"usage"`
-}
-
-// callDelta is a piece of a call. Only the first piece must name the tool; some servers repeat the id in
-// each.
-type callDelta struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"` // a string, or with some servers an object
-	} `json:"function"`
 }
 
 // Event applies a chunk. It never ends the stream, because the usage comes after the finish reason.
@@ -101,9 +89,7 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		c.Emit(llm.Delta{Part: 1, Text: s})
 	}
 	for _, t := range d.ToolCalls {
-		if err := c.addCall(t); err != nil {
-			return false, err
-		}
+		c.addCall(t)
 	}
 	if f := k.Choices[0].FinishReason; f != "" {
 		c.finish = f
@@ -113,43 +99,35 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 
 // addCall appends a piece of a call, or begins a new call with it. The name and the id count when they first
 // come; a server that repeats them in each piece does not change them.
-func (c *chatReplyBuilder) addCall(t callDelta) error {
-	args, err := parseArguments(t.Function.Arguments)
-	if err != nil {
-		return err
-	}
+func (c *chatReplyBuilder) addCall(t chatCall) {
 	at := c.findCall(t)
 	if at == nil {
-		at = &callBuilder{index: t.Index, id: t.ID, name: t.Function.Name}
+		at = &callBuilder{chatCall: t}
 		c.calls = append(c.calls, at)
-	} else if at.name == "" {
-		at.name = t.Function.Name
 	}
-	if at.id == "" {
-		at.id = t.ID
-	}
-	at.args.WriteString(args)
-	return nil
+	at.Function.Name = cmp.Or(at.Function.Name, t.Function.Name)
+	at.ID = cmp.Or(at.ID, t.ID)
+	at.args.WriteString(string(t.Function.Arguments))
 }
 
 // findCall returns the call that the piece continues, or nil if it begins a new one. The index should tell,
 // but some servers give every call the index 0, or none.
-func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
+func (c *chatReplyBuilder) findCall(t chatCall) *callBuilder {
 	for _, at := range c.calls {
-		if t.ID != "" && t.ID == at.id {
+		if t.ID != "" && t.ID == at.ID {
 			return at
 		}
 	}
 	// Without a known id, the piece most probably continues the newest call.
 	for i := len(c.calls) - 1; i >= 0; i-- {
 		at := c.calls[i]
-		if t.Index != nil && at.index != nil && *t.Index != *at.index {
+		if t.Index != nil && at.Index != nil && *t.Index != *at.Index {
 			continue
 		}
 		switch {
-		case t.ID != "" && at.id != "" && t.ID != at.id:
+		case t.ID != "" && at.ID != "" && t.ID != at.ID:
 			return nil
-		case t.ID == "" && t.Function.Name != "" && at.name != "" && json.Valid([]byte(at.args.String())):
+		case t.ID == "" && t.Function.Name != "" && at.Function.Name != "" && json.Valid([]byte(at.args.String())):
 			return nil // it was whole, and here is a name again
 		}
 		return at
@@ -157,69 +135,45 @@ func (c *chatReplyBuilder) findCall(t callDelta) *callBuilder {
 	return nil
 }
 
-// parseArguments returns the text of the arguments in a piece: the string's content, or an object as it
-// stands.
-func parseArguments(raw json.RawMessage) (string, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return "", nil
-	}
-	if raw[0] != '"' {
-		return string(raw), nil
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err
-}
-
-// Reply returns the finished reply. Calls count only if the reply ended normally: of a reply that was cut
-// or refused, a call may be incomplete, and an incomplete call must never run.
+// Reply returns the finished reply.
 func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.finish == "" {
 		return r, false, nil
 	}
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Usage: c.usage, Model: cmp.Or(c.name, c.Model)}
-	var runs bool
+	r = llm.Reply{Usage: c.usage, Model: c.name}
 	switch c.finish {
 	case "length":
 		r.Stop = llm.StopMax
 	case "content_filter", "sensitive":
 		r.Stop = llm.StopRefused
 	case "insufficient_system_resource":
-		return llm.Reply{}, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources", c.Host())
+		return r, false, llm.Errorf(llm.Overloaded, "%s had to stop for want of resources", c.Host())
 	case "error", "network_error", "abort":
-		return llm.Reply{}, false, c.ErrBroken("it ended with %q", c.finish)
+		return r, false, c.ErrBroken("it ended with %q", c.finish)
 	default: // some say "stop" where they mean "tool_calls"
-		r.Stop, runs = llm.StopEnd, true
+		r.Stop = llm.StopEnd
 	}
 	if c.refused {
-		r.Stop, runs = llm.StopRefused, false
+		r.Stop = llm.StopRefused
 	}
+	var parts []llm.Part
 	if c.thought.Len() > 0 {
 		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept
 		// with it.
 		opaque, err := json.Marshal(opaqueReasoning{c.field})
 		if err != nil {
-			return llm.Reply{}, false, err
+			return r, false, err
 		}
-		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider,
-			Opaque: opaque})
+		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider, Opaque: opaque})
 	}
 	if c.text.Len() > 0 {
-		r.Message.Parts = append(r.Message.Parts, llm.Text{Text: c.text.String()})
-	}
-	if !runs {
-		return r, true, nil
+		parts = append(parts, llm.Text{Text: c.text.String()})
 	}
 	for _, t := range c.calls {
-		call, err := c.Call(t.id, t.name, t.args.String())
-		if err == nil && t.name == "" {
-			err = c.ErrBroken("a call has no name")
+		if t.Function.Name == "" && r.Stop == llm.StopEnd {
+			return r, false, c.ErrBroken("a call has no name")
 		}
-		if err != nil {
-			return llm.Reply{}, false, err
-		}
-		r.Message.Parts = append(r.Message.Parts, call)
-		r.Stop = llm.StopTools
+		parts = append(parts, llm.Call{ID: t.ID, Name: t.Function.Name, Input: json.RawMessage(t.args.String())})
 	}
-	return r, true, nil
+	return c.Finish(r, parts)
 }

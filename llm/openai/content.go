@@ -12,6 +12,7 @@ import (
 type contentPart struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`
+	Refusal  string `json:"refusal,omitempty"`
 	ImageURL any    `json:"image_url,omitempty"`
 }
 

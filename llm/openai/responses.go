@@ -12,7 +12,7 @@ import (
 // from the vendor byte for byte. The order of the fields must stay, because the vendor's cache compares
 // bytes.
 type (
-	// responsesRequest is the body of a request. Input holds inputItems, and items as they came from the
+	// responsesRequest is the body of a request. Input holds items, and items as they came from the
 	// vendor.
 	responsesRequest struct {
 		Instructions    string            `json:"instructions,omitempty"`
@@ -32,8 +32,8 @@ type (
 		function
 		Strict bool `json:"strict"` // true, which is the default, takes only some schemas
 	}
-	// inputItem is an item of any type. Each type uses a few of the fields.
-	inputItem struct {
+	// item is an item of any type, of a request or of a response. Each type uses a few of the fields.
+	item struct {
 		Type      string        `json:"type"`
 		Role      llm.Role      `json:"role,omitempty"`
 		Phase     string        `json:"phase,omitempty"`
@@ -42,6 +42,11 @@ type (
 		Arguments string        `json:"arguments,omitempty"`
 		Output    any           `json:"output,omitempty"` // a string or []contentPart
 		Content   []contentPart `json:"content,omitempty"`
+		Summary   []contentPart `json:"summary,omitempty"`
+		Encrypted string        `json:"encrypted_content,omitempty"`
+
+		raw   json.RawMessage // of a response: the whole item, because the vendor wants it back as it was
+		index int             // items may be done in another order than the one that they have in the reply
 	}
 )
 
@@ -101,7 +106,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 			}
 		case llm.Text:
 			if p.Text != "" {
-				out = append(out, inputItem{Type: "message", Role: llm.Assistant, Phase: phase,
+				out = append(out, item{Type: "message", Role: llm.Assistant, Phase: phase,
 					Content: []contentPart{{Type: "output_text", Text: p.Text}}})
 			}
 			phase = ""
@@ -117,12 +122,12 @@ func (m *model) items(msg llm.Message) (out []any) {
 // the call by its id.
 func (m *model) callItem(c llm.Call) any {
 	var k opaqueItem
-	var item inputItem
+	var it item
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
-		json.Unmarshal(k.Item, &item) == nil && item.CallID == c.ID && item.Name == c.Name {
+		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {
 		return k.Item
 	}
-	return inputItem{
+	return item{
 		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
 		Arguments: string(wire.OrDefault(c.Input, "{}")),
 	}
@@ -137,14 +142,14 @@ func userItems(msg llm.Message) (out []any) {
 			rest = append(rest, p)
 			continue
 		}
-		o := inputItem{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
+		o := item{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
 		if len(images(r.Parts)) > 0 {
 			o.Output = contentParts(r.Parts, "input_text", inputImage)
 		}
 		out = append(out, o)
 	}
 	if cs := contentParts(rest, "input_text", inputImage); len(cs) > 0 {
-		out = append(out, inputItem{Type: "message", Role: llm.User, Content: cs})
+		out = append(out, item{Type: "message", Role: llm.User, Content: cs})
 	}
 	return out
 }

@@ -16,7 +16,7 @@ type responseBuilder struct {
 	*wire.Exchange
 	provider string
 
-	items []outputItem // that are done
+	items []item // that are done
 	end   *responseBody
 }
 
@@ -24,7 +24,7 @@ type responseBuilder struct {
 // the input.
 type responseBody struct {
 	Model      string          `json:"model"`
-	Output     []outputItem    `json:"output"`
+	Output     []item          `json:"output"`
 	Error      json.RawMessage `json:"error"`
 	Incomplete struct {
 		Reason string `json:"reason"`
@@ -60,11 +60,11 @@ func (c *responseBuilder) Event(data []byte) (bool, error) {
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		c.Emit(llm.Delta{Part: e.Index, Think: deltaText(e.Delta)})
 	case "response.output_item.done":
-		item := outputItem{index: e.Index}
-		if err := json.Unmarshal(e.Item, &item); err != nil {
+		it := item{index: e.Index}
+		if err := json.Unmarshal(e.Item, &it); err != nil {
 			return false, err
 		}
-		c.items = append(c.items, item)
+		c.items = append(c.items, it)
 	case "response.cancelled":
 		return true, c.ErrBroken("it was cancelled there")
 	case "response.failed", "response.completed", "response.incomplete":
@@ -97,56 +97,44 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		return r, false, nil
 	}
 	u := c.end.Usage
-	r = llm.Reply{Message: llm.Message{Role: llm.Assistant}, Model: cmp.Or(c.end.Model, c.Model),
-		Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
+	r = llm.Reply{Model: c.end.Model, Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
 	if r.Stop, err = c.stop(); err != nil {
-		return llm.Reply{}, false, err
+		return r, false, err
 	}
 	items := c.end.Output
 	if len(items) == 0 { // some servers give the items only one by one
 		items = c.items
-		slices.SortStableFunc(items, func(a, b outputItem) int { return a.index - b.index })
+		slices.SortStableFunc(items, func(a, b item) int { return a.index - b.index })
 	}
-	if slices.ContainsFunc(items, outputItem.isRefusal) {
+	if slices.ContainsFunc(items, item.isRefusal) {
 		r.Stop = llm.StopRefused
 	}
-	// The calls of a reply that was cut or refused never run, even if their arguments happen to parse.
-	canRun := r.Stop == llm.StopEnd
-	// Reasoning is kept only with the item that it led to, because the vendor refuses it without.
-	var reasoning []llm.Part
+	// Reasoning is kept only with the item that it led to, because the vendor refuses it without. So that of a
+	// call that never runs goes, too.
+	var parts, reasoning []llm.Part
 	for _, it := range items {
+		var made []llm.Part
 		switch it.Type {
 		case "reasoning":
 			reasoning = append(reasoning, it.thinking(c.provider)...)
 			continue
 		case "message":
-			if parts := it.texts(c.provider); len(parts) > 0 {
-				r.Message.Parts = append(append(r.Message.Parts, reasoning...), parts...)
-			} else {
-				continue
-			}
+			made = it.texts(c.provider)
 		case "function_call":
-			if canRun {
-				call, err := c.Call(it.CallID, it.Name, it.Arguments)
-				if err != nil {
-					return llm.Reply{}, false, err
-				}
-				// The item can go back as it came only if its call kept the server's id.
-				if call.ID == it.CallID {
-					call.Opaque = opaqueItem{Provider: c.provider, Item: it.raw}.encode()
-				}
-				r.Message.Parts = append(append(r.Message.Parts, reasoning...), call)
-				r.Stop = llm.StopTools
+			made = []llm.Part{llm.Call{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments),
+				Opaque: opaqueItem{Provider: c.provider, Item: it.raw}.encode()}}
+			if r.Stop != llm.StopEnd {
+				reasoning = nil
 			}
-		default: // such as those of the vendor's own tools
-			continue
+		} // other types are those of the vendor's own tools
+		if len(made) > 0 {
+			parts, reasoning = append(append(parts, reasoning...), made...), nil
 		}
-		reasoning = nil
 	}
-	if canRun {
-		r.Message.Parts = append(r.Message.Parts, reasoning...)
+	if r.Stop == llm.StopEnd {
+		parts = append(parts, reasoning...)
 	}
-	return r, true, nil
+	return c.Finish(r, parts)
 }
 
 // stop returns why the response ended, before its items are looked at.
@@ -163,35 +151,15 @@ func (c *responseBuilder) stop() (llm.Stop, error) {
 	}
 }
 
-// outputItem is what is read of an item, whatever its type.
-type outputItem struct {
-	Type      string `json:"type"`
-	Phase     string `json:"phase"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-	Encrypted string `json:"encrypted_content"`
-	Summary   []struct {
-		Text string `json:"text"`
-	} `json:"summary"`
-	Content []struct {
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	} `json:"content"`
-
-	raw   json.RawMessage // the whole item, because the vendor wants it back as it was
-	index int             // items may be done in another order than the one that they have in the reply
-}
-
 // UnmarshalJSON reads an item and keeps it as it is.
-func (it *outputItem) UnmarshalJSON(data []byte) error {
-	type fields outputItem // without this method
+func (it *item) UnmarshalJSON(data []byte) error {
+	type fields item // without this method
 	it.raw = bytes.Clone(data)
 	return json.Unmarshal(data, (*fields)(it))
 }
 
 // isRefusal reports whether the model or the vendor declined in this item.
-func (it outputItem) isRefusal() bool {
+func (it item) isRefusal() bool {
 	for _, p := range it.Content {
 		if p.Refusal != "" {
 			return it.Type == "message"
@@ -201,7 +169,7 @@ func (it outputItem) isRefusal() bool {
 }
 
 // thinking returns the part for an item of reasoning, or none if there is nothing in it.
-func (it outputItem) thinking(provider string) []llm.Part {
+func (it item) thinking(provider string) []llm.Part {
 	p := llm.Thinking{Provider: provider}
 	for i, s := range it.Summary {
 		if i > 0 {
@@ -222,7 +190,7 @@ func (it outputItem) thinking(provider string) []llm.Part {
 }
 
 // texts returns the parts for a message, or none if it says nothing.
-func (it outputItem) texts(provider string) (parts []llm.Part) {
+func (it item) texts(provider string) (parts []llm.Part) {
 	s := ""
 	for _, p := range it.Content {
 		s += p.Text + p.Refusal

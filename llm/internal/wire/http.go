@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,9 +61,7 @@ type Exchange struct {
 	// answered says that a stream came. An error from then on means a broken answer, which is asked for
 	// again; an error before it means that the request could not be made.
 	answered bool
-	messages int             // of the request
-	calls    int             // of the reply, so far
-	ids      map[string]bool // of the calls so far
+	messages int // of the request
 }
 
 // NewExchange returns the exchange for a request. emit may be nil.
@@ -70,7 +69,7 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	if emit == nil {
 		emit = func(llm.Delta) {}
 	}
-	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages), ids: map[string]bool{}}
+	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages)}
 }
 
 // Post sends body as JSON and reads the answer. header has what the vendor wants beside the ordinary headers. Post
@@ -117,7 +116,7 @@ func (x *Exchange) Post(
 type Reader interface {
 	// Event applies the JSON of the next event. It returns true if no later event matters.
 	Event(data []byte) (done bool, err error)
-	// Reply returns the finished reply; ok is false if the stream has not reached its end.
+	// Reply returns the finished reply; ok is false if the stream has not reached its end, or with an error.
 	Reply() (r llm.Reply, ok bool, err error)
 }
 
@@ -143,10 +142,10 @@ func (x *Exchange) read(ctx context.Context, stream io.Reader, to Reader) (llm.R
 	// A connection that breaks after the last event takes nothing away, so its error is looked at only
 	// without a reply.
 	r, ok, err := to.Reply()
-	if err != nil || ok {
-		return r, err
+	if ok {
+		return r, nil
 	}
-	return llm.Reply{}, x.errorOf(ctx, broken)
+	return llm.Reply{}, x.errorOf(ctx, cmp.Or(err, broken))
 }
 
 // isErrorEvent reports whether an event is an error in the middle of the stream. Some servers send "error":
@@ -186,20 +185,36 @@ func (x *Exchange) ErrBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+x.Host()+" is broken: "+f, a...)
 }
 
-// Call returns a call of the reply, for which the server said id. A server that leaves an id out or repeats
-// one gets one made from the call's place in the conversation. It is the same when the request is sent
-// again, and different from that of any other call.
-func (x *Exchange) Call(id, name, input string) (llm.Call, error) {
-	in, err := llm.Input([]byte(input))
-	if err != nil {
-		return llm.Call{}, x.ErrBroken("call %q: %w", name, err)
+// Finish returns the reply with these parts, the calls among them as the server sent them. Calls count only
+// if the reply ended by itself: in a reply that was cut or refused a call may be incomplete, and an
+// incomplete call must never run.
+//
+// A call without an id, or with that of another call, gets one made from its place in the conversation. It
+// is the same when the request is sent again, and different from that of any other call. What the server
+// wants back with the call names the call by its own id, so it is dropped then.
+func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error) {
+	r.Message.Role, r.Model = llm.Assistant, cmp.Or(r.Model, x.Model)
+	canRun, calls, ids := r.Stop == llm.StopEnd, 0, map[string]bool{}
+	for _, p := range parts {
+		if c, ok := p.(llm.Call); ok {
+			if !canRun {
+				continue
+			}
+			input, err := llm.Input(c.Input)
+			if err != nil {
+				return llm.Reply{}, false, x.ErrBroken("call %q: %w", c.Name, err)
+			}
+			calls++
+			if c.ID == "" || ids[c.ID] {
+				c.ID, c.Opaque = fmt.Sprintf("call_%d_%d", x.messages, calls), nil
+			}
+			ids[c.ID] = true
+			c.Input, r.Stop = input, llm.StopTools
+			p = c
+		}
+		r.Message.Parts = append(r.Message.Parts, p)
 	}
-	x.calls++
-	if id == "" || x.ids[id] {
-		id = fmt.Sprintf("call_%d_%d", x.messages, x.calls)
-	}
-	x.ids[id] = true
-	return llm.Call{ID: id, Name: name, Input: in}, nil
+	return r, true, nil
 }
 
 // errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base
