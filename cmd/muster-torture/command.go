@@ -145,15 +145,15 @@ func (o *options) print(rows []torture.Row) error {
 	}
 	width, isTerminal := view.TerminalWidth(os.Stdout)
 	colour := isTerminal && !o.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	return writeTable(os.Stdout, view.Paint(colour), width, rows)
+	_, err := io.WriteString(os.Stdout, table(rows).Draw(view.Screen{Paint: view.Paint(colour), Width: width}))
+	return err
 }
 
-// writeTable writes one line for each scenario.
-func writeTable(w io.Writer, p view.Paint, width int, rows []torture.Row) error {
+// table returns one line for each scenario.
+func table(rows []torture.Row) view.Table {
 	t := view.Table{Titles: []string{"SCENARIO", ">OPERATIONS", "", ">KILLS", ">AT POINTS", ">STOPS", ">REFUSED",
 		">LOST",
 		">DOUBLED", ">STUCK", ">RECOVERY", ">SLOWEST", ">TIME"}, Wide: -1}
-	number := func(n int) view.Cell { return view.Text(fmt.Sprint(n)) }
 	violations := func(n int) view.Cell {
 		if n > 0 {
 			return view.Cell{Text: fmt.Sprint(n), Tone: view.Bad}
@@ -167,11 +167,11 @@ func writeTable(w io.Writer, p view.Paint, width int, rows []torture.Row) error 
 		return view.Text(fmt.Sprintf("%.2fs", seconds))
 	}
 	for _, r := range rows {
-		t.Row(view.Text(r.Scenario), number(r.Operations), view.Text(r.What), number(r.Kills), number(r.AtPoints),
-			number(r.Stops), number(r.Refused), violations(r.Lost), violations(r.Doubled), violations(r.Stuck),
-			recovery(r.Median), recovery(r.Max), view.Text(fmt.Sprintf("%.0fs", r.Seconds)))
+		t.Row(r.Scenario, r.Operations, r.What, r.Kills, r.AtPoints, r.Stops, r.Refused, violations(r.Lost),
+			violations(r.Doubled), violations(r.Stuck), recovery(r.Median), recovery(r.Max),
+			fmt.Sprintf("%.0fs", r.Seconds))
 	}
-	return t.Write(w, p, width)
+	return t
 }
 
 // hint returns what to do about err: the hint that is nearest to its cause.

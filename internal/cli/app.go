@@ -42,6 +42,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"muster/internal/view"
 )
 
 // App is one run of the program. It holds everything that a process has from the operating system, so that a test
@@ -64,7 +66,7 @@ type App struct {
 	endsProcess bool
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
 	// print. Nil: Stdout says it itself.
-	screenShape *screen
+	screenShape *view.Screen
 
 	// The flags of every command.
 	dir     string // -C

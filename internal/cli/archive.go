@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -26,7 +24,7 @@ func newArchiveCommand(a *App) *cobra.Command {
 	}
 	c := newGroup("archive [list]", "put an ended or stopped team's state and lanes aside",
 		&cobra.Command{Use: "list", Short: "what was put aside", Args: namedArgs(),
-			RunE: list(a, "nothing was put aside yet", read, writeArchives)})
+			RunE: list(a, "nothing was put aside yet", read, archiveTable)})
 	c.Long = "Everything is kept: the state in .team/archive/, each lane as a commit under refs/muster/archive/.\n" +
 		"Task ids go on afterwards."
 	c.RunE = a.changing(func(c *cobra.Command, o opened, _ []string) error {
@@ -43,17 +41,16 @@ func newArchiveCommand(a *App) *cobra.Command {
 	return c
 }
 
-// writeArchives prints archived teams as a table. A team whose archive was interrupted has no goal to show yet; the
+// archiveTable returns archived teams as a table. A team whose archive was interrupted has no goal to show yet; the
 // table says in its place how to go on.
-func writeArchives(w io.Writer, p view.Paint, width int, all []workspace.ArchivedTeam) error {
+func archiveTable(all []workspace.ArchivedTeam) view.Table {
 	t := view.Table{Titles: []string{"NAME", "TEAM", ">TASKS", ">LANDED", ">LANES", "GOAL"}, Wide: 5}
 	for _, s := range all {
 		goal := view.Text(view.OneLine(s.Goal))
 		if s.Moving {
 			goal = view.Cell{Text: "interrupted: muster archive goes on", Tone: view.Bad}
 		}
-		t.Row(view.Text(s.Name), view.Text(string(s.Team)), view.Text(fmt.Sprint(s.Tasks)),
-			view.Text(fmt.Sprint(s.Landed)), view.Text(fmt.Sprint(len(s.Lanes))), goal)
+		t.Row(s.Name, s.Team, s.Tasks, s.Landed, len(s.Lanes), goal)
 	}
-	return t.Write(w, p, width)
+	return t
 }

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -38,27 +38,21 @@ func newConfigCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(values, func(w io.Writer, p view.Paint, width int) error {
-				return writeSettings(w, p, width, values)
-			})
+			return a.print(values, settingsTable(values).Draw)
 		}}
 }
 
-// writeSettings prints settings as a table. Defaults are faint, so that what somebody has set stands out. A value
+// settingsTable returns settings as a table. Defaults are faint, so that what somebody has set stands out. A value
 // that is not set is shown as a dash, because an empty cell would look like an error of the table.
-func writeSettings(w io.Writer, p view.Paint, width int, values []config.Value) error {
+func settingsTable(values []config.Value) view.Table {
 	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
 	for _, v := range values {
-		value := view.OneLine(v.Value)
-		if value == "" {
-			value = "-"
-		}
 		// The source names the file, the variable or the flag, so that the user knows where to change the value.
 		source := view.Cell{Text: view.OneLine(string(v.Source))}
 		if v.Source == config.FromDefault {
 			source.Tone = view.Faint
 		}
-		t.Row(view.Text(v.Name), view.Text(value), source, view.Text(v.Description))
+		t.Row(v.Name, cmp.Or(view.OneLine(v.Value), "-"), source, v.Description)
 	}
-	return t.Write(w, p, width)
+	return t
 }

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -25,7 +23,7 @@ func newDoctorCommand(a *App) *cobra.Command {
 		"restore what can be restored, and say what was done; what is replaced is kept")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		found := examine(c.Context(), a, repair)
-		err := a.print(found, func(w io.Writer, p view.Paint, _ int) error { return writeFindings(w, p, found) })
+		err := a.print(found, func(s view.Screen) string { return findingsText(s.Paint, found) })
 		// The report is printed before the exit code is chosen.
 		if err == nil && found.IsBroken() {
 			return exitStatus(exitError)
@@ -127,9 +125,9 @@ func checkGuard(ctx context.Context, a *App, found *workspace.Findings) {
 		"this system has no subreapers: what a tool detaches from its group may outlive it", "")
 }
 
-// writeFindings prints findings in columns, and what to do below each. The columns are padded by hand and not with
+// findingsText returns findings in columns, and what to do below each. The columns are padded by hand and not with
 // view.Table, because a text may have several lines that are not to be cut.
-func writeFindings(w io.Writer, p view.Paint, all workspace.Findings) error {
+func findingsText(p view.Paint, all workspace.Findings) string {
 	width := 0
 	for _, f := range all {
 		width = max(width, len(f.Area))
@@ -138,16 +136,14 @@ func writeFindings(w io.Writer, p view.Paint, all workspace.Findings) error {
 	tones := map[workspace.Health]view.Tone{
 		workspace.Healthy: view.Good, workspace.Mended: view.Good, workspace.Broken: view.Bad}
 	// The width of the columns before the text, so that its further lines begin below the first.
-	indent := strings.Repeat(" ", 6+2+width+2)
+	newline, text := "\n"+strings.Repeat(" ", 6+2+width+2), ""
 	for _, f := range all {
-		lines := strings.ReplaceAll(strings.TrimSpace(view.ManyLines(f.Text)), "\n", "\n"+indent) + "\n"
+		lines := strings.TrimSpace(view.ManyLines(f.Text))
 		if f.Fix != "" {
-			lines += indent + strings.ReplaceAll(view.ManyLines(f.Fix), "\n", "\n"+indent) + "\n"
+			lines += "\n" + view.ManyLines(f.Fix)
 		}
-		health := p.In(tones[f.Health], view.Pad(string(f.Health), 6))
-		if _, err := fmt.Fprintf(w, "%s  %s  %s", health, view.Pad(f.Area, width), lines); err != nil {
-			return err
-		}
+		text += p.In(tones[f.Health], view.Pad(string(f.Health), 6)) + "  " + view.Pad(f.Area, width) + "  " +
+			strings.ReplaceAll(lines, "\n", newline) + "\n"
 	}
-	return nil
+	return text
 }

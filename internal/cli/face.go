@@ -22,7 +22,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
 	if out, ok := a.Stdout.(*os.File); ok && in != nil {
-		paint := a.screen(a.Stdout).paint
+		paint := a.screen(a.Stdout).Paint
 		// An error means that nothing is completed.
 		names := chat.Names{Members: func() (names []string) {
 			members, _ := c.Members().List(ctx)
@@ -54,7 +54,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 	// Without a terminal the words of the lead go to stdout and everything else to stderr, so that a script can tell
 	// them apart.
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
-	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).paint)
+	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).Paint)
 	return nil
 }
 
@@ -72,7 +72,7 @@ type memberLines struct {
 func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
-	progress := view.NewProgress(view.Options{Out: lineWriter{c}, Paint: paint, Start: c.app.Now(),
+	progress := view.NewProgress(view.Options{Out: lineWriter{c}, Screen: view.Screen{Paint: paint}, Start: c.app.Now(),
 		OnlyLines: true, Task: task})
 	return &memberLines{lockedListener: lockedListener{listener: progress}, progress: progress, paint: paint,
 		now: c.app.Now}
@@ -127,7 +127,7 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
 		// shown.
-		a.screenShape = &screen{c.progress.paint, width}
+		a.screenShape = &view.Screen{Paint: c.progress.paint, Width: width}
 	}
 	a.Run(ctx)
 	return out.String()

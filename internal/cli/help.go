@@ -60,12 +60,10 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 		if c.HasParent() || len(args) < 40 {
 			name = strings.TrimSpace(name + " " + args)
 		}
-		t.Row(view.Text("  "+name), view.Text(sub.Short))
+		t.Row(view.Text("  "+name), sub.Short)
 	}
 	if len(t.Rows) > 0 {
-		fmt.Fprintf(w, "\n%s\n", title)
-		// As in help, there is nobody to whom an error of writing could be reported.
-		_ = t.Write(w, false, 0)
+		fmt.Fprintf(w, "\n%s\n%s", title, t.Draw(view.Screen{}))
 	}
 }
 

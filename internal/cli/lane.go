@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,11 +25,11 @@ func (l laneCommands) group() *cobra.Command {
 func (l laneCommands) list() *cobra.Command {
 	read := func(ctx context.Context, o opened) ([]muster.Lane, error) { return o.Lanes().List(ctx) }
 	return &cobra.Command{Use: "list", Short: "all lanes", Args: namedArgs(),
-		RunE: list(l.App, "no lanes", read, writeLanes)}
+		RunE: list(l.App, "no lanes", read, laneTable)}
 }
 
-// writeLanes prints lanes as a table. A failed lane stands out, because somebody has to look at it.
-func writeLanes(w io.Writer, p view.Paint, width int, all []muster.Lane) error {
+// laneTable returns lanes as a table. A failed lane stands out, because somebody has to look at it.
+func laneTable(all []muster.Lane) view.Table {
 	t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", "PATH"}, Wide: 5}
 	for _, x := range all {
 		task := ""
@@ -41,10 +40,9 @@ func writeLanes(w io.Writer, p view.Paint, width int, all []muster.Lane) error {
 		if x.Status == muster.LaneFailed {
 			status.Tone = view.Bad
 		}
-		t.Row(view.Text(string(x.Name)), status, view.Text(task), view.Text(x.Branch),
-			view.Text(fmt.Sprintf("%.7s", x.Base)), view.Text(x.Path))
+		t.Row(x.Name, status, task, x.Branch, fmt.Sprintf("%.7s", x.Base), view.Text(x.Path))
 	}
-	return t.Write(w, p, width)
+	return t
 }
 
 // create returns muster worktree create. The task id is checked before the workspace is opened, so that a wrong one

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,19 +12,17 @@ import (
 	"muster/internal/view"
 )
 
-// list returns the function of a command that lists what read returns: as JSON, or as write draws it. Where there is
-// nothing to list, it prints the sentence none in place of an empty table. Where there is no team, nothing is listed.
+// list returns the function of a command that lists what read returns: as JSON, or as a table. Where there is nothing
+// to list, it prints the sentence none in place of an empty table. Where there is no team, nothing is listed.
 func list[T any](
-	a *App, none string, read func(context.Context, opened) ([]T, error),
-	write func(w io.Writer, p view.Paint, width int, all []T) error,
+	a *App, none string, read func(context.Context, opened) ([]T, error), table func([]T) view.Table,
 ) func(*cobra.Command, []string) error {
 	printAll := func(all []T) error {
-		return a.print(emptyNotNil(all), func(w io.Writer, p view.Paint, width int) error {
-			if len(all) > 0 {
-				return write(w, p, width, all)
+		return a.print(emptyNotNil(all), func(s view.Screen) string {
+			if len(all) == 0 {
+				return none + "\n"
 			}
-			_, err := fmt.Fprintln(w, none)
-			return err
+			return table(all).Draw(s)
 		})
 	}
 	return a.looking(func() error { return printAll(nil) }, func(c *cobra.Command, o opened, _ []string) error {

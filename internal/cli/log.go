@@ -61,7 +61,7 @@ func newLogCommand(a *App) *cobra.Command {
 			return &usageError{c.CommandPath(), "--all and -n cannot be had together"}
 		case filter.last < 0 || since < 0:
 			return &usageError{c.CommandPath(), "-n and --since want more than nothing"}
-		case !filter.isLast && follow && a.screen(a.Stdout).width > 0 && !a.json && !all && since == 0:
+		case !filter.isLast && follow && a.screen(a.Stdout).Width > 0 && !a.json && !all && since == 0:
 			filter.isLast, filter.last = true, screenful
 		}
 		if since > 0 {
@@ -75,7 +75,7 @@ func newLogCommand(a *App) *cobra.Command {
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
 			// Subjects are looked up when an event needs one: most events have their own.
-			p := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).paint,
+			p := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).Paint,
 				subjects: subjects(c.Context(), o.Tasks())}
 			return p.printLog(c.Context(), o.Journal(), filter, follow)
 		})(c, args)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,24 +121,22 @@ func (m mailCommands) list() *cobra.Command {
 // printMail prints mail with its sender and time, or as JSON. The kind of a mail is shown only where it is not an
 // ordinary message.
 func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
-	return m.print(emptyNotNil(all), func(w io.Writer, p view.Paint, _ int) error {
+	return m.print(emptyNotNil(all), func(s view.Screen) string {
 		if len(all) == 0 {
-			_, err := fmt.Fprintf(w, "no mail waits for %s\n", box)
-			return err
+			return fmt.Sprintf("no mail waits for %s\n", box)
 		}
+		var text strings.Builder
 		for _, x := range all {
 			// Requests and the news of landings are mails too, and are told apart by their type.
 			kind := ""
 			if x.Type != muster.MailMessage {
 				kind = " (" + view.OneLine(string(x.Type)) + ")"
 			}
-			from := p.Who(string(x.From), view.OneLine(string(x.From)))
+			from := s.Who(string(x.From), view.OneLine(string(x.From)))
 			at := view.Clock(muster.Time(x.At), m.Now())
-			if _, err := fmt.Fprintf(w, "%s  %s%s\n  %s\n", at, from, kind, indentedBody(x)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&text, "%s  %s%s\n  %s\n", at, from, kind, indentedBody(x))
 		}
-		return nil
+		return text.String()
 	})
 }
 

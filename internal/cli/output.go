@@ -11,31 +11,25 @@ import (
 	"muster/internal/view"
 )
 
-// screen is how something is drawn: whether in colour, and how wide. Width 0 is no terminal.
-type screen struct {
-	paint view.Paint
-	width int
-}
-
 // screen returns how to print to w: in colour only on a terminal, and never with NO_COLOR. Colour also depends on
 // --no-color and on a terminal that can show it. Inside a conversation the shape is that of the conversation's
 // terminal, because what the command prints is collected first.
-func (a *App) screen(w io.Writer) screen {
+func (a *App) screen(w io.Writer) view.Screen {
 	if a.screenShape != nil {
 		return *a.screenShape
 	}
 	width, isTerminal := view.TerminalWidth(w)
 	// TERM=dumb is the convention for a terminal that understands no control sequences.
 	colour := isTerminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
-	return screen{view.Paint(colour), width}
+	return view.Screen{Paint: view.Paint(colour), Width: width}
 }
 
 // print writes v to standard output: as JSON with --json, and otherwise as text does. Every command prints its
 // result with it, so --json works everywhere and both forms come from the same value.
-func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error) error {
+func (a *App) print(v any, text func(view.Screen) string) error {
 	if !a.json {
-		s := a.screen(a.Stdout)
-		return text(a.Stdout, s.paint, s.width)
+		_, err := io.WriteString(a.Stdout, text(a.screen(a.Stdout)))
+		return err
 	}
 	// Encode writes the same form for every command, and the newline at the end.
 	data, err := muster.Encode(v)
@@ -49,10 +43,7 @@ func (a *App) print(v any, text func(w io.Writer, p view.Paint, width int) error
 // printLine writes v as JSON with --json, and otherwise one line. It is for commands that change one thing and say
 // so.
 func (a *App) printLine(v any, format string, args ...any) error {
-	return a.print(v, func(w io.Writer, _ view.Paint, _ int) error {
-		_, err := fmt.Fprintf(w, format+"\n", args...)
-		return err
-	})
+	return a.print(v, func(view.Screen) string { return fmt.Sprintf(format+"\n", args...) })
 }
 
 // build is which program this is. It is printed by muster version and stands in the log.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,9 +39,7 @@ func (r requestCommands) list() *cobra.Command {
 		}
 		return list(r.App, none, func(ctx context.Context, o opened) ([]muster.Request, error) {
 			return read(o.Requests(), ctx)
-		}, func(w io.Writer, p view.Paint, width int, all []muster.Request) error {
-			return view.WriteRequests(w, p, width, all, r.Now())
-		})(c, args)
+		}, func(all []muster.Request) view.Table { return view.Requests(all, r.Now()) })(c, args)
 	}
 	return c
 }

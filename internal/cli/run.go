@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -296,13 +297,13 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 			}
 		}
 		// The summary is computed from the events and the last records, so it is the same for a run that was resumed.
-		end := view.Ending{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
+		end := view.Summary{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, Tally: tally, Now: a.Now(), IsTemporary: j.isTemporary}
 		if j.demoDir != "" {
 			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
 		}
-		s := a.screen(a.Stdout)
-		if err := ignoreEPIPE(view.Summarise(end).Write(a.Stdout, s.paint, s.width)); err != nil {
+		_, err := io.WriteString(a.Stdout, end.Draw(a.screen(a.Stdout)))
+		if err = ignoreEPIPE(err); err != nil {
 			return err
 		}
 	}

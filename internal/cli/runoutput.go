@@ -69,9 +69,8 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 	if resumes {
 		opening = "finds what the team has left: tasks, lanes, conversations"
 	}
-	s := a.screen(a.Stderr)
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	out.listener = view.NewProgress(view.Options{Out: a.Stderr, Paint: s.paint, Width: s.width, Start: a.Now(),
+	out.listener = view.NewProgress(view.Options{Out: a.Stderr, Screen: a.screen(a.Stderr), Start: a.Now(),
 		Check: run.Check, Opening: opening,
 		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }})
 	return out

@@ -30,7 +30,7 @@ func newStatusCommand(a *App) *cobra.Command {
 			if now.Run.StartedAt == 0 && len(now.Members) == 0 && len(now.Tasks) == 0 {
 				return none()
 			}
-			return a.print(newStatus(now), now.Write)
+			return a.print(newStatus(now), now.Draw)
 		})}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -65,53 +64,46 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	if t.json { // not print, which would have the whole list encoded at once
 		return writeList(t.Stdout, all)
 	}
-	return t.print(all, func(w io.Writer, p view.Paint, width int) error {
-		// A tree is for people. A pipe gets one line for each task, with the same columns in each.
-		if width == 0 || len(all) == 0 {
-			return writeTaskTable(w, p, width, all)
+	return t.print(all, func(s view.Screen) string {
+		switch {
+		case len(all) == 0:
+			return "no tasks: muster task add SUBJECT\n"
+		case s.Width == 0: // a pipe gets one line for each task, with the same columns in each
+			return taskTable(all).Draw(s)
 		}
-		return writeTaskTree(w, p, width, all, f.all || f.status != "")
+		return taskTree(s, all, f.all || f.status != "")
 	})
 }
 
-// writeTaskTree prints the tasks as a tree. Completed ones are only counted, unless they are wanted too. Most tasks
-// of an old board are completed, and the open ones would not be seen among them.
-func writeTaskTree(w io.Writer, p view.Paint, width int, all []muster.Task, completedToo bool) error {
+// taskTree returns the tasks as a tree. Completed ones are only counted, unless they are wanted too. Most tasks of an
+// old board are completed, and the open ones would not be seen among them.
+func taskTree(s view.Screen, all []muster.Task, completedToo bool) (text string) {
 	// Here hidden is the number of all tasks; below it becomes the number of those left out.
 	hidden := len(all)
 	if !completedToo {
 		all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Status == muster.Completed })
 	}
 	if len(all) > 0 {
-		if err := view.WriteTree(w, p, width, all); err != nil {
-			return err
-		}
+		text = view.Tree(s, all)
 	}
 	if hidden -= len(all); hidden > 0 {
-		_, err := fmt.Fprintf(w, "%s completed: muster task list --all\n", view.Count(hidden, "task"))
-		return err
+		text += view.Count(hidden, "task") + " completed: muster task list --all\n"
 	}
-	return nil
+	return text
 }
 
-// writeTaskTable prints the tasks as a table. A ready task that only one role may claim waits for that role.
-func writeTaskTable(w io.Writer, p view.Paint, width int, all []muster.Task) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "no tasks: muster task add SUBJECT")
-		return err
-	}
+// taskTable returns the tasks as a table. A ready task that only one role may claim waits for that role.
+func taskTable(all []muster.Task) view.Table {
 	// The subject is the column that is cut on a narrow terminal.
 	t := view.Table{Titles: []string{">ID", "STATUS", "SUBJECT", "OWNER", "WAITS FOR"}, Wide: 2}
 	for _, x := range all {
 		waits := view.IDs(x.BlockedBy)
 		if waits == "" && x.Status == muster.Pending && x.ClaimRole != "" {
-			waits = "a " + view.OneLine(x.ClaimRole)
+			waits = "a " + x.ClaimRole
 		}
-		owner := view.OneLine(string(x.Owner))
-		t.Row(view.Text(fmt.Sprint(x.ID)), view.TaskStatus(x.Status), view.Text(view.OneLine(x.Subject)),
-			view.Cell{Text: owner, Who: owner}, view.Text(waits))
+		t.Row(x.ID, view.TaskStatus(x.Status), x.Subject, view.Named(x.Owner), waits)
 	}
-	return t.Write(w, p, width)
+	return t
 }
 
 // show returns muster task show. It prints the description and the result too, which lists leave out.
@@ -135,9 +127,7 @@ func (t taskCommands) show() *cobra.Command {
 				if task, err = o.Tasks().WithBlocks(c.Context(), task); err != nil {
 					return err
 				}
-				return t.print(task, func(w io.Writer, p view.Paint, _ int) error {
-					return view.WriteTask(w, p, task, t.Now())
-				})
+				return t.print(task, func(s view.Screen) string { return view.Task(s.Paint, task, t.Now()) })
 			})(c, args)
 		}}
 }

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -27,9 +25,7 @@ func (t teamCommands) group() *cobra.Command {
 func (t teamCommands) list() *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "all members", Args: namedArgs(),
 		RunE: list(t.App, `no members: muster run "GOAL" starts a lead, who spawns them`, listMembers,
-			func(w io.Writer, p view.Paint, width int, all []view.Member) error {
-				return view.WriteMembers(w, p, width, all, t.Now())
-			})}
+			func(all []view.Member) view.Table { return view.Members(all, t.Now()) })}
 }
 
 // listMembers returns all members as they are shown: the lead first, then as they joined.
@@ -99,7 +95,7 @@ func (t teamCommands) stop() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = t.print(ends, func(w io.Writer, _ view.Paint, _ int) error { return writeStopped(w, ends) })
+		err = t.print(ends, func(view.Screen) string { return stoppedText(ends) })
 		// The result is printed before, so the user sees who goes on and why.
 		if err == nil && slices.ContainsFunc(ends, func(e team.StopResult) bool { return !e.IsStopped }) {
 			return exitStatus(exitError)
@@ -109,12 +105,11 @@ func (t teamCommands) stop() *cobra.Command {
 	return c
 }
 
-// writeStopped prints what became of each member. The reason is that of the member, or why the command gave up
+// stoppedText returns what became of each member. The reason is that of the member, or why the command gave up
 // waiting for it.
-func writeStopped(w io.Writer, ends []team.StopResult) error {
+func stoppedText(ends []team.StopResult) string {
 	if len(ends) == 0 {
-		_, err := fmt.Fprintln(w, "nobody is there to stop")
-		return err
+		return "nobody is there to stop\n"
 	}
 	// Reasons are not cut, because they are what the user has to read. So the table has no wide column.
 	t := view.Table{Titles: []string{"", "", ""}, Wide: -1}
@@ -123,7 +118,7 @@ func writeStopped(w io.Writer, ends []team.StopResult) error {
 		if e.IsStopped {
 			state = "stopped"
 		}
-		t.Row(view.Text(string(e.Name)), view.Text(state), view.Text(view.OneLine(e.Why)))
+		t.Row(e.Name, state, e.Why)
 	}
-	return t.Write(w, false, 0)
+	return t.Draw(view.Screen{})
 }

@@ -54,7 +54,7 @@ func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 }
 
 func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
-	p := NewProgress(Options{Out: &strings.Builder{}, Width: 80, Start: muster.Time(1000),
+	p := NewProgress(Options{Out: &strings.Builder{}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
 		Task:  lookup(muster.Task{ID: 2, Subject: "counter"}),
 		Check: "go test ./...", OnlyLines: true})
 	play(p,
@@ -69,7 +69,7 @@ func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
 // Where somebody else draws the rows, nothing of them is written.
 func TestRowsGoToWhoDrawsThem(t *testing.T) {
 	var out strings.Builder
-	p := NewProgress(Options{Out: &out, Width: 60, Start: muster.Time(1000), Task: lookup(), OnlyLines: true})
+	p := NewProgress(Options{Out: &out, Screen: Screen{Width: 60}, Start: muster.Time(1000), Task: lookup(), OnlyLines: true})
 	play(p, at(journal.MemberSpawned, "alice", 0, "role", "coder"))
 	p.Tick(muster.Time(1002))
 	p.Tick(muster.Time(1002.2))

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -73,29 +72,29 @@ func BoardLabel(t muster.Task) string {
 	return string(t.Status)
 }
 
-// Write prints the overview: the headline, the members, the counts of the board and of the lanes, and at the end, where
+// Draw returns the overview: the headline, the members, the counts of the board and of the lanes, and at the end, where
 // it is seen first above the prompt, what waits for the user.
-func (o Overview) Write(out io.Writer, p Paint, width int) error {
+func (o Overview) Draw(s Screen) string {
 	w := new(strings.Builder)
-	fmt.Fprintln(w, o.headline(p, width))
+	fmt.Fprintln(w, o.headline(s))
 	if len(o.Members) > 0 {
-		w.WriteString(o.members(p, width))
+		w.WriteString(o.members(s))
 	}
 	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(formatCounts(o.Board, "landed", "done", "landing", "in_progress", "ready",
 		"waiting", "needs_attention"), "no tasks"))
-	if s := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed); s != "" {
-		fmt.Fprintf(w, "LANES   %s\n", s)
+	lanes := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed)
+	if lanes != "" {
+		fmt.Fprintf(w, "LANES   %s\n", lanes)
 	}
 	if needs := o.needs(); len(needs.Rows) > 0 {
-		w.WriteString(p.In(Bad, "NEEDS YOU") + "\n" + needs.text(p, width))
+		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needs.Draw(s))
 	}
-	_, err := io.WriteString(out, w.String())
-	return err
+	return w.String()
 }
 
 // headline returns the team, its goal, and for how long it has worked. The goal gives up the room that the rest needs,
 // because the rest says what to do.
-func (o Overview) headline(p Paint, width int) string {
+func (o Overview) headline(s Screen) string {
 	team, end := "team "+string(o.Team), ""
 	switch {
 	case o.Run.StartedAt == 0:
@@ -113,13 +112,13 @@ func (o Overview) headline(p Paint, width int) string {
 	goal := ""
 	if o.Run.StartedAt > 0 {
 		room := 100
-		if width > 0 {
-			room = min(room, max(width-1-columns(team+"   goal: "+end+stopped+": muster resume"), 20))
+		if s.Width > 0 {
+			room = min(room, max(s.Width-1-columns(team+"   goal: "+end+stopped+": muster resume"), 20))
 		}
 		goal = "   goal: " + Cut(OneLine(o.Run.Goal), room)
 	}
 	if stopped != "" {
-		stopped = p.In(Bad, stopped) + ": muster resume"
+		stopped = s.In(Bad, stopped) + ": muster resume"
 	}
 	return team + goal + end + stopped
 }
@@ -131,7 +130,7 @@ func (o Overview) hasLiveMember() bool {
 }
 
 // members returns the table of the members and what they do now.
-func (o Overview) members(p Paint, width int) string {
+func (o Overview) members(s Screen) string {
 	subjects := make(map[muster.TaskID]string, len(o.Tasks))
 	for _, t := range o.Tasks {
 		subjects[t.ID] = t.Subject
@@ -145,22 +144,20 @@ func (o Overview) members(p Paint, width int) string {
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
 			does, since = m.Describe(subject, now.Doing), muster.UnixTime(now.Since)
 		}
-		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(does),
-			Text(SinceStamp(since, o.Now)), Text(fmt.Sprint(m.Turns)))
+		t.Row(Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns)
 	}
-	return t.text(p, width)
+	return t.Draw(s)
 }
 
-// WriteMembers prints a table of members as their records have them. It names tasks by their number alone, because it
-// reads no board.
-func WriteMembers(w io.Writer, p Paint, width int, members []Member, now time.Time) error {
+// Members returns a table of members as their records have them. It names tasks by their number alone, because it reads
+// no board.
+func Members(members []Member, now time.Time) Table {
 	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
 	for _, m := range members {
-		t.Row(Cell{Text: string(m.Name), Who: string(m.Name)}, Text(OneLine(m.Role)), Text(string(m.Status)),
-			Text(m.Describe(func(muster.TaskID) string { return "" }, "")), Text(SinceStamp(m.Since, now)),
-			Text(fmt.Sprint(m.Turns)))
+		does := m.Describe(func(muster.TaskID) string { return "" }, "")
+		t.Row(Named(m.Name), m.Role, m.Status, Text(does), SinceStamp(m.Since, now), m.Turns)
 	}
-	return t.Write(w, p, width)
+	return t
 }
 
 // formatCounts returns text like "4 landed, 1 landing" in the order of names. What is not there is not mentioned.
@@ -194,17 +191,16 @@ func (o Overview) needs() Table {
 		if r.Kind == muster.AskPlan {
 			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(WaitingTime(r, o.Now)))
 		}
-		t.Row(Text("  "+string(r.ID)), Text(OneLine(what)),
-			Text(fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID)))
+		t.Row(Text("  "+string(r.ID)), what, fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID))
 	}
 	for _, x := range o.Tasks {
 		if x.Status == muster.NeedsAttention {
 			t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
-				Text(fmt.Sprintf("muster task retry %d", x.ID)))
+				fmt.Sprintf("muster task retry %d", x.ID))
 		}
 	}
 	if o.Mail > 0 {
-		t.Row(Text("  mail"), Text(Count(o.Mail, "mail")+" for you"), Text("muster mail list --take"))
+		t.Row(Text("  mail"), Count(o.Mail, "mail")+" for you", "muster mail list --take")
 	}
 	return t
 }

@@ -31,10 +31,7 @@ func TestOverview(t *testing.T) {
 	e := at(journal.ToolStarted, "alice", 4, "tool", "bash", "text", "go test")
 	e.At = 4997
 	o.Presence.Apply(e)
-	var out strings.Builder
-	if err := o.Write(&out, false, 110); err != nil {
-		t.Fatal(err)
-	}
+	text := o.Draw(Screen{Width: 110})
 	for _, want := range []string{
 		"\nalice   coder   4 handlers: bash go test       3s     31\n",
 		"\nlead    lead    idle: waits for the team      40s     14\n",
@@ -44,11 +41,11 @@ func TestOverview(t *testing.T) {
 		"  task 9    report: came back 3 times         muster task retry 9\n",
 		"  mail      1 mail for you                    muster mail list --take\n",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("lacks %q:\n%s", want, out.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
 		}
 	}
-	first, _, _ := strings.Cut(out.String(), "\n")
+	first, _, _ := strings.Cut(text, "\n")
 	if !strings.HasSuffix(first, "...    12 min") || columns(first) >= 110 {
 		t.Errorf("%q", first)
 	}

@@ -26,6 +26,13 @@ const (
 // Paint says whether text is coloured. Without colour no escape sequence is written at all.
 type Paint bool
 
+// Screen is how something is drawn: whether in colour, and how wide. Width 0 is no terminal. What is drawn is one
+// string that is written at once, so that a reader of a pipe never sees a part of it.
+type Screen struct {
+	Paint
+	Width int
+}
+
 // toneCodes are the SGR numbers of the tones' colours, green, red and faint.
 var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Faint: "2"}
 

@@ -75,12 +75,11 @@ func laneText(lane string) string {
 
 // Options say where progress is shown, and how. Out, Start and Task are needed.
 type Options struct {
-	Out   io.Writer // finished lines: one Write is one event's line, which may be wrapped
-	Paint Paint
-	Width int       // in columns; 0: Out is no terminal
-	Start time.Time // what the first column counts from
-	Task  func(muster.TaskID) (muster.Task, error)
-	Check string // the run's check, as far as it is known before its events
+	Out    io.Writer // finished lines: one Write is one event's line, which may be wrapped
+	Screen           // of Out
+	Start  time.Time // what the first column counts from
+	Task   func(muster.TaskID) (muster.Task, error)
+	Check  string // the run's check, as far as it is known before its events
 
 	// Opening is said when no event has come for a second after the start: what is done before the first one.
 	Opening string

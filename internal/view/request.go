@@ -1,8 +1,8 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"time"
 
 	"muster"
@@ -28,31 +28,16 @@ func WaitingTime(r muster.Request, now time.Time) time.Duration {
 	return now.Sub(muster.Time(r.CreatedAt))
 }
 
-// WriteRequests prints a table of requests, in the given order. The last column gives way on a narrow terminal, so that
+// Requests returns a table of requests, in the given order. The last column gives way on a narrow terminal, so that
 // the ids, which people type, stay whole.
-func WriteRequests(w io.Writer, p Paint, width int, all []muster.Request, now time.Time) error {
+func Requests(all []muster.Request, now time.Time) Table {
 	t := Table{Titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, Wide: 6}
 	for _, r := range all {
-		t.Row(Text(OneLine(string(r.ID))), Cell{Text: OneLine(string(r.From)), Who: OneLine(string(r.From))},
-			Text(OneLine(string(r.To))), Text(Question(r)),
-			requestStatus(r.Status), Text(Age(WaitingTime(r, now))), Text(Cut(requestText(r), 200)))
+		status := Cell{Text: string(r.Status), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good,
+			muster.RequestRejected: Bad, muster.RequestExpired: Bad}[r.Status]}
+		// The answer says more than what was asked.
+		text := OneLine(cmp.Or(r.Response, r.Plan, r.Reason))
+		t.Row(r.ID, Named(r.From), r.To, Question(r), status, Age(WaitingTime(r, now)), Cut(text, 200))
 	}
-	return t.Write(w, p, width)
-}
-
-// requestStatus returns a status in its colour.
-func requestStatus(s muster.RequestStatus) Cell {
-	return Cell{Text: string(s), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good,
-		muster.RequestRejected: Bad, muster.RequestExpired: Bad}[s]}
-}
-
-// requestText is the answer where there is one, otherwise what was asked.
-func requestText(r muster.Request) string {
-	switch {
-	case r.Response != "":
-		return OneLine(r.Response)
-	case r.Plan != "":
-		return OneLine(r.Plan)
-	}
-	return OneLine(r.Reason)
+	return t
 }

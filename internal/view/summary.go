@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	"muster"
 )
 
-// Ending is how a run ended: what its summary is made from. Everything in it comes from records, events and the target
-// branch, never from what a model says of its own work. Only Text may be a model's words.
-type Ending struct {
+// Summary is how a run ended. Everything in it comes from records, events and the target branch, never from what a
+// model says of its own work. Only Text may be a model's words.
+type Summary struct {
 	Run muster.Run
 	// Code is the exit code: 0 if all is done, 3 if the run stopped with work left.
 	Code       int
@@ -32,13 +31,9 @@ type Ending struct {
 	RepositoryFlag string
 	// IsTemporary says that the repository is not kept, so that no command can be given for it.
 	IsTemporary bool
-}
 
-// Summary is the tasks of a run, sorted by how they ended. Each task is in one list.
-type Summary struct {
-	Ending
-	// landed are the tasks whose work is on the target. unchanged were completed without a commit, and unfinished are
-	// open or need attention.
+	// The tasks, sorted by how they ended: each is in one list. Those in landed have their work on the target.
+	// unchanged were completed without a commit, and unfinished are open or need attention.
 	landed, unchanged, unfinished []muster.Task
 	// offTarget are the tasks that landed and are no longer on the target.
 	offTarget []muster.Task
@@ -46,28 +41,26 @@ type Summary struct {
 	foreign []muster.Task
 }
 
-// Summarise sorts the tasks that belong to the run: those made or completed in it, and those still open. An open task
+// sortTasks sorts the tasks that belong to the run: those made or completed in it, and those still open. An open task
 // of an earlier run belongs to it too, because the team works on all that is open.
-func Summarise(e Ending) Summary {
-	s := Summary{Ending: e}
-	for _, t := range e.Tasks {
+func (s *Summary) sortTasks() {
+	for _, t := range s.Tasks {
 		switch {
 		case t.Open():
 			s.unfinished = append(s.unfinished, t)
-		case !e.Run.Has(t): // an earlier run's
+		case !s.Run.Has(t): // an earlier run's
 		case t.Status == muster.NeedsAttention:
 			s.unfinished = append(s.unfinished, t)
 		case t.Landed == nil && t.CompletedBy == muster.System:
 			s.foreign = append(s.foreign, t)
 		case t.Landed == nil:
 			s.unchanged = append(s.unchanged, t)
-		case slices.Contains(e.OffTarget, t.ID):
+		case slices.Contains(s.OffTarget, t.ID):
 			s.offTarget = append(s.offTarget, t)
 		default:
 			s.landed = append(s.landed, t)
 		}
 	}
-	return s
 }
 
 // count is the number of all tasks of the run, those included whose records cannot be read.
@@ -75,21 +68,17 @@ func (s Summary) count() int {
 	return len(s.landed) + len(s.offTarget) + len(s.unchanged) + len(s.foreign) + len(s.unfinished) + len(s.Unreadable)
 }
 
-// Write prints the end of a run: a headline, what is unfinished and why, a table of what is done, and what to type
-// next. Of a run without tasks it prints the text alone, which is then the lead's answer to a question.
-func (s Summary) Write(out io.Writer, p Paint, width int) error {
-	w := new(strings.Builder)
-	if s.count() > 0 {
-		s.write(w, p, width)
-	} else if s.Text != "" {
-		fmt.Fprintln(w, ManyLines(s.Text))
+// Draw returns the end of a run as it is printed: a headline, what is unfinished and why, a table of what is done, and
+// what to type next. Of a run without tasks it is the text alone, which is then the lead's answer to a question.
+func (s Summary) Draw(screen Screen) string {
+	s.sortTasks()
+	if s.count() == 0 && s.Text == "" {
+		return ""
 	}
-	_, err := io.WriteString(out, w.String())
-	return err
-}
-
-// write builds the text of the summary of a run that had tasks.
-func (s Summary) write(w *strings.Builder, p Paint, width int) {
+	if s.count() == 0 {
+		return ManyLines(s.Text) + "\n"
+	}
+	w := new(strings.Builder)
 	fmt.Fprintln(w, s.headline())
 	for _, t := range s.unfinished {
 		fmt.Fprintln(w, s.unfinishedLine(t))
@@ -107,9 +96,10 @@ func (s Summary) write(w *strings.Builder, p Paint, width int) {
 		fmt.Fprintln(w, OneLine(off+why))
 	}
 	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
-		w.WriteString("\n" + s.table(p, width))
+		w.WriteString("\n" + s.table(screen))
 	}
 	s.nextSteps(w)
+	return w.String()
 }
 
 // headline says how many tasks landed, how they were verified, and what is left. It never claims more than is known:
@@ -210,7 +200,7 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 
 // table returns the lines of what is done: who did it, what landed, how it was checked, and what it took. The last row
 // has the sums. The tokens of turns that belong to no task are in the sum only.
-func (s Summary) table(p Paint, width int) string {
+func (s Summary) table(screen Screen) string {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
 	for _, x := range s.Tasks {
 		if x.Status != muster.Completed || !s.Run.Has(x) {
@@ -227,20 +217,22 @@ func (s Summary) table(p Paint, width int) string {
 		case x.CompletedBy == muster.System:
 			check.Text = "not landed"
 		}
-		t.Row(Text(fmt.Sprint(x.ID)), Text(OneLine(x.Subject)), Cell{Text: string(owner), Who: string(owner)}, commit,
-			Text(tries), check, textIf(work.time > 0, elapsed(work.time)), textIf(work.tokens > 0, tokens(work.tokens)))
+		took := ""
+		if work.time > 0 {
+			took = elapsed(work.time)
+		}
+		t.Row(x.ID, x.Subject, Named(owner), commit, tries, check, took, someTokens(work.tokens))
 	}
-	sum := []Cell{Text(elapsed(s.duration())), textIf(s.Tally.tokens > 0, tokens(s.Tally.tokens))}
-	t.Row(append(make([]Cell, len(t.Titles)-len(sum)), sum...)...)
-	return t.text(p, width)
+	t.Row("", "", "", "", "", "", elapsed(s.duration()), someTokens(s.Tally.tokens))
+	return t.Draw(screen)
 }
 
-// textIf returns a cell with the text, or an empty one where the text would say nothing.
-func textIf(says bool, s string) Cell {
-	if !says {
-		return Cell{}
+// someTokens returns a number of tokens, or "" where none were counted.
+func someTokens(n float64) string {
+	if n <= 0 {
+		return ""
 	}
-	return Text(s)
+	return tokens(n)
 }
 
 // checkCell says what the check gave: ok 0.7s. What was not verified is in the colour of bad news, and without a time,

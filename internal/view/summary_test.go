@@ -13,17 +13,13 @@ func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, rec
 		Landed: &muster.Landed{Commit: commit, Receipt: receipt, Check: "go test ./...", Seconds: 0.7}}
 }
 
-func summaryOf(t *testing.T, e Ending) string {
+func summaryOf(t *testing.T, e Summary) string {
 	t.Helper()
 	if e.Tally == nil {
 		e.Tally = NewTally()
 	}
 	e.Run.StartedAt, e.Run.Target, e.Now = 1000, "muster/demo", muster.Time(1014.2)
-	var out strings.Builder
-	if err := Summarise(e).Write(&out, false, 0); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	return e.Draw(Screen{})
 }
 
 func same(t *testing.T, got, want string) {
@@ -50,7 +46,7 @@ func TestSummaryOfARunThatLanded(t *testing.T) {
 		e.At = 1000 + float64(i)
 		n.Add(e)
 	}
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "go test ./..."}, Tally: n, Tasks: []muster.Task{
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "go test ./..."}, Tally: n, Tasks: []muster.Task{
 		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 		landedTask(2, "counter", "bob", "3f2a91cff", "ok"),
 		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", UpdatedAt: 1011},
@@ -71,7 +67,7 @@ take them:  git merge muster/demo
 }
 
 func TestUncheckedWorkSaysSo(t *testing.T) {
-	got := summaryOf(t, Ending{Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
+	got := summaryOf(t, Summary{Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
 	first, _, _ := strings.Cut(got, "\n")
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`)
 	if strings.Contains(got, " ok") {
@@ -80,14 +76,14 @@ func TestUncheckedWorkSaysSo(t *testing.T) {
 }
 
 func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3,
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3,
 		Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
 	first, _, _ := strings.Cut(got, "\n")
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
 	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
 		t.Error(got)
 	}
-	got = summaryOf(t, Ending{Run: muster.Run{Check: "make"},
+	got = summaryOf(t, Summary{Run: muster.Run{Check: "make"},
 		Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"),
 			landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
 	first, _, _ = strings.Cut(got, "\n")
@@ -98,7 +94,7 @@ func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
 func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
 	why := "Task 1 landed and is no longer on muster/demo, which somebody has moved or removed; to have it back: " +
 		strings.Repeat("git ", 30) + "merge"
-	e := Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: why + "\nThe lead's last words.",
+	e := Summary{Run: muster.Run{Check: "make"}, Code: 3, Text: why + "\nThe lead's last words.",
 		OffTarget: []muster.TaskID{1}, Tasks: []muster.Task{
 			landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}}
 	for _, e.CheckIsRed = range []bool{false, true} {
@@ -114,14 +110,14 @@ func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
 		!strings.Contains(got, "\n"+why+"\n") {
 		t.Error(got)
 	}
-	e = Ending{Code: 3, Text: "the budget is spent", Tasks: e.Tasks[1:2]}
+	e = Summary{Code: 3, Text: "the budget is spent", Tasks: e.Tasks[1:2]}
 	if got := summaryOf(t, e); !strings.Contains(got, "\nthe budget is spent\n\n") {
 		t.Error(got)
 	}
 }
 
 func TestWorkLeftOverSaysWhy(t *testing.T) {
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention",
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Code: 3, Text: "task 5 needs attention",
 		Tasks: []muster.Task{
 			landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 			{ID: 5, Subject: "report", Status: muster.NeedsAttention, UpdatedAt: 1005,
@@ -148,18 +144,14 @@ go on:      muster resume
 }
 
 func TestAnAnswerIsJustThat(t *testing.T) {
-	same(t, summaryOf(t, Ending{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
+	same(t, summaryOf(t, Summary{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
 }
 
 func TestTableIsAligned(t *testing.T) {
-	var out strings.Builder
 	tb := Table{Titles: []string{">ID", "NAME", "X"}, Wide: 1}
-	tb.Row(texts("1", "件件", "y")...)
-	tb.Row(texts("12", strings.Repeat("long ", 10), "z")...)
-	if err := tb.Write(&out, false, 30); err != nil {
-		t.Fatal(err)
-	}
-	same(t, out.String(), `ID  NAME                    X
+	tb.Row(1, "件件", "y")
+	tb.Row(12, Text(strings.Repeat("long ", 10)), "z")
+	same(t, tb.Draw(Screen{Width: 30}), `ID  NAME                    X
  1  件件                    y
 12  long long long long...  z
 `)
@@ -189,17 +181,17 @@ func TestTimesForPeople(t *testing.T) {
 func TestWhatAnEarlierRunGaveUpIsNotThisRuns(t *testing.T) {
 	old := muster.Task{ID: 1, Subject: "old", Status: muster.NeedsAttention, CreatedAt: 800, UpdatedAt: 900,
 		Result: "came back"}
-	got := summaryOf(t, Ending{Run: muster.Run{Check: "make"},
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"},
 		Tasks: []muster.Task{old, landedTask(2, "new", "alice", "9c01d3eff", "ok")}})
 	if !strings.HasPrefix(got, "1 of 1 task landed on muster/demo in 14.2 s, each checked with make\n") ||
 		strings.Contains(got, "resume") || strings.Contains(got, "try again") {
 		t.Error(got)
 	}
-	got = summaryOf(t, Ending{Text: "The answer.", Tasks: []muster.Task{old}})
+	got = summaryOf(t, Summary{Text: "The answer.", Tasks: []muster.Task{old}})
 	same(t, got, "The answer.\n")
 	// What this run gave up is its own, but there is nothing to go on with.
 	old.UpdatedAt = 1001
-	got = summaryOf(t, Ending{Code: 3, Text: "stuck", RepositoryFlag: "-C kept ", Tasks: []muster.Task{old}})
+	got = summaryOf(t, Summary{Code: 3, Text: "stuck", RepositoryFlag: "-C kept ", Tasks: []muster.Task{old}})
 	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") ||
 		strings.Contains(got, "resume") {
 		t.Error(got)
@@ -226,16 +218,8 @@ func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
 	if a, b := n.effortOf(1).time.Seconds(), n.effortOf(2).time.Seconds(); a < 2.9 || a > 3.1 || b < 2.9 || b > 3.1 {
 		t.Errorf("%v and %v, want 3 s each", a, b)
 	}
-	s := Summarise(Ending{Run: muster.Run{StartedAt: 1000, EndedAt: 9010}, Tally: n})
+	s := Summary{Run: muster.Run{StartedAt: 1000, EndedAt: 9010}, Tally: n}
 	if got := longDuration(s.duration()); got != "10.0 s" {
 		t.Error(got)
 	}
-}
-
-// texts returns cells without a colour.
-func texts(fields ...string) (row []Cell) {
-	for _, s := range fields {
-		row = append(row, Text(s))
-	}
-	return row
 }

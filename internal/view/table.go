@@ -2,10 +2,12 @@ package view
 
 import (
 	"bytes"
-	"io"
+	"fmt"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"muster"
 )
 
 // Cell is one field of a table. Its text has one line and no control characters.
@@ -15,8 +17,13 @@ type Cell struct {
 	Who  string // colours it as this name, instead of in its tone
 }
 
-// Text returns a cell without a colour.
+// Text returns a cell without a colour. Its blanks stay as they are.
 func Text(s string) Cell { return Cell{Text: s} }
+
+// Named returns a cell with a name in its colour.
+func Named(name muster.Name) Cell {
+	return Cell{Text: OneLine(string(name)), Who: OneLine(string(name))}
+}
 
 // Table is rows under titles. A column whose title starts with > is aligned to the right.
 type Table struct {
@@ -27,22 +34,24 @@ type Table struct {
 	Wide int
 }
 
-// Row adds a row.
-func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
+// Row adds a row. What is no Cell is printed as one line that cannot steer a terminal.
+func (t *Table) Row(cells ...any) {
+	row := make([]Cell, len(cells))
+	for i, c := range cells {
+		var ok bool
+		if row[i], ok = c.(Cell); !ok {
+			row[i].Text = OneLine(fmt.Sprint(c))
+		}
+	}
+	t.Rows = append(t.Rows, row)
+}
 
 // columnGap stands between two columns.
 const columnGap = "  "
 
-// Write prints the table. With width 0 nothing is cut. The table is built whole and written once, so that a reader of
-// a pipe never sees a part of it.
-func (t *Table) Write(w io.Writer, p Paint, width int) error {
-	_, err := io.WriteString(w, t.text(p, width))
-	return err
-}
-
-// text returns the lines of the table, each with its newline. No line ends with blanks, so that a table that is copied
-// or compared has only what is seen.
-func (t *Table) text(p Paint, width int) string {
+// Draw returns the lines of the table, each with its newline. With width 0 nothing is cut. No line ends with blanks, so
+// that a table that is copied or compared has only what is seen.
+func (t Table) Draw(s Screen) string {
 	titles := make([]Cell, len(t.Titles))
 	right := make([]bool, len(t.Titles))
 	headed := false
@@ -55,19 +64,19 @@ func (t *Table) text(p Paint, width int) string {
 		all = append([][]Cell{titles}, t.Rows...)
 	}
 	// A cell is padded outside of its colour, so that a coloured background would not reach into the gap.
-	widths := t.columnWidths(all, width)
+	widths := t.columnWidths(all, s.Width)
 	var lines []byte
 	for _, row := range all {
 		start := len(lines)
 		for i, c := range row {
-			s := c.Text
-			if columns(s) > widths[i] {
-				s = runewidth.Truncate(s, widths[i], "...")
+			text := c.Text
+			if columns(text) > widths[i] {
+				text = runewidth.Truncate(text, widths[i], "...")
 			}
-			fill := strings.Repeat(" ", max(widths[i]-columns(s), 0))
-			painted := p.In(c.Tone, s)
+			fill := strings.Repeat(" ", max(widths[i]-columns(text), 0))
+			painted := s.In(c.Tone, text)
 			if c.Who != "" {
-				painted = p.Who(c.Who, s)
+				painted = s.Who(c.Who, text)
 			}
 			if right[i] {
 				painted, fill = fill, painted
@@ -81,7 +90,7 @@ func (t *Table) text(p Paint, width int) string {
 
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
 // gives up what is missing, but keeps 12 columns, because less of a text says nothing.
-func (t *Table) columnWidths(all [][]Cell, width int) []int {
+func (t Table) columnWidths(all [][]Cell, width int) []int {
 	widths := make([]int, len(t.Titles))
 	for _, row := range all {
 		for i, c := range row {

@@ -2,30 +2,28 @@ package view
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"muster"
 )
 
-// WriteTask prints one task: its fields, then its texts. A field that is empty, or as in every new task, is left out.
-func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
-	// Everything is built first and written once, so that a reader of a pipe never sees a part of it.
+// Task returns one task: its fields, then its texts. A field that is empty, or as in every new task, is left out.
+func Task(p Paint, t muster.Task, now time.Time) string {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
 	v := Table{Titles: []string{"", ""}}
 	row := func(name, value string) {
 		if value != "" {
-			v.Row(Text(name), Text(OneLine(value)))
+			v.Row(name, value)
 		}
 	}
 	number := func(name string, n int) {
 		if n != 0 {
-			v.Row(Text(name), Text(fmt.Sprint(n)))
+			v.Row(name, n)
 		}
 	}
-	v.Row(Text("status"), TaskStatus(t.Status))
+	v.Row("status", TaskStatus(t.Status))
 	owner := string(t.Owner)
 	if owner != "" && t.ClaimedAt > 0 {
 		owner += " since " + Clock(muster.Time(t.ClaimedAt), now)
@@ -42,7 +40,7 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 	row("lane", string(t.Worktree))
 	// A task may be completed and not landed: it needed no change, or another program wrote that it is complete.
 	if t.Landed != nil {
-		v.Row(Text("landed"), Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landingEvidence(*t.Landed))))
+		v.Row("landed", Text(fmt.Sprintf("%.7s  %s", t.Landed.Commit, landingEvidence(*t.Landed))))
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
@@ -55,15 +53,14 @@ func WriteTask(out io.Writer, p Paint, t muster.Task, now time.Time) error {
 		}
 		row("added", made)
 	}
-	w.WriteString(v.text(p, 0))
+	w.WriteString(v.Draw(Screen{Paint: p}))
 	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}}
 	for _, s := range texts {
 		if body := strings.TrimSpace(ManyLines(s.body)); body != "" {
 			fmt.Fprintf(w, "\n%s\n  %s\n", s.title, strings.ReplaceAll(body, "\n", "\n  "))
 		}
 	}
-	_, err := io.WriteString(out, w.String())
-	return err
+	return w.String()
 }
 
 // landingEvidence says what was checked when the task landed, and the result: the command, the receipt, and how long

@@ -1,8 +1,6 @@
 package view
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -65,12 +63,12 @@ func buildTree(all []muster.Task) []treeNode {
 	return tree
 }
 
-// WriteTree prints the board: each task under the one that it waits for. Where that says it all, there is no column of
-// what a task waits for.
-func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
+// Tree returns the board as it is drawn: each task under the one that it waits for. Where that says it all, there is no
+// column of what a task waits for.
+func Tree(s Screen, all []muster.Task) string {
 	t := Table{Titles: []string{">ID", "SUBJECT", "STATUS", "OWNER", "WAITS FOR"}, Wide: 1}
 	most := 40
-	if width > 0 && width < 80 {
+	if s.Width > 0 && s.Width < 80 {
 		most = 10
 	}
 	waits := false
@@ -81,8 +79,8 @@ func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 		}
 		waits = waits || others != ""
 		indent := strings.Repeat("  ", min(b.level, maxTreeDepth))
-		t.Row(Text(fmt.Sprint(b.task.ID)), Text(indent+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
-			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Text(Cut(others, most)))
+		t.Row(b.task.ID, Text(indent+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Cut(others, most))
 	}
 	if !waits { // the tree says it all
 		t.Titles = t.Titles[:4]
@@ -90,7 +88,7 @@ func WriteTree(w io.Writer, p Paint, width int, all []muster.Task) error {
 			t.Rows[i] = t.Rows[i][:4]
 		}
 	}
-	return t.Write(w, p, width)
+	return t.Draw(s)
 }
 
 // otherBlockers names the tasks that the node waits for and that its place in the tree does not show.

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -14,8 +13,7 @@ import (
 func ids(n ...muster.TaskID) []muster.TaskID { return n }
 
 func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
-	var out strings.Builder
-	err := WriteTree(&out, false, 80, []muster.Task{
+	text := Tree(Screen{Width: 80}, []muster.Task{
 		{ID: 2, Subject: "counter", Status: muster.InProgress, Owner: "alice", DependsOn: ids(1)},
 		{ID: 3, Subject: "reader", Status: muster.NeedsAttention},
 		{ID: 4, Subject: "report", Status: muster.Pending, DependsOn: ids(2), BlockedBy: ids(2)},
@@ -23,10 +21,7 @@ func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
 		{ID: 6, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
 		{ID: 7, Subject: "command line", Status: muster.Pending, DependsOn: ids(2), BlockedBy: ids(2)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, out.String(), `ID  SUBJECT         STATUS           OWNER     WAITS FOR
+	same(t, text, `ID  SUBJECT         STATUS           OWNER     WAITS FOR
  2  counter         in_progress      alice
  4    report        pending
  5      docs        pending                    and 2, 3
@@ -38,22 +33,12 @@ func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
 
 // Where nothing is left to say, there is no column for it; what is not shown is named.
 func TestTreeWithoutItsBlockers(t *testing.T) {
-	tree := func(all ...muster.Task) string { return treeOf(t, 80, all) }
+	tree := func(all ...muster.Task) string { return Tree(Screen{Width: 80}, all) }
 	same(t, tree(muster.Task{ID: 1, Subject: "a", Status: muster.Pending},
 		muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}),
 		"ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
 	same(t, tree(muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}),
 		"ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        pending         1, 3\n")
-}
-
-// treeOf returns what WriteTree prints.
-func treeOf(t *testing.T, width int, all []muster.Task) string {
-	t.Helper()
-	var out strings.Builder
-	if err := WriteTree(&out, false, width, all); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
 }
 
 // chain is n tasks, each behind the one before and half of them behind the first too.
@@ -73,7 +58,7 @@ func chain(n int) (all []muster.Task) {
 }
 
 func TestTreeFitsANarrowTerminal(t *testing.T) {
-	lines := strings.Split(strings.TrimSuffix(treeOf(t, 60, chain(1000)), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(Tree(Screen{Width: 60}, chain(1000)), "\n"), "\n")
 	if len(lines) != 1001 {
 		t.Fatalf("%d lines", len(lines))
 	}
@@ -122,9 +107,7 @@ func BenchmarkTree(b *testing.B) {
 		all := chain(n)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				if err := WriteTree(io.Discard, false, 60, all); err != nil {
-					b.Fatal(err)
-				}
+				Tree(Screen{Width: 60}, all)
 			}
 		})
 	}
