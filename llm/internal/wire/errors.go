@@ -56,8 +56,14 @@ func (p Peer) shownURL() string {
 	if err != nil || u.Host == "" {
 		return p.Host()
 	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
+	return withoutSecrets(u)
+}
+
+// withoutSecrets returns a URL without its password, its query and its fragment.
+func withoutSecrets(u *url.URL) string {
+	shown := *u
+	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
+	return shown.String()
 }
 
 // Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what

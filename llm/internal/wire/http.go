@@ -222,8 +222,12 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 // the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
+		to := "another URL"
+		if u, err := url.Parse(h.Get("Location")); err == nil && u.Path+u.Host != "" {
+			to = withoutSecrets(u) // a server repeats the query that it was asked with
+		}
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
-			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.shownURL(), h.Get("Location"))}
+			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.shownURL(), to)}
 	}
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == "text/html" {
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
