@@ -47,6 +47,10 @@ var swaps = map[token.Token]token.Token{token.EQL: token.NEQ, token.NEQ: token.E
 var texts = []string{"Errorf", "WithHint", "Debug", "Info", "Warn", "Error", "DebugContext", "InfoContext",
 	"WarnContext", "ErrorContext", "Log", "Logf", "Print", "Printf", "Println", "Point", "panic"}
 
+// places are functions that do nothing but mark a place, at which a test of the whole program kills the process. They
+// are empty in an ordinary build, so to drop a call of one, or to rename the place, leaves the same program.
+var places = []string{"failpoint.Hit", "failpoint.HitFile"}
+
 // finder collects the mutants of one file.
 type finder struct {
 	path   string
@@ -185,10 +189,10 @@ func (f *finder) result(sig *ast.FuncType, r *ast.ReturnStmt) {
 	}
 }
 
-// forPeople reports whether a call is one of texts.
+// forPeople reports whether a call is one of texts or of places.
 func (f *finder) forPeople(c *ast.CallExpr) bool {
 	name := f.text(c.Fun)
-	return slices.Contains(texts, name[strings.LastIndex(name, ".")+1:])
+	return slices.Contains(texts, name[strings.LastIndex(name, ".")+1:]) || slices.Contains(places, name)
 }
 
 // maxText is how many bytes of source a line about a mutant shows.

@@ -26,6 +26,7 @@ func f(a []int, ok bool) (int, error) {
 		count++
 	}
 	slog.Info("counted", "all", true)
+	failpoint.Hit("counted")
 	reset(func() error { return fail("no", n == 1) })
 	if !ok {
 		return n, fmt.Errorf("f is %v", n == 2)
@@ -59,13 +60,13 @@ func TestMutantsOfASmallFile(t *testing.T) {
 		`11: 0  ->  1`,
 		`11: n += a[0]  ->  _ = a[0]`,
 		`12: count++  ->  {}`,
-		`15: 1  ->  2`,
-		`15: fail("no", n == 1)  ->  nil`,
-		`15: n == 1  ->  n != 1`,
-		`15: reset(func() error { return fail("no", n == 1) })  ->  {}`,
-		`16: !ok  ->  !(!ok)`,
-		`17: fmt.Errorf("f is %v", n == 2)  ->  nil`,
-		`19: n, err = g()  ->  _, _ = g()`,
+		`16: 1  ->  2`,
+		`16: fail("no", n == 1)  ->  nil`,
+		`16: n == 1  ->  n != 1`,
+		`16: reset(func() error { return fail("no", n == 1) })  ->  {}`,
+		`17: !ok  ->  !(!ok)`,
+		`18: fmt.Errorf("f is %v", n == 2)  ->  nil`,
+		`20: n, err = g()  ->  _, _ = g()`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)

@@ -9,14 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // pkg is a package as go list describes it.
 type pkg struct {
-	Dir, ImportPath string
-	GoFiles         []string
+	Dir, ImportPath           string
+	GoFiles                   []string
+	TestImports, XTestImports []string
 }
 
 // outcome is what the tests said of a mutant.
@@ -36,7 +38,8 @@ const (
 // list returns the packages that the patterns name. Their directories are relative to the current one, if that is
 // possible.
 func list(ctx context.Context, tags string, patterns []string) ([]pkg, error) {
-	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles", "-tags=" + tags, "--"}, patterns...)
+	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestImports,XTestImports", "-tags=" + tags, "--"},
+		patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -118,6 +121,9 @@ func (p pkg) goTest(ctx context.Context, o options, args ...string) (string, err
 	}
 	defer os.RemoveAll(tmp)
 	args = append([]string{"test", "-vet=off", "-tags=" + o.tags}, append(args, p.ImportPath)...)
+	if slices.Contains(slices.Concat(p.TestImports, p.XTestImports), "pgregory.net/rapid") {
+		args = append(args, "-rapid.nofailfile") // it would write into the tree, and the next test would read it
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.WaitDelay = time.Second // a process that the tests left behind may hold the output open
