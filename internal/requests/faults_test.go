@@ -1,0 +1,124 @@
+package requests
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/store/mem"
+	"muster/store/storetest"
+)
+
+// isState reports whether an operation is on requests or mail. What the journal cannot write is nobody's failure.
+func isState(op string) bool {
+	return strings.HasSuffix(op, "requests") || strings.HasSuffix(op, "mail")
+}
+
+// A failure of the store is the caller's error, whatever operation it comes in.
+func TestNoFailureIsHidden(t *testing.T) {
+	permission := muster.Request{ID: "0000000a", Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm"}
+	shutdown := muster.Request{ID: "0000000b", Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}
+	first := plan("p")
+	first.ID = "0000000c"
+	later := time.Now().Add(24 * time.Hour)
+	for name, act := range map[string]func(t *testing.T, q *Requests) error{
+		"ask": func(t *testing.T, q *Requests) error {
+			_, err := q.Ask(t.Context(), plan("p"))
+			return err
+		},
+		"ask again": func(t *testing.T, q *Requests) error {
+			_, err := q.Ask(t.Context(), first)
+			return err
+		},
+		"decide": func(t *testing.T, q *Requests) error {
+			_, now, err := q.Decide(t.Context(), first.ID, muster.Lead, true, "yes")
+			if now != (err == nil) {
+				t.Errorf("decided now: %v, with the error %v", now, err)
+			}
+			return err
+		},
+		"decide too late": func(t *testing.T, q *Requests) error {
+			ended, err := q.Expire(t.Context(), later)
+			if err == nil && len(ended) != 2 {
+				t.Errorf("%v has expired", ended)
+			}
+			return err
+		},
+		"cancel": func(t *testing.T, q *Requests) error {
+			_, err := q.Cancel(t.Context(), first.ID, "carol", "never mind")
+			return err
+		},
+		"leave":      func(t *testing.T, q *Requests) error { return q.Leave(t.Context(), "bob", "it has left") },
+		"settle":     func(t *testing.T, q *Requests) error { return q.Settle(t.Context()) },
+		"missing":    func(t *testing.T, q *Requests) error { return unlessNotFound(q.Get(t.Context(), "ffffffff")) },
+		"no request": func(t *testing.T, q *Requests) error { return unlessNotFound(q.Get(t.Context(), "x")) },
+		"await": func(t *testing.T, q *Requests) error {
+			if _, err := q.Cancel(t.Context(), first.ID, "carol", "never mind"); err != nil {
+				return err
+			}
+			_, err := q.Await(t.Context(), first.ID)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.FailEach(t, isState, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+				s := &torn{Store: mem.New()}
+				q := process(s)
+				ask(t, q, permission)
+				ask(t, q, shutdown)
+				s.fail = true // its mail is left to whoever settles
+				if _, err := q.Ask(t.Context(), first); !errors.Is(err, muster.ErrUnavailable) {
+					t.Fatal(err)
+				}
+				s.fail = false
+				return act(t, process(wrap(s)))
+			})
+		})
+	}
+}
+
+// unlessNotFound returns err unless it says that there is no such request.
+func unlessNotFound(_ muster.Request, err error) error {
+	if errors.Is(err, muster.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Every kind of mail says in its text who asks for what, or what was decided.
+func TestWhatTheMailSays(t *testing.T) {
+	for _, c := range []struct {
+		r             muster.Request
+		asks, yes, no string
+	}{
+		{r: plan("p"), asks: "carol asks you to approve its plan for task 9.",
+			yes: "Your plan for task 9 is approved: go on.", no: "Your plan for task 9 is rejected."},
+		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob", Reason: "no work"},
+			asks: "lead asks you to shut down. Reason: no work", yes: "bob shuts down.", no: "bob goes on working."},
+		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}, asks: "lead asks you to shut down.",
+			yes: "bob shuts down.", no: "bob goes on working."},
+		{r: muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm -r build"},
+			asks: "bob asks for permission: rm -r build"},
+	} {
+		for _, yes := range []bool{true, false} {
+			s := mem.New()
+			q := process(s)
+			r := ask(t, q, c.r)
+			if got := box(t, s, r.To); len(got) != 1 || got[0].Content != c.asks || got[0].RequestID != r.ID {
+				t.Errorf("%s was asked %+v", r.To, got)
+			}
+			_, _, err := q.Decide(t.Context(), r.ID, r.To, yes, "")
+			must(t, err)
+			want := map[bool]string{true: c.yes, false: c.no}[yes]
+			got := box(t, s, r.From)
+			switch {
+			case want == "" && len(got) != 0:
+				t.Errorf("%s has %+v, and waits for the record itself", r.From, got)
+			case want != "" && (len(got) != 1 || got[0].Content != want || got[0].From != r.To):
+				t.Errorf("%s was answered %+v, want %q", r.From, got, want)
+			}
+		}
+	}
+}
