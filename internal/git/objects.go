@@ -10,7 +10,7 @@ import (
 // Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
 	out, err := r.Run(ctx, r.common, "rev-parse", "--verify", "-q", commit+"^{tree}")
-	if ExitCode(err) > 0 {
+	if ExitCode(err) == 1 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", commit)
 	}
 	return strings.TrimSpace(out), err

@@ -37,7 +37,8 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 		r.files.known.Store(id, true)
 		return id, nil
 	}
-	if ExitCode(err) > 0 {
+	// Any other code is a git that failed, and says nothing of the commit.
+	if ExitCode(err) == 1 {
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
 	}
 	return "", err
