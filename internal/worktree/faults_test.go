@@ -69,7 +69,7 @@ func (w *world) failCommit(failing gittest.Failing) {
 
 func (w *world) failFinish(failing gittest.Failing) {
 	w.whole(failing, func() error {
-		_, err := w.Finish(w.ctx(), muster.Task{ID: 1, Fence: 1, Worktree: "one", Status: muster.Completed})
+		_, err := w.ArchiveCompleted(w.ctx(), muster.Task{ID: 1, Fence: 1, Worktree: "one", Status: muster.Completed})
 		return err
 	}, func() bool {
 		w.tidy()
