@@ -204,7 +204,7 @@ func TestReturns(t *testing.T) {
 		b := w.board()
 		w.add(b, "one")
 		c := w.take(b, 1, "alice")
-		_, err := b.Return(w.ctx, 1, 1, "check")
+		_, err := b.Return(w.ctx, 1, 1, "check", Details{})
 		w.refused(err, muster.Invalid, "task 1 is not landing")
 		for i := 1; i <= 3; i++ {
 			must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))

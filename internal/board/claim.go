@@ -45,7 +45,8 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 	if err != nil {
 		return muster.Task{}, err
 	}
-	return t, b.emitClaim(ctx, journal.TaskClaimed, t, claimLine{Owner: t.Owner, Role: c.Role, Source: c.Source},
+	line := claimLine{Event: journal.TaskClaimed, Owner: t.Owner, Role: c.Role, Source: c.Source}
+	return t, b.emitClaim(ctx, t, line,
 		event(journal.TaskClaimed, t, t.Owner, map[string]any{"role": c.Role, "source": c.Source, "subject": t.Subject,
 			"fence": t.Fence, "lane": string(t.Worktree)}))
 }
@@ -193,7 +194,7 @@ func (b *Board) Revoke(
 func (b *Board) endClaim(
 	ctx context.Context, kind string, t, was muster.Task, events ...muster.Event,
 ) (muster.Task, error) {
-	down := b.emitClaim(ctx, kind, t, claimLine{Owner: was.Owner, Source: was.ClaimSource}, events...)
+	down := b.emitClaim(ctx, t, claimLine{Event: kind, Owner: was.Owner, Source: was.ClaimSource}, events...)
 	t, _, err := b.effects.run(ctx, t)
 	return t, cmp.Or(down, onlyUnavailable(err))
 }

@@ -100,7 +100,7 @@ func story(ctx context.Context, b *Board) error {
 		do(func() (muster.Task, error) { return b.Claim(ctx, 1, Claim{Owner: "alice"}) }),
 		do(func() (muster.Task, error) { return b.SetLane(ctx, 1, 1, "task-1", "abc") }),
 		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}) }),
-		do(func() (muster.Task, error) { return b.Return(ctx, 1, 1, "conflict") }),
+		do(func() (muster.Task, error) { return b.Return(ctx, 1, 1, "conflict", Details{}) }),
 		do(func() (muster.Task, error) { return b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}) }),
 		do(func() (muster.Task, error) { return b.Complete(ctx, 1, 1, Outcome{}) }),
 		do(func() (muster.Task, error) { return b.Claim(ctx, 2, Claim{Owner: "bob"}) }),

@@ -156,9 +156,7 @@ func checkWaitable(t muster.Task) error {
 
 // drop removes those of on that are blockers of the task, each with an event. Removing an edge closes no
 // cycle, so it is not announced.
-func (e *edges) drop(
-	ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID,
-) (muster.Task, error) {
+func (e *edges) drop(ctx context.Context, id muster.TaskID, by muster.Name, on ...muster.TaskID) (muster.Task, error) {
 	var dropped []muster.TaskID
 	t, err := e.change(ctx, id, func(t *muster.Task) error {
 		dropped = nil

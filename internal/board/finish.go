@@ -36,18 +36,13 @@ type Details struct {
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
 // needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict" or "check".
-func (b *Board) Return(
-	ctx context.Context, id muster.TaskID, fence int, why string, d ...Details,
-) (muster.Task, error) {
+func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, why, now()) })
 	if err != nil {
 		return t, err
 	}
-	fields := map[string]any{"reason": why}
-	for _, d := range d {
-		fields["text"], fields["log"], fields["seconds"] = d.Text, d.Log, d.Seconds
-	}
-	events := []muster.Event{event(journal.TaskReturned, t, was.Owner, fields)}
+	events := []muster.Event{event(journal.TaskReturned, t, was.Owner,
+		map[string]any{"reason": why, "text": d.Text, "log": d.Log, "seconds": d.Seconds})}
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, events...)
 	}

@@ -139,7 +139,7 @@ func TestMachine(t *testing.T) {
 			"return": func(r *rapid.T) {
 				id := m.id(r)
 				f := m.fence(r, id)
-				t, err := m.pick(r).Return(m.ctx, id, f, "check")
+				t, err := m.pick(r).Return(m.ctx, id, f, "check", Details{})
 				m.known("return", t, err)
 			},
 			"complete": func(r *rapid.T) {

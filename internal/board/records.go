@@ -125,15 +125,13 @@ type claimLine struct {
 	TS     float64       `json:"ts"`
 }
 
-// emitClaim is emit for the events of a step that began or ended a claim. It also writes the line about the
-// claim, whose task, time and kind it fills in.
-func (r *records) emitClaim(
-	ctx context.Context, kind string, t muster.Task, line claimLine, events ...muster.Event,
-) error {
+// emitClaim is emit for the events of a step that began or ended a claim of t. It also writes the line about the
+// claim, whose task and time it fills in.
+func (r *records) emitClaim(ctx context.Context, t muster.Task, line claimLine, events ...muster.Event) error {
 	down := r.emit(ctx, events...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	line.Event, line.Task, line.TS = kind, t.ID, t.UpdatedAt
+	line.Task, line.TS = t.ID, t.UpdatedAt
 	data, err := muster.MarshalLine(line)
 	if err == nil { // always so: a flat struct of words and numbers can be encoded
 		_, err = r.log.Append(ctx, muster.StreamClaims, muster.Anywhere, data)

@@ -29,27 +29,20 @@ func (h *history) add(s string) {
 	h.draft = ""
 }
 
-// older returns the line before the current position. It keeps current as the draft if the walk begins here.
-func (h *history) older(current string) (string, bool) {
-	if h.position == 0 {
+// move returns the line that is by lines later, or before if by is negative, which may be the draft. It keeps
+// current as the draft if the walk begins here. It returns false, and does not move, beyond the ends.
+func (h *history) move(by int, current string) (string, bool) {
+	to := h.position + by
+	if to < 0 || to > len(h.lines) {
 		return "", false
 	}
 	if h.position == len(h.lines) {
 		h.draft = current
 	}
-	h.position--
-	return h.lines[h.position], true
-}
-
-// newer returns the line after the current position, which may be the draft.
-func (h *history) newer() (string, bool) {
-	if h.position == len(h.lines) {
-		return "", false
-	}
-	if h.position++; h.position == len(h.lines) {
+	if h.position = to; to == len(h.lines) {
 		return h.draft, true
 	}
-	return h.lines[h.position], true
+	return h.lines[to], true
 }
 
 // search is the state of Ctrl-R: it finds the newest line that contains the query, then older ones.

@@ -115,13 +115,7 @@ func (s *screen) moveVertically(by int) {
 		s.input.cursor = l.clusterAt(&s.input, l.x, y)
 		return
 	}
-	line, ok := "", false
-	if by < 0 {
-		line, ok = s.history.older(s.input.value())
-	} else {
-		line, ok = s.history.newer()
-	}
-	if ok {
+	if line, ok := s.history.move(by, s.input.value()); ok {
 		s.input.set(line)
 	}
 }

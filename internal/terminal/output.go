@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -41,6 +42,8 @@ type output struct {
 	file *os.File
 	// onFirstFrame is called after the first frame. Nothing may be inserted before it.
 	onFirstFrame func()
+	// hasDrawn says that there has been a frame. Text inserted before the first one would be lost.
+	hasDrawn atomic.Bool
 
 	mu sync.Mutex
 	// held is inserted text that waits for its frame.
@@ -49,7 +52,6 @@ type output struct {
 	insertedSinceFrame bool
 	// beforeFrame is asked at each frame for what must go before it. It is set before the first frame.
 	beforeFrame func(inserted bool) string
-	frames      int
 }
 
 // newOutput returns the output to a terminal.
@@ -82,7 +84,7 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	err := o.emit(before + string(o.held) + frame)
 	o.held, o.insertedSinceFrame = nil, false
-	if o.frames++; o.frames == 1 && o.onFirstFrame != nil {
+	if !o.hasDrawn.Swap(true) && o.onFirstFrame != nil {
 		o.onFirstFrame()
 	}
 	return len(p), err
@@ -104,13 +106,6 @@ func (o *output) flush() {
 	defer o.mu.Unlock()
 	_ = o.emit(string(o.held))
 	o.held = nil
-}
-
-// hasDrawn reports whether there has been a frame. Text inserted before the first one would be lost.
-func (o *output) hasDrawn() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.frames > 0
 }
 
 // input is the file that keys are read from. bubbletea stops reading at a hangup without saying so; onError says it.

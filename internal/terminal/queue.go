@@ -57,13 +57,6 @@ func (q *queue[T]) close() {
 	q.nudge()
 }
 
-// isClosed reports whether the queue takes no more.
-func (q *queue[T]) isClosed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // take removes and returns all items, and reports whether none will follow.
 func (q *queue[T]) take() (items []T, last bool) {
 	q.mu.Lock()

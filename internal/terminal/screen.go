@@ -121,7 +121,7 @@ func (s *screen) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 // inserts no more rows than fit above the view; the others follow in further messages. It returns nil when nothing is
 // to be done.
 func (s *screen) nextInsertion() tea.Msg {
-	if s.closed || s.out != nil && !s.out.hasDrawn() {
+	if s.closed || s.out != nil && !s.out.hasDrawn.Load() {
 		return nil
 	}
 	items, last := s.queue.take()

@@ -156,7 +156,7 @@ func (t *Terminal) run() {
 	t.out.flush()
 	_ = term.Restore(t.in.Fd(), t.state) // bubbletea does so too; twice is harmless, never is not
 	t.runErr = err
-	if !t.queue.isClosed() {
+	if _, closed := t.queue.take(); !closed {
 		t.hangUp()
 	}
 	close(t.done)
