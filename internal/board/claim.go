@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -102,11 +103,10 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
-			for _, n := range b.graph.readyNodes() {
-				if n.task.RoleMay(c.Role) && !tried[n.task.ID] {
-					next = n.task.ID
-					break
-				}
+			ready := b.graph.readyNodes()
+			mayTry := func(n *node) bool { return n.task.RoleMay(c.Role) && !tried[n.task.ID] }
+			if at := slices.IndexFunc(ready, mayTry); at >= 0 {
+				next = ready[at].task.ID
 			}
 		})
 		if err != nil {

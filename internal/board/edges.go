@@ -59,12 +59,6 @@ func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.Task
 	return n, err
 }
 
-// isPending reports whether the addition n is still announced, that is not known to be in its task.
-func (e *edges) isPending(ctx context.Context, n int) (bool, error) {
-	m, err := e.meta.read(ctx)
-	return slices.ContainsFunc(m.Adding, func(a adding) bool { return a.N == n }), err
-}
-
 // finish writes announced edges into their tasks, then strikes them off. It may be repeated after a crash:
 // edges that the task already has change nothing. A task that cannot wait any more, or is gone, gets none.
 func (e *edges) finish(ctx context.Context, list []adding) error {
@@ -109,9 +103,11 @@ func (e *edges) strike(ctx context.Context, list ...adding) error {
 // This look at meta comes after the read of the task. While the addition is announced nobody has removed
 // its edges again. Whoever removes them later changes the task, which makes the caller's write stale.
 func (e *edges) write(ctx context.Context, t *muster.Task, a adding) error {
-	if is, err := e.isPending(ctx, a.N); err != nil {
+	m, err := e.meta.read(ctx)
+	if err != nil {
 		return err
-	} else if !is {
+	}
+	if !slices.ContainsFunc(m.Adding, func(b adding) bool { return b.N == a.N }) {
 		return errNoChange
 	}
 	if err := checkWaitable(*t); err != nil {

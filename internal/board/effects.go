@@ -131,28 +131,22 @@ func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Eff
 // runOne runs one effect. It returns false when no handler of this process does. A handler is given the
 // task with Blocks, which those that write mail about it need.
 func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
-	if e == muster.EffectUnblock {
-		return true, f.unblock(ctx, t.ID)
-	}
 	handle, ok := f.handlers.Load(e)
-	if !ok {
+	if !ok && e != muster.EffectUnblock {
 		return false, nil
 	}
 	if t.Blocks, err = f.dependants(ctx, t.ID); err != nil {
 		return true, err
 	}
-	return true, handle.(func(context.Context, muster.Task) error)(ctx, t)
-}
-
-// unblock removes a completed task from the blockedBy of all tasks that wait for it. A task that begins to
-// wait while this runs reads the blocker itself and finds it completed. It goes on past a dependant that
-// fails, so that one bad document does not keep the others blocked.
-func (f *effects) unblock(ctx context.Context, id muster.TaskID) error {
-	dependants, err := f.dependants(ctx, id)
-	for _, d := range dependants {
+	if e != muster.EffectUnblock {
+		return true, handle.(func(context.Context, muster.Task) error)(ctx, t)
+	}
+	// A task that begins to wait while this runs reads the blocker itself and finds it completed. One dependant
+	// that fails, such as a bad document, does not keep the others blocked.
+	for _, d := range t.Blocks {
 		err = cmp.Or(err, ignoreVanished(f.updateBlockedBy(ctx, d)))
 	}
-	return err
+	return true, err
 }
 
 // runAll runs the effects of all tasks that have any. It goes on past those that fail.

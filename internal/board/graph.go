@@ -94,8 +94,16 @@ func (g *graph) replace(id muster.TaskID, is *node) {
 	}
 	hasNewEdges := !slices.Equal(was.on, is.on)
 	if hasNewEdges {
-		g.removeEdges(id, was.on)
-		g.addEdges(id, is.on)
+		for _, d := range was.on {
+			at, _ := slices.BinarySearch(g.dependants[d], id)
+			if g.dependants[d] = slices.Delete(g.dependants[d], at, at+1); len(g.dependants[d]) == 0 {
+				delete(g.dependants, d)
+			}
+		}
+		for _, d := range is.on {
+			at, _ := slices.BinarySearch(g.dependants[d], id)
+			g.dependants[d] = slices.Insert(g.dependants[d], at, id)
+		}
 	}
 	g.setReady(was, false)
 	if is != absent {
@@ -125,24 +133,6 @@ func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 		set[id] = true
 	} else {
 		delete(set, id)
-	}
-}
-
-// addEdges makes id a dependant of each of on.
-func (g *graph) addEdges(id muster.TaskID, on []muster.TaskID) {
-	for _, d := range on {
-		at, _ := slices.BinarySearch(g.dependants[d], id)
-		g.dependants[d] = slices.Insert(g.dependants[d], at, id)
-	}
-}
-
-// removeEdges takes id out of the dependants of its blockers.
-func (g *graph) removeEdges(id muster.TaskID, on []muster.TaskID) {
-	for _, d := range on {
-		at, _ := slices.BinarySearch(g.dependants[d], id)
-		if g.dependants[d] = slices.Delete(g.dependants[d], at, at+1); len(g.dependants[d]) == 0 {
-			delete(g.dependants, d)
-		}
 	}
 }
 

@@ -284,7 +284,14 @@ func (l *link) write(f frame, rights []byte) error {
 
 // listen handles what the guard says until it is gone, and then ends the calls that are left.
 func (l *link) listen() {
-	l.readFrames()
+	r := bufio.NewReader(l.conn)
+	for {
+		f, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
+		if err != nil {
+			break
+		}
+		l.answer(f)
+	}
 	_ = l.guard.Kill() // it is dead, or says what cannot be understood
 	_, _ = l.guard.Wait()
 	l.mu.Lock()
@@ -303,18 +310,6 @@ func (l *link) listen() {
 	}
 	_ = l.conn.Close()
 	close(l.gone)
-}
-
-// readFrames reads what the guard says, until its end or until it says what cannot be understood.
-func (l *link) readFrames() {
-	r := bufio.NewReader(l.conn)
-	for {
-		f, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
-		if err != nil {
-			return
-		}
-		l.answer(f)
-	}
 }
 
 // answer hands what the guard says to the call that it is about, and forgets a call that is over.

@@ -1,6 +1,10 @@
 package terminal
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
 
 // layout is the input broken into rows of the screen, and the cursor's place among them. It is made anew for each frame
 // and each vertical move, because an input is short.
@@ -23,7 +27,7 @@ func newLayout(b *buffer, indent, width int) layout {
 			_, next := breakAt(line, max(1, width-indent))
 			l.rows = append(l.rows, row{start, start + next})
 			if b.cursor >= start && b.cursor <= start+next { // at a break the next row takes it over
-				l.x, l.y = indent+columnsOf(line[:b.cursor-start]), len(l.rows)-1
+				l.x, l.y = indent+ansi.StringWidthWc(visible(line[:b.cursor-start])), len(l.rows)-1
 			}
 			start += next
 			if line = line[next:]; len(line) == 0 {

@@ -160,15 +160,6 @@ func visible(row []cluster) string {
 	return b.String()
 }
 
-// columnsOf returns the width of a row in columns.
-func columnsOf(row []cluster) int {
-	n := 0
-	for _, c := range row {
-		n += c.width
-	}
-	return n
-}
-
 // layOutLines returns whole printed lines as rows. Each row resets the colours that it leaves on, and the next row
 // turns them on again, because the prompt may be drawn between any two rows.
 func layOutLines(lines string, width int, colour bool) []string {

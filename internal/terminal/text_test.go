@@ -88,6 +88,14 @@ func TestStreamedRowsDoNotDependOnThePieces(t *testing.T) {
 	})
 }
 
+// columnsOf returns the width of a row in columns.
+func columnsOf(row []cluster) (n int) {
+	for _, c := range row {
+		n += c.width
+	}
+	return n
+}
+
 // The rows of the input hold all of the text, and the cursor is where its character is.
 func TestLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
