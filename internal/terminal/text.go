@@ -90,19 +90,6 @@ func isColourSequence(seq string) bool {
 	return strings.Trim(parameters[:len(parameters)-1], "0123456789;:") == ""
 }
 
-// wrap breaks a line without newlines into rows of at most width columns, between words where possible.
-func wrap(line []cluster, width int) [][]cluster {
-	var rows [][]cluster
-	for {
-		end, next := breakAt(line, width)
-		rows = append(rows, line[:end])
-		if next >= len(line) {
-			return rows
-		}
-		line = line[next:]
-	}
-}
-
 // breakAt returns where the first row of a line ends and where the next row begins. Between them are the blanks at the
 // break. If the whole line fits, next is len(line).
 func breakAt(line []cluster, width int) (end, next int) {
@@ -166,22 +153,24 @@ func layOutLines(lines string, width int, colour bool) []string {
 	var out []string
 	active := ""
 	for _, line := range splitLines(splitColoured(strings.TrimSuffix(lines, "\n"), colour)) {
-		for _, row := range wrap(line, width) {
+		for end, next := 0, 0; ; line = line[next:] {
+			end, next = breakAt(line, width)
+			row := line[:end]
 			text := active + visible(row)
 			for _, c := range row {
-				if !strings.HasPrefix(c.text, "\x1b") {
-					continue
-				}
-				if c.text == "\x1b[m" || c.text == "\x1b[0m" {
+				switch {
+				case c.text == "\x1b[m" || c.text == "\x1b[0m":
 					active = ""
-				} else {
+				case strings.HasPrefix(c.text, "\x1b"):
 					active += c.text
 				}
 			}
 			if active != "" {
 				text += "\x1b[m"
 			}
-			out = append(out, text)
+			if out = append(out, text); next >= len(line) {
+				break
+			}
 		}
 	}
 	return out
