@@ -33,7 +33,7 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 		return nil, err
 	}
 	if doc.damage != nil {
-		all = append(all, Finding{Text: doc.damage.err.Error()})
+		all = append(all, Finding{Text: doc.damage.Error()})
 	}
 	for _, lane := range l.index.lanes(doc) {
 		f, err := checkLane(ctx, l, lane)
@@ -46,7 +46,7 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 		}
 	}
 	// Of a damaged index these are the lanes whose rows lie behind the damage.
-	missing, err := l.index.registry.missing(ctx, doc)
+	missing, err := l.index.missing(ctx, doc)
 	for _, lane := range missing {
 		all = append(all, Finding{Lane: lane.Name, Text: "git has it, and the index does not"})
 	}
@@ -106,7 +106,7 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 	case lane.Status == muster.LaneCreating:
 		// A lease that is held means that the maker lives.
 		if maker, ok := field[string](lane, fieldMaker); ok {
-			held, err := l.creator.leases.isHeld(maker)
+			held, err := l.leases.isHeld(maker)
 			if err != nil || held {
 				return f, err // it is being made right now
 			}

@@ -18,10 +18,16 @@ import (
 // makerLease is the kind of lease that the makers of lanes hold.
 const makerLease = "lane-maker"
 
-// creator makes lanes. A lane passes through these durable states: a row with status "creating" and its maker's lease;
-// the branch; the worktree; a row with status "active". A crash in between leaves a row whose lease is free, and
-// whoever comes next undoes it.
-type creator struct {
+// lifecycle makes lanes and removes them.
+//
+// A lane that is made passes through these durable states: a row with status "creating" and its maker's lease; the
+// branch; the worktree; a row with status "active". A crash in between leaves a row whose lease is free, and whoever
+// comes next undoes it.
+//
+// A lane that is removed passes through these: the work is archived; the row names the archive (fieldRemoving); the
+// worktree is gone; the branch is gone; the row is gone. From the second state on any process may finish it, and
+// several may at once.
+type lifecycle struct {
 	repo   *git.Repo
 	index  *index
 	events recorder
@@ -41,45 +47,44 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	c := l.creator
-	lane := muster.Lane{Name: name, Path: filepath.Join(c.home, string(name)), Branch: "wt/" + string(name),
+	lane := muster.Lane{Name: name, Path: filepath.Join(l.home, string(name)), Branch: "wt/" + string(name),
 		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
-	maker, release, err := c.leases.acquire(makerLease)
+	maker, release, err := l.leases.acquire(makerLease)
 	if err != nil {
 		return muster.Lane{}, err
 	}
 	defer release()
 	// Rows that name this lease are of processes that died with it. They must go before the new row takes the same
 	// maker, or a later recovery could not tell the two apart.
-	if err := c.undoDead(ctx, lane.Name, maker); err != nil {
+	if err := l.undoDead(ctx, lane.Name, maker); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := c.checkFree(ctx, lane); err != nil {
+	if err := l.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
 	if err := setField(&lane, fieldMaker, maker); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := c.announce(ctx, lane); err != nil {
+	if err := l.announce(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
 	// The row is on the disk. What fails from here on is undone by it, now or by the next process.
-	err = c.events.record(ctx, lane, event{name: "worktree.create.before"})
+	err = l.events.record(ctx, lane, event{name: "worktree.create.before"})
 	hasBranch := false
 	if err == nil {
-		hasBranch, err = c.make(ctx, lane)
+		hasBranch, err = l.make(ctx, lane)
 	}
 	if err != nil {
-		return muster.Lane{}, c.abandon(ctx, lane, hasBranch, err)
+		return muster.Lane{}, l.abandon(ctx, lane, hasBranch, err)
 	}
 	failpoint.Hit("lane.added")
 	// The worktree exists now. If ctx ended here and the row stayed "creating", the next process would undo a lane that
 	// its caller has been told of.
 	late, cancel := detach(ctx)
 	defer cancel()
-	lane, err = c.index.update(late, lane.Name, func(row *muster.Lane) error {
+	lane, err = l.index.update(late, lane.Name, func(row *muster.Lane) error {
 		row.Status = muster.LaneActive
 		clearField(row, fieldMaker)
 		return nil
@@ -88,13 +93,13 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")
-	return lane, c.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
+	return lane, l.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
 }
 
 // announce writes the row of a lane that is going to be made. It is written before git acts: the row is what a crash
 // is undone by.
-func (c *creator) announce(ctx context.Context, lane muster.Lane) error {
-	return c.index.edit(ctx, func(doc *document) error {
+func (l *lifecycle) announce(ctx context.Context, lane muster.Lane) error {
+	return l.index.edit(ctx, func(doc *document) error {
 		if doc.has(lane.Name) {
 			return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
 		}
@@ -104,8 +109,8 @@ func (c *creator) announce(ctx context.Context, lane muster.Lane) error {
 
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
 // fails when one of them appears later.
-func (c *creator) checkFree(ctx context.Context, lane muster.Lane) error {
-	tip, err := c.repo.Ref(ctx, branchRef(lane))
+func (l *lifecycle) checkFree(ctx context.Context, lane muster.Lane) error {
+	tip, err := l.repo.Ref(ctx, branchRef(lane))
 	if err != nil {
 		return err
 	}
@@ -135,25 +140,25 @@ func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 // make makes the branch and the worktree. Both steps fail when there is one already: whatever a row with status
 // "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
 // to undo.
-func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
+func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
 	// The update fails when the branch exists: a branch of the user's that has appeared since checkFree is never taken
 	// over.
-	err = c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
+	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
 	switch {
 	case errors.Is(err, muster.ErrStale):
 		return false, muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
 	case errors.Is(err, muster.ErrHeld):
-		return false, cmp.Or(CheckBranchNames(ctx, c.repo), err)
+		return false, cmp.Or(CheckBranchNames(ctx, l.repo), err)
 	case err != nil:
 		return false, err
 	}
 	failpoint.Hit("lane.branch")
 	// From here on the row leads an undo to the branch, so hasBranch is true whatever fails.
-	if err := os.MkdirAll(c.home, 0o700); err != nil {
+	if err := os.MkdirAll(l.home, 0o700); err != nil {
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
 	// git may end in the middle of the checkout. Then the worktree is registered, and undo finds it there.
-	err = c.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base)
+	err = l.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base)
 	if err != nil && ctx.Err() == nil {
 		err = muster.Errorf(muster.Unavailable, "git cannot make the lane %s: %w", lane.Name, err)
 	}
@@ -161,19 +166,19 @@ func (c *creator) make(ctx context.Context, lane muster.Lane) (hasBranch bool, e
 }
 
 // abandon undoes a creation that failed, and returns why it did. What cannot be undone stays, marked as failed.
-func (c *creator) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
+func (l *lifecycle) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
 	// Undoing goes on after the end of ctx, which may be why the creation failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	var err error
 	if hasBranch {
-		err = c.undo(ctx, lane)
+		err = l.undo(ctx, lane)
 	} else {
-		_, err = c.index.delete(ctx, lane.Name)
+		_, err = l.index.delete(ctx, lane.Name)
 	}
 	lane.Status = muster.LaneFailed
 	err = cmp.Or(err,
-		c.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.create.failed", cause: cause}))
+		l.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.create.failed", cause: cause}))
 	if err != nil {
 		return fmt.Errorf("%w (and it could not be undone: %w)", cause, err)
 	}
@@ -181,21 +186,21 @@ func (c *creator) abandon(ctx context.Context, lane muster.Lane, hasBranch bool,
 }
 
 // undoDead undoes what dead makers left: every row of the lease that the caller holds, and the row of this name.
-func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) error {
-	doc, err := c.index.read(ctx)
+func (l *lifecycle) undoDead(ctx context.Context, name muster.Name, lease string) error {
+	doc, err := l.index.read(ctx)
 	if err != nil {
 		return err
 	}
 	// The lease of the first kind of row is the caller's, so its maker is dead for certain. That of the second kind may
-	// be held by a living process: then recover leaves the row, and the caller is refused when it writes its own.
-	for _, row := range c.index.lanes(doc) {
+	// be held by a living process: then recoverCreation leaves the row, and the caller is refused when it writes its own.
+	for _, row := range l.index.lanes(doc) {
 		maker, _ := field[string](row, fieldMaker)
 		switch {
 		case row.Status != muster.LaneCreating:
 		case maker == lease:
-			err = c.undoOf(ctx, row.Name, lease)
+			err = l.undoOf(ctx, row.Name, lease)
 		case row.Name == name:
-			err = c.recover(ctx, row)
+			err = l.recoverCreation(ctx, row)
 		}
 		if err != nil {
 			return err
@@ -204,18 +209,18 @@ func (c *creator) undoDead(ctx context.Context, name muster.Name, lease string) 
 	return nil
 }
 
-// recover undoes a half-made lane whose maker is dead. It leaves one alone that is being made right now.
-func (c *creator) recover(ctx context.Context, lane muster.Lane) error {
+// recoverCreation undoes a half-made lane whose maker is dead. It leaves one alone that is being made right now.
+func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error {
 	maker, ok := field[string](lane, fieldMaker)
 	if !ok {
-		return c.undo(ctx, lane) // a row of another program: no process of the team can be making it
+		return l.undo(ctx, lane) // a row of another program: no process of the team can be making it
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
 	for deadline := time.Now().Add(2 * gitEndTime); ; {
-		release, err := c.leases.try(maker)
+		release, err := l.leases.try(maker)
 		if err == nil {
 			defer release()
-			return c.undoOf(ctx, lane.Name, maker)
+			return l.undoOf(ctx, lane.Name, maker)
 		}
 		if !errors.Is(err, muster.ErrHeld) {
 			return err
@@ -230,8 +235,8 @@ func (c *creator) recover(ctx context.Context, lane muster.Lane) error {
 }
 
 // undoOf undoes the row if it is still that maker's. The caller holds the maker's lease, so nobody makes it any more.
-func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) error {
-	lane, err := c.index.get(ctx, name)
+func (l *lifecycle) undoOf(ctx context.Context, name muster.Name, maker string) error {
+	lane, err := l.index.get(ctx, name)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -239,31 +244,31 @@ func (c *creator) undoOf(ctx context.Context, name muster.Name, maker string) er
 	if now, _ := field[string](lane, fieldMaker); lane.Status != muster.LaneCreating || now != maker {
 		return nil
 	}
-	if err := endLeftGit(ctx, c.repo, lane); err != nil {
+	if err := endLeftGit(ctx, l.repo, lane); err != nil {
 		return err
 	}
-	return c.undo(ctx, lane)
+	return l.undo(ctx, lane)
 }
 
 // undo takes back a lane that was never handed out: its worktree, its branch if that is still at its base, and its row
 // last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept, and the row
 // says failed.
-func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
+func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
 	// UndoWorktree refuses a directory with files that git does not know, so nothing of the user's is removed.
-	err := c.repo.UndoWorktree(ctx, lane.Path)
+	err := l.repo.UndoWorktree(ctx, lane.Path)
 	failpoint.Hit("lane.undone")
 	if err == nil && lane.Base != "" {
-		err = c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
+		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
 		if errors.Is(err, muster.ErrStale) { // the branch is gone, or somebody has worked on it
 			var tip string
-			if tip, err = c.repo.Ref(ctx, branchRef(lane)); err == nil && tip != "" {
+			if tip, err = l.repo.Ref(ctx, branchRef(lane)); err == nil && tip != "" {
 				err = muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
 			}
 		}
 	}
 	if err == nil {
 		failpoint.Hit("lane.unbranched")
-		_, err = c.index.delete(ctx, lane.Name)
+		_, err = l.index.delete(ctx, lane.Name)
 		return err
 	}
 	if ctx.Err() != nil {
@@ -271,5 +276,5 @@ func (c *creator) undo(ctx context.Context, lane muster.Lane) error {
 	}
 	cause := muster.Errorf(muster.Held,
 		"cannot verify that the half-made lane %s has nothing to lose, so it is kept: %w", lane.Name, err)
-	return c.events.recordFailure(ctx, c.index, lane, event{name: "worktree.create.failed", cause: cause})
+	return l.events.recordFailure(ctx, l.index, lane, event{name: "worktree.create.failed", cause: cause})
 }

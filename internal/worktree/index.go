@@ -12,21 +12,19 @@ import (
 	"muster"
 	"muster/internal/corruption"
 	"muster/internal/durable"
+	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/journal"
 )
 
 // document is the content of .worktrees/index.json: {"worktrees":{"NAME":{...}}}. A row stays as it was read until it
 // is changed, so that what other programs write there survives.
 type document struct {
-	top    map[string]json.RawMessage
-	rows   map[string]json.RawMessage
-	damage *damage // not nil: the file cannot be read, and this is the part before its damage
-}
+	top  map[string]json.RawMessage
+	rows map[string]json.RawMessage
 
-// damage is why an index cannot be read.
-type damage struct {
-	err  error  // a muster.ErrCorrupt
-	data []byte // what was read: only this very content may be replaced
+	damage  error  // a muster.ErrCorrupt: the file cannot be read, and top and rows have the part before its damage
+	damaged []byte // what was read then
 }
 
 // newDocument returns an empty index. A missing file is the same.
@@ -113,10 +111,13 @@ func (d *document) putMissing(lanes []muster.Lane) error {
 // a decision on an old copy could give one lane to two members. Every change happens under its lock, from a fresh read;
 // the file is replaced as a whole, so a crash leaves the old one or the new one.
 type index struct {
-	files    *durable.Files
-	dir      paths.Dir
-	corrupt  *corruption.Teller
-	registry registry // finds the lanes again when the index cannot be read
+	files   *durable.Files
+	dir     paths.Dir
+	corrupt *corruption.Teller
+	// Lanes that the index lacks are found again by these.
+	repo    *git.Repo
+	home    string // the directory in which lanes are made
+	journal *journal.Journal
 }
 
 // lockPath is the lock that is held while the index is read, changed and written.
@@ -152,15 +153,11 @@ func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) 
 
 // read returns the index as it is now. It rebuilds one that cannot be read.
 func (x *index) read(ctx context.Context) (*document, error) {
-	for {
-		doc, err := x.load(ctx)
-		if err != nil || doc.damage == nil {
-			return doc, err
-		}
-		if err := x.rebuild(ctx, doc.damage); err != nil {
-			return nil, err
-		}
+	doc, err := x.load(ctx)
+	if err == nil && doc.damage != nil {
+		err = x.edit(ctx, func(rebuilt *document) error { doc = rebuilt; return nil })
 	}
+	return doc, err
 }
 
 // load reads the index and changes nothing, so Check can use it. Programs that write it without our lock may be halfway
@@ -181,8 +178,8 @@ func (x *index) load(ctx context.Context) (*document, error) {
 		}
 		if !again {
 			doc := salvage(data)
-			doc.damage = &damage{data: data,
-				err: muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)}
+			doc.damaged = data
+			doc.damage = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
 			return doc, nil
 		}
 		if err := wait(ctx, corruption.HalfWritten); err != nil {
@@ -192,14 +189,19 @@ func (x *index) load(ctx context.Context) (*document, error) {
 }
 
 // edit lets f change the index while no other process does. f must not run git: the lock is held, and a git that waits
-// for a lock of its own would stop every other process of the team. f may run again after a rebuild.
+// for a lock of its own would stop every other process of the team. An index that cannot be read is rebuilt first.
 func (x *index) edit(ctx context.Context, f func(*document) error) error {
-	for {
+	var found []muster.Lane
+	for hasSearched := false; ; hasSearched = true {
 		unlock, err := x.files.Lock(ctx, x.lockPath())
 		if err != nil {
 			return err
 		}
+		// Another process may have rebuilt the index before the lock was ours.
 		doc, err := x.load(ctx)
+		if err == nil && doc.damage != nil && hasSearched {
+			err = x.rebuild(ctx, doc, found)
+		}
 		if err == nil && doc.damage == nil {
 			if err = f(doc); err == nil {
 				err = x.write(doc)
@@ -209,7 +211,8 @@ func (x *index) edit(ctx context.Context, f func(*document) error) error {
 		if err != nil || doc.damage == nil {
 			return err
 		}
-		if err := x.rebuild(ctx, doc.damage); err != nil {
+		// The lanes are searched without the lock, because git is asked.
+		if found, err = x.missing(ctx, newDocument()); err != nil {
 			return err
 		}
 	}
@@ -261,7 +264,7 @@ func (x *index) addMissing(ctx context.Context) error {
 	}
 	// git runs before the lock is taken. putMissing looks again under the lock, so a lane that was made meanwhile keeps
 	// its own row, which knows its base.
-	missing, err := x.registry.missing(ctx, doc)
+	missing, err := x.missing(ctx, doc)
 	if err != nil || len(missing) == 0 {
 		return err
 	}

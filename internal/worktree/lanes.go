@@ -3,18 +3,17 @@
 // Lanes is the service that the other packages use. Each of its methods is a short sequence of steps of these parts:
 //
 //   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
-//     being done to its lane, so that another process can finish or undo it (row.go has the fields).
-//   - creator (create.go) makes lanes, and undoes the ones whose maker died.
+//     being done to its lane, so that another process can finish or undo it (row.go has the fields). It finds lanes
+//     again from what git and the journal know (registry.go).
+//   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
+//     removes it (remove.go); archive.go names the archive refs.
 //   - checkout (checkout.go, stage.go, commit.go, merge.go, snapshot.go) is the working tree of one lane as git sees
 //     it. It changes nothing in the index.
-//   - remover (remove.go) archives what a lane holds and removes the lane; archive.go names the archive refs.
 //   - recorder (events.go) writes what happened to the journal and to the lanes' own log.
-//   - registry (registry.go) finds lanes again from what git and the journal know.
 //   - CheckDirs (checkdir.go) are directories outside the repository, in which landing runs the check.
-//   - scratches (scratch.go) are the checkouts of members that have no task.
 //
 // recover.go and check.go put the parts together: Recover finishes what a crash left half done, Check reports it
-// without a change, and Repair does both.
+// without a change, and Repair does both. scratch.go has the checkouts of members that have no task.
 //
 // The package keeps these invariants:
 //
@@ -53,9 +52,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/git"
@@ -75,13 +76,10 @@ type Options struct {
 type Lanes struct {
 	CheckDirs *CheckDirs // where landing runs checks
 
-	repo      *git.Repo
-	index     *index
-	events    recorder
-	creator   *creator
-	remover   *remover
-	scratches *scratches
-	base      string // what a lane starts from when Create names nothing
+	lifecycle
+	base         string   // what a lane starts from when Create names nothing
+	scratch      string   // the directory of the scratch checkouts
+	scratchLocks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
 }
 
 // Open returns the lanes of repo, whose state lies in dir. It writes nothing.
@@ -102,15 +100,11 @@ func Open(
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
-	l := &Lanes{repo: repo, base: o.Base, events: recorder{log: log, journal: j}}
-	l.index = &index{files: files, dir: dir, corrupt: corruption.New(log, o.Inbox, j),
-		registry: registry{repo: repo, home: home, journal: j}}
 	leases := leases{files: files, dir: dir.Locks()}
-	l.creator = &creator{repo: repo, index: l.index, events: l.events, leases: leases, home: home}
-	l.remover = &remover{repo: repo, index: l.index, events: l.events}
-	l.scratches = &scratches{repo: repo, dir: dir.Scratch()}
-	l.CheckDirs = &CheckDirs{root: repo.Root(), files: files, leases: leases}
-	return l, nil
+	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j, corrupt: corruption.New(log, o.Inbox, j)}
+	return &Lanes{base: o.Base, scratch: dir.Scratch(),
+		CheckDirs: &CheckDirs{root: repo.Root(), files: files, leases: leases},
+		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j}, leases: leases, home: home}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
@@ -166,7 +160,7 @@ func (l *Lanes) keep(ctx context.Context, name muster.Name, isAsked bool) error 
 }
 
 // checkout is the working tree of a lane.
-func (l *Lanes) checkout(lane muster.Lane) checkout { return checkout{repo: l.repo, lane: lane} }
+func (l *lifecycle) checkout(lane muster.Lane) checkout { return checkout{repo: l.repo, lane: lane} }
 
 // errNoLane is the error of a lane that has no row.
 func errNoLane(name muster.Name) error {
@@ -199,10 +193,6 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // wait waits for d, or returns the cause of the end of ctx.
 func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
+	_ = clock.Sleep(ctx, d)
+	return context.Cause(ctx)
 }

@@ -145,7 +145,7 @@ func TestCreate(t *testing.T) {
 	}
 	head, _ := w.repo.Head(w.ctx())
 	if lane.Path != w.root+"/.worktrees/task-1-a" || lane.Branch != "wt/task-1-a" || lane.Base != head || lane.TaskID != 1 ||
-		lane.Status != muster.LaneActive || lane.CreatedAt == 0 || lane.Extra != nil {
+		lane.Status != muster.LaneActive || lane.CreatedAt == 0 || len(lane.Extra) != 0 {
 		t.Errorf("lane %+v", lane)
 	}
 	if got, err := w.Get(w.ctx(), "task-1-a"); err != nil || got.Path != lane.Path || got.CreatedAt != lane.CreatedAt {

@@ -15,42 +15,28 @@ import (
 )
 
 // rebuild replaces an index that cannot be read: its bytes are kept under .team/damaged, the rows before the damage
-// stay, and the other lanes are found again. It returns nil when the caller may read again, also when another process
-// was faster.
-func (x *index) rebuild(ctx context.Context, was *damage) error {
-	found, err := x.registry.missing(ctx, newDocument()) // before the lock: no git runs under it
-	if err != nil {
-		return err
-	}
-	unlock, err := x.files.Lock(ctx, x.lockPath())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	// Another process may have rebuilt the index before the lock was ours. Only the bytes that the caller saw go.
-	doc, err := x.load(ctx)
-	if err != nil || doc.damage == nil || !bytes.Equal(doc.damage.data, was.data) {
-		return err
-	}
+// stay, and the other lanes are those that were found. The caller holds the lock.
+func (x *index) rebuild(ctx context.Context, doc *document, found []muster.Lane) error {
 	// Salvaged rows win over found ones: they have the base, the keeping and the occupant, which git does not know.
 	if err := doc.putMissing(found); err != nil {
 		return err
 	}
 	// The name of the kept file follows from its content, so a crash and a repeat keep the same bytes once.
-	sum := sha256.Sum256(was.data)
+	sum := sha256.Sum256(doc.damaged)
 	rev := hex.EncodeToString(sum[:16])
 	kept := filepath.Join(x.dir.Team(), corruption.Table, "index.json."+rev[:8])
-	if err := x.files.Create(kept, was.data); err != nil && !errors.Is(err, muster.ErrStale) {
+	if err := x.files.Create(kept, doc.damaged); err != nil && !errors.Is(err, muster.ErrStale) {
 		return err // Stale: the same bytes are kept there already
 	}
 	// The damage is told before the index is replaced: afterwards nobody could see it any more.
 	if err := x.corrupt.Tell(ctx, corruption.Record{
-		Table: corruption.Lanes, Key: "index", Rev: muster.Rev(rev), Text: was.err.Error(),
+		Table: corruption.Lanes, Key: "index", Rev: muster.Rev(rev), Text: doc.damage.Error(),
 		Done: fmt.Sprintf("it is kept as %s/%s, and its %d lanes were found again from git",
 			corruption.Table, filepath.Base(kept), len(doc.rows)),
 	}); err != nil {
 		return err
 	}
+	doc.damage = nil
 	return x.write(doc)
 }
 

@@ -41,13 +41,13 @@ func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 	r, isRemoving := removalOf(lane)
 	switch {
 	case lane.Status == muster.LaneCreating:
-		return l.creator.recover(ctx, lane)
+		return l.recoverCreation(ctx, lane)
 	case isRemoving:
-		return l.remover.recover(ctx, lane, r)
+		return l.recoverRemoval(ctx, lane, r)
 	case lane.Status == muster.LaneFailed:
 		return nil
 	case isMissing(lane.Path):
-		return l.remover.recoverMissing(ctx, lane)
+		return l.recoverMissing(ctx, lane)
 	}
 	// A killed git may have left locks with which the next owner could not commit.
 	if err := l.repo.BreakLocks(ctx, branchRef(lane)); err != nil {

@@ -11,41 +11,34 @@ import (
 	"muster/journal"
 )
 
-// registry finds lanes without the index: git knows their worktrees, and the journal knows what became of them.
-type registry struct {
-	repo    *git.Repo
-	home    string // the directory in which lanes are made
-	journal *journal.Journal
-}
-
 // missing returns the lanes that git has and the document lacks.
-func (r registry) missing(ctx context.Context, doc *document) ([]muster.Lane, error) {
-	worktrees, err := r.repo.Worktrees(ctx)
+func (x *index) missing(ctx context.Context, doc *document) ([]muster.Lane, error) {
+	worktrees, err := x.repo.Worktrees(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var lanes []muster.Lane
 	for _, w := range worktrees {
-		if name, ok := r.laneName(w); ok && !doc.has(name) {
+		if name, ok := x.laneName(w); ok && !doc.has(name) {
 			// The base stays empty: it is not known, so nothing may remove the lane as "unchanged".
 			lanes = append(lanes, muster.Lane{Name: name, Path: w.Path, Branch: "wt/" + string(name),
 				Status: muster.LaneActive, CreatedAt: muster.UnixTime(time.Now())})
 		}
 	}
-	return lanes, r.restore(ctx, lanes)
+	return lanes, x.restore(ctx, lanes)
 }
 
 // laneName returns the name of the lane that a worktree is. A lane lies in the lanes' directory and is on the branch
 // wt/NAME; every other worktree is the user's.
-func (r registry) laneName(w git.Worktree) (name muster.Name, ok bool) {
+func (x *index) laneName(w git.Worktree) (name muster.Name, ok bool) {
 	name = muster.Name(filepath.Base(w.Path))
-	ok = !w.Prunable && filepath.Dir(w.Path) == r.home && muster.CheckName(name) == nil &&
+	ok = !w.Prunable && filepath.Dir(w.Path) == x.home && muster.CheckName(name) == nil &&
 		w.Branch == "refs/heads/wt/"+string(name)
 	return name, ok
 }
 
 // restore gives the lanes their task, their time and their status from the journal.
-func (r registry) restore(ctx context.Context, lanes []muster.Lane) error {
+func (x *index) restore(ctx context.Context, lanes []muster.Lane) error {
 	if len(lanes) == 0 {
 		return nil
 	}
@@ -54,7 +47,7 @@ func (r registry) restore(ctx context.Context, lanes []muster.Lane) error {
 	for i := range lanes {
 		byName[string(lanes[i].Name)] = &lanes[i]
 	}
-	for e, err := range r.journal.Read(ctx, 0) {
+	for e, err := range x.journal.Read(ctx, 0) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return err
 		}

@@ -11,15 +11,6 @@ import (
 	"muster/journal"
 )
 
-// remover removes lanes. A removal passes through these durable states: the work is archived; the row names the
-// archive (fieldRemoving); the worktree is gone; the branch is gone; the row is gone. From the second state on any
-// process may finish it, and several may at once.
-type remover struct {
-	repo   *git.Repo
-	index  *index
-	events recorder
-}
-
 // Archive keeps all that the lane holds, untracked files included and ignored ones not, as a commit under
 // refs/muster/archive/NAME-N, then removes the lane. The ref is "" when there was nothing beyond the base. When
 // anything is unclear it returns an error and everything stays. Several processes may archive a lane at once: there is
@@ -30,7 +21,7 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 		return "", err
 	}
 	if r, ok := removalOf(lane); ok {
-		return r.Ref, l.remover.finish(ctx, lane, r.Ref)
+		return r.Ref, l.finish(ctx, lane, r.Ref)
 	}
 	if lane.Status == muster.LaneCreating {
 		return "", muster.Errorf(muster.Held, "the lane %s is being made right now", name)
@@ -40,7 +31,7 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	}
 	// First the archive, then the announcement, then the removal. A crash after the archive leaves the lane as it was
 	// and one ref more, which the next archive finds by its content.
-	ref, err = l.remover.preserve(ctx, lane)
+	ref, err = l.preserve(ctx, lane)
 	failpoint.Hit("lane.archived")
 	announced := lane
 	if err == nil {
@@ -48,12 +39,12 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 			func(row *muster.Lane) error { return setField(row, fieldRemoving, removal{ref}) })
 	}
 	failpoint.Hit("lane.removing")
-	if err != nil && l.remover.isRemoved(ctx, name) {
+	if err != nil && l.isRemoved(ctx, name) {
 		return "", errNoLane(name) // another process was faster: that is why it failed
 	}
 	if err == nil {
 		lane = announced
-		err = l.remover.finish(ctx, lane, ref)
+		err = l.finish(ctx, lane, ref)
 	}
 	if err != nil {
 		return "", cmp.Or(l.events.record(ctx, lane, event{name: "worktree.remove.failed", cause: err}), err)
@@ -118,7 +109,7 @@ func (l *Lanes) Preserve(ctx context.Context, name muster.Name) (ref string, err
 	if err != nil {
 		return "", err
 	}
-	return l.remover.preserve(ctx, lane)
+	return l.preserve(ctx, lane)
 }
 
 // Remove removes a lane. One that is kept, or that holds work beyond its base, is refused (Held) unless force, which
@@ -148,9 +139,9 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 
 // finish finishes an announced removal: what it removes is archived. Two processes may do it at once; the one that
 // deletes the row writes the events.
-func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) error {
-	if err := r.dismantle(ctx, lane, ref); err != nil {
-		if r.isRemoved(ctx, lane.Name) {
+func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) error {
+	if err := l.dismantle(ctx, lane, ref); err != nil {
+		if l.isRemoved(ctx, lane.Name) {
 			return nil // another process has finished it
 		}
 		return err
@@ -159,7 +150,7 @@ func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) erro
 	// it may be repeated.
 	late, cancel := detach(ctx)
 	defer cancel()
-	existed, err := r.index.delete(late, lane.Name)
+	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
 		return err
@@ -167,31 +158,31 @@ func (r *remover) finish(ctx context.Context, lane muster.Lane, ref string) erro
 	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
 	// that has not happened.
 	if ref != "" {
-		if err := r.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
+		if err := l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
 			return err
 		}
 	}
-	return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+	return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 }
 
 // isRemoved reports that the lane has no row any more.
-func (r *remover) isRemoved(ctx context.Context, name muster.Name) bool {
-	_, err := r.index.get(ctx, name)
+func (l *lifecycle) isRemoved(ctx context.Context, name muster.Name) bool {
+	_, err := l.index.get(ctx, name)
 	return errors.Is(err, muster.ErrNotFound)
 }
 
 // dismantle removes the lane's worktree and its branch.
-func (r *remover) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
-	if err := r.repo.RemoveWorktree(ctx, lane.Path); err != nil {
+func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
+	if err := l.repo.RemoveWorktree(ctx, lane.Path); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		hint := checkout{r.repo, lane}.unlockHint(ctx)
+		hint := l.checkout(lane).unlockHint(ctx)
 		return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
 			lane.Name, err).WithHint("%s", hint)
 	}
 	failpoint.Hit("lane.removed")
-	if err := r.removeBranch(ctx, lane, ref); err != nil {
+	if err := l.removeBranch(ctx, lane, ref); err != nil {
 		return err
 	}
 	failpoint.Hit("lane.branchless")
@@ -200,26 +191,26 @@ func (r *remover) dismantle(ctx context.Context, lane muster.Lane, ref string) e
 
 // removeBranch deletes the lane's branch. Commits on it that the archive lacks are archived first: the branch moved in
 // the last instant, or the archive has the same content in another commit.
-func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string) error {
+func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref string) error {
 	for {
-		tip, err := r.repo.Ref(ctx, branchRef(lane))
+		tip, err := l.repo.Ref(ctx, branchRef(lane))
 		if err != nil || tip == "" {
 			return err
 		}
 		// A branch at its base has no work, and one whose tip the archive contains is kept by it.
 		archived := tip == lane.Base
 		if !archived && ref != "" {
-			if archived, err = r.repo.IsAncestor(ctx, tip, ref); err != nil {
+			if archived, err = l.repo.IsAncestor(ctx, tip, ref); err != nil {
 				return err
 			}
 		}
 		if !archived {
-			if ref, err = r.archive(ctx, lane, tip, ""); err != nil {
+			if ref, err = l.archive(ctx, lane, tip, ""); err != nil {
 				return err
 			}
 		}
 		// Stale: the branch moved after it was looked at, and what it has now must be archived too.
-		err = r.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
+		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
 		if !errors.Is(err, muster.ErrStale) {
 			return err
 		}
@@ -228,14 +219,14 @@ func (r *remover) removeBranch(ctx context.Context, lane muster.Lane, ref string
 
 // preserve archives what the lane holds. When another process is removing the lane by now, the archive is that
 // process's: files that vanish during the snapshot make it fail or are missing in it.
-func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
+func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
 	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
-	commit, content, err := checkout{r.repo, lane}.snapshot(ctx)
+	commit, content, err := l.checkout(lane).snapshot(ctx)
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
 	}
 	// The error of the snapshot is looked at last: it says nothing about a lane that somebody else was removing.
-	now, getErr := r.index.get(ctx, lane.Name)
+	now, getErr := l.index.get(ctx, lane.Name)
 	if getErr != nil {
 		return "", getErr
 	}
@@ -249,47 +240,47 @@ func (r *remover) preserve(ctx context.Context, lane muster.Lane) (ref string, e
 	if commit == "" || commit == lane.Base {
 		return "", nil
 	}
-	return r.archive(ctx, lane, commit, content)
+	return l.archive(ctx, lane, commit, content)
 }
 
 // archive makes the archive ref of a commit. A new commit, which no branch has, may be represented by an archived one
 // with the same content. The commit is durable before the ref names it: nothing but the archive ref will have it when
 // the lane is gone, so it must survive a power cut.
-func (r *remover) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
-	if err := r.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
+func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
+	if err := l.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
 		return "", err
 	}
-	return ArchiveRef(ctx, r.repo, string(lane.Name), commit, content)
+	return ArchiveRef(ctx, l.repo, string(lane.Name), commit, content)
 }
 
-// recover finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
+// recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
 // worktree for example, stays marked; that must not stop the recovery of the others.
-func (r *remover) recover(ctx context.Context, lane muster.Lane, announced removal) error {
-	if err := endLeftGit(ctx, r.repo, lane); err != nil {
+func (l *lifecycle) recoverRemoval(ctx context.Context, lane muster.Lane, announced removal) error {
+	if err := endLeftGit(ctx, l.repo, lane); err != nil {
 		return err
 	}
-	err := r.finish(ctx, lane, announced.Ref)
+	err := l.finish(ctx, lane, announced.Ref)
 	if ctx.Err() == nil && (errors.Is(err, muster.ErrHeld) || errors.Is(err, muster.ErrInvalid)) {
-		return r.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.remove.failed", cause: err})
+		return l.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.remove.failed", cause: err})
 	}
 	return err
 }
 
 // recoverMissing decides about a lane whose directory is gone. While its branch is there its commits are, and the lane
 // stays as failed; without the branch nothing is left of it.
-func (r *remover) recoverMissing(ctx context.Context, lane muster.Lane) error {
-	tip, err := r.repo.Ref(ctx, branchRef(lane))
+func (l *lifecycle) recoverMissing(ctx context.Context, lane muster.Lane) error {
+	tip, err := l.repo.Ref(ctx, branchRef(lane))
 	if err != nil {
 		return err
 	}
 	if tip == "" {
 		// Nothing is removed but the row: if the directory comes back meanwhile, what is in it was never archived.
-		existed, err := r.index.delete(ctx, lane.Name)
+		existed, err := l.index.delete(ctx, lane.Name)
 		if err != nil || !existed {
 			return err
 		}
-		return r.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+		return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 	}
-	return r.events.recordFailure(ctx, r.index, lane,
+	return l.events.recordFailure(ctx, l.index, lane,
 		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})
 }

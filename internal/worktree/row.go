@@ -38,23 +38,17 @@ func setField(lane *muster.Lane, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	extra := maps.Clone(lane.Extra)
-	if extra == nil {
-		extra = muster.Extra{}
-	}
+	extra := muster.Extra{}
+	maps.Copy(extra, lane.Extra)
 	extra[name] = raw
 	lane.Extra = extra
 	return nil
 }
 
-// clearField removes one of the fields above.
+// clearField removes one of the fields above. It copies the map too.
 func clearField(lane *muster.Lane, name string) {
-	extra := maps.Clone(lane.Extra)
-	delete(extra, name)
-	if len(extra) == 0 {
-		extra = nil
-	}
-	lane.Extra = extra
+	lane.Extra = maps.Clone(lane.Extra)
+	delete(lane.Extra, name)
 }
 
 // field reads one of the fields. ok is false when the field is missing or cannot be read.
