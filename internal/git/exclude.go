@@ -25,7 +25,6 @@ func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 	lines := ""
 	for _, p := range patterns {
 		if !existing[p] {
-			existing[p] = true
 			lines += p + "\n"
 		}
 	}

@@ -3,11 +3,19 @@ package git
 import (
 	"context"
 	"os"
+	"strings"
 )
 
 // Identity is whom the runtime commits as.
 func (r *Repo) Identity(context.Context) (name, email string) {
-	return r.identity.name, r.identity.email
+	for _, v := range r.env {
+		if s, ok := strings.CutPrefix(v, "GIT_AUTHOR_NAME="); ok {
+			name = s
+		} else if s, ok := strings.CutPrefix(v, "GIT_AUTHOR_EMAIL="); ok {
+			email = s
+		}
+	}
+	return name, email
 }
 
 // Watch watches a lock; what it returns breaks it if it was abandoned, and says whether it is gone.

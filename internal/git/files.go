@@ -33,7 +33,7 @@ func IsTracked(ctx context.Context, dir, name string) bool {
 
 // Init makes a repository of the files in dir, with one commit on the branch main.
 func Init(ctx context.Context, dir, message string) error {
-	r := runner{env: append(cleanEnv(os.Environ()), identity{ownName, ownEmail}.env()...)}
+	r := runner{env: append(cleanEnv(os.Environ()), identityEnv(ownName, ownEmail)...)}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "--no-verify", "-m", message},
 	} {

@@ -46,10 +46,9 @@ package git
 // Repo is a repository with a working tree and at least one commit. Its methods are safe for concurrent use.
 type Repo struct {
 	runner
-	root     string   // the main worktree's top level
-	linked   string   // the linked worktree that it was opened from; "" for the main one
-	identity identity // whom the runtime commits as
-	files    refFiles
+	root   string // the main worktree's top level
+	linked string // the linked worktree that it was opened from; "" for the main one
+	files  refFiles
 }
 
 // Root returns the top level of the main worktree: absolute, symbolic links resolved.

@@ -34,9 +34,10 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	// When git is too old, that is the error: an old git may fail at the rest too.
 	asker := r.runner
 	var others sync.WaitGroup
+	var identity []string
 	var tooOld, unreadable error
 	others.Go(func() { tooOld = asker.checkVersion(ctx, dir) })
-	others.Go(func() { r.identity, unreadable = asker.readIdentity(ctx, dir) })
+	others.Go(func() { identity, unreadable = asker.readIdentity(ctx, dir) })
 	err = findRepo(ctx, r, dir)
 	others.Wait()
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
@@ -49,7 +50,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		}
 		return nil, errNoCommit(ctx, r)
 	}
-	r.env = append(r.env, r.identity.env()...)
+	r.env = append(r.env, identity...)
 	return r, nil
 }
 

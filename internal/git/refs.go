@@ -202,7 +202,8 @@ func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
 	}
 	for _, u := range updates {
 		if now[u.Ref] != u.Old {
-			return muster.Errorf(muster.Stale, "%s is at %s, not at %s", u.Ref, short(now[u.Ref]), short(u.Old))
+			return muster.Errorf(muster.Stale, "%s is at %.7s, not at %.7s", u.Ref, cmp.Or(now[u.Ref], "nothing"),
+				cmp.Or(u.Old, "nothing"))
 		}
 		if u.Old != "" {
 			continue
@@ -215,14 +216,6 @@ func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
 		}
 	}
 	return nil
-}
-
-// short returns an id as people read it.
-func short(sha string) string {
-	if sha == "" {
-		return "nothing"
-	}
-	return sha[:min(len(sha), 7)]
 }
 
 // syncRefs makes the names of moved refs durable. git has synced the files themselves, and a power cut could still lose

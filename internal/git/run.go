@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -127,13 +128,16 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Stdin = strings.NewReader(c.Stdin)
 	// Every git but one that moves refs ends with this process: the next muster must find nobody at work.
-	newProcessGroup(cmd)
+	cmd.SysProcAttr = newAttributes(!c.Uninterruptible)
 	if c.Uninterruptible {
 		cmd.Stdout = nil
-	} else {
-		dieWithParent(cmd)
 	}
-	cmd.Cancel = func() error { return askToStop(cmd.Process) }
+	cmd.Cancel = func() error {
+		if cmd.Process.Signal(syscall.SIGTERM) == nil { // so that git can remove its lock files
+			return nil
+		}
+		return cmd.Process.Kill() // Windows has no signal to ask with
+	}
 	// A git that does not end when it is asked to is killed after this time.
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Run()

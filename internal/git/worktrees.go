@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 )
 
 // Worktree is one working tree of the repository, as git has it registered.
@@ -164,12 +165,8 @@ func (r *Repo) WorktreeAt(ctx context.Context, path string) (w Worktree, found b
 // pause waits before another try, longer each time, and at random so that two processes do not meet again.
 func pause(ctx context.Context, try int) error {
 	wait := time.Duration(try) * 10 * time.Millisecond
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(wait/2 + rand.N(wait)):
-		return nil
-	}
+	_ = clock.Sleep(ctx, wait/2+rand.N(wait))
+	return context.Cause(ctx)
 }
 
 // UndoWorktree takes back a worktree that was being made and was never used: registered, half registered or not at all.
