@@ -184,7 +184,7 @@ func (c *checker) lanes(ctx context.Context) {
 	for _, f := range all {
 		switch {
 		case c.isAlive && f.Busy:
-		case !f.IsRepairable():
+		case f.Fix != "":
 			c.laneFix[f.Lane] = f.Fix
 			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), thenRepair(f.Fix))
 		case f.Lane == "":
@@ -194,8 +194,10 @@ func (c *checker) lanes(ctx context.Context) {
 			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), repairCommand)
 		}
 	}
-	list, err := lanes.ListStored(ctx)
-	if err == nil && len(c.Findings) == before && len(list) > 0 {
+	if len(c.Findings) > before {
+		return
+	}
+	if list, err := lanes.List(ctx); err == nil && len(list) > 0 {
 		c.Add("lanes", Healthy, view.Count(len(list), "lane")+", as git has them", "")
 	}
 }

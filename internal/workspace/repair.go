@@ -178,7 +178,7 @@ func (r *repairer) repairLanes(ctx context.Context) error {
 	if len(r.hosts) > 0 {
 		found, err := lanes.Check(ctx)
 		for _, f := range found {
-			if !f.Busy && f.IsRepairable() {
+			if !f.Busy && f.Fix == "" {
 				r.refuse("lane "+string(f.Lane), f.Text)
 			}
 		}

@@ -15,15 +15,7 @@ type Finding struct {
 	Text string      // what is wrong
 	Fix  string      // what people must do before a repair can help; "": Repair mends it
 	Busy bool        // it may also be the work of a process that is alive
-}
-
-// IsRepairable reports whether Repair mends it.
-func (f Finding) IsRepairable() bool { return f.Fix == "" }
-
-// Repaired is a finding that Repair has mended.
-type Repaired struct {
-	Finding
-	Done string // what was done, or what the lane is now
+	Done string      // of a finding that Repair has mended: what was done, or what the lane is now
 }
 
 // Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
@@ -55,7 +47,7 @@ func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
 
 // Repair recovers the lanes, and returns what it has mended. Call it while no process of the team is alive. A second
 // Check tells what is left.
-func (l *Lanes) Repair(ctx context.Context) (done []Repaired, err error) {
+func (l *Lanes) Repair(ctx context.Context) (done []Finding, err error) {
 	before, err := l.Check(ctx)
 	if err != nil || len(before) == 0 {
 		return nil, err
@@ -71,7 +63,8 @@ func (l *Lanes) Repair(ctx context.Context) (done []Repaired, err error) {
 	// the caller's own Check reports it.
 	for _, f := range before {
 		if !slices.Contains(after, f) {
-			done = append(done, Repaired{f, l.index.outcome(ctx, f)})
+			f.Done = l.index.outcome(ctx, f)
+			done = append(done, f)
 		}
 	}
 	return done, nil
@@ -87,15 +80,6 @@ func (x *index) outcome(ctx context.Context, f Finding) string {
 		return "it is gone"
 	}
 	return "it is " + string(lane.Status) + " now"
-}
-
-// ListStored returns the lanes of the index as it is on disk: unlike List, it rebuilds nothing.
-func (l *Lanes) ListStored(ctx context.Context) ([]muster.Lane, error) {
-	doc, err := l.index.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.index.lanes(doc), nil
 }
 
 // checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.

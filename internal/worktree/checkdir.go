@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 )
 
 // CheckDirs makes directories outside the repository, in which landing checks out the merged tree. Each holder of a
@@ -17,7 +16,6 @@ import (
 // RemoveAbandoned finds what a killed process left.
 type CheckDirs struct {
 	root   string // of the repository
-	files  *durable.Files
 	leases leases
 }
 
@@ -49,9 +47,8 @@ func (d *CheckDirs) Create() (dir string, remove func(), err error) {
 	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(rand.Text()))
 	// The order is lease, note, directory: whatever exists is named by a note, and whoever gets the lease of a dead
 	// process finds it.
-	err = d.clear(note) // the directory of a process that died
-	if err == nil {
-		err = d.files.Replace(note, []byte(dir+"\n"))
+	if _, err = d.clear(note); err == nil { // the directory of a process that died
+		err = d.leases.files.Replace(note, []byte(dir+"\n"))
 	}
 	if err == nil {
 		err = os.Mkdir(dir, 0o700)
@@ -61,7 +58,7 @@ func (d *CheckDirs) Create() (dir string, remove func(), err error) {
 		return "", nil, err
 	}
 	return dir, func() {
-		_ = d.clear(note) // what cannot be removed now stays noted
+		_, _ = d.clear(note) // what cannot be removed now stays noted
 		release()
 	}, nil
 }
@@ -101,8 +98,7 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 		if err != nil {
 			return removed, err
 		}
-		dir := d.noted(note)
-		if err := d.clear(note); err == nil && dir != "" {
+		if dir, err := d.clear(note); err == nil && dir != "" {
 			removed = append(removed, dir)
 		}
 		release()
@@ -110,28 +106,20 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 	return removed, nil
 }
 
-// clear removes the directory that a note names, and then the note. The caller has the lease, so the directory is
-// nobody's.
-func (d *CheckDirs) clear(note string) error {
-	if isMissing(note) {
-		return nil
+// clear removes the directory that a note names, and then the note. It returns "" for the directory when the note names
+// none that can be a check directory. The caller has the lease, so the directory is nobody's.
+func (d *CheckDirs) clear(note string) (dir string, err error) {
+	data, _, err := d.leases.files.ReadFile(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	if dir := d.noted(note); dir != "" {
-		if err := removeAll(dir); err != nil {
-			return err
-		}
-	}
-	return d.files.Remove(note)
-}
-
-// noted returns the directory that a note names, "" when that cannot be a check directory.
-func (d *CheckDirs) noted(note string) string {
-	data, _, err := d.files.ReadFile(note)
-	dir := strings.TrimSuffix(string(data), "\n")
+	dir = strings.TrimSuffix(string(data), "\n")
 	if err != nil || !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), checkDirPrefix) {
-		return ""
+		dir = ""
+	} else if err := removeAll(dir); err != nil {
+		return "", err
 	}
-	return dir
+	return dir, d.leases.files.Remove(note)
 }
 
 // removeAll removes a directory, also when a build has made a part of it read-only.

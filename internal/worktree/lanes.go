@@ -103,7 +103,7 @@ func Open(
 	leases := leases{files: files, dir: dir.Locks()}
 	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j, corrupt: corruption.New(log, o.Inbox, j)}
 	return &Lanes{base: o.Base, scratch: dir.Scratch(),
-		CheckDirs: &CheckDirs{root: repo.Root(), files: files, leases: leases},
+		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j}, leases: leases, home: home}}, nil
 }
 

@@ -66,7 +66,7 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	left := c.conflictHashes()
 	for _, f := range files {
 		if _, ok := left[f]; !ok {
-			left[f] = hashOf(contentOfFile(c.fileOf(f)))
+			_, left[f] = c.read(f)
 		}
 	}
 	_, err = l.index.update(ctx, name, func(row *muster.Lane) error { return setField(row, fieldConflicts, left) })
@@ -145,11 +145,11 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 	// A file with a marker is open, even when the owner has staged it by mistake. A file without one is open only if
 	// nobody has touched or staged it.
 	for _, f := range slices.Compact(files) {
-		data, ok := contentOfFile(c.fileOf(f))
-		hash, isNoted := left[f]
+		data, hash := c.read(f)
+		noted, isNoted := left[f]
 		if line := markerLine(data); line > 0 {
 			open = append(open, Conflict{File: f, Line: line})
-		} else if isNoted && slices.Contains(unmerged, f) && hashOf(data, ok) == hash {
+		} else if isNoted && slices.Contains(unmerged, f) && hash == noted {
 			open = append(open, Conflict{File: f})
 		}
 	}
@@ -165,34 +165,26 @@ func (c checkout) conflictHashes() map[string]string {
 	return hashes
 }
 
-// fileOf returns the path of a file that git names by name, with slashes, from the lane's top.
-func (c checkout) fileOf(name string) string {
-	return filepath.Join(c.lane.Path, filepath.FromSlash(name))
-}
-
-// hashOf returns the hash of what contentOfFile returns, "" when there is no file. A deleted file is a decision too: it
-// differs from what the merge left.
-func hashOf(data []byte, exists bool) string {
-	if !exists {
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// contentOfFile returns a file as its owner left it; of a symbolic link that is where it points to. ok is false when
-// there is none.
-func contentOfFile(file string) (data []byte, ok bool) {
+// read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The file has
+// the name that git gives it: with slashes, from the lane's top. The hash is "" when there is no file: a deleted file is
+// a decision too, because it differs from what the merge left.
+func (c checkout) read(name string) (data []byte, hash string) {
+	file := filepath.Join(c.lane.Path, filepath.FromSlash(name))
 	info, err := os.Lstat(file)
 	if err != nil || info.IsDir() {
-		return nil, false
+		return nil, ""
 	}
 	if info.Mode()&os.ModeSymlink != 0 {
-		to, err := os.Readlink(file)
-		return []byte(to), err == nil
+		to, linkErr := os.Readlink(file)
+		data, err = []byte(to), linkErr
+	} else {
+		data, err = os.ReadFile(file)
 	}
-	data, err = os.ReadFile(file)
-	return data, err == nil
+	if err != nil {
+		return nil, ""
+	}
+	sum := sha256.Sum256(data)
+	return data, hex.EncodeToString(sum[:])
 }
 
 // markerLine returns the number of the first line that is a conflict marker with its label, 0 when there is none. The
