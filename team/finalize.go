@@ -20,9 +20,7 @@ func (p *runHost) stopOrphans(ctx context.Context) error {
 }
 
 // finalizeMembers ends the members for which is returns true. It stops at the first error.
-func (p *runHost) finalizeMembers(
-	ctx context.Context, why string, is func(muster.Member) (bool, error),
-) error {
+func (p *runHost) finalizeMembers(ctx context.Context, why string, is func(muster.Member) (bool, error)) error {
 	all, err := p.Roster.List(ctx)
 	if err != nil {
 		return err

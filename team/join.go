@@ -58,7 +58,10 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 			return err
 		}
 		p.Log.Info("run joined", "team", p.config.Name, "host", s.id, "workers", len(w.Names))
-		why, err = s.join(ctx)
+		err = s.run(ctx, func(ctx, _ context.Context) error {
+			why = s.waitForRunEnd(ctx)
+			return context.Cause(ctx)
+		}, func(context.Context) error { return nil })
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "why", string(why), "cause", causeText(err))
 		if why == RunOver && err == nil { // some may have never come to life: it was over as they were written
 			err = p.finalizeMembers(context.WithoutCancel(ctx), "the run is over",
@@ -95,15 +98,6 @@ func (p *runHost) addWorkers(ctx context.Context, w *Workers, host muster.HostID
 		w.Names = append(w.Names, m.Name)
 	}
 	return nil
-}
-
-// join hosts members until the run is over or none is left.
-func (s *supervisor) join(ctx context.Context) (why Ending, err error) {
-	err = s.run(ctx, func(ctx, _ context.Context) error {
-		why = s.waitForRunEnd(ctx)
-		return context.Cause(ctx)
-	}, func(context.Context) error { return nil })
-	return why, err
 }
 
 // waitForRunEnd waits until the run is over, nobody lives here any more, or ctx ends.

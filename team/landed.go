@@ -48,12 +48,8 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %v", p.branch, err)
 	case len(ids) > 0:
 		sum.Off = ids
-		verb := "are"
-		if len(ids) == 1 {
-			verb = "is"
-		}
-		said = fmt.Sprintf("%s landed and %s no longer on %s, which somebody has moved or removed; to have it back: %s",
-			theTasks(ids), verb, p.branch, p.recoveryCommand(ctx, heads))
+		said = fmt.Sprintf("%s no longer on %s, which somebody has moved or removed; to have it back: %s",
+			landedAndNow(ids), p.branch, p.recoveryCommand(ctx, heads))
 	default:
 		return
 	}
@@ -90,18 +86,16 @@ func (p *runHost) validateTarget(ctx context.Context) error {
 	return err
 }
 
-func theTasks(ids []muster.TaskID) string {
+// landedAndNow begins a sentence that says how landed tasks stand now. It names at most 20 of them.
+func landedAndNow(ids []muster.TaskID) string {
 	const most = 20
-	var names []string
-	for _, id := range ids[:min(len(ids), most)] {
-		names = append(names, fmt.Sprint(id))
+	subject, verb := "Tasks", "are"
+	if len(ids) == 1 {
+		subject, verb = "Task", "is"
 	}
-	what := "Task "
-	if len(ids) > 1 {
-		what = "Tasks "
-	}
+	names := strings.ReplaceAll(strings.Trim(fmt.Sprint(ids[:min(len(ids), most)]), "[]"), " ", ", ")
 	if more := len(ids) - most; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+		names += fmt.Sprintf(", and %d more", more)
 	}
-	return what + strings.Join(names, ", ")
+	return fmt.Sprintf("%s %s landed and %s", subject, names, verb)
 }

@@ -154,24 +154,13 @@ func (s Lanes) Remove(ctx context.Context, name muster.Name, force bool) (muster
 		return lane, err
 	}
 	// With force the lane is archived before it is removed, so nothing is lost even where somebody works in it.
-	if !force {
-		if err := checkLaneIsFree(ctx, w, lane); err != nil {
-			return lane, err
+	if !force && lane.TaskID != 0 {
+		// The lane of a completed task, or of one without an owner, may go: nobody works in it.
+		t, err := w.Board().Get(ctx, lane.TaskID)
+		if err == nil && t.Worktree == lane.Name && t.Owner != "" && t.Open() {
+			return lane, muster.Errorf(muster.Held, "lane %s is where %s works on task %d", lane.Name, t.Owner, t.ID).
+				WithHint("muster task release %d", t.ID)
 		}
 	}
 	return lane, lanes.Remove(ctx, name, force)
-}
-
-// checkLaneIsFree refuses to remove a lane in which a member works.
-func checkLaneIsFree(ctx context.Context, w *workspace.Workspace, lane muster.Lane) error {
-	if lane.TaskID == 0 {
-		return nil
-	}
-	// The lane of a completed task, or of one without an owner, may go: nobody works in it.
-	t, err := w.Board().Get(ctx, lane.TaskID)
-	if err != nil || t.Worktree != lane.Name || t.Owner == "" || !t.Open() {
-		return nil // no task that is somebody's
-	}
-	return muster.Errorf(muster.Held, "lane %s is where %s works on task %d", lane.Name, t.Owner, t.ID).
-		WithHint("muster task release %d", t.ID)
 }

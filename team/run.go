@@ -159,9 +159,7 @@ func secondsAway(ctx context.Context, j *journal.Journal, run muster.Run) (away 
 
 // lead hosts the team in this process until the lead's life is over. It finishes what a crash left half done, then
 // calls write, which writes the records of the run and of the lead. The caller holds LeadLease.
-func (p *runHost) lead(
-	ctx context.Context, write func(context.Context, muster.HostID) error,
-) (sum Summary, err error) {
+func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.HostID) error) (sum Summary, err error) {
 	// Lanes first, because an effect may archive one. All of this may run any number of times: a crash in the middle
 	// leaves the rest to the next start.
 	prepare := func(ctx context.Context, host muster.HostID) error {

@@ -94,7 +94,7 @@ type Config struct {
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
 	Conversation *Conversation
 
-	// Limits of a member's life; zero fields take the defaults of Defaults. IdleTimeout below zero means never.
+	// Limits of a member's life; zero fields take their defaults. IdleTimeout below zero means never.
 	Limits Limits
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
@@ -102,21 +102,15 @@ type Config struct {
 	MergeCommits bool
 }
 
-// Limits are the settings of a member's life.
+// Limits are the settings of a member's life. A zero field takes the default that its comment has.
 type Limits struct {
-	Turns             int           // turns in a work phase
-	MaxTokens         int           // of a reply
-	SubagentTurns     int           // of a subagent
-	IdleTimeout       time.Duration // of an idle teammate; below zero: never
-	BashTimeout       time.Duration
-	BackgroundTimeout time.Duration
-	CheckTimeout      time.Duration
-}
-
-// Defaults are the limits that zero fields take.
-func Defaults() Limits {
-	return Limits{Turns: 50, MaxTokens: 8000, SubagentTurns: 30, IdleTimeout: time.Minute, BashTimeout: 2 * time.Minute,
-		BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
+	Turns             int           // turns in a work phase: 50
+	MaxTokens         int           // of a reply: 8000
+	SubagentTurns     int           // of a subagent: 30
+	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
+	BashTimeout       time.Duration // of a command: 2 minutes
+	BackgroundTimeout time.Duration // of a command in the background: 5 minutes
+	CheckTimeout      time.Duration // of the check of a landing: 10 minutes
 }
 
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
@@ -206,10 +200,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	t := &Team{config: c, opened: w, limiter: new(retry.Limiter),
 		wake: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
 	// A target of the team's own, so that nobody's branch is touched unless the user names it.
@@ -261,14 +252,13 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 
 // withDefaults returns the limits with the zero fields set.
 func (l Limits) withDefaults() Limits {
-	d := Defaults()
 	return Limits{
-		Turns:             cmp.Or(l.Turns, d.Turns),
-		MaxTokens:         cmp.Or(l.MaxTokens, d.MaxTokens),
-		SubagentTurns:     cmp.Or(l.SubagentTurns, d.SubagentTurns),
-		IdleTimeout:       cmp.Or(l.IdleTimeout, d.IdleTimeout),
-		BashTimeout:       cmp.Or(l.BashTimeout, d.BashTimeout),
-		BackgroundTimeout: cmp.Or(l.BackgroundTimeout, d.BackgroundTimeout),
-		CheckTimeout:      cmp.Or(l.CheckTimeout, d.CheckTimeout),
+		Turns:             cmp.Or(l.Turns, 50),
+		MaxTokens:         cmp.Or(l.MaxTokens, 8000),
+		SubagentTurns:     cmp.Or(l.SubagentTurns, 30),
+		IdleTimeout:       cmp.Or(l.IdleTimeout, time.Minute),
+		BashTimeout:       cmp.Or(l.BashTimeout, 2*time.Minute),
+		BackgroundTimeout: cmp.Or(l.BackgroundTimeout, 5*time.Minute),
+		CheckTimeout:      cmp.Or(l.CheckTimeout, 10*time.Minute),
 	}
 }
