@@ -32,9 +32,6 @@ const (
 // records stay as they are, and another process of the team goes on with them. Errors: NotFound where no run is under
 // way.
 func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
-	if err := t.checkModel(); err != nil {
-		return "", err
-	}
 	// Where there is no run nothing is written, not even a host.
 	run, err := t.runUnderWay(ctx)
 	if err != nil {

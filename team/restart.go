@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/mailbox"
@@ -107,11 +108,4 @@ func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammat
 }
 
 // wait waits for d; false: ctx has ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func wait(ctx context.Context, d time.Duration) bool { return clock.Sleep(ctx, d) == nil }

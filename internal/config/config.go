@@ -177,7 +177,7 @@ func (l *loader) files(o Options) error {
 	ownModel := l.Model
 	f = fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
 		// The user's own file may say the same. A name that is wrong altogether is reported when it is set.
-		if _, _, url, err := ParseModel(model); model == ownModel || err != nil || url == "" {
+		if c, err := ParseModel(model); model == ownModel || err != nil || c.URL == "" {
 			return nil
 		}
 		return muster.Errorf(muster.Invalid,

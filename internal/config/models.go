@@ -29,13 +29,21 @@ const (
 const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, " +
 	"openai/qwen3@http://localhost:11434/v1 or script/FILE"
 
-// ParseModel splits the name of a model: provider/model or provider/model@URL. For script/FILE, model is the file.
+// Choice is a model as an adapter needs it. It has no key: the adapter is given that beside it.
+type Choice struct {
+	Provider string // one of providers; of Choose, Anthropic, OpenAIChat, OpenAIResponses or Script
+	Name     string // the model, or the script's file
+	URL      string // the endpoint; "" is the vendor's
+}
+
+// ParseModel splits the name of a model: provider/model or provider/model@URL. For script/FILE, Name is the file.
 // Errors are Invalid.
-func ParseModel(s string) (provider, model, endpoint string, err error) {
-	invalid := func(format string, args ...any) (provider, model, endpoint string, err error) {
-		return "", "", "", muster.Errorf(muster.Invalid, format, args...)
+func ParseModel(s string) (Choice, error) {
+	invalid := func(format string, args ...any) (Choice, error) {
+		return Choice{}, muster.Errorf(muster.Invalid, format, args...)
 	}
 	provider, model, ok := strings.Cut(s, "/")
+	c := Choice{Provider: provider, Name: model}
 	switch {
 	case !ok || strings.ContainsAny(provider, ":@ "):
 		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
@@ -43,11 +51,10 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 		return invalid("a recorded run cannot be replayed yet: %q comes with a later version", s)
 	case !slices.Contains(providers, provider):
 		return invalid("there is no provider %q%s: %s", provider, suggestion(provider, providers), howNamed)
+	case provider == Script && model == "":
+		return invalid("script/ needs a file: script/FILE")
 	case provider == Script:
-		if model == "" {
-			return invalid("script/ needs a file: script/FILE")
-		}
-		return provider, model, "", nil
+		return c, nil
 	}
 	// An error names the model without its endpoint, which may have a key in it.
 	if name, at, ok := cutEndpoint(model); ok {
@@ -59,12 +66,12 @@ func ParseModel(s string) (provider, model, endpoint string, err error) {
 			return invalid("the endpoint of model %q has a name or a key in its URL: "+
 				"leave it out and set OPENAI_API_KEY or ANTHROPIC_API_KEY", name)
 		}
-		model, endpoint = name, at
+		c.Name, c.URL = name, at
 	}
-	if model == "" {
+	if c.Name == "" {
 		return invalid("%q names no model: %s", provider+"/", howNamed)
 	}
-	return provider, model, endpoint, nil
+	return c, nil
 }
 
 // cutEndpoint splits at the @ of an endpoint. An @ before something that is no address belongs to the model's name.
@@ -76,13 +83,6 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 // providers are the names that a model's name can begin with.
 var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
 
-// Choice is a model as an adapter needs it. It has no key: the adapter is given that beside it.
-type Choice struct {
-	Provider string // Anthropic, OpenAIChat, OpenAIResponses or Script
-	Name     string // the model, or the script's file
-	URL      string // the endpoint; "" is the vendor's
-}
-
 // Choose resolves the name of a model with the environment. The empty name means the model whose key is set.
 // ANTHROPIC_BASE_URL and OPENAI_BASE_URL give endpoints. The vendors' own endpoints need a key. Errors are Invalid.
 func Choose(name string, environ []string) (Choice, error) {
@@ -92,24 +92,19 @@ func Choose(name string, environ []string) (Choice, error) {
 			return Choice{}, noKey("ANTHROPIC_API_KEY")
 		}
 	}
-	provider, model, at, err := ParseModel(name)
-	if err != nil {
-		return Choice{}, err
+	c, err := ParseModel(name)
+	if err != nil || c.Provider == Script { // a script needs neither a key nor an endpoint
+		return c, err
 	}
-	c := Choice{Provider: provider, Name: model, URL: at}
 	key, base, vendor := "OPENAI_API_KEY", "OPENAI_BASE_URL", "api.openai.com"
-	// A script needs neither a key nor an endpoint.
-	switch provider {
-	case Script:
-		return c, nil
-	case Anthropic:
+	if c.Provider == Anthropic {
 		key, base, vendor = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "api.anthropic.com"
 	}
 	c.URL = cmp.Or(c.URL, env[base])
 	// Only the vendors' own endpoints are known to need a key. A local server mostly needs none.
 	u, err := url.Parse(c.URL)
 	own := c.URL == "" || err == nil && u.Hostname() == vendor
-	if provider == OpenAI {
+	if c.Provider == OpenAI {
 		c.Provider = OpenAIChat
 		if own {
 			c.Provider = OpenAIResponses

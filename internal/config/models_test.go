@@ -19,9 +19,9 @@ func TestParseModel(t *testing.T) {
 		{"script/a@b/c.yaml", "script", "a@b/c.yaml", ""},
 		{"script//abs/x.yaml", "script", "/abs/x.yaml", ""},
 	} {
-		p, m, u, err := ParseModel(c.in)
-		if err != nil || p != c.provider || m != c.model || u != c.url {
-			t.Errorf("%s: %q %q %q, %v", c.in, p, m, u, err)
+		got, err := ParseModel(c.in)
+		if err != nil || got != (Choice{c.provider, c.model, c.url}) {
+			t.Errorf("%s: %+v, %v", c.in, got, err)
 		}
 	}
 	for in, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestParseModel(t *testing.T) {
 		"replay/x":                   "comes with a later version",
 		"http://h/v1":                "is not a model's name",
 	} {
-		if _, _, _, err := ParseModel(in); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := ParseModel(in); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", in, err, want)
 		}
 	}

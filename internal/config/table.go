@@ -81,7 +81,7 @@ func (s Setting) set(text string) error {
 		}
 		// A wrong name is reported where it was written, with its line, and not when the first member starts.
 		if s.Name == "model" && text != "" {
-			if _, _, _, err := ParseModel(text); err != nil {
+			if _, err := ParseModel(text); err != nil {
 				return err
 			}
 		}
