@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -404,5 +406,32 @@ func (f *failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2
 				return
 			}
 		}
+	}
+}
+
+// A document that another program is writing in place, without a lock, is read again before it counts as corrupt.
+func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
+	root := t.TempDir()
+	s, err := file.Open(root)
+	check(t, err)
+	defer func() { check(t, s.Close()) }()
+	path := filepath.Join(root, ".team", "members", "a.json")
+	check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	for name, read := range map[string]func(*follower) error{
+		"get": func(f *follower) error { _, _, err := f.Get(t.Context(), "a"); return err },
+		"list": func(f *follower) error {
+			if got := f.values(t); got["a"] != 1 {
+				return fmt.Errorf("it lists %v", got)
+			}
+			return nil
+		},
+	} {
+		check(t, os.WriteFile(path, []byte(`{"n":`), 0o600))
+		timer := time.AfterFunc(15*time.Millisecond, func() { _ = os.WriteFile(path, []byte(`{"n":1}`), 0o600) })
+		f := follow(t, s.Table("members"))
+		if err := read(f); err != nil || len(f.reported) != 0 {
+			t.Errorf("%s: %v, reported %v", name, err, f.reported)
+		}
+		timer.Stop()
 	}
 }

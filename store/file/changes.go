@@ -120,7 +120,7 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 		for again := true; again; {
 			// The lock of the cache is not held while documents are yielded: a consumer may take any time, and may
 			// write to the same table.
-			found, err := t.cache.look(ctx, since)
+			found, err := t.cache.look(since)
 			defer found.old.close()
 			if err != nil {
 				yield(muster.Change{}, err)
@@ -166,7 +166,7 @@ func (r lookResult) content(d docState) ([]byte, bool) {
 }
 
 // look finds out what changed, and returns what did after since.
-func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, err error) {
+func (c *cache) look(since muster.Mark) (found lookResult, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Whether the watcher covers the table is asked before the named files are taken. If the watch begins in between,
@@ -184,7 +184,7 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 		err = c.scan(keys)
 	}
 	if err == nil {
-		found.fresh, err = c.readNamed(ctx, keys)
+		found.fresh, err = c.readNamed(keys)
 	}
 	if err != nil {
 		c.noteFile("") // nothing that was named may be forgotten
@@ -259,20 +259,16 @@ func (c *cache) scan(named map[string]bool) error {
 	return nil
 }
 
-// readNamed reads the named documents, and returns the contents of those that can be read.
-func (c *cache) readNamed(ctx context.Context, named map[string]bool) (map[string][]byte, error) {
+// readNamed reads the named documents, many of them in parallel, and returns the contents of those that can be read.
+func (c *cache) readNamed(named map[string]bool) (map[string][]byte, error) {
 	keys := slices.SortedFunc(maps.Keys(named), byKey)
-	all, err := c.t.load(ctx, keys, func(key string) muster.Rev {
-		if d := c.docs[key]; d != nil {
-			return d.rev
-		}
-		return muster.None
-	})
-	if err != nil {
-		return nil, err
-	}
+	all := make([]docContent, len(keys))
+	inParallel(len(keys), func(i int) { all[i] = c.t.read(keys[i]) })
 	fresh := map[string][]byte{}
 	for i, now := range all {
+		if now.err != nil {
+			return nil, now.err
+		}
 		if c.store(keys[i], now); now.bad == nil && now.data != nil {
 			fresh[keys[i]] = now.data
 		}

@@ -212,27 +212,6 @@ func TestCorruptDocumentsConcernThemselvesOnly(t *testing.T) {
 	}
 }
 
-func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
-	s, root := one(t)
-	path := filepath.Join(root, ".tasks", "task_1.json")
-	for name, read := range map[string]func() error{
-		"get": func() error { _, err := s.Table(muster.TableTasks).Get(t.Context(), "1"); return err },
-		"changes": func() error {
-			for _, err := range s.Table(muster.TableTasks).Changes(t.Context(), 0) {
-				return err
-			}
-			return errors.New("nothing came")
-		},
-	} {
-		write(t, path, `{"id":`)
-		timer := time.AfterFunc(15*time.Millisecond, func() { _ = os.WriteFile(path, []byte(`{"id":1}`), 0o600) })
-		if err := read(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		timer.Stop()
-	}
-}
-
 func record(n int) []byte { return fmt.Appendf(nil, `{"n":%d,"text":"some words"}`, n) }
 
 // Whatever single bit of a log is turned, no wrong record is read as a good one, and the others are read.

@@ -135,6 +135,13 @@ func (b *box) setLiveAside() error {
 	return b.s.files.Rename(b.livePath(), b.segment(nextGen(segs), 0))
 }
 
+// How long a program that writes without our lock gets to end a document or a line, and the time between two looks at a
+// line.
+const (
+	maxHalfWritten = 50 * time.Millisecond
+	briefWait      = 5 * time.Millisecond
+)
+
 // waitForWholeLine gives a program that appends without our lock a moment to end its line.
 func waitForWholeLine(ctx context.Context, t *durable.Tail) error {
 	for waited := time.Duration(0); waited < maxHalfWritten && len(t.Torn()) > 0; waited += briefWait {

@@ -21,14 +21,6 @@ import (
 	"muster/internal/failpoint"
 )
 
-const (
-	// maxHalfWritten is how long a document that is not JSON is read again before it counts as corrupt, because other
-	// programs write in place.
-	maxHalfWritten = 50 * time.Millisecond
-	// briefWait is the time between two such reads.
-	briefWait = 5 * time.Millisecond
-)
-
 // table is the documents of one directory.
 type table struct {
 	s    *Store
@@ -104,22 +96,30 @@ func (t *table) check(key string) error {
 // path returns the file of a document.
 func (t *table) path(key string) string { return t.dir + string(filepath.Separator) + t.file(key) }
 
-// Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it.
+// Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it. A
+// program that writes in place leaves a file half written for a moment, so a corrupt one is read once more after
+// maxHalfWritten. Changes does not wait: its reader, a state.Collection, comes here with what it was told is corrupt.
 func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.Doc{}, err
 	}
-	all, err := t.load(ctx, []string{key}, func(string) muster.Rev { return muster.None })
-	if err != nil {
-		return muster.Doc{}, err
+	now := t.read(key)
+	if now.bad != nil {
+		if err := clock.Sleep(ctx, maxHalfWritten); err != nil {
+			return muster.Doc{}, err
+		}
+		now = t.read(key)
 	}
-	if all[0].rev == muster.None {
+	switch {
+	case now.err != nil:
+		return muster.Doc{}, now.err
+	case now.rev == muster.None:
 		return muster.Doc{}, muster.Errorf(muster.NotFound, "there is no %q in %s", key, t.name)
 	}
 	// The next Changes reads it too, although the watcher may not have named it yet: who has been told of a change, and
 	// has seen it here, must find it in the listing.
 	t.cache.noteFile(t.file(key))
-	return muster.Doc{Key: key, Rev: all[0].rev, Data: all[0].data}, all[0].bad
+	return muster.Doc{Key: key, Rev: now.rev, Data: now.data}, now.bad
 }
 
 // Put writes the document if it is still at revision at. It compares the revision under the lock, and again after the
@@ -240,35 +240,6 @@ type docContent struct {
 	rev  muster.Rev
 	bad  error // it is corrupt, or belongs to another user or is no regular file
 	err  error // nothing of this table can be read
-}
-
-// load reads documents, many of them in parallel. A program that writes in place leaves a file half written for a
-// moment, so those that are corrupt are read once more after maxHalfWritten, all together. A content whose revision
-// known returns was reported before, and is not waited for again.
-func (t *table) load(ctx context.Context, keys []string, known func(key string) muster.Rev) ([]docContent, error) {
-	all := make([]docContent, len(keys))
-	inParallel(len(keys), func(i int) { all[i] = t.read(keys[i]) })
-	// A file that was reported and has not changed since would only delay everybody who looks.
-	var half []int
-	for i, now := range all {
-		if now.bad != nil && now.rev != known(keys[i]) {
-			half = append(half, i)
-		}
-	}
-	if len(half) > 0 {
-		if err := clock.Sleep(ctx, maxHalfWritten); err != nil {
-			return nil, err
-		}
-	}
-	for _, i := range half {
-		all[i] = t.read(keys[i])
-	}
-	for _, now := range all {
-		if now.err != nil {
-			return nil, now.err
-		}
-	}
-	return all, nil
 }
 
 // read reads a document and checks that it is JSON.
