@@ -25,7 +25,8 @@ import (
 type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
-	ReadDir(name string) ([]fs.DirEntry, error)
+	// Names lists a directory in no order.
+	Names(dir string) ([]string, error)
 	Stat(name string) (fs.FileInfo, error)
 	Rename(from, to string) error
 	// Link gives the file a second name. It fails with fs.ErrExist if something has that name.
@@ -92,8 +93,16 @@ func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 // Mkdir makes a directory. What root makes belongs to the owner of the directory above it, as with files.
 func (OS) Mkdir(name string, perm fs.FileMode) error { return makeDir(name, perm) }
 
-// ReadDir lists a directory by name.
-func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+// Names lists a directory. It makes no object of each entry, and does not sort them, because a first look at a large
+// table would take noticeably longer.
+func (OS) Names(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	return d.Readdirnames(-1)
+}
 
 // Stat describes a file.
 func (OS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -279,7 +280,7 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	entries, err := x.files.FS().ReadDir(x.dir.Worktrees())
+	entries, err := os.ReadDir(x.dir.Worktrees())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
 	}

@@ -220,7 +220,7 @@ func (c *cache) bumpMark(d *docState) {
 // scan adds to named every document whose file has another stamp than the one seen. It removes temporary files of dead
 // processes, which nothing else would find.
 func (c *cache) scan(named map[string]bool) error {
-	names, err := fileNames(c.t.s.fs, c.t.dir)
+	names, err := c.t.s.fs.Names(c.t.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errUnreadable(c.t.dir, err)
 	}

@@ -2,31 +2,9 @@ package file
 
 import (
 	"cmp"
-	"os"
 	"sync"
 	"sync/atomic"
-
-	"muster/internal/durable"
 )
-
-// fileNames lists a directory in no order. On the real file system it makes no object of each entry, because a first
-// look at a large table would take noticeably longer.
-func fileNames(on durable.FS, dir string) ([]string, error) {
-	if _, ok := on.(durable.OS); ok {
-		d, err := os.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = d.Close() }()
-		return d.Readdirnames(-1)
-	}
-	entries, err := on.ReadDir(dir)
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, err
-}
 
 // byKey orders documents by key; numbers are ordered by their value.
 func byKey(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

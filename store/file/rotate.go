@@ -46,7 +46,7 @@ func (l logs) rotatedEnds(path string) ([]int64, error) {
 	if !l.isRotated(path) {
 		return ends, nil
 	}
-	names, err := fileNames(l.s.fs, filepath.Dir(path))
+	names, err := l.s.fs.Names(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errUnreadable(filepath.Dir(path), err)
 	}

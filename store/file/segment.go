@@ -65,15 +65,15 @@ func (b *box) segment(gen uint32, delivered int64) string {
 
 // segments lists the segments, oldest first, and remembers when each was first seen.
 func (b *box) segments() ([]boxFile, error) {
-	entries, err := b.s.fs.ReadDir(b.segmentDir())
+	names, err := b.s.fs.Names(b.segmentDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errUnreadable(b.segmentDir(), err)
 	}
 	var out []boxFile
-	for _, e := range entries {
-		p := boxFile{path: filepath.Join(b.segmentDir(), e.Name())}
+	for _, name := range names {
+		p := boxFile{path: filepath.Join(b.segmentDir(), name)}
 		// Sscanf ignores what follows. A copy such as NAME.bak is not ours, and must not take its place.
-		n, _ := fmt.Sscanf(e.Name(), "%d-%d.jsonl", &p.gen, &p.delivered)
+		n, _ := fmt.Sscanf(name, "%d-%d.jsonl", &p.gen, &p.delivered)
 		if n < 2 || p.gen == 0 || p.delivered < 0 || p.path != b.segment(p.gen, p.delivered) {
 			continue
 		}

@@ -267,9 +267,9 @@ func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (durable.Fi
 	return c.FS.OpenFile(name, flag, perm)
 }
 
-func (c *counting) ReadDir(name string) ([]os.DirEntry, error) {
+func (c *counting) Names(dir string) ([]string, error) {
 	c.lists.Add(1)
-	return c.FS.ReadDir(name)
+	return c.FS.Names(dir)
 }
 
 func (c *counting) reset() { c.stats.Store(0); c.opens.Store(0); c.lists.Store(0) }

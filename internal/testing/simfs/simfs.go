@@ -169,6 +169,16 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
+// Names lists a directory, sorted.
+func (f *FS) Names(dir string) ([]string, error) {
+	entries, err := f.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
 // Stat describes a file.
 func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	f.mu.Lock()

@@ -211,11 +211,8 @@ func TestLikeTheRealOne(t *testing.T) {
 			case 7:
 				return word(f.Mkdir(filepath.Dir(x)+"/"+filepath.Base(x), 0o700))
 			default:
-				var out []string
-				entries, err := f.ReadDir(filepath.Dir(x))
-				for _, e := range entries {
-					out = append(out, e.Name(), fmt.Sprint(e.IsDir()))
-				}
+				out, err := f.Names(filepath.Dir(x))
+				slices.Sort(out)
 				return word(err) + strings.Join(out, " ")
 			}
 		}
