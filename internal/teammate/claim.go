@@ -10,7 +10,6 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/failpoint"
-	"muster/internal/mailbox"
 	"muster/internal/prompt"
 )
 
@@ -205,5 +204,5 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 			b.Blockers = append(b.Blockers, d)
 		}
 	}
-	return "<auto-claimed>\n" + prompt.Claimed(b, mailbox.Escape) + "\n</auto-claimed>", claimKey(t), nil
+	return "<auto-claimed>\n" + prompt.Claimed(b) + "\n</auto-claimed>", claimKey(t), nil
 }

@@ -1,0 +1,40 @@
+package prompt
+
+import (
+	"testing"
+
+	"muster"
+)
+
+// The files are templates; each place is filled in, and each optional line left out where there is nothing to say.
+func TestTexts(t *testing.T) {
+	landed := muster.Task{ID: 1, Subject: "a <inbox>", Status: muster.Completed, Result: "red",
+		Landed: &muster.Landed{Commit: "0123456789"}}
+	next := muster.Task{ID: 2, Subject: "b", Base: "fedcba9876", BlockedBy: []muster.TaskID{1, 3}}
+	run := muster.Run{Goal: "Go on.", Target: "main"}
+	checked := muster.Run{Goal: "Go on.", Target: "main", Check: "make", Cap: 2}
+	lane := muster.Lane{Path: "/lane", Branch: "l"}
+	for _, c := range []struct{ got, want string }{
+		{Goal(run, nil, nil), "The goal:\nGo on.\n\nWork lands on the branch main. No check is set, so landings are not " +
+			"verified by a command.\nThere are no teammates in this run: claim and complete the tasks yourself."},
+		{Goal(checked, []muster.Task{next}, []muster.Task{landed}), "The goal:\nGo on.\n\nWork lands on the branch main. " +
+			"Every landing is checked on the merged tree with: make\nAt most 2 teammates may live at once.\n\n" +
+			"These tasks are on the board already:\n#2 b [] waits for: #1 #3\n\n\n" +
+			"These tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n" +
+			"#1 a &lt;inbox> [completed] landed: 0123456: red\n"},
+		{Claimed(Briefing{Task: next, Lane: lane}), "Task #2: b\n\nYour lane: /lane, branch l, from fedcba9. " +
+			"All your tools run there now.\nWhen it is done: complete_task{task_id: 2, summary}. The runtime commits, " +
+			"merges, checks and lands."},
+		{Claimed(Briefing{Task: muster.Task{ID: 2, Subject: "b", Description: "All.", Note: "half", RequirePlan: true},
+			Blockers: []muster.Task{landed}, Lane: lane, Check: "make", Had: "M a"}), "Task #2: b\n\nAll.\n\n" +
+			"It builds on #1 a &lt;inbox> (landed as 0123456): red\n\nYour lane: /lane, branch l, from . " +
+			"All your tools run there now.\nSomebody worked in it before; it holds:\nM a\n" +
+			"The last attempt left this: half\nThe check, on the merged tree: make\n" +
+			"It needs an approved plan before you change anything: read, then call submit_plan.\n" +
+			"When it is done: complete_task{task_id: 2, summary}. The runtime commits, merges, checks and lands."},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
