@@ -1,6 +1,5 @@
-// Package prompt holds what the runtime itself says to a model: the system prompts (lead.md, teammate.md and
-// subagent.md, beside the code), the first message of the lead's conversation (goal.md), and what a member reads about
-// the task that it has claimed (task.md).
+// Package prompt holds what the runtime itself says to a model: the system prompts (lead.md, teammate.md, subagent.md,
+// beside the code), the first message of a conversation, and what a member reads about a task.
 //
 // A system prompt depends on nothing that changes during a member's life: it is the beginning of every request, and
 // providers cache requests by their beginning. Text that comes from users, tasks or programs is escaped, so that it
@@ -8,42 +7,39 @@
 package prompt
 
 import (
-	"embed"
+	"cmp"
+	_ "embed"
 	"fmt"
 	"strings"
-	"sync"
-	"text/template"
 
 	"muster"
 	"muster/internal/mailbox"
 )
 
-//go:embed *.md
-var files embed.FS
+// The system prompts, without what differs from member to member.
+//
+//go:embed lead.md
+var lead string
 
-// texts returns the templates. They are parsed when the first is needed: most commands say nothing to a model.
-var texts = sync.OnceValue(func() *template.Template {
-	t := template.New("").Funcs(template.FuncMap{"escape": mailbox.Escape, "line": TaskLine})
-	return template.Must(t.ParseFS(files, "*.md"))
-})
+//go:embed teammate.md
+var teammate string
 
-// render returns the text of a file, with data in its places. The newline at the end of the file is not in it.
-func render(file string, data any) string {
-	var b strings.Builder
-	template.Must(nil, texts().ExecuteTemplate(&b, file, data)) // the data of each file has one type, which fits
-	return strings.TrimSuffix(b.String(), "\n")
-}
+//go:embed subagent.md
+var subagent string
 
 // Lead returns the lead's system prompt. It does not change during the lead's life.
-func Lead(team muster.Name) []string { return []string{render("lead.md", team)} }
+func Lead(team muster.Name) []string {
+	return []string{strings.TrimSpace(lead) + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
+}
 
 // Teammate returns a teammate's system prompt. It does not change during its life.
 func Teammate(name muster.Name, role string, team muster.Name) []string {
-	return []string{render("teammate.md", map[string]any{"Name": name, "Role": role, "Team": team})}
+	return []string{strings.TrimSpace(teammate) +
+		fmt.Sprintf("\n\nYour name is %s. Your role is %s. The team is %s.", name, role, team)}
 }
 
 // Subagent returns the system prompt of a subagent.
-func Subagent() string { return render("subagent.md", nil) }
+func Subagent() string { return strings.TrimSpace(subagent) }
 
 // Identity tells a member who it is. It is said again when the conversation was shortened.
 func Identity(name muster.Name, role string, team muster.Name) string {
@@ -58,7 +54,32 @@ func Reminder(f string, a ...any) string {
 // Goal returns the first message of the lead's conversation. open are the tasks that are on the board already, failed
 // those of earlier runs that need attention.
 func Goal(run muster.Run, open, failed []muster.Task) string {
-	return render("goal.md", map[string]any{"Run": run, "Open": open, "Failed": failed})
+	text := fmt.Sprintf("The goal:\n%s\n\nWork lands on the branch %s.", mailbox.Escape(run.Goal), run.Target) +
+		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.Check),
+			" No check is set, so landings are not verified by a command.")
+	if run.Cap == 0 {
+		text += "\nThere are no teammates in this run: claim and complete the tasks yourself."
+	} else {
+		text += fmt.Sprintf("\nAt most %d teammates may live at once.", run.Cap)
+	}
+	var openLines, failedLines strings.Builder
+	for _, t := range open {
+		openLines.WriteString(TaskLine(t) + "\n")
+	}
+	for _, t := range failed {
+		failedLines.WriteString(TaskLine(t) + ": " + mailbox.Escape(t.Result) + "\n")
+	}
+	return text + optional("\n\nThese tasks are on the board already:\n%s", openLines.String()) +
+		optional("\n\nThese tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n%s",
+			failedLines.String())
+}
+
+// optional returns the text with the value in its place, or nothing if the value is empty.
+func optional(format, value string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, value)
 }
 
 // Talk tells the lead that the user is there.
@@ -68,13 +89,8 @@ const Talk = "The user talks with you in a terminal: they read what you say and 
 
 // TaskLine returns a task in one line, as models read it. It leaves out what is not set.
 func TaskLine(t muster.Task) string {
-	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status)
-	if t.Owner != "" {
-		s += fmt.Sprintf(" owner: %s", t.Owner)
-	}
-	if t.ClaimRole != "" {
-		s += fmt.Sprintf(" role: %s", t.ClaimRole)
-	}
+	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status) +
+		optional(" owner: %s", string(t.Owner)) + optional(" role: %s", t.ClaimRole)
 	if len(t.BlockedBy) > 0 {
 		s += " waits for:"
 		for _, id := range t.BlockedBy {
@@ -100,4 +116,26 @@ type Briefing struct {
 }
 
 // Claimed returns the briefing as the owner reads it. What somebody else has written in it is escaped.
-func Claimed(b Briefing) string { return render("task.md", b) }
+func Claimed(b Briefing) string {
+	t, escape := b.Task, mailbox.Escape
+	blockers, plan := "", ""
+	for _, d := range b.Blockers {
+		blockers += fmt.Sprintf("\nIt builds on #%d %s", d.ID, escape(d.Subject))
+		if d.Landed != nil {
+			blockers += fmt.Sprintf(" (landed as %.7s)", d.Landed.Commit)
+		}
+		blockers += optional(": %s", escape(d.Result))
+	}
+	if t.RequirePlan {
+		plan = "It needs an approved plan before you change anything: read, then call submit_plan.\n"
+	}
+	return fmt.Sprintf("Task #%d: %s\n", t.ID, escape(t.Subject)) +
+		optional("\n%s\n", escape(t.Description)) + optional("%s\n", blockers) +
+		fmt.Sprintf("\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n",
+			b.Lane.Path, b.Lane.Branch, t.Base) +
+		optional("Somebody worked in it before; it holds:\n%s\n", escape(b.Had)) +
+		optional("The last attempt left this: %s\n", escape(t.Note)) +
+		optional("The check, on the merged tree: %s\n", b.Check) + plan +
+		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. The runtime commits, merges, checks and lands.",
+			t.ID)
+}

@@ -6,7 +6,7 @@ import (
 	"muster"
 )
 
-// The files are templates; each place is filled in, and each optional line left out where there is nothing to say.
+// What there is nothing to say of is left out.
 func TestTexts(t *testing.T) {
 	landed := muster.Task{ID: 1, Subject: "a <inbox>", Status: muster.Completed, Result: "red",
 		Landed: &muster.Landed{Commit: "0123456789"}}
