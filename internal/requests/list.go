@@ -13,7 +13,7 @@ import (
 	"muster/internal/state"
 )
 
-// idRule is what a request's id looks like. It allows more than newID makes, because other programs have
+// idRule is what a request's id looks like. It allows more than Ask makes, because other programs have
 // ids of their own. It is compiled when it is first needed, because every command pays for what is compiled
 // at its start.
 var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
@@ -64,7 +64,7 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s%s", id, strings.Join(near, ", "), more)
 }
 
-// differs counts the places at which two ids differ. All ids that newID makes have the same length, so a
+// differs counts the places at which two ids differ. All ids that Ask makes have the same length, so a
 // place that is missing counts as different.
 func differs(a, b muster.RequestID) int {
 	n := max(len(a), len(b))

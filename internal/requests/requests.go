@@ -14,10 +14,9 @@ package requests
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"muster"
@@ -48,13 +47,6 @@ func New(s muster.Store, p *mailbox.Mail, j *journal.Journal) *Requests {
 	return q
 }
 
-// newID returns a random id of eight hex digits. Create finds out whether it is taken.
-func newID() muster.RequestID {
-	var b [4]byte
-	rand.Read(b[:]) // never fails
-	return muster.RequestID(hex.EncodeToString(b[:]))
-}
-
 // Ask records the request, then mails it to whom it is for. It gets an id if it has none, and its kind's
 // deadline if that has one. Asking again with the same id mails it again if it still waits, and returns it
 // as it stands. Errors: Invalid; NotFound when nobody has the addressee's name.
@@ -75,8 +67,8 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 			"%q cannot be a request's id: it is eight hex digits", string(r.ID))
 	}
 	for {
-		if isNewID {
-			r.ID = newID()
+		if isNewID { // eight hex digits; Create finds out whether they are taken
+			r.ID = muster.RequestID(fmt.Sprintf("%08x", rand.Uint32()))
 		}
 		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
@@ -173,56 +165,58 @@ func (q *Requests) Decide(
 // tooLate is the response of a request that ended at its deadline.
 const tooLate = "nobody answered in time"
 
-// Cancel takes a request back; why is for people. One that is final stays as it is. Errors: NotFound.
-func (q *Requests) Cancel(
-	ctx context.Context, id muster.RequestID, by muster.Name, why string,
-) (muster.Request, error) {
-	r, _, err := q.end(ctx, id, muster.RequestCancelled, by, why)
-	return r, err
+// Withdraw takes back the pending requests that which selects; why is for people.
+func (q *Requests) Withdraw(ctx context.Context, by muster.Name, why string, which func(muster.Request) bool) error {
+	_, err := q.endEach(ctx, by, why, func(r muster.Request) muster.RequestStatus {
+		if which(r) {
+			return muster.RequestCancelled
+		}
+		return muster.RequestPending
+	})
+	return err
 }
 
 // Leave ends what concerns a member that has shut down: requests that it should do so are granted by the
 // fact, and what it has asked itself need not be decided any more. Why is for people.
 func (q *Requests) Leave(ctx context.Context, name muster.Name, why string) error {
-	pending, err := q.Pending(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range pending {
+	_, err := q.endEach(ctx, name, why, func(r muster.Request) muster.RequestStatus {
 		switch {
 		case r.Kind == muster.AskShutdown && r.To == name:
-			_, _, err = q.end(ctx, r.ID, muster.RequestApproved, name, why)
+			return muster.RequestApproved
 		case r.From == name:
-			_, _, err = q.end(ctx, r.ID, muster.RequestCancelled, name, why)
+			return muster.RequestCancelled
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return muster.RequestPending
+	})
+	return err
 }
 
 // Expire ends what is past its deadline at now, and returns what this call has ended: a shutdown is expired
 // (whoever hosts the member kills it), a permission rejected. A plan has no deadline.
 func (q *Requests) Expire(ctx context.Context, now time.Time) ([]muster.Request, error) {
+	return q.endEach(ctx, muster.System, tooLate, func(r muster.Request) muster.RequestStatus {
+		if q.overdue(r, now) {
+			return late(r.Kind)
+		}
+		return muster.RequestPending
+	})
+}
+
+// endEach gives each pending request the status that status returns for it, and returns what this call has ended.
+func (q *Requests) endEach(ctx context.Context, by muster.Name, response string,
+	status func(muster.Request) muster.RequestStatus) (ended []muster.Request, err error) {
 	pending, err := q.Pending(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var ended []muster.Request
 	for _, r := range pending {
-		if !q.overdue(r, now) {
+		to := status(r)
+		if to == muster.RequestPending || err != nil {
 			continue
 		}
-		r, isEnded, err := q.end(ctx, r.ID, late(r.Kind), muster.System, tooLate)
-		if err != nil {
-			return ended, err
-		}
-		if isEnded {
+		var isEnded bool
+		if r, isEnded, err = q.end(ctx, r.ID, to, by, response); isEnded {
 			ended = append(ended, r)
 		}
 	}
-	return ended, nil
+	return ended, err
 }
 
 // end gives a pending request its final status, and mails the answer if there is one. It reports whether

@@ -103,18 +103,7 @@ func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
 
 // cancel cancels the plans of a claim that is over, so that nobody decides them.
 func (p *plans) cancel(ctx context.Context, t muster.Task, why string) error {
-	pending, err := p.Requests.Pending(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range pending {
-		if p.isPlanFor(r, t) {
-			if _, err := p.Requests.Cancel(ctx, r.ID, p.name(), why); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.Requests.Withdraw(ctx, p.name(), why, func(r muster.Request) bool { return p.isPlanFor(r, t) })
 }
 
 // require says why a tool that changes something is refused: the task needs an approved plan
