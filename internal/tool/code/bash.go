@@ -46,21 +46,18 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	case in.Timeout < 0:
 		return llm.ErrorResult("timeout is negative: give seconds."), nil
 	}
-	env := setEnv(Environ(ctx, os.Environ(), s.Dir), s.Env...)
-	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: env}
+	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: Environ(ctx, os.Environ(), s.Dir)}
 	if in.Background {
-		return t.startBackground(ctx, in, spec, t.outputs(s))
+		return t.startBackground(ctx, in, spec)
 	}
 	tool.Progress(ctx)(firstLine(in.Command))
-	return t.runForeground(ctx, spec, timeLimit(in.Timeout, t.options.BashTimeout, maxBashTimeout), t.outputs(s))
+	return t.runForeground(ctx, spec, timeLimit(in.Timeout, t.options.BashTimeout, maxBashTimeout))
 }
 
 // runForeground runs a command to its end. The launcher kills everything that the command has started
 // before Wait returns, so nothing outlives the call.
-func (t toolset) runForeground(
-	ctx context.Context, spec proc.Spec, limit time.Duration, dir string,
-) (llm.Result, error) {
-	out := NewOutput(dir, "bash")
+func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.Duration) (llm.Result, error) {
+	out := NewOutput(t.options.Outputs, "bash")
 	spec.Out = out
 	// The time limit has a cause of its own, so that it is told from the end of the member.
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -83,7 +80,7 @@ func (t toolset) runForeground(
 		text = joinLines(text, fmt.Sprintf("[killed with all it had started after %v: its time was up. "+
 			"Give a longer timeout (at most %.0f), or run it in the background]", limit, maxBashTimeout.Seconds()))
 	case exit != 0:
-		text = joinLines(text, fmt.Sprintf("[exit %d%s]", exit, exitMeaning(exit)))
+		text = joinLines(text, fmt.Sprintf("[exit %d%s]", exit, exitMeanings[exit]))
 	case text == "":
 		text = "[exit 0, no output]"
 	}
@@ -95,11 +92,9 @@ func (t toolset) runForeground(
 }
 
 // startBackground starts a command as one of the member's jobs. The model is told when too many run already.
-func (t toolset) startBackground(
-	ctx context.Context, in bashInput, spec proc.Spec, dir string,
-) (llm.Result, error) {
+func (t toolset) startBackground(ctx context.Context, in bashInput, spec proc.Spec) (llm.Result, error) {
 	limit := timeLimit(in.Timeout, t.options.BackgroundTimeout, maxBackgroundTimeout)
-	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(dir, "background"))
+	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(t.options.Outputs, "background"))
 	switch {
 	case errors.Is(err, muster.ErrHeld):
 		return tool.FromError(err)
@@ -120,14 +115,6 @@ func startError(ctx context.Context, err error) (llm.Result, error) {
 	return llm.Result{}, err
 }
 
-// outputs returns the directory for long outputs, "" for the system's temporary directory.
-func (t toolset) outputs(s Workdir) string {
-	if t.options.Outputs != "" {
-		return t.options.Outputs
-	}
-	return s.ReadOnly["outputs"]
-}
-
 // timeLimit returns how long a command may run: as many seconds as a call asks for, but at most longest.
 // Where the options set a default above longest, a call may ask for as much as the default.
 func timeLimit(seconds int, byDefault, longest time.Duration) time.Duration {
@@ -145,20 +132,13 @@ func joinLines(a, b string) string {
 	return a + "\n" + b
 }
 
-// exitMeaning says what an exit status means that the shell or the system has set, not the command itself.
+// exitMeanings says what an exit status means that the shell or the system has set, not the command itself.
 // Models often take such a status for a failure of the command.
-func exitMeaning(exit int) string {
-	switch exit {
-	case 126:
-		return ": cannot be executed"
-	case 127:
-		return ": command not found"
-	case 137:
-		return ": killed, perhaps for want of memory"
-	case 139:
-		return ": segmentation fault"
-	}
-	return ""
+var exitMeanings = map[int]string{
+	126: ": cannot be executed",
+	127: ": command not found",
+	137: ": killed, perhaps for want of memory",
+	139: ": segmentation fault",
 }
 
 // firstLine shortens a command to its first line, for a display of one line.

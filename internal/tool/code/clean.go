@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -54,23 +55,25 @@ func (c *cleaner) clean(dst, p []byte) []byte {
 		c.pending = nil
 	}
 	for len(p) > 0 {
-		n, isWhole := plainLen(p), true
+		r, n := utf8.DecodeRune(p)
+		isWhole := true
 		switch {
-		// A newline right after a carriage return belongs to the line end that is written already.
-		case n > 0 && !(c.isCarriage && p[0] == '\n'):
-			dst = append(dst, p[:n]...)
-			c.isInvalid, c.isCarriage = false, false
-		case p[0] == escape:
+		case r == escape:
 			n, isWhole = sequenceLen(p)
 			c.isCarriage = false
-		case p[0] < utf8.RuneSelf:
-			dst = c.control(dst, p[0])
-			n = 1
+		case !utf8.FullRune(p):
+			isWhole = false
+		case r == 0 || r == utf8.RuneError && n == 1:
+			dst = c.invalid(dst)
+		case r == '\r':
+			dst = append(dst, '\n') // a newline that follows is dropped: one line end, not two
+			c.isInvalid, c.isCarriage = false, true
+		case unicode.IsControl(r) && r != '\t' && (r != '\n' || c.isCarriage):
+			c.isCarriage = false
 		default:
-			isWhole = utf8.FullRune(p)
-			if isWhole {
-				dst, n = c.character(dst, p)
-			}
+			n = max(n, plainLen(p))
+			dst = append(dst, p[:n]...)
+			c.isInvalid, c.isCarriage = false, false
 		}
 		if !isWhole { // the rest may come with the next write
 			c.pending = bytes.Clone(p)
@@ -88,20 +91,6 @@ func (c *cleaner) finish(dst []byte) []byte {
 	}
 	c.pending = nil
 	return dst
-}
-
-// character appends the character at the beginning of p, which is not ASCII, and returns its length.
-func (c *cleaner) character(dst, p []byte) ([]byte, int) {
-	r, n := utf8.DecodeRune(p)
-	switch {
-	case r == utf8.RuneError && n == 1:
-		return c.invalid(dst), n
-	case r < 0xA0: // a C1 control character
-		c.isCarriage = false
-		return dst, n
-	}
-	c.isInvalid, c.isCarriage = false, false
-	return append(dst, p[:n]...), n
 }
 
 // plainLen returns how many bytes at the beginning of p are text in any case. That is nearly all of most
@@ -122,18 +111,5 @@ func (c *cleaner) invalid(dst []byte) []byte {
 		dst = append(dst, "\uFFFD"...)
 	}
 	c.isInvalid, c.isCarriage = true, false
-	return dst
-}
-
-// control handles an ASCII control character, or a newline after a carriage return.
-func (c *cleaner) control(dst []byte, b byte) []byte {
-	c.isCarriage = b == '\r'
-	switch b {
-	case '\r':
-		c.isInvalid = false
-		return append(dst, '\n') // a newline that follows is dropped: one line end, not two
-	case 0:
-		return c.invalid(dst)
-	}
 	return dst
 }

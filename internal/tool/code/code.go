@@ -2,8 +2,8 @@
 // glob, grep, and check_background and stop_background for the commands that bash runs in the background.
 //
 // All paths are relative to the member's working directory. The file tools are confined to it (os.Root):
-// neither "..", nor an absolute path, nor a link leads out of it. The only exceptions are the read-only
-// directories that a Workdir names. This package does not confine bash.
+// neither "..", nor an absolute path, nor a link leads out of it. The only exception is the read-only
+// directory that a Workdir names. This package does not confine bash.
 //
 // A Place tells the tools where the member works. Jobs holds its background commands, Output what one
 // command prints. These invariants hold:
@@ -41,11 +41,8 @@ type Workdir struct {
 	Writable bool
 	// Why is what these tools say where nothing is writable, such as "claim a task first".
 	Why string
-	// Env is added to the environment of commands.
-	Env []string
-	// ReadOnly names directories that can be read by absolute path. The one named "outputs" also takes long
-	// outputs.
-	ReadOnly map[string]string
+	// ReadOnly is a directory that can be read by absolute path, too; "" for none.
+	ReadOnly string
 }
 
 // Options are settings of the tools. The zero value has the defaults.
@@ -54,8 +51,8 @@ type Options struct {
 	BashTimeout time.Duration
 	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
 	BackgroundTimeout time.Duration
-	// Outputs is the directory for outputs that are too long for a result. The default is the Workdir's
-	// "outputs", or else the system's temporary directory.
+	// Outputs is the directory for outputs that are too long for a result. The default is the system's
+	// temporary directory.
 	Outputs string
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/editdist"
 	"muster/tool"
 )
@@ -77,29 +78,21 @@ func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
 	if in, ok := relativeTo(s.Dir, rel); ok {
 		return s.Dir, in, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.ReadOnly)) {
-		in, ok := relativeTo(s.ReadOnly[name], rel)
-		switch {
-		case ok && write:
-			return "", "", fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
-		case ok:
-			return s.ReadOnly[name], in, nil
-		}
+	in, ok := relativeTo(s.ReadOnly, rel)
+	switch {
+	case !ok:
+		return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
+	case write:
+		return "", "", fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
 	}
-	return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
+	return s.ReadOnly, in, nil
 }
 
-// relativeTo makes path relative to dir if it is below dir. dir may be named as it is given or with its
-// links resolved.
+// relativeTo makes path, which is absolute, relative to dir if it is below dir. dir may be named as it is given
+// or with its links resolved.
 func relativeTo(dir, path string) (rel string, ok bool) {
-	if dir == "" {
-		return "", false
-	}
-	names := []string{dir}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		names = append(names, real)
-	}
-	for _, name := range names {
+	real, _ := filepath.EvalSymlinks(dir) // nothing is below "", which it returns with an error
+	for _, name := range []string{dir, real} {
 		if rel, err := filepath.Rel(name, path); err == nil && filepath.IsLocal(rel) {
 			return rel, true
 		}
@@ -139,23 +132,15 @@ func isGitInternal(rel string) bool {
 		func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
-// missingError says in the model's words that there is no such file. It matches fs.ErrNotExist.
-type missingError string
-
-// Error returns the message.
-func (e missingError) Error() string { return string(e) }
-
-// Is reports whether target is fs.ErrNotExist.
-func (missingError) Is(target error) bool { return target == fs.ErrNotExist }
-
-// explain says in the model's words why a file operation failed.
+// explain says in the model's words why a file operation failed. The code is NotFound if there is no such
+// file.
 func (s confinedPath) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if similar := s.similar(); len(similar) > 0 {
-			return missingError(fmt.Sprintf("there is no %s; in the same directory: %s",
-				s.show, strings.Join(similar, ", ")))
+			return muster.Errorf(muster.NotFound, "there is no %s; in the same directory: %s",
+				s.show, strings.Join(similar, ", "))
 		}
-		return missingError(fmt.Sprintf("there is no %s: look with glob", s.show))
+		return muster.Errorf(muster.NotFound, "there is no %s: look with glob", s.show)
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err // the path in it is the one in root, which the model does not know
@@ -211,14 +196,8 @@ func (s confinedPath) stat() (fs.FileInfo, error) {
 	case fi.Mode().IsRegular():
 		return fi, nil
 	}
-	kind := "device"
-	switch fi.Mode().Type() {
-	case fs.ModeNamedPipe:
-		kind = "pipe"
-	case fs.ModeSocket:
-		kind = "socket"
-	}
-	return nil, fmt.Errorf("%s is not a file but a %s", s.show, kind)
+	kinds := map[fs.FileMode]string{fs.ModeNamedPipe: "pipe", fs.ModeSocket: "socket"}
+	return nil, fmt.Errorf("%s is not a file but a %s", s.show, cmp.Or(kinds[fi.Mode().Type()], "device"))
 }
 
 // directoryError says that the path is a directory, and what is in it.

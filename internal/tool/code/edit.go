@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"muster"
 	"muster/llm"
 	"muster/tool"
 )
@@ -24,40 +25,40 @@ const maxEditBytes = 20 << 20
 
 // editTool returns the tool edit_file.
 func (t toolset) editTool() llm.Tool {
-	return tool.New("edit_file", "Change a part of a file: replaces text that occurs exactly once, "+
+	return tool.Func("edit_file", "Change a part of a file: replaces text that occurs exactly once, "+
 		"or everywhere with replace_all.", t.edit, tool.NeedsPlan())
 }
 
 // edit reads a file, replaces the text in it and writes it back. If anything is wrong, the file stays as it
 // is.
-func (t toolset) edit(ctx context.Context, in editInput) (llm.Result, error) {
+func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 	at, err := t.open(ctx, in.Path, true)
 	if err != nil {
-		return tool.FromError(err)
+		return "", err
 	}
 	defer at.close()
 	// The mode of the old file is kept, and its content is needed whole to find how often the text occurs.
 	before, old, err := at.readText()
 	if err != nil {
-		return tool.FromError(err)
+		return "", err
 	}
 	after, inserted, changed, err := replaceText(at.show, before, in)
 	if err != nil {
-		return tool.FromError(err)
+		return "", err
 	}
 	// A change that somebody else has made since the file was read is lost here. But only the member
 	// itself, and the commands that it has started, write in its working directory.
 	if err := at.replace(after, old); err != nil {
-		return tool.FromError(at.explain(err))
+		return "", at.explain(err)
 	}
-	return tool.Text(describeEdit(at.show, after, inserted, changed)), nil
+	return describeEdit(at.show, after, inserted, changed), nil
 }
 
 // readText reads a file that is to be edited. The error is in the model's words.
 func (s confinedPath) readText() (string, fs.FileInfo, error) {
 	fi, err := s.stat()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, muster.ErrNotFound):
 		return "", nil, fmt.Errorf("%w (write_file makes new files)", err)
 	case err != nil:
 		return "", nil, err

@@ -15,19 +15,15 @@ import (
 // a command (keys, muster's own settings), and keeps programs from waiting for a person, from using colours
 // and from paging. Each name occurs once.
 func Environ(ctx context.Context, base []string, dir string) []string {
-	env := setEnv(proc.Withhold(base), "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true",
-		"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "NO_COLOR=1", "PWD="+dir)
+	set := []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat",
+		"TERM=dumb", "NO_COLOR=1", "PWD=" + dir}
 	if !hasOwnWorkspace(ctx, dir) {
 		// A lane may lie inside the repository. Go would then find the go.work above it and build the
 		// repository.
-		env = setEnv(env, "GOWORK=off")
+		set = append(set, "GOWORK=off")
 	}
-	return env
-}
-
-// setEnv sets variables in env, in place of those of the same name.
-func setEnv(env []string, set ...string) []string {
 	// Which of two variables of one name a program gets is not defined, so the old one is removed.
+	env := proc.Withhold(base)
 	for _, e := range set {
 		name, _, _ := strings.Cut(e, "=")
 		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })

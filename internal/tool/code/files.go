@@ -61,16 +61,6 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	return list, err
 }
 
-// fileMode returns the mode of name, which files has listed. ok is false if name is no file now: git also
-// lists deleted files, and directories that are repositories of their own.
-func (s confinedPath) fileMode(name string) (mode fs.FileMode, ok bool) {
-	fi, err := s.root.Lstat(s.join(name))
-	if err != nil {
-		return 0, false
-	}
-	return fi.Mode(), !fi.IsDir()
-}
-
 // join returns the path in root of name, which files has listed.
 func (s confinedPath) join(name string) string { return filepath.Join(s.rel, filepath.FromSlash(name)) }
 

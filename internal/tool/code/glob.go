@@ -62,8 +62,8 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 		if name == "." || !doublestar.MatchUnvalidated(pattern, name) {
 			continue
 		}
-		// Git also lists files that are deleted but not yet staged as such.
-		if _, ok := at.fileMode(name); ok {
+		// Git also lists deleted files, and directories that are repositories of their own.
+		if fi, err := at.root.Lstat(at.join(name)); err == nil && !fi.IsDir() {
 			found = append(found, at.shown(name))
 		}
 	}

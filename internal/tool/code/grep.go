@@ -141,7 +141,7 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 // searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are
 // skipped: what they point to is searched under its own name, if it is in the directory at all.
 func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool) (m fileMatches) {
-	if mode, ok := s.fileMode(name); !ok || !mode.IsRegular() {
+	if fi, err := s.root.Lstat(s.join(name)); err != nil || !fi.Mode().IsRegular() {
 		return m
 	}
 	f, err := s.root.Open(s.join(name))

@@ -2,6 +2,7 @@ package code
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -96,10 +97,8 @@ func (o *Output) add(text []byte) {
 // openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the
 // model why there is no file.
 func (o *Output) openFile() {
-	if o.dir != "" {
-		if o.fileErr = os.MkdirAll(o.dir, 0o700); o.fileErr != nil {
-			return
-		}
+	if o.fileErr = os.MkdirAll(cmp.Or(o.dir, os.TempDir()), 0o700); o.fileErr != nil {
+		return
 	}
 	if o.file, o.fileErr = os.CreateTemp(o.dir, o.name+"-*.txt"); o.fileErr == nil {
 		o.path = o.file.Name()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"muster"
 	"muster/llm"
 	"muster/tool"
 )
@@ -21,29 +22,29 @@ type writeInput struct {
 
 // writeTool returns the tool write_file.
 func (t toolset) writeTool() llm.Tool {
-	return tool.New("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
+	return tool.Func("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
 		t.write, tool.NeedsPlan())
 }
 
 // write replaces a file or makes a new one.
-func (t toolset) write(ctx context.Context, in writeInput) (llm.Result, error) {
+func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	at, err := t.open(ctx, in.Path, true)
 	if err != nil {
-		return tool.FromError(err)
+		return "", err
 	}
 	defer at.close()
 	verb := "Wrote"
 	old, err := at.stat()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, muster.ErrNotFound):
 		verb = "Made"
 	case err != nil:
-		return tool.FromError(err)
+		return "", err
 	}
 	if err := at.replace(in.Content, old); err != nil {
-		return tool.FromError(at.explain(err))
+		return "", at.explain(err)
 	}
-	return tool.Text(fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line"))), nil
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")), nil
 }
 
 // replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
