@@ -7,12 +7,10 @@ import "slices"
 // message that begins with all their results in the order of the calls. A history is only added to:
 // messages that it has returned never change. The zero History is empty.
 type History struct {
-	msgs  []Message
-	round *round // the last reply's calls, while some are unanswered
-}
+	msgs []Message
 
-// round collects the user message that answers a reply's calls.
-type round struct {
+	// What becomes the user message that answers the last reply's calls. calls is empty unless some are
+	// unanswered.
 	calls   []Call
 	results []*Result // by call
 	rest    []Part    // what else came in; it goes after the results
@@ -24,8 +22,8 @@ func NewHistory(begin []Message) *History { return &History{msgs: slices.Clone(b
 // Say adds what the model is told. While calls are unanswered, it is held back until it can follow their
 // results.
 func (h *History) Say(parts ...Part) {
-	if h.round != nil {
-		h.round.rest = append(h.round.rest, parts...)
+	if len(h.calls) > 0 {
+		h.rest = append(h.rest, parts...)
 		return
 	}
 	h.put(User, parts)
@@ -35,9 +33,8 @@ func (h *History) Say(parts ...Part) {
 // theirs (see Unanswered).
 func (h *History) Reply(parts ...Part) {
 	h.put(Assistant, parts)
-	if calls := (Message{Parts: parts}).Calls(); len(calls) > 0 {
-		h.round = &round{calls: calls, results: make([]*Result, len(calls))}
-	}
+	h.calls = Message{Parts: parts}.Calls()
+	h.results, h.rest = make([]*Result, len(h.calls)), nil
 }
 
 // Answer adds the result of a call and reports whether one with its id waits for it. Some servers give two
@@ -47,27 +44,23 @@ func (h *History) Answer(r Result) bool {
 	if i < 0 {
 		return false
 	}
-	h.round.results[i] = &r
-	if slices.Contains(h.round.results, nil) {
+	h.results[i] = &r
+	if slices.Contains(h.results, nil) {
 		return true
 	}
 	var parts []Part
-	for _, r := range h.round.results {
+	for _, r := range h.results {
 		parts = append(parts, *r)
 	}
-	parts = append(parts, h.round.rest...)
-	h.round = nil
-	h.put(User, parts)
+	h.calls = nil
+	h.put(User, append(parts, h.rest...))
 	return true
 }
 
 // Unanswered returns the calls that wait for their results, in order.
 func (h *History) Unanswered() (calls []Call) {
-	if h.round == nil {
-		return nil
-	}
-	for i, call := range h.round.calls {
-		if h.round.results[i] == nil {
+	for i, call := range h.calls {
+		if h.results[i] == nil {
 			calls = append(calls, call)
 		}
 	}
@@ -76,8 +69,8 @@ func (h *History) Unanswered() (calls []Call) {
 
 // Answered reports whether the last reply's call with the id has its result.
 func (h *History) Answered(id string) bool {
-	if h.round != nil {
-		return h.open(id) < 0 && slices.ContainsFunc(h.round.calls, func(c Call) bool { return c.ID == id })
+	if len(h.calls) > 0 {
+		return h.open(id) < 0 && slices.ContainsFunc(h.calls, func(c Call) bool { return c.ID == id })
 	}
 	if n := len(h.msgs); n >= 1 {
 		return slices.ContainsFunc(h.msgs[n-1].Parts,
@@ -94,11 +87,8 @@ func (h *History) Len() int { return len(h.msgs) }
 
 // open returns the index of the first unanswered call with the id, or -1.
 func (h *History) open(id string) int {
-	if h.round == nil {
-		return -1
-	}
-	for i, call := range h.round.calls {
-		if call.ID == id && h.round.results[i] == nil {
+	for i, call := range h.calls {
+		if call.ID == id && h.results[i] == nil {
 			return i
 		}
 	}

@@ -43,7 +43,11 @@ func (ps *Parts) UnmarshalJSON(b []byte) error {
 	}
 	*ps = nil
 	for _, s := range stored {
-		p, err := decodePart(s.Type, s.V)
+		decode := decoders[s.Type]
+		if decode == nil {
+			return fmt.Errorf("part of unknown type %q", s.Type)
+		}
+		p, err := decode(s.V)
 		if err != nil {
 			return err
 		}
@@ -52,26 +56,16 @@ func (ps *Parts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// decodePart reads a part whose type has this name.
-func decodePart(name string, data []byte) (Part, error) {
-	switch name {
-	case "text":
-		return decodeAs[Text](data)
-	case "thinking":
-		return decodeAs[Thinking](data)
-	case "image":
-		return decodeAs[Image](data)
-	case "call":
-		return decodeAs[Call](data)
-	case "result":
-		return decodeAs[Result](data)
-	}
-	return nil, fmt.Errorf("part of unknown type %q", name)
+// decoders read the fields of a part, by the name of its type.
+var decoders = map[string]func(data []byte) (Part, error){
+	"text": decodeAs[Text], "thinking": decodeAs[Thinking], "image": decodeAs[Image],
+	"call": decodeAs[Call], "result": decodeAs[Result],
 }
 
 // decodeAs reads the fields of a part of type T.
-func decodeAs[T Part](data []byte) (p T, err error) {
-	err = json.Unmarshal(data, &p)
+func decodeAs[T Part](data []byte) (Part, error) {
+	var p T
+	err := json.Unmarshal(data, &p)
 	return p, err
 }
 

@@ -22,24 +22,22 @@ type Recoverer interface {
 func Recoverable[In any](
 	t llm.Tool, f func(ctx context.Context, in In, resume bool) (r llm.Result, known bool, err error),
 ) Recoverer {
-	return recoverable{t, func(ctx context.Context, c llm.Call, resume bool) (llm.Result, bool, error) {
-		var in In
-		if json.Unmarshal(c.Input, &in) != nil {
-			return llm.Result{}, false, nil
-		}
-		r, known, err := f(ctx, in, resume)
-		r.ID = c.ID
-		return r, known, err
-	}}
+	return recoverable[In]{t, f}
 }
 
 // recoverable is a tool with the function that answers its calls which were cut off.
-type recoverable struct {
+type recoverable[In any] struct {
 	llm.Tool
-	answer func(context.Context, llm.Call, bool) (llm.Result, bool, error)
+	answer func(context.Context, In, bool) (llm.Result, bool, error)
 }
 
 // Recover answers a call that was cut off.
-func (t recoverable) Recover(ctx context.Context, c llm.Call, resume bool) (llm.Result, bool, error) {
-	return t.answer(ctx, c, resume)
+func (t recoverable[In]) Recover(ctx context.Context, c llm.Call, resume bool) (llm.Result, bool, error) {
+	var in In
+	if json.Unmarshal(c.Input, &in) != nil {
+		return llm.Result{}, false, nil
+	}
+	r, known, err := t.answer(ctx, in, resume)
+	r.ID = c.ID
+	return r, known, err
 }

@@ -27,19 +27,13 @@ type enum struct {
 	values []string
 }
 
-// schemas caches every schema by its schemaKey. There are as many as there are tools in the program, but
+// schemas caches every schema by the type of the input and its enums. There are as many as there are tools in the program, but
 // each of thousands of members makes its own tools, and making a schema is slow.
 var schemas sync.Map
 
-// schemaKey is everything that a schema is made of.
-type schemaKey struct {
-	input reflect.Type
-	enums string
-}
-
 // schemaOf returns the schema of In with these enums. name is the tool's, for panics.
 func schemaOf[In any](name string, enums []enum) *schema {
-	key := schemaKey{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
+	key := [2]any{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
 	if s, ok := schemas.Load(key); ok {
 		return s.(*schema)
 	}

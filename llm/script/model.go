@@ -16,8 +16,7 @@ import (
 // provider marks the thinking of scripted replies.
 const provider = "script"
 
-// model plays a script. It keeps no state except how often a turn has failed, which the conversation does
-// not show.
+// model plays a script. It keeps no state except how often a turn has failed.
 type model struct {
 	script *Script
 	pace   float64
@@ -51,14 +50,13 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 		return llm.Reply{}, llm.Errorf(llm.BadRequest, "%s:%d: %s says nothing: %w", m.script.file, t.line, me, err)
 	}
 	failure := m.failure(attempt{r.CacheKey, t, w.played})
-	if failure != nil && failure.Kind != llm.Incomplete {
-		return llm.Reply{}, scriptedError(failure)
-	}
-	if err := m.stream(ctx, reply.Message, time.Duration(t.Wait), emit, failure != nil); err != nil {
-		return llm.Reply{}, err
+	if failure == nil || failure.Kind == llm.Incomplete {
+		if err := m.stream(ctx, reply.Message, time.Duration(t.Wait), emit, failure != nil); err != nil {
+			return llm.Reply{}, err
+		}
 	}
 	if failure != nil {
-		return llm.Reply{}, scriptedError(failure)
+		return llm.Reply{}, failure
 	}
 	return reply, nil
 }
@@ -82,21 +80,14 @@ func (s *Script) speaker(key string) (string, error) {
 }
 
 // failure returns the error that a turn ends in this time, or nil if it has failed often enough.
-func (m *model) failure(o attempt) *failure {
-	if o.turn.Error == nil {
-		return nil
-	}
+func (m *model) failure(o attempt) *llm.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.failed[o] >= o.turn.Error.Times.value {
+	f := o.turn.Error
+	if f == nil || m.failed[o] >= f.Times.value {
 		return nil
 	}
 	m.failed[o]++
-	return o.turn.Error
-}
-
-// scriptedError returns the error that a script asks for.
-func scriptedError(f *failure) *llm.Error {
 	e := llm.Errorf(f.Kind, "rehearsed by the script")
 	e.After = time.Duration(f.After)
 	return e

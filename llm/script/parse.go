@@ -253,28 +253,20 @@ func (d *duration) UnmarshalYAML(decode decoder) error {
 // expectation says in words what the YAML library expected in place of a value of the wrong type. It
 // returns "" if the error is of another kind, whose own message is clear.
 func expectation(err error) string {
+	kind := "a mapping of keys to values"
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return expectedKind(t.DstType) + " is expected here"
+		switch t.DstType.Kind() {
+		case reflect.String:
+			kind = "text"
+		case reflect.Slice:
+			kind = "a list"
+		case reflect.Int, reflect.Int64:
+			kind = "a whole number"
+		}
+	} else if u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); !ok {
+		return ""
+	} else if u.Expected == ast.SequenceType {
+		kind = "a list"
 	}
-	u, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err)
-	switch {
-	case ok && u.Expected == ast.SequenceType:
-		return "a list is expected here"
-	case ok:
-		return "a mapping of keys to values is expected here"
-	}
-	return ""
-}
-
-// expectedKind says in words what YAML a Go type is read from.
-func expectedKind(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "text"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	}
-	return "a mapping of keys to values"
+	return kind + " is expected here"
 }

@@ -1,9 +1,9 @@
 package script
 
 import (
+	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"muster/llm"
@@ -29,6 +29,7 @@ type sceneProgress struct {
 	// since is what came in since the last turn of the list.
 	since    string
 	captured map[string]string
+	at       int // where the cue of the scene matched, in the message that entered it
 }
 
 // playTo plays the script up to the end of the request's conversation. It begins at the first message each
@@ -75,11 +76,7 @@ func (w *playback) receive(text string) {
 	for _, f := range w.frames {
 		f.since += text + "\n"
 	}
-	type entry struct {
-		at int
-		*sceneProgress
-	}
-	var entries []entry
+	var entered []*sceneProgress
 	for _, s := range w.script.scenes {
 		if len(s.Who) > 0 && !slices.Contains(s.Who, w.me) && !slices.Contains(s.Who, w.role) {
 			continue
@@ -89,15 +86,14 @@ func (w *playback) receive(text string) {
 			captured := groups(s.Cue.Regexp, text, at)
 			if key := fingerprint(s.Cue.Regexp, captured); !seen[key] {
 				seen[key] = true
-				entries = append(entries, entry{at[0],
-					&sceneProgress{turns: s.Turns, since: text + "\n", captured: captured}})
+				entered = append(entered,
+					&sceneProgress{turns: s.Turns, since: text + "\n", captured: captured, at: at[0]})
 			}
 		}
 	}
-	sort.SliceStable(entries, func(i, j int) bool { return entries[i].at < entries[j].at })
-	for _, e := range slices.Backward(entries) { // the first to occur is the first to be played
-		w.frames = append(w.frames, e.sceneProgress)
-	}
+	slices.SortStableFunc(entered, func(a, b *sceneProgress) int { return a.at - b.at })
+	slices.Reverse(entered) // the last frame speaks, so the first to occur is the first to be played
+	w.frames = append(w.frames, entered...)
 }
 
 // turn returns the turn to play now and the list that it is from, or nil when nothing is left. A scene that
@@ -146,9 +142,7 @@ func (f *sceneProgress) play(t *turn) {
 // matches looks for the cue in what came in since the last turn, and keeps what it captures.
 func (f *sceneProgress) matches(cue cue) bool {
 	at := cue.FindStringSubmatchIndex(f.since)
-	for name, v := range groups(cue.Regexp, f.since, at) {
-		f.captured[name] = v
-	}
+	maps.Copy(f.captured, groups(cue.Regexp, f.since, at))
 	return at != nil
 }
 

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -44,14 +45,6 @@ func (t turn) values() (names []string) {
 	return names
 }
 
-// unknownValueError is the name of a value that the conversation does not tell (yet).
-type unknownValueError string
-
-// Error says which value is unknown.
-func (u unknownValueError) Error() string {
-	return fmt.Sprintf("nothing so far tells what ${%s} is", string(u))
-}
-
 // fill puts the values into a text, the innermost first, so that a value can stand in the name of another.
 // What was put in is text and not searched for values again. number says that the text is a single value
 // that tools want as a number.
@@ -71,7 +64,7 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 		name := m[2 : len(m)-1]
 		v, ok := w.value(strings.TrimPrefix(name, "number:"))
 		if !ok {
-			return "", false, unknownValueError(name)
+			return "", false, fmt.Errorf("nothing so far tells what ${%s} is", name)
 		}
 		alone := whole && len(m) == len(text)
 		number = alone && digits().MatchString(v) &&
@@ -200,10 +193,7 @@ func lastTaskCalled(text, subject string) (id string) {
 			id = m[1]
 		}
 	}
-	if id == "" {
-		return near
-	}
-	return id
+	return cmp.Or(id, near)
 }
 
 // lastRequestOf reads the lines in which requests are mentioned, and the mails of an inbox. It returns the

@@ -178,32 +178,24 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	return e
 }
 
+// statuses has the HTTP status that an error in a stream would have had before the stream began, by its code or
+// type.
+var statuses = map[string]int{
+	"overloaded_error": 529, "timeout_error": 504,
+	"api_error": 500, "server_error": 500, "internal_error": 500, "internal_server_error": 500,
+	"rate_limit_error": 429, "rate_limit_exceeded": 429, "insufficient_quota": 429,
+	"request_too_large": 413, "context_length_exceeded": 413, "exceed_context_size_error": 413,
+	"not_found_error": 404, "model_not_found": 404,
+	"permission_error": 403, "billing_error": 402,
+	"authentication_error": 401, "invalid_api_key": 401,
+	"invalid_request_error": 400, "invalid_prompt": 400,
+}
+
 // statusOf returns the HTTP status that the error would have had before the stream began, or 0 if it is
 // unknown.
 func statusOf(f errorBody) int {
-	for _, word := range []string{f.Code, f.Type} {
-		switch word {
-		case "overloaded_error":
-			return 529
-		case "api_error", "server_error", "internal_error", "internal_server_error":
-			return 500
-		case "timeout_error":
-			return 504
-		case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota":
-			return 429
-		case "request_too_large", "context_length_exceeded", "exceed_context_size_error":
-			return 413
-		case "not_found_error", "model_not_found":
-			return 404
-		case "permission_error":
-			return 403
-		case "billing_error":
-			return 402
-		case "authentication_error", "invalid_api_key":
-			return 401
-		case "invalid_request_error", "invalid_prompt":
-			return 400
-		}
+	if status := cmp.Or(statuses[f.Code], statuses[f.Type]); status != 0 {
+		return status
 	}
 	if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
 		return n
