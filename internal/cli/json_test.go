@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/team"
 )
@@ -22,7 +23,7 @@ import (
 // documents are what --json prints, by the section of docs/json.md. What has a section of its own is not taken apart in
 // another one.
 var documents = map[string]any{
-	"status": &teamStatus{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
+	"status": &view.Overview{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
 	"request": &muster.Request{}, "lane": &muster.Lane{}, "event": &muster.Event{}, "setting": &config.Value{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
 	"version": &build{},
 }

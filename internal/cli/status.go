@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // or a task counts as no team.
 func newStatusCommand(a *App) *cobra.Command {
 	none := func() error {
-		return a.printLine(newStatus(emptyOverview()), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
+		return a.printLine(emptyOverview(), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
 	}
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
 		RunE: a.looking(none, func(c *cobra.Command, o opened, _ []string) error {
@@ -30,40 +31,8 @@ func newStatusCommand(a *App) *cobra.Command {
 			if now.Run.StartedAt == 0 && len(now.Members) == 0 && len(now.Tasks) == 0 {
 				return none()
 			}
-			return a.print(newStatus(now), now.Draw)
+			return a.print(now, now.Draw)
 		})}
-}
-
-// teamStatus is how a team stands, for programs. It is what --json prints, so its field names are a format that
-// programs rely on.
-type teamStatus struct {
-	Team     muster.Name               `json:"team"`
-	Run      muster.Run                `json:"run"`
-	Alive    bool                      `json:"alive"` // a process of the team lives
-	Members  []view.Member             `json:"members"`
-	Board    map[string]int            `json:"board"` // by view.BoardLabel
-	Requests []muster.Request          `json:"requests"`
-	Needy    []muster.Task             `json:"needs_attention"`
-	Lanes    map[muster.LaneStatus]int `json:"lanes"`
-	Mail     int                       `json:"mail"` // waits for the user
-}
-
-// newStatus returns an overview as programs read it. Lists and maps without content are printed as [] and {}. The
-// team is alive when a living process hosts any of its members.
-func newStatus(o view.Overview) teamStatus {
-	s := teamStatus{Team: o.Team, Run: o.Run, Alive: hasAlive(o.Members), Members: emptyNotNil(o.Members),
-		Board: o.Board, Requests: emptyNotNil(o.Requests), Needy: []muster.Task{}, Lanes: o.Lanes, Mail: o.Mail}
-	for _, t := range o.Tasks {
-		if t.Status == muster.NeedsAttention {
-			s.Needy = append(s.Needy, t)
-		}
-	}
-	return s
-}
-
-// hasAlive reports whether a living process hosts any of the members.
-func hasAlive(members []view.Member) bool {
-	return slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
 }
 
 // recentEvents is how many events are read to see what members do right now. What a member does now is among the
@@ -72,44 +41,38 @@ const recentEvents = 300
 
 // readOverview reads how the team stands. The parts are read one after the other while the team works, so they may
 // differ by a moment.
-func readOverview(ctx context.Context, t opened, now time.Time) (o view.Overview, err error) {
-	o = emptyOverview()
-	o.Team, o.Now = t.Name(ctx), now
-	if o.Run, err = t.LastRun(ctx); err != nil {
-		return o, err
-	}
-	if o.Members, err = listMembers(ctx, t); err != nil {
-		return o, err
-	}
-	if o.Tasks, _, err = t.Tasks().List(ctx); err != nil {
-		return o, err
-	}
-	for _, x := range o.Tasks {
-		o.Board[view.BoardLabel(x)]++
-	}
-	if o.Requests, err = t.Requests().Pending(ctx); err != nil {
-		return o, err
-	}
+func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, error) {
+	run, runErr := t.LastRun(ctx)
+	members, membersErr := listMembers(ctx, t)
+	tasks, _, tasksErr := t.Tasks().List(ctx)
+	requests, requestsErr := t.Requests().Pending(ctx)
 	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
-	lanes, err := t.Lanes().List(ctx)
-	if err != nil {
+	lanes, lanesErr := t.Lanes().List(ctx)
+	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	o := emptyOverview()
+	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr); err != nil {
 		return o, err
+	}
+	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
+	o.Members, o.Requests = append(o.Members, members...), append(o.Requests, requests...)
+	o.Alive = slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
+	for _, x := range tasks {
+		o.Board[view.BoardLabel(x)]++
+		if x.Status == muster.NeedsAttention {
+			o.Needy = append(o.Needy, x)
+		}
 	}
 	for _, l := range lanes {
 		o.Lanes[l.Status]++
 	}
-	// Mail is only counted: it is printed by muster mail list.
-	mail, err := t.Mail().Pending(ctx, muster.User)
-	if err != nil {
-		return o, err
-	}
-	o.Mail = len(mail)
+	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
 	return o, readRecent(ctx, t.Journal(), &o)
 }
 
-// emptyOverview returns an overview without content. Its maps are printed as {}.
+// emptyOverview returns an overview without content. Its lists and maps are printed as [] and {}.
 func emptyOverview() view.Overview {
-	return view.Overview{Board: map[string]int{}, Lanes: map[muster.LaneStatus]int{}}
+	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
+		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}}
 }
 
 // readRecent takes from the last events what the records do not have: what members do now, and the turns since their
@@ -138,7 +101,7 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 		}
 	}
 	end := o.Now // while a process lives, the run lasts until now
-	if last.Kind != "" && last.At >= o.Run.StartedAt && !hasAlive(o.Members) {
+	if last.Kind != "" && last.At >= o.Run.StartedAt && !o.Alive {
 		end = muster.Time(last.At)
 	}
 	// The time between the death of a process and the resume of its run is not counted.

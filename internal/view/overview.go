@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,21 +38,23 @@ func (m Member) Describe(subject func(muster.TaskID) string, tool string) string
 	return strings.TrimPrefix(Because(task, tool), ": ")
 }
 
-// Overview is how a team stands.
+// Overview is how a team stands. Its JSON is what programs read, so the names of its fields are a format.
 type Overview struct {
-	Team muster.Name
-	Run  muster.Run
-	// Lived is how long processes of the team have lived in the run.
-	Lived    time.Duration
-	Members  []Member
-	Presence Presence
-	Tasks    []muster.Task
-	// Board counts the tasks by BoardLabel.
-	Board    map[string]int
-	Requests []muster.Request
-	Lanes    map[muster.LaneStatus]int
-	Mail     int // waits for the user
-	Now      time.Time
+	Team     muster.Name               `json:"team"`
+	Run      muster.Run                `json:"run"`
+	Alive    bool                      `json:"alive"` // a living process hosts any of the members
+	Members  []Member                  `json:"members"`
+	Board    map[string]int            `json:"board"` // the number of tasks by BoardLabel
+	Requests []muster.Request          `json:"requests"`
+	Needy    []muster.Task             `json:"needs_attention"`
+	Lanes    map[muster.LaneStatus]int `json:"lanes"`
+	Mail     int                       `json:"mail"` // waits for the user
+
+	// What only people see. Lived is how long processes of the team have lived in the run.
+	Lived    time.Duration `json:"-"`
+	Presence Presence      `json:"-"`
+	Tasks    []muster.Task `json:"-"`
+	Now      time.Time     `json:"-"`
 }
 
 // BoardLabel returns under which label a board counts a task: its status, but "landed" or "done" for a completed task
@@ -106,7 +107,7 @@ func (o Overview) headline(s Screen) string {
 	}
 	// A run whose process was killed has no end in its record. That no member lives shows that it has stopped.
 	stopped := ""
-	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.hasLiveMember() {
+	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.Alive {
 		end, stopped = end+"   ", "stopped"
 	}
 	goal := ""
@@ -121,12 +122,6 @@ func (o Overview) headline(s Screen) string {
 		stopped = s.In(Bad, stopped) + ": muster resume"
 	}
 	return team + goal + end + stopped
-}
-
-// hasLiveMember reports whether a process hosts any member. A run without one has stopped, however it looks in the
-// records.
-func (o Overview) hasLiveMember() bool {
-	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Alive })
 }
 
 // members returns the table of the members and what they do now.
@@ -193,11 +188,9 @@ func (o Overview) needs() Table {
 		}
 		t.Row(Text("  "+string(r.ID)), what, fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID))
 	}
-	for _, x := range o.Tasks {
-		if x.Status == muster.NeedsAttention {
-			t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
-				fmt.Sprintf("muster task retry %d", x.ID))
-		}
+	for _, x := range o.Needy {
+		t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
+			fmt.Sprintf("muster task retry %d", x.ID))
 	}
 	if o.Mail > 0 {
 		t.Row(Text("  mail"), Count(o.Mail, "mail")+" for you", "muster mail list --take")
