@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"bytes"
+	"bufio"
 	"context"
-	"encoding/json"
 	"io"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
@@ -43,42 +43,16 @@ func emptyNotNil[T any](list []T) []T {
 	return list
 }
 
-// listBlock is about how many bytes of a list are written at a time. A list of any length is printed in the memory of
-// that many.
-const listBlock = 64 << 10
-
 // writeList prints documents as muster.Encode prints a list of them, to the byte, but it never has them all encoded at
 // once. The memory that bench/ allows for a board of 100,000 tasks needs that.
-func writeList[T json.Marshaler](w io.Writer, all []T) error {
-	if len(all) == 0 {
-		_, err := io.WriteString(w, "[]\n")
+func writeList[T any](w io.Writer, all []T) error {
+	// A write for each document would cost a system call for each line of a long list.
+	buffer := bufio.NewWriterSize(w, 64<<10)
+	// Documents may have fields of other programs, which are printed as they are.
+	e := jsontext.NewEncoder(buffer, jsontext.WithIndent("  "), jsontext.PreserveRawStrings(true),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err := json.MarshalEncode(e, all); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	separator := "[\n  "
-	for _, v := range all {
-		data, err := v.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		text.WriteString(separator)
-		indented, err := jsontext.AppendFormat(text.AvailableBuffer(), data, jsontext.PreserveRawStrings(true),
-			jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))
-		if err != nil {
-			return err
-		}
-		text.Write(indented)
-		separator = ",\n  "
-		// A write for each document would cost a system call for each line of a long list.
-		if text.Len() < listBlock {
-			continue
-		}
-		if _, err := text.WriteTo(w); err != nil {
-			return err
-		}
-	}
-	// The list ends as muster.Encode ends one: the bracket on a line of its own, and a newline.
-	text.WriteString("\n]\n")
-	_, err := text.WriteTo(w)
-	return err
+	return buffer.Flush()
 }
