@@ -81,8 +81,9 @@ type conversation struct {
 
 	terminal  *terminal.Terminal // nil: a pipe
 	face      chat.Face
-	progress  *memberLines
-	hasNoTask bool // what goes on here is a run that stopped with no task open
+	progress  *view.Progress // what happens in the team, as lines above the prompt and a line for each member below
+	paint     view.Paint     // of the progress
+	hasNoTask bool           // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
 	job       Job

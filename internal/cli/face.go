@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"muster"
 	"muster/internal/chat"
@@ -16,13 +15,12 @@ import (
 	"muster/team"
 )
 
-// openFace opens the terminal, or the pipe where there is none. It sets c.face and c.progress, and c.terminal only
-// where there is one.
+// openFace opens the terminal, or the pipe where there is none. It sets c.face, c.paint and c.progress, and c.terminal
+// only where there is one.
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
 	if out, ok := a.Stdout.(*os.File); ok && in != nil {
-		paint := a.screen(a.Stdout).Paint
 		// An error means that nothing is completed.
 		names := chat.Names{Members: func() (names []string) {
 			members, _ := c.Members().List(ctx)
@@ -37,11 +35,12 @@ func (c *conversation) openFace(ctx context.Context) error {
 			}
 			return ids
 		}}
-		c.progress = newMemberLines(ctx, c, paint) // before the terminal asks for its rows
+		c.paint = a.screen(a.Stdout).Paint
+		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(paint),
-			Status: func(width int) []string { return c.progress.rows(width) }})
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
+			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
 		if err == nil {
 			c.face = c.terminal
 			return nil
@@ -54,37 +53,18 @@ func (c *conversation) openFace(ctx context.Context) error {
 	// Without a terminal the words of the lead go to stdout and everything else to stderr, so that a script can tell
 	// them apart.
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
-	c.progress = newMemberLines(ctx, c, a.screen(a.Stderr).Paint)
+	c.paint = a.screen(a.Stderr).Paint
+	c.progress = c.newProgress(ctx)
 	return nil
 }
 
-// memberLines shows what happens in the team: as lines above the prompt, and one line for each member below them. The
-// session prints the lines, and the terminal asks for the rows of the members.
-type memberLines struct {
-	lockedListener
-	progress *view.Progress
-	paint    view.Paint
-	now      func() time.Time
-}
-
-// newMemberLines returns the lines of a conversation. The end of ctx does not end its look-ups of tasks, because the
-// terminal asks for rows until it is closed.
-func newMemberLines(ctx context.Context, c *conversation, paint view.Paint) *memberLines {
+// newProgress returns the progress of a conversation. The session prints its lines, and the terminal asks for the rows
+// of the members. The end of ctx does not end its look-ups of tasks, because the terminal asks until it is closed.
+func (c *conversation) newProgress(ctx context.Context) *view.Progress {
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
-	progress := view.NewProgress(view.Options{Out: lineWriter{c}, Screen: view.Screen{Paint: paint}, Start: c.app.Now(),
-		OnlyLines: true, Task: task})
-	return &memberLines{lockedListener: lockedListener{listener: progress}, progress: progress, paint: paint,
-		now: c.app.Now}
-}
-
-// rows returns the lines of the living members. The width may differ from that of the last call, because the user
-// can resize the window.
-func (m *memberLines) rows(width int) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress.Resize(width)
-	return m.progress.Rows(m.now(), width)
+	return view.NewProgress(view.Options{Out: lineWriter{c}, Screen: view.Screen{Paint: c.paint},
+		Start: c.app.Now(), OnlyLines: true, Task: task})
 }
 
 // lineWriter prints whole lines on the conversation's face. It lets view.Progress, which writes to an io.Writer,
@@ -106,7 +86,7 @@ func (c *conversation) takeMail(ctx context.Context) (lines []string) {
 	_ = c.Mail().Take(ctx, func(all []muster.Message) error {
 		for _, m := range all {
 			// The name is painted in the colour that the member has everywhere.
-			from := c.progress.paint.Who(string(m.From), view.OneLine(string(m.From)))
+			from := c.paint.Who(string(m.From), view.OneLine(string(m.From)))
 			lines = append(lines, fmt.Sprintf("%s to you: %s", from, indentedBody(m)))
 		}
 		return nil
@@ -127,7 +107,7 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
 		// shown.
-		a.screenShape = &view.Screen{Paint: c.progress.paint, Width: width}
+		a.screenShape = &view.Screen{Paint: c.paint, Width: width}
 	}
 	a.Run(ctx)
 	return out.String()

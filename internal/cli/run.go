@@ -278,7 +278,7 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 		return err
 	}
 	// Only text for people needs a blank line. With --json stderr has nothing but errors.
-	if p, ok := out.listener.(*view.Progress); ok && p.HasWritten() {
+	if out.progress != nil && out.progress.HasWritten() {
 		fmt.Fprintln(r.Stderr) // the summary stands by itself
 	}
 	return r.conclude(context.WithoutCancel(ctx), o.Journal(), j, sum)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"iter"
 	"sync"
 	"time"
@@ -13,46 +12,13 @@ import (
 	"muster/team"
 )
 
-// listener gets what happens: people, or with --json a program.
-type listener interface {
-	Event(muster.Event)
-	Tick(time.Time)
-	Close()
-}
-
-// lockedListener is a listener for several goroutines: events come from the journal, and those that the journal could
-// not take from the team's own goroutines.
-type lockedListener struct {
-	mu       sync.Mutex
-	listener listener
-}
-
-// Event shows an event.
-func (l *lockedListener) Event(e muster.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listener.Event(e)
-}
-
-// Tick shows the passing of time. It is called while nothing else happens.
-func (l *lockedListener) Tick(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listener.Tick(now)
-}
-
-// Close shows what is still held back.
-func (l *lockedListener) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listener.Close()
-}
-
-// runOutput prints what happens in a run.
+// runOutput prints what happens in a run: for people as progress, or with --json as one event a line, which a program
+// can read while the run goes on.
 type runOutput struct {
-	lockedListener
-	app     *App
-	journal *journal.Journal
+	app      *App
+	journal  *journal.Journal
+	progress *view.Progress // nil with --json
+	printing sync.Mutex     // held while a line of JSON is written: events come from several goroutines
 }
 
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
@@ -62,7 +28,6 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 	ctx = context.WithoutCancel(ctx)
 	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
-		out.listener = jsonLines{a.Stdout}
 		return out
 	}
 	opening := "makes the team ready"
@@ -70,17 +35,28 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 		opening = "finds what the team has left: tasks, lanes, conversations"
 	}
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	out.listener = view.NewProgress(view.Options{Out: a.Stderr, Screen: a.screen(a.Stderr), Start: a.Now(),
+	out.progress = view.NewProgress(view.Options{Out: a.Stderr, Screen: a.screen(a.Stderr), Start: a.Now(),
 		Check: run.Check, Opening: opening,
 		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }})
 	return out
+}
+
+// event prints an event. Nobody may be reading any more, and the run goes on without a reader.
+func (o *runOutput) event(e muster.Event) {
+	if o.progress != nil {
+		o.progress.Event(e)
+	} else if data, err := muster.MarshalLine(e); err == nil {
+		o.printing.Lock()
+		defer o.printing.Unlock()
+		_, _ = o.app.Stdout.Write(append(data, '\n'))
+	}
 }
 
 // emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits
 // is what models say, and is not shown in a run without a conversation.
 func (o *runOutput) emit(_ muster.Name, v any) {
 	if e, ok := v.(muster.Event); ok {
-		o.Event(e)
+		o.event(e)
 	}
 }
 
@@ -94,16 +70,18 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 	if err != nil {
 		return err
 	}
-	defer o.Close()
+	if o.progress != nil {
+		defer o.progress.Close()
+	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	var printing sync.WaitGroup
 	printing.Go(func() { from = o.printAll(o.journal.Follow(following, from), from) })
 	printing.Go(func() {
-		for tick := time.Tick(view.RedrawInterval); following.Err() == nil; {
+		for tick := time.Tick(view.RedrawInterval); o.progress != nil && following.Err() == nil; {
 			select {
 			case <-tick:
-				o.Tick(o.app.Now())
+				o.progress.Tick(o.app.Now())
 			case <-following.Done():
 			}
 		}
@@ -122,25 +100,9 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 func (o *runOutput) printAll(entries iter.Seq2[journal.Entry, error], last muster.Pos) muster.Pos {
 	for e, err := range entries {
 		if err == nil {
-			o.Event(e.Event)
+			o.event(e.Event)
 			last = e.Pos
 		}
 	}
 	return last
 }
-
-// jsonLines prints one event a line. A program can read the events while the run goes on.
-type jsonLines struct{ w io.Writer }
-
-// Event prints an event. Nobody may be reading any more, and the run goes on without a reader.
-func (j jsonLines) Event(e muster.Event) {
-	if data, err := muster.MarshalLine(e); err == nil {
-		_, _ = j.w.Write(append(data, '\n'))
-	}
-}
-
-// Tick does nothing: only events are printed.
-func (jsonLines) Tick(time.Time) {}
-
-// Close does nothing.
-func (jsonLines) Close() {}

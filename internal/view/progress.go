@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
@@ -23,12 +24,14 @@ const (
 )
 
 // Progress shows a run while it goes on: one line for each event and, on a terminal, the living members below, redrawn
-// in place. One goroutine uses it. It sets no mode of the terminal, so the terminal stays usable however the program
-// ends.
+// in place. Its methods may be called from any goroutine: events come from the journal, and those that the journal could
+// not take from the team's own goroutines. It sets no mode of the terminal, so the terminal stays usable however the
+// program ends.
 //
 // A line is written once and never changed. So a line that will be known better in a moment waits: the plan for more
 // tasks, a claim for its lane, and a check for its outcome, which makes the line that it has begun superfluous.
 type Progress struct {
+	mu sync.Mutex // guards the fields below; exported methods lock it
 	// options are as given, but Opening is emptied when it is said or not needed, and Width follows the terminal.
 	options Options
 	// names is the width of the second column. It only grows, because jumping columns cannot be read.
@@ -95,19 +98,22 @@ func NewProgress(o Options) *Progress {
 		presence: Presence{check: OneLine(o.Check)}}
 }
 
-// HasWritten reports whether a line was written.
+// HasWritten reports whether a line was written. It is called when all events were shown.
 func (p *Progress) HasWritten() bool { return p.wroteLine }
 
-// Resize sets the width of the terminal in columns.
-func (p *Progress) Resize(width int) { p.options.Width = width }
-
-// Rows returns the living members as lines of less than width columns.
+// Rows returns the living members as lines of less than width columns. From then on the terminal has that width: the
+// user can resize the window.
 func (p *Progress) Rows(now time.Time, width int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.options.Width = width
 	return p.presence.Rows(p.options.Paint, now, width, p.subject)
 }
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s
 	}
@@ -268,6 +274,8 @@ func (p *Progress) subject(id muster.TaskID) string {
 // Tick writes what has waited long enough, and redraws the living members if their rows have changed. It is called
 // several times a second, also when nothing happens: the rows say for how long.
 func (p *Progress) Tick(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.plan) > 0 && now.Sub(p.planAt) >= planDelay {
 		p.flushPlan()
 	}
@@ -304,7 +312,7 @@ func (p *Progress) expireClaims(now time.Time) {
 // redraw replaces the rows of the living members if they have changed. Unchanged rows are not written again, or the
 // terminal would flicker and a recording of it would grow.
 func (p *Progress) redraw(now time.Time) {
-	rows := p.Rows(now, p.options.Width)
+	rows := p.presence.Rows(p.options.Paint, now, p.options.Width, p.subject)
 	if len(rows) > 0 {
 		rows = append([]string{""}, rows...) // a blank row separates them from what happened
 	}
@@ -334,6 +342,8 @@ func (p *Progress) erase() {
 // Close writes what is left and leaves only lines on the terminal. Claims are written with what is known of their
 // lanes.
 func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.flushPlan()
 	p.endWaits(func(q *queuedLine) { q.waits = false })
 	p.erase()
