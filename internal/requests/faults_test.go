@@ -13,7 +13,7 @@ import (
 
 // isState reports whether an operation is on requests or mail. What the journal cannot write is nobody's failure.
 func isState(op string) bool {
-	return strings.HasSuffix(op, "requests") || strings.HasSuffix(op, "mail")
+	return strings.Contains(op, " requests") || strings.HasSuffix(op, "mail")
 }
 
 // A failure of the store is the caller's error, whatever operation it comes in.

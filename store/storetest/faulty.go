@@ -13,8 +13,9 @@ import (
 // FailEach calls act again and again. In the first call the first operation on the store fails, in the second one the
 // second, and so on until act comes to its end without a failure. act makes a state, wraps its store, works on that and
 // returns the error of its work. FailEach fails the test when that is not the error of the store, which has the code
-// Unavailable: then the failure was hidden. Only operations for which counts fail. Their names are such as "put tasks",
-// "get tasks", "delete tasks", "list tasks", "append events", "read events", "put mail", "peek mail" and "drop mail".
+// Unavailable: then the failure was hidden. Only operations for which counts returns true fail. Their names are such as
+// "put tasks/1", "get tasks/1", "delete tasks/1", "list tasks", "append events", "read events", "put mail", "peek mail"
+// and "drop mail".
 func FailEach(
 	t *testing.T, counts func(op string) bool, act func(t *testing.T, wrap func(muster.Store) muster.Store) error,
 ) {
@@ -74,21 +75,21 @@ type faultyTable struct {
 }
 
 func (x faultyTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	if err := x.f.of("get " + x.name); err != nil {
+	if err := x.f.of("get " + x.name + "/" + key); err != nil {
 		return muster.Doc{}, err
 	}
 	return x.Table.Get(ctx, key)
 }
 
 func (x faultyTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	if err := x.f.of("put " + x.name); err != nil {
+	if err := x.f.of("put " + x.name + "/" + key); err != nil {
 		return muster.None, err
 	}
 	return x.Table.Put(ctx, key, data, at)
 }
 
 func (x faultyTable) Delete(ctx context.Context, key string, at muster.Rev) error {
-	if err := x.f.of("delete " + x.name); err != nil {
+	if err := x.f.of("delete " + x.name + "/" + key); err != nil {
 		return err
 	}
 	return x.Table.Delete(ctx, key, at)
