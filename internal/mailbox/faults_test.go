@@ -40,7 +40,14 @@ func TestNoFailureIsHidden(t *testing.T) {
 		return p.Drop(ctx, "alice", end)
 	})
 	storetest.FailEach(t, isMail, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-		_, _, _, err := team(wrap(mem.New())).Peek(t.Context(), "alice", 7, 0)
+		p := team(wrap(mem.New()))
+		if _, err := p.Waking(t.Context(), "alice", 0); err != nil {
+			return err
+		}
+		if _, err := p.Landings(t.Context(), "alice", 0); err != nil {
+			return err
+		}
+		_, _, _, err := p.Peek(t.Context(), "alice", 7, 0)
 		return err
 	})
 }

@@ -1,0 +1,53 @@
+package mailbox
+
+import (
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/store/mem"
+)
+
+// Only what people and models say to each other must have words. An answer is whole without any.
+func TestWhichMailMayBeEmpty(t *testing.T) {
+	p := team(mem.New())
+	for kind, mayBe := range map[muster.MessageType]bool{"": false, muster.MailMessage: false,
+		muster.MailBroadcast:  false,
+		muster.MailPlanAnswer: true, muster.MailShutdown: true} {
+		err := p.Check(t.Context(), muster.Message{Type: kind, From: "bob", To: "alice", Content: " "})
+		if (err == nil) != mayBe {
+			t.Errorf("an empty %q: %v", kind, err)
+		}
+	}
+}
+
+// A delivery may have exactly as many bytes as it may have, and an excerpt as many characters.
+func TestWhatJustFits(t *testing.T) {
+	s := mem.New()
+	p := team(s)
+	text := strings.Repeat("ä", 200)
+	size := 0
+	for range 2 {
+		m, err := p.Send(t.Context(), mail("alice", text))
+		must(t, err)
+		size += len(renderMail(m))
+	}
+	for most, want := range map[int]int{size: 2, size - 1: 1, 1: 1} {
+		got, end, waiting, err := p.Peek(t.Context(), "alice", 0, most)
+		if err != nil || len(got) != want || waiting != 2-want || end == 0 {
+			t.Errorf("into %d bytes fit %d mails up to %d, %d wait, %v", most, len(got), end, waiting, err)
+		}
+	}
+	if got := events(t, s)[0].Text("text"); got != text {
+		t.Errorf("the excerpt of 200 characters is %q", got)
+	}
+}
+
+func TestRenderSaysHowManyWait(t *testing.T) {
+	for waiting, want := range map[int]string{0: "", 1: "\n1 more mail waits and comes next.",
+		2: "\n2 more mails wait and come next."} {
+		if got := Render(nil, waiting); got != "<inbox>\n[]\n</inbox>"+want {
+			t.Errorf("while %d wait: %q", waiting, got)
+		}
+	}
+}
