@@ -1,0 +1,76 @@
+package landing_test
+
+import (
+	"errors"
+	"testing"
+
+	"muster"
+	"muster/internal/landing"
+	"muster/internal/testing/gittest"
+)
+
+// A git that fails never makes work look landed, and loses none: whoever lands again lands it.
+func TestAFailedGitLandsNothing(t *testing.T) {
+	gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
+		w := newWorld(t, "test -f b", map[string]string{"a": "a\n"})
+		task, _ := w.task("one", "ann", map[string]string{"b": "b\n"})
+		tip := w.git("rev-parse", target)
+		if err := failing(func() error { _, err := w.try(task); return err }); err != nil {
+			if now, err := w.board.Get(w.ctx(), task.ID); err != nil || now.Owner != "ann" || now.Fence != task.Fence {
+				t.Errorf("the task is %+v, %v", now, err)
+			}
+			w.lands(task)
+		}
+		if w.show("b") != "b" || w.git("rev-parse", target+"^") != tip {
+			t.Error("the work has not landed, or twice")
+		}
+		w.noRefs()
+		if now, err := w.board.Get(w.ctx(), task.ID); err != nil || now.Status != muster.Completed || now.Landed == nil {
+			t.Errorf("the task is %+v, %v", now, err)
+		}
+	})
+}
+
+// Whatever git fails, an owner whose claim is over is refused, and its work is in its lane or kept aside.
+func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
+	gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
+		w := newWorld(t, "true", map[string]string{"a": "a\n"})
+		task, lane := w.task("one", "ann", map[string]string{"b": "b\n"})
+		err := failing(func() error { return w.land.Revoke(w.ctx(), task.ID, task.Fence) })
+		if err != nil {
+			w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
+		}
+		if _, err := w.board.Revoke(w.ctx(), task.ID, muster.Lead, "late"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.try(task); !errors.Is(err, muster.ErrFenced) {
+			t.Errorf("landed late: %v", err)
+		}
+		if gittest.Read(t, lane, "b") != "b\n" {
+			t.Error("the lane is not as it was")
+		}
+	})
+}
+
+// Where the work of an earlier run starts again at HEAD, it is kept aside, or nothing has moved.
+func TestAFailedGitLeavesTheTarget(t *testing.T) {
+	gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
+		w := newWorld(t, "true", map[string]string{"a": "a\n"})
+		task, _ := w.task("one", "ann", map[string]string{"b": "b\n"})
+		w.lands(task)
+		tip := w.git("rev-parse", target)
+		prepare := func() error {
+			_, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, true)
+			return err
+		}
+		if err := failing(prepare); err != nil {
+			w.must(prepare())
+		}
+		if now, head := w.git("rev-parse", target), w.git("rev-parse", "HEAD"); now != head {
+			t.Errorf("the target is at %s, HEAD at %s", now, head)
+		}
+		if kept := w.git("for-each-ref", "--format=%(objectname)", "refs/muster/archive/muster-demo-*"); kept != tip {
+			t.Errorf("kept is %q, want %s", kept, tip)
+		}
+	})
+}
