@@ -166,11 +166,7 @@ func (b *Board) Release(ctx context.Context, id muster.TaskID, fence int, r Rele
 	if r.By != "" && r.By != was.Owner {
 		fields["by"] = string(r.By)
 	}
-	events := []muster.Event{event(journal.TaskReleased, t, was.Owner, fields)}
-	if t.Status == muster.NeedsAttention {
-		events = append(events, attentionEvent(t, was.Owner))
-	}
-	return b.endClaim(ctx, journal.TaskReleased, t, was, events...)
+	return b.endClaim(ctx, journal.TaskReleased, t, was, event(journal.TaskReleased, t, was.Owner, fields))
 }
 
 // Revoke ends the claim with the fence, and puts the task back on the board. It raises the fence, so that whatever
@@ -189,11 +185,14 @@ func (b *Board) Revoke(
 		event(journal.TaskRevoked, t, was.Owner, map[string]any{"reason": reason, "by": string(by)}))
 }
 
-// endClaim writes the events of a step that took t from its owner, when it was was, and runs the effects of
-// that step. An effect that fails is no error: a later Settle runs it.
-func (b *Board) endClaim(
-	ctx context.Context, kind string, t, was muster.Task, events ...muster.Event,
-) (muster.Task, error) {
+// endClaim writes the event e of a step that took t from its owner, when it was was, and runs the effects of
+// that step. kind is what the line about the claim says. A task that was set aside has an event for that too.
+// An effect that fails is no error: a later Settle runs it.
+func (b *Board) endClaim(ctx context.Context, kind string, t, was muster.Task, e muster.Event) (muster.Task, error) {
+	events := []muster.Event{e}
+	if t.Status == muster.NeedsAttention {
+		events = append(events, attentionEvent(t, was.Owner))
+	}
 	down := b.emitClaim(ctx, t, claimLine{Event: kind, Owner: was.Owner, Source: was.ClaimSource}, events...)
 	t, _, err := b.effects.run(ctx, t)
 	return t, cmp.Or(down, onlyUnavailable(err))

@@ -41,12 +41,12 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 	if err != nil {
 		return t, err
 	}
-	events := []muster.Event{event(journal.TaskReturned, t, was.Owner,
-		map[string]any{"reason": why, "text": d.Text, "log": d.Log, "seconds": d.Seconds})}
+	returned := event(journal.TaskReturned, t, was.Owner,
+		map[string]any{"reason": why, "text": d.Text, "log": d.Log, "seconds": d.Seconds})
 	if t.Status != muster.NeedsAttention {
-		return t, b.emit(ctx, events...)
+		return t, b.emit(ctx, returned)
 	}
-	return b.endClaim(ctx, journal.TaskReleased, t, was, append(events, attentionEvent(t, was.Owner))...)
+	return b.endClaim(ctx, journal.TaskReleased, t, was, returned)
 }
 
 // Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked,
@@ -82,10 +82,7 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) 
 		t, _, err = b.effects.run(ctx, t)
 		return t, onlyUnavailable(err)
 	}
-	landed := muster.Landed{}
-	if t.Landed != nil {
-		landed = *t.Landed
-	}
+	landed := cmp.Or(t.Landed, &muster.Landed{})
 	was.Owner = cmp.Or(t.Owner, t.CompletedBy) // a task that nobody had is told of as of who completed it
 	return b.endClaim(ctx, journal.TaskCompleted, t, was, event(journal.TaskCompleted, t, was.Owner, map[string]any{
 		"subject": t.Subject, "commit": landed.Commit, "receipt": landed.Receipt, "check": landed.Check,

@@ -41,9 +41,7 @@ func (r repair) restoreStatus(ctx context.Context, id muster.TaskID) error {
 		if !isInconsistent(*t) || t.Fence != fence {
 			return errNoChange
 		}
-		free(t, muster.Pending, now())
-		t.Fence++
-		return nil
+		return revoke(t, fence, now())
 	})
 	if !restored {
 		return err

@@ -88,10 +88,7 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 // of the task itself and of those that wait for it. Its cost depends on the number of their edges and, by a
 // few bytes each, on the number of the ready tasks, but not on the size of the board.
 func (g *graph) replace(id muster.TaskID, is *node) {
-	was, known := g.tasks[id]
-	if !known {
-		was = absent
-	}
+	was := cmp.Or(g.tasks[id], absent)
 	hasNewEdges := !slices.Equal(was.on, is.on)
 	if hasNewEdges {
 		for _, d := range was.on {

@@ -78,13 +78,8 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 	}
 	h := &Host{r.hosts, lease, HostRecord{
 		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.UnixTime(time.Now())}}
-	return h, h.write(ctx, rev)
-}
-
-// write writes the document of the host over the revision at.
-func (h *Host) write(ctx context.Context, at muster.Rev) error {
-	_, err := h.hosts.Put(ctx, h.doc.Slot, h.doc, at)
-	return err
+	_, err = r.hosts.Put(ctx, slot, h.doc, rev)
+	return h, err
 }
 
 // ID names this life of this process.
@@ -198,8 +193,9 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 		return false, err
 	}
 	now := time.Now()
-	h := Host{hosts: r.hosts, doc: HostRecord{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}}
-	return true, h.write(ctx, d.Rev)
+	next := HostRecord{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}
+	_, err = r.hosts.Put(ctx, slot, next, d.Rev)
+	return true, err
 }
 
 // Where describes the host for people: what the process is, and its pid. It returns the id when the host

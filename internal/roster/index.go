@@ -86,9 +86,11 @@ func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (na
 		return nil, err
 	}
 	err = r.members.ViewFresh(ctx, func() {
-		names = slices.DeleteFunc(names, func(n muster.Name) bool {
-			return slices.ContainsFunc(r.index.ordered, func(m *muster.Member) bool { return m.Name == n })
-		})
+		ours := make(map[muster.Name]bool, len(r.index.ordered))
+		for _, m := range r.index.ordered {
+			ours[m.Name] = true
+		}
+		names = slices.DeleteFunc(names, func(n muster.Name) bool { return ours[n] })
 	})
 	return names, err
 }

@@ -78,11 +78,7 @@ func (o *output) Write(p []byte) (int, error) {
 	if frame == "" {
 		return len(p), nil
 	}
-	var before string
-	if o.beforeFrame != nil {
-		before = o.beforeFrame(o.insertedSinceFrame)
-	}
-	err := o.emit(before + string(o.held) + frame)
+	err := o.emit(o.beforeFrame(o.insertedSinceFrame) + string(o.held) + frame)
 	o.held, o.insertedSinceFrame = nil, false
 	if !o.hasDrawn.Swap(true) && o.onFirstFrame != nil {
 		o.onFirstFrame()

@@ -35,7 +35,6 @@ type screen struct {
 	queue   *queue[item]
 	out     *output
 	emit    func(Event) // reports what the user did; it never blocks
-	now     func() time.Time
 
 	// columns is the width of a status line. The goroutine that asks for the status reads it.
 	columns atomic.Int64
@@ -83,7 +82,7 @@ type geometry struct {
 
 // newScreen returns a screen without a size; resize sets it. In tests out is nil.
 func newScreen(o Options, q *queue[item], out *output, event func(Event)) *screen {
-	s := &screen{options: o, queue: q, out: out, emit: event, now: time.Now, history: newHistory(o.History)}
+	s := &screen{options: o, queue: q, out: out, emit: event, history: newHistory(o.History)}
 	if out != nil {
 		out.beforeFrame = s.beforeFrame
 	}
@@ -160,7 +159,7 @@ func (s *screen) apply(i item) {
 			return
 		}
 		if len(s.waitingRows) == 0 {
-			s.waitingSince = s.now()
+			s.waitingSince = time.Now()
 		}
 		s.waitingRows = append(s.waitingRows, rows...)
 	case streamed:
@@ -193,7 +192,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			panic(fmt.Sprintf("the status function: %v", msg.panicked))
 		}
 		s.status = msg.lines
-		if len(s.waitingRows) > 0 && s.now().Sub(s.waitingSince) >= statusInterval {
+		if len(s.waitingRows) > 0 && time.Since(s.waitingSince) >= statusInterval {
 			s.releaseWaiting()
 			s.queue.nudge()
 		}

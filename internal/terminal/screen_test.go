@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -194,30 +195,30 @@ func TestViewIsNeverTooHigh(t *testing.T) {
 
 // A streamed line is not cut by what others print, unless its end does not come.
 func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
-	now := time.Unix(0, 0)
-	k := newKeyboard(Options{})
-	k.now = func() time.Time { return now }
-	step := func(i item, want string) {
-		t.Helper()
-		k.apply(i)
-		if got := strings.Join(k.insertRows, "|"); got != want {
-			t.Errorf("after %q: %q, want %q", i.text, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyboard(Options{})
+		step := func(i item, want string) {
+			t.Helper()
+			k.apply(i)
+			if got := strings.Join(k.insertRows, "|"); got != want {
+				t.Errorf("after %q: %q, want %q", i.text, got, want)
+			}
+			k.insertRows = nil
 		}
-		k.insertRows = nil
-	}
-	step(item{streamed, "one "}, "")
-	step(item{printed, "event"}, "")
-	step(item{echoed, "> typed"}, "> typed")
-	step(item{streamed, "two\nthree"}, "one two|event")
-	step(item{printed, "event"}, "")
-	step(item{kind: flushed}, "three|event")
-	step(item{printed, "event"}, "event")
+		step(item{streamed, "one "}, "")
+		step(item{printed, "event"}, "")
+		step(item{echoed, "> typed"}, "> typed")
+		step(item{streamed, "two\nthree"}, "one two|event")
+		step(item{printed, "event"}, "")
+		step(item{kind: flushed}, "three|event")
+		step(item{printed, "event"}, "event")
 
-	step(item{streamed, "slow"}, "")
-	step(item{printed, "event"}, "")
-	k.Update(statusMsg{})
-	step(item{kind: echoed, text: "."}, ".")
-	now = now.Add(statusInterval)
-	k.Update(statusMsg{})
-	step(item{kind: echoed, text: "."}, "event|.")
+		step(item{streamed, "slow"}, "")
+		step(item{printed, "event"}, "")
+		k.Update(statusMsg{})
+		step(item{kind: echoed, text: "."}, ".")
+		time.Sleep(statusInterval)
+		k.Update(statusMsg{})
+		step(item{kind: echoed, text: "."}, "event|.")
+	})
 }

@@ -95,9 +95,9 @@ type Terminal struct {
 	done chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
-	closing     sync.Once
-	closedErr   error // what Close returns, set in closing
-	runErr      error // of bubbletea, set before done is closed
+	runErr      error     // of bubbletea, set before done is closed
+	// closeOnce runs close the first time, and always returns what that returned.
+	closeOnce func() error
 }
 
 // Open puts the terminal into raw mode and shows the prompt. When ctx ends, the terminal closes itself.
@@ -115,6 +115,7 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 	}
 	t := &Terminal{queue: newQueue[item](), emitted: newQueue[Event](), events: make(chan Event, keptEvents),
 		in: o.In, state: state, refresh: make(chan struct{}, 1), done: make(chan struct{})}
+	t.closeOnce = sync.OnceValue(t.close)
 	t.out = newOutput(o.Out, t.queue.nudge)
 	t.screen = newScreen(o, t.queue, t.out, t.emit)
 	t.screen.resize(width, height)
@@ -257,16 +258,16 @@ func (t *Terminal) Refresh() {
 
 // Close prints what still waits, removes the prompt, and restores the terminal's mode, with the cursor on a fresh
 // line. Closing twice is harmless. An error means that a callback panicked or the terminal failed.
-func (t *Terminal) Close() error {
-	t.closing.Do(func() {
-		t.queue.close()
-		select {
-		case <-t.done:
-			t.closedErr = t.runErr
-		case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
-			_ = term.Restore(t.in.Fd(), t.state)
-			t.closedErr = errors.New("the terminal did not take the last output")
-		}
-	})
-	return t.closedErr
+func (t *Terminal) Close() error { return t.closeOnce() }
+
+// close is Close the first time.
+func (t *Terminal) close() error {
+	t.queue.close()
+	select {
+	case <-t.done:
+		return t.runErr
+	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
+		_ = term.Restore(t.in.Fd(), t.state)
+		return errors.New("the terminal did not take the last output")
+	}
 }
