@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/corruption"
 )
 
@@ -14,10 +15,9 @@ import (
 // next id is found from the tasks and the events, so that no id is given away twice. Edges that were half
 // added are lost; they were not acknowledged. The error is nil when the caller may read meta again.
 func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
-	select { // a program that takes no lock may be in the middle of writing it
-	case <-time.After(corruption.HalfWritten):
-	case <-ctx.Done():
-		return ctx.Err()
+	// A program that takes no lock may be in the middle of writing it.
+	if err := clock.Sleep(ctx, corruption.HalfWritten); err != nil {
+		return err
 	}
 	was, doc, why := f.parse(ctx)
 	if !errors.Is(why, muster.ErrCorrupt) || doc.Rev != bad {

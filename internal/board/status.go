@@ -224,7 +224,7 @@ func retry(t *muster.Task, at float64) error {
 // errHeld returns the refusal for who comes second. It names the owner and, if it is known, the time of the
 // claim.
 func errHeld(t muster.Task) error {
-	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, clock(" since ", t.ClaimedAt))
+	e := muster.Errorf(muster.Held, "task %d is %s's%s", t.ID, t.Owner, timeOfDay(" since ", t.ClaimedAt))
 	return e.WithHint("take it back with: muster task release %d", t.ID)
 }
 
@@ -255,22 +255,22 @@ func errClaimLost(t muster.Task) error {
 	what := ""
 	switch {
 	case t.Status == muster.Completed && t.CompletedBy != "":
-		what = fmt.Sprintf("%s completed it%s", t.CompletedBy, clock(" at ", t.UpdatedAt))
+		what = fmt.Sprintf("%s completed it%s", t.CompletedBy, timeOfDay(" at ", t.UpdatedAt))
 	case t.Status == muster.Completed:
 		what = "it is completed"
 	case t.Status == muster.NeedsAttention:
-		what = fmt.Sprintf("it was set aside%s: %s", clock(" at ", t.UpdatedAt), t.Result)
+		what = fmt.Sprintf("it was set aside%s: %s", timeOfDay(" at ", t.UpdatedAt), t.Result)
 	case t.Owner != "":
-		what = fmt.Sprintf("%s claimed it%s", t.Owner, clock(" at ", t.ClaimedAt))
+		what = fmt.Sprintf("%s claimed it%s", t.Owner, timeOfDay(" at ", t.ClaimedAt))
 	default:
-		what = "it went back to the board" + clock(" at ", t.UpdatedAt)
+		what = "it went back to the board" + timeOfDay(" at ", t.UpdatedAt)
 	}
 	return muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, what)
 }
 
-// clock returns before and a time of day for people, with the date when it is not today; "" when the time
+// timeOfDay returns before and a time of day for people, with the date when it is not today; "" when the time
 // is not known.
-func clock(before string, stamp float64) string {
+func timeOfDay(before string, stamp float64) string {
 	if stamp == 0 {
 		return ""
 	}

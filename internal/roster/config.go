@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 )
 
 // configKey is config.json among the documents of the team.
@@ -197,12 +198,8 @@ func (r *Roster) Projector(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		size, err := r.project(ctx)
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(time.Second, backoffFactor*time.Since(began),
-			time.Duration(size)*time.Second/maxBytesPerSecond)):
-		}
-		if err != nil {
+		pause := max(time.Second, backoffFactor*time.Since(began), time.Duration(size)*time.Second/maxBytesPerSecond)
+		if clock.Sleep(ctx, pause) != nil || err != nil {
 			continue // what could not be written is tried again without a change
 		}
 		select {

@@ -33,8 +33,10 @@ func (p HostRecord) ID() muster.HostID { return muster.HostID(fmt.Sprintf("%s.%d
 // Host is this process, as the roster knows it. Its members name it in their records, so a member whose
 // host has ended can be taken over by another.
 type Host struct {
+	// Lease is that of the slot. Lost is closed when the process no longer counts as alive. Release ends the life:
+	// members that it still hosts can be taken over at once.
+	muster.Lease
 	hosts *state.Collection[HostRecord]
-	lease muster.Lease
 	doc   HostRecord
 }
 
@@ -76,7 +78,7 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
 	}
-	h := &Host{r.hosts, lease, HostRecord{
+	h := &Host{lease, r.hosts, HostRecord{
 		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.UnixTime(time.Now())}}
 	_, err = r.hosts.Put(ctx, slot, h.doc, rev)
 	return h, err
@@ -84,9 +86,6 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 
 // ID names this life of this process.
 func (h *Host) ID() muster.HostID { return h.doc.ID() }
-
-// Lost is closed when the process no longer counts as alive.
-func (h *Host) Lost() <-chan struct{} { return h.lease.Lost() }
 
 // SetGuard notes which process guards the host's tools. Errors: Fenced when another process has the slot by
 // now.
@@ -100,9 +99,6 @@ func (h *Host) SetGuard(ctx context.Context, pid int) error {
 	})
 	return err
 }
-
-// Release ends the life: members that it still hosts can be taken over at once.
-func (h *Host) Release() error { return h.lease.Release() }
 
 // Alive reports whether that life of that process goes on. It is alive exactly if the lease of its slot is
 // held and the slot's document has its life. Between the two looks the process may end and another may take
