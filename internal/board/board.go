@@ -2,10 +2,10 @@
 // done.
 //
 // Its type is Board. Read the files in this order: board.go and records.go (the documents and the events),
-// status.go (what may become of one task, as pure functions), claim.go and finish.go (the steps that owners
-// take), create.go, patch.go, delete.go, edges.go and meta.go (new dependencies), effects.go (what follows
-// from a step), settle.go and foreign.go (repair), rebuild.go (a corrupt meta document), and graph.go,
-// cycles.go and blocked.go (what is derived from the tasks in memory).
+// status.go (what may become of one task, as pure functions), claim.go (the steps that owners take),
+// create.go, patch.go, delete.go, edges.go and meta.go (new dependencies, and the document that announces
+// them), effects.go (what follows from a step), settle.go (repair), and graph.go (what is derived from the
+// tasks in memory).
 //
 // Every step changes one document by compare-and-set. What must follow in other documents is named in the
 // same write (muster.Effect) and done after it, any number of times, by any process that finds it. Events

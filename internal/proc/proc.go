@@ -12,12 +12,12 @@
 //     killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
 //     ancestry, session and environment), and on Unix nothing is killed when muster itself is killed with -9.
 //
-// shell.go is the only place that knows the shell. withhold.go says what no command may see of the environment.
+// command.go is the only place that knows the shell, and says what no command may see of the environment.
 //
 // # How a program is started and ended
 //
 // Both launchers check the Spec, open the ends of input and output (stdio.go), and start the program in a session of
-// its own. They add a tag to its environment (CallVar), by which its descendants are found. The child (child.go) is
+// its own. They add a tag to its environment (CallVar), by which its descendants are found. The child (start.go) is
 // what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
 // its output has arrived, Wait returns.
 //

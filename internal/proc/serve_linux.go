@@ -22,7 +22,7 @@ import (
 //
 //   - the tool of a living ancestor, or the answer that was found before;
 //   - the tool of its session or process group;
-//   - the tool whose mark it has (mark_linux.go). Children inherit the mark, and it outlives setsid and an empty
+//   - the tool whose mark it has (see marker). Children inherit the mark, and it outlives setsid and an empty
 //     environment;
 //   - the tool whose tag is in the environment that it was started with;
 //   - one of the tools that ran when it was first seen. It lives until none of them runs.

@@ -2,6 +2,8 @@ package proc
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -69,4 +71,30 @@ func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	_ = windows.CloseHandle(t.job)
 	t.job = 0
 	return state, err
+}
+
+// findProgram looks program up in this process's PATH, with the extensions that Windows adds.
+func findProgram(program, _ string) (string, error) {
+	full, err := exec.LookPath(program)
+	if err != nil {
+		return "", errNoProgram(program)
+	}
+	return full, nil
+}
+
+// shellProgram returns the program of a shell. Where PATH has none, it is the one that Git for Windows brings: git.exe
+// lies in its directory cmd or bin, and the shells beside that in bin.
+func shellProgram(name string) string {
+	if isInPath(name) {
+		return name
+	}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return name
+	}
+	program := filepath.Join(filepath.Dir(filepath.Dir(git)), "bin", name+".exe")
+	if _, err := os.Stat(program); err != nil {
+		return name
+	}
+	return program
 }

@@ -5,6 +5,8 @@ package proc
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -54,3 +56,30 @@ func (t *tree) setReaped() {
 	defer t.mu.Unlock()
 	t.reaped = true
 }
+
+// defaultPath is searched when the environment of a command has no PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// findProgram looks program up in path, as a shell does. A program with a slash is not looked up. Relative entries of
+// a PATH are passed over: a repository must not be able to put its own git in front of the real one.
+func findProgram(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	if path == "" {
+		path = defaultPath
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		full := filepath.Join(dir, program)
+		if fi, err := os.Stat(full); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return full, nil
+		}
+	}
+	return "", errNoProgram(program)
+}
+
+// shellProgram returns the program of a shell: its name, which is looked up in the PATH of the command.
+func shellProgram(name string) string { return name }
