@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -22,23 +23,15 @@ func (r *runner) readIdentity(ctx context.Context, dir string) (env []string, er
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
 	}
-	name := firstText(os.Getenv("GIT_AUTHOR_NAME"), os.Getenv("GIT_COMMITTER_NAME"), configured["user.name"])
-	email := firstText(os.Getenv("GIT_AUTHOR_EMAIL"), os.Getenv("GIT_COMMITTER_EMAIL"), configured["user.email"],
-		os.Getenv("EMAIL"))
+	// git takes a text of spaces for none.
+	text := func(variable string) string { return strings.TrimSpace(os.Getenv(variable)) }
+	name := cmp.Or(text("GIT_AUTHOR_NAME"), text("GIT_COMMITTER_NAME"), strings.TrimSpace(configured["user.name"]))
+	email := cmp.Or(text("GIT_AUTHOR_EMAIL"), text("GIT_COMMITTER_EMAIL"), strings.TrimSpace(configured["user.email"]),
+		text("EMAIL"))
 	if name == "" || email == "" {
 		return identityEnv(ownName, ownEmail), nil
 	}
 	return identityEnv(name, email), nil
-}
-
-// firstText returns the first of the texts that has more than spaces, without the spaces around it.
-func firstText(texts ...string) string {
-	for _, t := range texts {
-		if t = strings.TrimSpace(t); t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // identityEnv is the environment that makes git commit as that person.

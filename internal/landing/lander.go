@@ -70,7 +70,7 @@ const defaultTimeout = 10 * time.Minute
 
 // Options are the settings of landings.
 type Options struct {
-	Target  string // refs/heads/..., or a branch's name
+	Target  string // refs/heads/...
 	Check   Check
 	Outputs string // the logs of checks go to its directory landing
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
@@ -103,9 +103,6 @@ func New(
 	repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal,
 	launch func() (proc.Launcher, error), o Options,
 ) *Lander {
-	if !strings.HasPrefix(o.Target, "refs/") {
-		o.Target = "refs/heads/" + o.Target
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

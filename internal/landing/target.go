@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"muster"
 	"muster/internal/git"
+	"muster/internal/view"
 	"muster/internal/worktree"
 )
 
@@ -173,12 +175,9 @@ func (t target) commits(ctx context.Context, commitRange string) (string, error)
 	if err != nil {
 		return "", unavailable(ctx, "git cannot count commits", err)
 	}
-	switch n := strings.TrimSpace(out); n {
-	case "0":
-		return "", nil
-	case "1":
-		return "1 commit", nil
-	default:
-		return n + " commits", nil
+	n, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil || n == 0 {
+		return "", err
 	}
+	return view.Count(n, "commit"), nil
 }

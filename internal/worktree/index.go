@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,8 @@ import (
 )
 
 // document is the content of .worktrees/index.json: {"worktrees":{"NAME":{...}}}. A row stays as it was read until it
-// is changed, so that what other programs write there survives.
+// is changed, so that what other programs write there survives. The zero value is an empty index, and that of a missing
+// file.
 type document struct {
 	top  map[string]json.RawMessage
 	rows map[string]json.RawMessage
@@ -28,37 +30,24 @@ type document struct {
 	damaged []byte // what was read then
 }
 
-// newDocument returns an empty index. A missing file is the same.
-func newDocument() *document {
-	return &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}}
-}
-
 // decode reads an index. It leaves the rows undecoded: one that cannot be read must not hide the others.
 func decode(data []byte) (*document, error) {
-	d := newDocument()
-	if err := json.Unmarshal(data, &d.top); err != nil {
-		return nil, err
+	d := &document{}
+	err := json.Unmarshal(data, &d.top)
+	if rows := d.top["worktrees"]; err == nil && rows != nil {
+		err = json.Unmarshal(rows, &d.rows)
 	}
-	if raw, ok := d.top["worktrees"]; ok {
-		if err := json.Unmarshal(raw, &d.rows); err != nil {
-			return nil, err
-		}
-	}
-	// A file of another program may hold null where a table is expected, which leaves a map that takes no entry.
-	if d.rows == nil {
-		d.rows = map[string]json.RawMessage{}
-	}
-	return d, nil
+	return d, err
 }
 
 // encode returns the index as it is written, with the fields of other programs.
 func (d *document) encode() ([]byte, error) {
-	rows, err := muster.MarshalLine(d.rows)
+	// The copies are never nil: a table without entries is written as {}, not as null.
+	rows, err := muster.MarshalLine(maps.Collect(maps.All(d.rows)))
 	if err != nil {
 		return nil, err
 	}
-	top := map[string]json.RawMessage{}
-	maps.Copy(top, d.top) // which is nil when the file held null
+	top := maps.Collect(maps.All(d.top))
 	top["worktrees"] = rows
 	return muster.Encode(top)
 }
@@ -89,10 +78,14 @@ func (d *document) has(name muster.Name) bool {
 // so they are written again.
 func (d *document) put(lane muster.Lane) error {
 	raw, err := muster.MarshalLine(lane)
-	if err == nil {
-		d.rows[string(lane.Name)] = raw
+	if err != nil {
+		return err
 	}
-	return err
+	if d.rows == nil {
+		d.rows = map[string]json.RawMessage{}
+	}
+	d.rows[string(lane.Name)] = raw
+	return nil
 }
 
 // putMissing adds the lanes that have no row yet.
@@ -168,18 +161,19 @@ func (x *index) load(ctx context.Context) (*document, error) {
 	for again := true; ; again = false {
 		data, _, err := x.files.ReadFile(x.dir.Index())
 		if errors.Is(err, fs.ErrNotExist) {
-			return newDocument(), nil
+			return &document{}, nil
 		}
 		if err != nil {
 			return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
 		}
-		doc, err := decode(muster.TrimBOM(data))
+		text := muster.TrimBOM(data)
+		doc, err := decode(text)
 		if err == nil {
 			return doc, nil
 		}
 		if !again {
-			doc := salvage(data)
-			doc.damaged = data
+			doc = &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}, damaged: data}
+			salvage(json.NewDecoder(bytes.NewReader(text)), doc.top, doc.rows)
 			doc.damage = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
 			return doc, nil
 		}
@@ -213,7 +207,7 @@ func (x *index) edit(ctx context.Context, f func(*document) error) error {
 			return err
 		}
 		// The lanes are searched without the lock, because git is asked.
-		if found, err = x.missing(ctx, newDocument()); err != nil {
+		if found, err = x.missing(ctx, &document{}); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,34 +39,30 @@ func (x *index) rebuild(ctx context.Context, doc *document, found []muster.Lane)
 	return x.write(doc)
 }
 
-// salvage returns the part of an index before its damage. It reads token by token, so that every row before the damage
-// is found; the value that is cut off is left out.
-func salvage(data []byte) *document {
-	doc := newDocument()
-	d := json.NewDecoder(bytes.NewReader(data))
+// salvage reads the part of an index before its damage, token by token, so that every row before the damage is found.
+// The value that is cut off is left out. What is below "worktrees" goes to rows, and the rest to fields. It reports
+// whether the object was whole.
+func salvage(d *json.Decoder, fields, rows map[string]json.RawMessage) bool {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return doc
+		return false
 	}
-	for isInRows := false; ; {
+	for d.More() {
 		t, err := d.Token()
-		key, isKey := t.(string)
+		key, _ := t.(string)
 		var raw json.RawMessage
 		switch {
 		case err != nil:
-			return doc
-		case !isKey: // the brace after the rows, or after the document
-			isInRows = false
-		case key == "worktrees" && !isInRows:
-			if t, err := d.Token(); err != nil || t != json.Delim('{') {
-				return doc
+			return false
+		case rows != nil && key == "worktrees":
+			if !salvage(d, rows, nil) {
+				return false
 			}
-			isInRows = true
 		case d.Decode(&raw) != nil:
-			return doc
-		case isInRows:
-			doc.rows[key] = raw
+			return false
 		default:
-			doc.top[key] = raw
+			fields[key] = raw
 		}
 	}
+	_, err := d.Token()
+	return err == nil
 }
