@@ -38,39 +38,29 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	switch {
 	case err != nil:
 	case res.Green:
-		_, err = l.setCheckState(ctx, baseGreen)
+		_, err = l.checkState(ctx, baseGreen)
 	case !res.CannotRun:
-		_, err = l.setCheckState(ctx, baseRed)
+		_, err = l.checkState(ctx, baseRed)
 	}
 	return res, err
 }
 
-// checkState returns what is known of the target's check. An error is never taken for "nobody has asked yet": a red
-// check would otherwise be compared with another base than the run's own.
-func (l *Lander) checkState(ctx context.Context) (string, error) {
-	state, err := l.options.CheckState(ctx)
-	if err != nil {
-		return "", fmt.Errorf("what the check said of %s before cannot be read: %w", l.branch(), err)
-	}
-	return state, nil
-}
-
-// setCheckState records what the check said of the target, also when ctx has just ended: it cost a whole check. Red is
-// recorded only when nothing was known: once a landing was green, red on the target is news and never an excuse. It
-// returns what was known before.
-func (l *Lander) setCheckState(ctx context.Context, state string) (before string, err error) {
-	before, err = l.checkState(ctx)
-	if err != nil || before == state || before != "" && state == baseRed {
-		return before, err
-	}
+// checkState records what the check said of the target, "" to record nothing, and returns what was known before. Red
+// replaces nothing: once a landing was green, red on the target is news and never an excuse. An error is never taken for
+// "nobody has asked yet": a red check would otherwise be compared with another base than the run's own.
+func (l *Lander) checkState(ctx context.Context, said string) (before string, err error) {
+	// Also when ctx has just ended: the answer cost a whole check.
 	late, cancel := detach(ctx)
 	defer cancel()
-	return before, l.options.SetCheckState(late, state)
+	if before, err = l.options.CheckState(late, said); err != nil {
+		return "", fmt.Errorf("what the check said of %s before cannot be read or recorded: %w", l.branch(), err)
+	}
+	return before, nil
 }
 
 // noteGreen records that a landing's check was green: from now on a red one is refused.
 func (l *Lander) noteGreen(ctx context.Context) error {
-	before, err := l.setCheckState(ctx, baseGreen)
+	before, err := l.checkState(ctx, baseGreen)
 	if err != nil || before != baseRed {
 		return err
 	}
@@ -93,11 +83,11 @@ func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error)
 	if res.CannotRun {
 		return "", nil
 	}
-	state, err := l.checkState(ctx)
+	state, err := l.checkState(ctx, "")
 	if err == nil && state == "" {
 		// Without an answer about the base, red could not be told from still red.
 		if _, err = l.classifyBase(ctx); err == nil {
-			state, err = l.checkState(ctx)
+			state, err = l.checkState(ctx, "")
 		}
 	}
 	if err != nil || state != baseRed {

@@ -75,11 +75,10 @@ type Options struct {
 	Outputs string // the logs of checks go to its directory landing
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
-	// CheckState and SetCheckState keep what is known of the target's check ("", "ok", "red") where all processes of
-	// the team see it. A Lander that only revokes needs none.
-	CheckState    func(ctx context.Context) (string, error)
-	SetCheckState func(ctx context.Context, state string) error
-	Env           []string // added to the environment of the check
+	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
+	// records what the check has said ("" records nothing, and "ok" stays) and returns what was known before.
+	CheckState func(ctx context.Context, said string) (before string, err error)
+	Env        []string // added to the environment of the check
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 }

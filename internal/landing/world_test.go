@@ -83,12 +83,14 @@ func (w *world) process(check string, change ...func(*landing.Options)) {
 // lander makes a Lander of the world's services.
 func (w *world) lander(check string, launch func() (proc.Launcher, error), change ...func(*landing.Options)) *landing.Lander {
 	o := landing.Options{Target: target, Check: landing.Check{Command: check}, Outputs: paths.Dir(w.root).Outputs(),
-		CheckState: func(context.Context) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.state, w.unread },
-		SetCheckState: func(_ context.Context, s string) error {
+		CheckState: func(_ context.Context, said string) (string, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.state = s
-			return nil
+			before := w.state
+			if said != "" && before != "ok" && w.unread == nil {
+				w.state = said
+			}
+			return before, w.unread
 		}}
 	for _, f := range change {
 		f(&o)

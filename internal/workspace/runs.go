@@ -91,20 +91,19 @@ const (
 	BaseRed   = "red"
 )
 
-// CheckState returns what is known of the check on the target. The error is Corrupt when the record cannot be read:
-// that must not mean that nothing is known, or the base would be checked again.
-func (r *Runs) CheckState(ctx context.Context) (string, error) {
+// CheckState records what the check on the target has said, "" to record nothing, and returns what was known before.
+// Once it was green, no landing may make it red. The error is Corrupt when the record cannot be read: that must not mean
+// that nothing is known, or the base would be checked again.
+func (r *Runs) CheckState(ctx context.Context, said string) (before string, err error) {
 	run, err := r.Get(ctx)
-	return run.BaseCheck, err
-}
-
-// SetCheckState records what the check on the target has said. Once it was green, no landing may make it red.
-func (r *Runs) SetCheckState(ctx context.Context, state string) error {
-	_, err := r.Change(ctx, func(run *muster.Run) {
+	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen {
+		return run.BaseCheck, err
+	}
+	_, err = r.Change(ctx, func(run *muster.Run) {
 		// A check that runs late, on an older tip, must not turn green to red: red landings would be accepted again.
 		if run.BaseCheck != BaseGreen {
-			run.BaseCheck = state
+			run.BaseCheck = said
 		}
 	})
-	return err
+	return run.BaseCheck, err
 }

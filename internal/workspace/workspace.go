@@ -307,7 +307,7 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		}
 		o := w.options.Landing
 		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
-		o.CheckState, o.SetCheckState = w.runs.CheckState, w.runs.SetCheckState
+		o.CheckState = w.runs.CheckState
 		// The lander is made before the launcher is known and lives longer, because revoking a landing runs no check.
 		launcher := func() (proc.Launcher, error) {
 			if l := w.launcher.Load(); l != nil {
