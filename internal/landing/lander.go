@@ -4,11 +4,12 @@
 // Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
 // parts:
 //
-//   - landingRefs (refs.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
-//   - runCheck (check.go, checkout.go, log.go) runs the project's check on the merged tree.
-//   - base (base.go) knows whether the check failed before any work: only then may a landing whose check fails land.
-//   - message.go writes the landed commit, and finds it again after a crash; texts.go is what the task's owner reads.
-//   - checkedout.go waits while somebody has the target checked out; target.go prepares the target before a run.
+//   - landingRefs (revoke.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
+//   - runCheck (check.go, checkout.go, log.go) runs the project's check on the merged tree. checkState knows whether
+//     the check failed before any work: only then may a landing whose check fails land.
+//   - message.go writes the landed commit, and finds it again after a crash.
+//   - return.go returns a task, with what its owner reads.
+//   - target.go prepares the target before a run, and waits while somebody has it checked out.
 //   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
 //
 // The package keeps these invariants:

@@ -14,6 +14,83 @@ import (
 	"muster/internal/worktree"
 )
 
+// landingRefs is the pair of refs that decides whether a claim may land. The landing ref is at the lane's head while it
+// lands; the transaction that moves the target deletes it, so nobody lands without it. The revoked ref says that the
+// claim lands no more; the landing ref cannot be made beside it.
+type landingRefs struct {
+	repo    *git.Repo
+	landing string
+	revoked string
+}
+
+// refsOf returns the refs of a claim. A task that is claimed again has others, so a revocation never concerns a
+// later owner.
+func refsOf(repo *git.Repo, id muster.TaskID, claim int) landingRefs {
+	return landingRefs{repo: repo, landing: fmt.Sprintf("refs/muster/landing/%d-%d", id, claim),
+		revoked: fmt.Sprintf("%s%d-%d", revokedRefs, id, claim)}
+}
+
+// revokedRefs is where the revoked refs lie.
+const revokedRefs = "refs/muster/revoked/"
+
+// head returns what the landing ref is at, "" when there is none.
+func (r landingRefs) head(ctx context.Context) (string, error) { return r.repo.Ref(ctx, r.landing) }
+
+// change moves the refs as plan says, which is given what they are at. Both are compared in one transaction: when one
+// has moved since it was read, plan is asked again. A plan without updates ends the change.
+func (r landingRefs) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
+	for {
+		now, err := r.repo.Refs(ctx, r.landing, r.revoked)
+		if err != nil {
+			return err
+		}
+		err = r.repo.UpdateRefs(ctx, plan(now[r.landing], now[r.revoked]))
+		if !errors.Is(err, muster.ErrStale) {
+			return err
+		}
+	}
+}
+
+// raise sets the landing ref to the head, unless the claim was revoked. A revocation comes before it or after it and is
+// never missed, because the transaction verifies that the revoked ref is missing.
+func (r landingRefs) raise(ctx context.Context, head string) (isRevoked bool, err error) {
+	err = r.change(ctx, func(landing, revoked string) []git.RefUpdate {
+		if isRevoked = revoked != ""; isRevoked {
+			return nil
+		}
+		return []git.RefUpdate{{Ref: r.landing, New: head, Old: landing}, {Ref: r.revoked}}
+	})
+	return isRevoked, err
+}
+
+// remove deletes the landing ref if it is there. It reports whether the claim was revoked.
+func (r landingRefs) remove(ctx context.Context) (isRevoked bool, err error) {
+	err = r.change(ctx, func(landing, revoked string) []git.RefUpdate {
+		if isRevoked = revoked != ""; landing == "" {
+			return nil
+		}
+		return []git.RefUpdate{{Ref: r.landing, Old: landing}}
+	})
+	return isRevoked, err
+}
+
+// revoke makes the revoked ref and deletes the landing ref, in one transaction.
+func (r landingRefs) revoke(ctx context.Context) error {
+	head, err := r.repo.Head(ctx)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(landing, revoked string) (updates []git.RefUpdate) {
+		if revoked == "" {
+			updates = append(updates, git.RefUpdate{Ref: r.revoked, New: head}) // any commit does
+		}
+		if landing != "" {
+			updates = append(updates, git.RefUpdate{Ref: r.landing, Old: landing})
+		}
+		return updates
+	})
+}
+
 // Revoke ends a claim's right to land. Call it before the board revokes the claim. When the work is on the target
 // already, it completes the task, and the error is Held.
 func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error {

@@ -91,9 +91,9 @@ const (
 	BaseRed   = "red"
 )
 
-// CheckState records what the check on the target has said, "" to record nothing, and returns what was known before.
-// Once it was green, no landing may make it red. The error is Corrupt when the record cannot be read: that must not mean
-// that nothing is known, or the base would be checked again.
+// CheckState records what the check on the target has said, "" to record nothing, and returns what was known
+// before. Once it was green, no landing may make it red. The error is Corrupt when the record cannot be read: that
+// must not mean that nothing is known, or the base would be checked again.
 func (r *Runs) CheckState(ctx context.Context, said string) (before string, err error) {
 	run, err := r.Get(ctx)
 	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen {

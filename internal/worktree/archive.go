@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -49,5 +52,66 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 func contentOf(ctx context.Context, repo *git.Repo, commit string) (string, error) {
 	out, err := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P",
 		commit)
+	return strings.TrimSpace(out), err
+}
+
+// snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
+// commit, which no ref has yet, with its content (see contentOf). It changes nothing in the lane.
+func (c checkout) snapshot(ctx context.Context) (commit, content string, err error) {
+	head, tip, err := c.commits(ctx)
+	if err != nil || head == "" {
+		return tip, "", err
+	}
+	merging, err := c.mergeHead(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	tree, err := c.writeTree(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	// Commits of the owner may be at HEAD only, on the branch only, or in a merge under way: all are kept as parents.
+	parents := []string{}
+	for _, p := range []string{head, tip, merging} {
+		if p != "" && !slices.Contains(parents, p) {
+			parents = append(parents, p)
+		}
+	}
+	// Without a second parent and without changed files the owner's own commit says all.
+	if len(parents) == 1 {
+		committed, err := c.repo.Tree(ctx, head)
+		if err != nil || committed == tree {
+			return head, "", err
+		}
+	}
+	commit, err = c.repo.CommitTree(ctx, tree, parents,
+		fmt.Sprintf("lane %s as it was when it was archived\n", c.lane.Name))
+	return commit, tree + " " + strings.Join(parents, " "), err
+}
+
+// writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
+// owner, who may be at work, sees no change.
+func (c checkout) writeTree(ctx context.Context) (string, error) {
+	// A directory, and not only a file: git makes a lock beside its index.
+	tmp, err := os.MkdirTemp("", "muster-index-")
+	if err != nil {
+		return "", muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	index := filepath.Join(tmp, "index")
+	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
+	// an empty one to git.
+	data, err := os.ReadFile(filepath.Join(git.DirOf(c.lane.Path), "index"))
+	if err == nil {
+		err = os.WriteFile(index, data, 0o600)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
+	}
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if err := c.stage(ctx, env); err != nil {
+		return "", err
+	}
+	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: []string{"write-tree"}, Env: env})
 	return strings.TrimSpace(out), err
 }

@@ -191,8 +191,9 @@ func (l *lifecycle) undoDead(ctx context.Context, name muster.Name, lease string
 	if err != nil {
 		return err
 	}
-	// The lease of the first kind of row is the caller's, so its maker is dead for certain. That of the second kind may
-	// be held by a living process: then recoverCreation leaves the row, and the caller is refused when it writes its own.
+	// The lease of the first kind of row is the caller's, so its maker is dead for certain. That of the second kind
+	// may be held by a living process: then recoverCreation leaves the row, and the caller is refused when it
+	// writes its own.
 	for _, row := range l.index.lanes(doc) {
 		maker, _ := field[string](row, fieldMaker)
 		switch {

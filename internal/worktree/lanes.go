@@ -4,16 +4,16 @@
 //
 //   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
 //     being done to its lane, so that another process can finish or undo it (row.go has the fields). It finds lanes
-//     again from what git and the journal know (registry.go).
+//     again from what git and the journal know.
 //   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
-//     removes it (remove.go); archive.go names the archive refs.
-//   - checkout (checkout.go, stage.go, commit.go, merge.go, snapshot.go) is the working tree of one lane as git sees
+//     removes it (remove.go).
+//   - checkout (checkout.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees
 //     it. It changes nothing in the index.
 //   - recorder (events.go) writes what happened to the journal and to the lanes' own log.
 //   - CheckDirs (checkdir.go) are directories outside the repository, in which landing runs the check.
 //
-// recover.go and check.go put the parts together: Recover finishes what a crash left half done, Check reports it
-// without a change, and Repair does both. scratch.go has the checkouts of members that have no task.
+// recover.go puts the parts together: Recover finishes what a crash left half done, Check reports it without a change,
+// and Repair does both. scratch.go has the checkouts of members that have no task.
 //
 // The package keeps these invariants:
 //
@@ -52,6 +52,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +102,8 @@ func Open(
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
 	leases := leases{files: files, dir: dir.Locks()}
-	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j, corrupt: corruption.New(log, o.Inbox, j)}
+	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j}
+	index.corrupt = corruption.New(log, o.Inbox, j)
 	return &Lanes{base: o.Base, scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j}, leases: leases, home: home}}, nil
@@ -195,4 +197,58 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 func wait(ctx context.Context, d time.Duration) error {
 	_ = clock.Sleep(ctx, d)
 	return context.Cause(ctx)
+}
+
+// Enter returns the directory of a lane after checking that it is the one that is meant: its top level, its repository
+// and its branch are the expected ones. Whatever is unclear is an error.
+func (l *Lanes) Enter(ctx context.Context, name muster.Name) (dir string, err error) {
+	lane, err := l.enter(ctx, name)
+	return lane.Path, err
+}
+
+// Workdir is Enter for the tools of the lane's owner: the directory must be the lane's, but the owner may have another
+// branch or none checked out in it, as in the middle of a rebase. Enter, Commit and Merge refuse that until it is over.
+func (l *Lanes) Workdir(ctx context.Context, name muster.Name) (dir string, err error) {
+	lane, _, err := l.workdir(ctx, name)
+	return lane.Path, err
+}
+
+// enter returns a lane that is on its own branch. The hints bring one back that is not.
+func (l *Lanes) enter(ctx context.Context, name muster.Name) (muster.Lane, error) {
+	lane, head, err := l.workdir(ctx, name)
+	switch {
+	case err != nil:
+		return muster.Lane{}, err
+	case head == branchRef(lane):
+		return lane, nil
+	case head == "HEAD":
+		return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on no branch, and should be on %s",
+			name, lane.Branch).
+			WithHint("finish or abort the rebase, then: git -C %s checkout %s", lane.Path, lane.Branch)
+	}
+	other := strings.TrimPrefix(head, "refs/heads/")
+	return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on branch %s, and should be on %s",
+		name, other, lane.Branch).
+		WithHint("git -C %s checkout %s && git -C %s merge %s", lane.Path, lane.Branch, lane.Path, other)
+}
+
+// workdir returns a lane that can be worked in, and what its HEAD points to.
+func (l *Lanes) workdir(ctx context.Context, name muster.Name) (lane muster.Lane, head string, err error) {
+	lane, err = l.Get(ctx, name)
+	if err != nil {
+		return lane, "", err
+	}
+	// A lane that is being removed is active or kept by its status: its row says so in a field of its own.
+	status := string(lane.Status)
+	_, isRemoving := removalOf(lane)
+	if isRemoving {
+		status = "being removed"
+	}
+	if isRemoving || lane.Status != muster.LaneActive && lane.Status != muster.LaneKept {
+		return muster.Lane{}, "", muster.Errorf(muster.Held, "the lane %s is %s: nobody can work in it", name, status)
+	}
+	if head, err = l.checkout(lane).verify(ctx); err != nil {
+		return muster.Lane{}, "", err
+	}
+	return lane, head, nil
 }

@@ -165,9 +165,9 @@ func (c checkout) conflictHashes() map[string]string {
 	return hashes
 }
 
-// read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The file has
-// the name that git gives it: with slashes, from the lane's top. The hash is "" when there is no file: a deleted file is
-// a decision too, because it differs from what the merge left.
+// read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The
+// file has the name that git gives it: with slashes, from the lane's top. The hash is "" when there is no file: a
+// deleted file is a decision too, because it differs from what the merge left.
 func (c checkout) read(name string) (data []byte, hash string) {
 	file := filepath.Join(c.lane.Path, filepath.FromSlash(name))
 	info, err := os.Lstat(file)

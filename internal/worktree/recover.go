@@ -2,9 +2,12 @@ package worktree
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"muster"
+	"muster/internal/corruption"
 	"muster/internal/git"
 )
 
@@ -67,4 +70,119 @@ func endLeftGit(ctx context.Context, repo *git.Repo, lane muster.Lane) error {
 		return err
 	}
 	return repo.BreakLocks(ctx, branchRef(lane))
+}
+
+// Finding is something that is wrong with a lane or with the index.
+type Finding struct {
+	Lane muster.Name // "": the index itself
+	Text string      // what is wrong
+	Fix  string      // what people must do before a repair can help; "": Repair mends it
+	Busy bool        // it may also be the work of a process that is alive
+	Done string      // of a finding that Repair has mended: what was done, or what the lane is now
+}
+
+// Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
+func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
+	doc, err := l.index.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if doc.damage != nil {
+		all = append(all, Finding{Text: doc.damage.Error()})
+	}
+	for _, lane := range l.index.lanes(doc) {
+		f, err := checkLane(ctx, l, lane)
+		if err != nil {
+			return nil, err
+		}
+		if f.Text != "" {
+			f.Lane = lane.Name
+			all = append(all, f)
+		}
+	}
+	// Of a damaged index these are the lanes whose rows lie behind the damage.
+	missing, err := l.index.missing(ctx, doc)
+	for _, lane := range missing {
+		all = append(all, Finding{Lane: lane.Name, Text: "git has it, and the index does not"})
+	}
+	return all, err
+}
+
+// Repair recovers the lanes, and returns what it has mended. Call it while no process of the team is alive. A second
+// Check tells what is left.
+func (l *Lanes) Repair(ctx context.Context) (done []Finding, err error) {
+	before, err := l.Check(ctx)
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	if err := l.Recover(ctx); err != nil {
+		return nil, err
+	}
+	after, err := l.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Recover does not say what it did, so the two lists are compared. A finding that is still there was not mended;
+	// the caller's own Check reports it.
+	for _, f := range before {
+		if !slices.Contains(after, f) {
+			f.Done = l.index.outcome(ctx, f)
+			done = append(done, f)
+		}
+	}
+	return done, nil
+}
+
+// outcome says what became of a finding that is no longer there.
+func (x *index) outcome(ctx context.Context, f Finding) string {
+	if f.Lane == "" {
+		return "written anew from git; what it was is in .team/" + corruption.Table
+	}
+	lane, err := x.get(ctx, f.Lane)
+	if err != nil {
+		return "it is gone"
+	}
+	return "it is " + string(lane.Status) + " now"
+}
+
+// checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.
+func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err error) {
+	c := l.checkout(lane)
+	_, isRemoving := removalOf(lane)
+	switch {
+	case lane.Status == muster.LaneCreating:
+		// A lease that is held means that the maker lives.
+		if maker, ok := field[string](lane, fieldMaker); ok {
+			held, err := l.leases.isHeld(maker)
+			if err != nil || held {
+				return f, err // it is being made right now
+			}
+		}
+		return Finding{Text: "the process that made it died before it was complete"}, nil
+	case isRemoving:
+		if unlock := c.unlockHint(ctx); unlock != "" {
+			return Finding{Text: "it cannot be removed: its worktree is locked", Fix: unlock, Busy: true}, nil
+		}
+		return Finding{Text: "its removal was interrupted", Busy: true}, nil
+	case lane.Status == muster.LaneFailed:
+		return f, nil
+	case isMissing(lane.Path):
+		tip, err := l.repo.Ref(ctx, branchRef(lane))
+		if tip == "" {
+			return Finding{Text: "the index has it, and its directory and its branch are gone"}, err
+		}
+		return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, err
+	}
+	_, wrong := c.verify(ctx)
+	if wrong == nil || ctx.Err() != nil {
+		return f, wrong
+	}
+	// Another process may have begun to remove the lane since the index was read. load, because read would rebuild.
+	if doc, err := l.index.load(ctx); err == nil {
+		now, err := doc.lane(lane.Name)
+		if _, isRemoving := removalOf(now); isRemoving || errors.Is(err, muster.ErrNotFound) {
+			return f, nil
+		}
+	}
+	return Finding{Text: wrong.Error(), Fix: c.reconnectHint(ctx)}, nil
 }

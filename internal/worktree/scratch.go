@@ -42,7 +42,8 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	return dir, createScratch(ctx, l.repo, dir, commit)
 }
 
-// moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, or when git cannot move it.
+// moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, or when git
+// cannot move it.
 func moveScratch(ctx context.Context, repo *git.Repo, dir, commit string) (moved bool, err error) {
 	if _, err := headOf(ctx, repo, dir); err != nil {
 		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
