@@ -18,7 +18,7 @@ func TestWhereTheCheckRuns(t *testing.T) {
 	t.Setenv("GOWORK", "/somewhere/go.work")
 	out := t.TempDir()
 	check := `set -e
-pwd > ` + out + `/pwd; echo "$GOWORK" > ` + out + `/gowork; env | grep ^GIT_ | grep -v CONFIG > ` + out + `/git; echo "$EXTRA" > ` + out + `/extra
+pwd > ` + out + `/pwd; echo "$GOWORK" > ` + out + `/gowork; env | grep ^GIT_ | grep -v CONFIG > ` + out + `/git
 test -z "$(git status --porcelain)"; test "$(git rev-parse --show-toplevel)" = "$(pwd)"
 git log -1 --format=%s > ` + out + `/subject; git diff --name-only HEAD^ > ` + out + `/diff
 test -f prepared
@@ -26,7 +26,6 @@ echo generated > a.txt; if git diff --exit-code > /dev/null; then exit 9; fi
 git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; git update-ref refs/heads/main HEAD`
 	w := newWorld(t, check, map[string]string{"a.txt": "a\n", ".gitignore": "prepared\n"}, func(o *landing.Options) {
 		o.Check.Setup = "touch prepared"
-		o.Env = []string{"EXTRA=more"}
 	})
 	main := w.git("rev-parse", "main")
 	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
@@ -38,7 +37,7 @@ git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; 
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", dir, err)
 	}
-	for file, want := range map[string]string{"gowork": "off", "subject": "Add b", "diff": "b.txt", "extra": "more"} {
+	for file, want := range map[string]string{"gowork": "off", "subject": "Add b", "diff": "b.txt"} {
 		if got := strings.TrimSpace(gittest.Read(t, out, file)); got != want {
 			t.Errorf("%s: %q", file, got)
 		}

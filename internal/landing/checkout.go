@@ -124,7 +124,7 @@ func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, er
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := append([]string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}, l.options.Env...)
+	set := []string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}
 	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

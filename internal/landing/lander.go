@@ -79,7 +79,6 @@ type Options struct {
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
 	// records what the check has said ("" records nothing, and "ok" stays) and returns what was known before.
 	CheckState func(ctx context.Context, said string) (before string, err error)
-	Env        []string // added to the environment of the check
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 }

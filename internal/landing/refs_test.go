@@ -188,7 +188,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		w.git("update-ref", "refs/muster/landing/2-1", head)
 		_, err = w.board.BeginLanding(w.ctx(), two.ID, two.Fence, muster.PendingLanding{Head: head, Onto: w.git("rev-parse", target)})
 		w.must(err)
-		_, err = w.lanes.Merge(w.ctx(), two.Worktree, target)
+		_, err = w.lanes.Merge(w.ctx(), two.Worktree, w.git("rev-parse", target))
 		w.must(err)
 		w.process("")
 		if v := w.back(two); !strings.Contains(v.Text, "conflicts with") || v.Task.Status != muster.InProgress || v.Task.Returns != 1 {

@@ -279,11 +279,10 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !durable.IsTemporary(e.Name()) {
-			continue
-		}
-		if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
-			return err
+		if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
+			if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -420,7 +420,7 @@ func TestEnterFailsClosed(t *testing.T) {
 		"enter":   func() error { _, err := w.Enter(w.ctx(), "one"); return err },
 		"stand":   func() error { _, err := w.Workdir(w.ctx(), "one"); return err },
 		"commit":  func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err },
-		"merge":   func() error { _, err := w.Merge(w.ctx(), "one", "main"); return err },
+		"merge":   func() error { _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); return err },
 		"remove":  func() error { return w.Remove(w.ctx(), "one", false) },
 		"force":   func() error { return w.Remove(w.ctx(), "one", true) },
 		"archive": func() error { _, err := w.Archive(w.ctx(), "one"); return err },

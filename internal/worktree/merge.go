@@ -41,16 +41,12 @@ func conflictList(all []Conflict) string {
 	return strings.Join(s, ", ")
 }
 
-// Merge merges a commit into the lane, whose own work must be committed, and does not commit the result. Conflicts
-// stay as markers in the files that it returns: the owner resolves them, and Commit finishes the merge (one without
-// conflicts too). Called again before that, Merge returns what is still open.
+// Merge merges a commit, named by its full id, into the lane, whose own work must be committed, and does not commit
+// the result. Conflicts stay as markers in the files that it returns: the owner resolves them, and Commit finishes
+// the merge (one without conflicts too). Called again before that, Merge returns what is still open.
 func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (conflicts []string, err error) {
 	lane, err := l.enter(ctx, name)
 	if err != nil {
-		return nil, err
-	}
-	// The full id, because it is compared with the MERGE_HEAD of a merge that is under way.
-	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
 		return nil, err
 	}
 	c := l.checkout(lane)

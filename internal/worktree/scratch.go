@@ -22,9 +22,6 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 			return "", err
 		}
 	}
-	if commit, err = l.repo.Resolve(ctx, commit); err != nil {
-		return "", err
-	}
 	// A mutex of this process is enough, because one process hosts the member.
 	lock, _ := l.scratchLocks.LoadOrStore(member, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()

@@ -133,7 +133,7 @@ func TestMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time as after a crash
-		conflicts, err := w.Merge(ctx, "one", "main")
+		conflicts, err := w.Merge(ctx, "one", w.git(w.root, "rev-parse", "main"))
 		if err != nil || strings.Join(conflicts, " ") != "bin gone text" {
 			t.Fatalf("conflicts %v, %v", conflicts, err)
 		}
@@ -192,7 +192,7 @@ func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
 	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
 		t.Fatal(err)
 	}
-	if conflicts, err := w.Merge(w.ctx(), "one", "main"); err != nil || len(conflicts) > 0 {
+	if conflicts, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil || len(conflicts) > 0 {
 		t.Fatal(conflicts, err)
 	}
 	head, _, err := w.Commit(w.ctx(), "one", "merge")
