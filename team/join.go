@@ -43,10 +43,10 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 	}
 	prepare := func(ctx context.Context, _ muster.HostID) error {
 		// Again, now that whoever puts the team aside sees this process: it may have begun, or be done, meanwhile.
-		if err := p.workspace.CheckNotArchiving(ctx); err != nil {
-			return err
+		err := p.workspace.CheckNotArchiving(ctx)
+		if err == nil {
+			_, err = t.runUnderWay(ctx)
 		}
-		_, err := t.runUnderWay(ctx)
 		return err
 	}
 	err = p.host(ctx, "muster join", prepare, func(ctx context.Context, s *supervisor) (err error) {

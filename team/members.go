@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +28,11 @@ type Member struct {
 // List returns all members: the lead first, then the others in the order in which they joined.
 func (s Members) List(ctx context.Context) (all []Member, err error) {
 	r := s.t.services().Roster(ctx)
-	members, err := r.List(ctx)
-	if err != nil {
-		return nil, err
-	}
 	// The records are read before the hosts, so a host that ends in between is seen as gone. The hosts are read
 	// once and not for each member.
-	hosts, err := r.Hosts(ctx)
-	if err != nil {
+	members, errMembers := r.List(ctx)
+	hosts, errHosts := r.Hosts(ctx)
+	if err := cmp.Or(errMembers, errHosts); err != nil {
 		return nil, err
 	}
 	isAlive := map[muster.HostID]bool{}

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,15 +145,14 @@ func (r gitRepository) MissingCommits(
 
 // OpenServices opens the services of a run on the repository, and asks git for its root no second time.
 func (r gitRepository) OpenServices(ctx context.Context, o workspace.Options) (
-	w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error,
+	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
 ) {
 	o.Repo = r.Repo
-	if w, err = workspace.OpenRoot(r.Root(), o); err != nil {
+	w, err := workspace.OpenRoot(r.Root(), o)
+	if err != nil {
 		return nil, nil, nil, err
 	}
-	if lanes, err = w.Lanes(ctx); err != nil {
-		return nil, nil, nil, err
-	}
-	lander, err = w.Lander(ctx)
-	return w, lanes, lander, err
+	lanes, errLanes := w.Lanes(ctx)
+	lander, errLander := w.Lander(ctx)
+	return w, lanes, lander, cmp.Or(errLanes, errLander)
 }

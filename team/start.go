@@ -142,8 +142,9 @@ func (p *runHost) writeStart(
 	if err := p.stopOrphans(ctx); err != nil {
 		return nil, err
 	}
-	all, err := p.Board.List(ctx)
-	if err != nil {
+	all, errTasks := p.Board.List(ctx)
+	base, errBase := p.repository.Resolve(ctx, p.target())
+	if err := cmp.Or(errTasks, errBase); err != nil {
 		return nil, err
 	}
 	first := muster.TaskID(1)        // after every task that there is
@@ -159,10 +160,6 @@ func (p *runHost) writeStart(
 	// An id of a record that cannot be read is used too: the record may be mended, and then it is a task again.
 	for _, u := range p.Board.Corrupt() {
 		first = max(first, u.ID+1)
-	}
-	base, err := p.repository.Resolve(ctx, p.target())
-	if err != nil {
-		return nil, err
 	}
 	c := p.config
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.

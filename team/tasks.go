@@ -115,8 +115,13 @@ func (s Tasks) Complete(
 		by = muster.User
 	case done: // left as it is, whoever owned it: a script may repeat the call
 		return task, true, nil
+	case task.Owner == "":
+		return task, false, muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
+			id, task.Status, by).
+			WithHint("muster task claim %d --as %s\nor, as yourself:  muster task complete %d", id, by, id)
 	case task.Owner != by:
-		return task, false, errNotOwner(task, by)
+		return task, false, muster.Errorf(muster.Held, "task %d is %s's, not %s's", id, task.Owner, by).
+			WithHint("as yourself:  muster task complete %d", id)
 	}
 	if err := checkAllLanded(ctx, w, task); err != nil {
 		return task, done, err
@@ -124,17 +129,6 @@ func (s Tasks) Complete(
 	// Finish also does what was cut short after an earlier completion.
 	task, err = w.Board().CompleteByHand(ctx, id, by, result)
 	return task, done, err
-}
-
-// errNotOwner refuses a completion in the name of somebody who does not own the task.
-func errNotOwner(t muster.Task, by muster.Name) error {
-	if t.Owner == "" {
-		return muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
-			t.ID, t.Status, by).
-			WithHint("muster task claim %d --as %s\nor, as yourself:  muster task complete %d", t.ID, by, t.ID)
-	}
-	return muster.Errorf(muster.Held, "task %d is %s's, not %s's", t.ID, t.Owner, by).
-		WithHint("as yourself:  muster task complete %d", t.ID)
 }
 
 // checkAllLanded refuses to complete a task whose lane holds work that is not on the target: it would be lost. When

@@ -170,11 +170,8 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 		return nil, muster.Errorf(muster.Invalid, "a team needs a store").
 			WithHint("store/file.Open(dir) or store/mem.New()")
 	}
-	o := workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir, OpenStore: c.OpenStore}
-	if c.Store != nil {
-		o.Store, o.OpenStore = c.Store, nil
-	}
-	w, err := workspace.Open(ctx, c.Dir, o)
+	w, err := workspace.Open(ctx, c.Dir, workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir,
+		Store: c.Store, OpenStore: c.OpenStore})
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -288,12 +289,9 @@ func (w *Workspace) LaneBase(ctx context.Context, named string) (commit string, 
 // Lander returns the one lander of the board. It can revoke a landing at once; to run checks it needs SetLauncher.
 func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 	return w.lander.get(func() (*landing.Lander, error) {
-		lanes, err := w.Lanes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		repo, err := w.Repo(ctx)
-		if err != nil {
+		repo, errRepo := w.Repo(ctx)
+		lanes, errLanes := w.Lanes(ctx)
+		if err := cmp.Or(errRepo, errLanes); err != nil {
 			return nil, err
 		}
 		// A record that cannot be read is an error here: work must not land on a branch that was only guessed.
