@@ -151,13 +151,6 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember
 	})
 }
 
-// find returns the member that lives here under a name, or nil.
-func (s *supervisor) find(name muster.Name) *runningMember {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running[name]
-}
-
 // all returns the members that live here now.
 func (s *supervisor) all() map[muster.Name]*runningMember {
 	s.mu.Lock()

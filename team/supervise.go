@@ -160,9 +160,10 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 // others' members are alive is looked at with all set only, because it asks the kernel for each.
 func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duration) {
 	members, err := s.Roster.List(ctx)
+	here := s.all()
 	for _, m := range members {
 		isOurs := m.Host == "" || m.Host == s.id
-		if m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && s.find(m.Name) == nil {
+		if m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && here[m.Name] == nil {
 			s.takeOverMember(ctx, m)
 		}
 	}
@@ -199,7 +200,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 		s.carried[r.ID] = err == nil
 		return err == nil
 	}
-	l := s.find(r.To)
+	l := s.all()[r.To]
 	switch {
 	case r.To == muster.Lead:
 		// It stops the team, as Ctrl-C does, and the state is kept: there is nobody above the lead who could go on

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,17 +114,13 @@ func (l *fileLoader) errorAt(n ast.Node, what string) error {
 	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, line, column, what)
 }
 
-// suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It
-// returns "" if none is close: two letters are a slip of the fingers, and more is another word.
+// suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It returns ""
+// if none is close: two letters are a slip of the fingers, and more is another word. all must not be empty.
 func suggestion(word string, all []string) string {
-	best, at := "", 3
-	for _, w := range all {
-		if d := editdist.Distance(word, w); d < at {
-			best, at = w, d
-		}
-	}
-	if best == "" {
+	distance := func(w string) int { return editdist.Distance(word, w) }
+	best := slices.MinFunc(all, func(a, b string) int { return distance(a) - distance(b) })
+	if distance(best) > 2 {
 		return ""
 	}
-	return " (did you mean " + best + "?)"
+	return editdist.DidYouMean([]string{best})
 }
