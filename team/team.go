@@ -27,11 +27,11 @@
 // Compatibility: the names in this package may still change before the first version; the state on disk does not,
 // except as its format's own rules allow.
 //
-// The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go and
-// events.go, attach.go (a lead in another process), start.go (what may start when), runhost.go (this process as a host
-// of a run), run.go (a run from start to end), join.go, summary.go and landed.go (how it ended), conversation.go (a run
-// that waits for the user), basecheck.go, supervise.go, runner.go, restart.go and finalize.go (members), repository.go
-// (what a run needs of the repository), guard.go.
+// The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go (events),
+// conversation.go (the user and the lead, of this process or of another), start.go (what may start when), runhost.go
+// (this process as a host of a run), run.go (a run from start to end), join.go, summary.go (how it ended),
+// supervise.go, runner.go and finalize.go (members), foreign.go (code of embedders), log.go, and repository.go (what a
+// run needs of the repository).
 package team
 
 import (
@@ -259,3 +259,15 @@ func (l Limits) withDefaults() Limits {
 		CheckTimeout:      cmp.Or(l.CheckTimeout, 10*time.Minute),
 	}
 }
+
+// Guard makes this program one whose tools cannot outlive it. Call it first thing in main, before flags are read or
+// anything is printed, and in TestMain of packages whose tests run teams.
+//
+// On Linux a run starts this very program a second time, as a small process, the guard. It starts every command, and
+// kills all that a command has started, in sessions of its own too, when the command ends, is stopped, or when this
+// program dies, by kill -9 too. In that second process Guard serves and never returns, so what stands before it in main
+// would be done twice.
+//
+// Without it, and on other systems, a command has a process group. That is killed as a whole, and on Linux what has
+// left it is looked for, but only while this program lives: after a kill -9 what its tools had started goes on.
+func Guard() { proc.GuardMain() }

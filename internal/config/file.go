@@ -22,8 +22,8 @@ type fileLoader struct {
 	checkModel func(model string) error // refuses a model that the file may not set; nil allows each
 }
 
-// load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is there and cannot be
-// read is an error: the user believes that it holds.
+// load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is
+// there and cannot be read is an error: the user believes that it holds.
 func (l *fileLoader) load(path string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
