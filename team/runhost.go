@@ -116,7 +116,8 @@ func (p *runHost) host(
 	}
 	p.Launcher = loggedLauncher{launcher, p.Log}
 	p.workspace.SetLauncher(p.Launcher)
-	return work(ctx, newSupervisor(p, host.ID()))
+	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
+		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)})
 }
 
 // inBackground begins to call f at once. The function that it returns waits for the result.

@@ -111,16 +111,12 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 	case errors.Is(err, muster.ErrFenced): // another process goes on with it
 	case errors.Is(context.Cause(ctx), muster.CauseShutdown): // between two lives: nobody else gives back what it has
 		s.finalizeMember(ctx, name, "shutdown of its owner", "")
-	default:
-		s.failMember(ctx, name, err)
+	default: // it failed: what it had goes back to the board, and the lead is told
+		s.finalizeMember(ctx, name, "its owner is lost",
+			"Teammate "+string(name)+" is lost: "+mailbox.Short(err.Error()))
 	}
 	s.remove(name, l)
 	wake(s.team.wake)
-}
-
-// failMember ends a member that failed: what it had goes back to the board, and the lead is told.
-func (s *supervisor) failMember(ctx context.Context, name muster.Name, why error) {
-	s.finalizeMember(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+mailbox.Short(why.Error()))
 }
 
 // finalizeMember ends a member that lived here, and tries again for a while. words are for the lead.

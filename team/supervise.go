@@ -27,12 +27,6 @@ type supervisor struct {
 // most for another process.
 const sweep = 5 * time.Second
 
-// newSupervisor returns a supervisor of the process, which is known to the roster by id.
-func newSupervisor(p *runHost, id muster.HostID) *supervisor {
-	return &supervisor{runHost: p, id: id, running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)}
-}
-
 // run runs the members of this process until work is over, then ends those that still live. Members live in ctx; what
 // serves them lives in house, which ends after them. Where work has failed, or anything that stops the team, their
 // records stay as they are, for whoever goes on with them. Else they are shut down, and conclude is called while they

@@ -70,9 +70,6 @@ func blockedText(t muster.Task) string {
 	if len(t.Blocks) == 0 {
 		return ""
 	}
-	var ids []string
-	for _, id := range t.Blocks {
-		ids = append(ids, fmt.Sprintf("#%d", id))
-	}
-	return " " + strings.Join(ids, ", ") + " cannot start before it."
+	ids := strings.Trim(fmt.Sprint(t.Blocks), "[]") // 1 2 3
+	return " #" + strings.ReplaceAll(ids, " ", ", #") + " cannot start before it."
 }

@@ -34,12 +34,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		return nil, found
 	}
 	found.Add("git", Healthy, strings.TrimPrefix(strings.TrimSpace(version), "git version "), "")
-	// A repository without a commit has nothing that a lane could start from.
-	head, err := repo.Head(ctx)
-	if err != nil {
-		found.AddError("repository", err)
-		return nil, found
-	}
+	head, _ := repo.Head(ctx)        // there is one: git.Open refuses a repository without a commit
 	on, _ := repo.CurrentBranch(ctx) // it is shown only
 	on = cmp.Or(strings.TrimPrefix(on, "refs/heads/"), "no branch")
 	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), on, head), "")

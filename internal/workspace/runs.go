@@ -7,7 +7,6 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
-	"muster/journal"
 )
 
 // Runs is the record of the run under way, or of the last one: .team/run.json.
@@ -17,11 +16,6 @@ type Runs struct {
 }
 
 const runKey = "run"
-
-// newRuns returns the record in a store.
-func newRuns(s muster.Store, j *journal.Journal) *Runs {
-	return &Runs{s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)}
-}
 
 // Get returns the run under way, or the last one, and the zero Run when there was none. The error is Corrupt when the
 // record cannot be read; the lead is told then.

@@ -37,6 +37,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/config"
+	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/landing"
@@ -124,7 +125,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	}
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = o.Log
-	w.runs = newRuns(w.store, w.journal)
+	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}
 	return w, nil
 }
 
