@@ -221,15 +221,10 @@ func (v *conversation) newLanding(ctx context.Context) (string, error) {
 }
 
 // fresh returns the mails that the conversation does not have and that still say something.
-func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) (fresh []muster.Message) {
-	seen := map[muster.MessageID]bool{}
-	for _, msg := range msgs {
-		if !seen[msg.ID] && !v.script.Delivered(msg.ID) && !v.isVoid(ctx, msg) {
-			fresh = append(fresh, msg)
-		}
-		seen[msg.ID] = true
-	}
-	return fresh
+func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) []muster.Message {
+	return slices.DeleteFunc(slices.Clone(msgs), func(msg muster.Message) bool {
+		return v.script.Delivered(msg.ID) || v.isVoid(ctx, msg)
+	})
 }
 
 // isVoid reports whether a mail says nothing any more: it brings a shutdown request or a plan

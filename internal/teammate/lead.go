@@ -31,13 +31,14 @@ const mailWaits = "There is mail for you."
 // which runs in its place.
 type lead struct {
 	*self
-	toldStuck       bool                           // that nothing can move, since it was woken last
-	toldUnclaimable map[muster.MessageID]bool      // tasks that nobody may claim, by the key of the claim to be
-	toldRequest     map[muster.RequestID]time.Time // when it was told last that a request waits for it
+	toldStuck bool // that nothing can move, since it was woken last
 
-	// These are of a turn that has ended, until the next work phase.
-	changed <-chan struct{} // mail, the board, the roster or requests have changed
-	message string          // the lead's last message
+	// told has when the lead was told last that a request waits for it, or that nobody may claim a task, by the
+	// key of the claim to be.
+	told map[string]time.Time
+
+	// changed receives after a turn has ended, when mail, the board, the roster or requests have changed.
+	changed <-chan struct{}
 }
 
 // Wait is the lead's sleep as a tool: it returns when something needs the lead, at no cost
@@ -71,7 +72,11 @@ func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept boo
 			return "", slept, cause
 		}
 		if err == nil {
-			text = l.noteTold(wakeReason(f))
+			var about []string
+			text, about = wakeReason(f)
+			for _, key := range about {
+				l.told[key] = time.Now()
+			}
 		}
 		if err != nil || text != "" {
 			if slept {
@@ -132,56 +137,38 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 		}
 	}
 	f.requests = slices.DeleteFunc(slices.Clone(f.progress.Requests),
-		func(r muster.Request) bool { return time.Since(l.toldRequest[r.ID]) < remindAfter })
+		func(r muster.Request) bool { return time.Since(l.told[string(r.ID)]) < remindAfter })
 	f.unclaimable = slices.DeleteFunc(slices.Clone(f.progress.Unclaimable),
-		func(t muster.Task) bool { return l.toldUnclaimable[claimKey(t)] })
+		func(t muster.Task) bool { return !l.told[string(claimKey(t))].IsZero() })
 	return f, nil
 }
 
-// wake is what a woken lead reads, and which requests and tasks it is told of by that.
-// Without a text it sleeps on.
-type wake struct {
-	text    string
-	request muster.RequestID
-	tasks   []muster.Task
-}
-
-// wakeReason decides what wakes the lead. A request may also be decided by the user, so that
-// the lead is told of it when it would sleep, and then now and again; it may also sleep on.
-func wakeReason(f wakeFacts) wake {
+// wakeReason returns what wakes the lead, and the keys of what it is told of by that, so that it is not woken for
+// the same again. Without a text it sleeps on. A request may also be decided by the user, so that the lead is told
+// of it when it would sleep, and then now and again; it may also sleep on.
+func wakeReason(f wakeFacts) (text string, about []string) {
 	switch {
 	case f.mail:
-		return wake{text: mailWaits}
+		return mailWaits, nil
 	case f.progress.Done():
-		return wake{text: allDoneText(f.progress)}
+		return allDoneText(f.progress), nil
 	case f.landing != "":
-		return wake{text: f.landing}
+		return f.landing, nil
 	case f.progress.Stuck != "":
-		return wake{text: "Nothing can wake you: " + f.progress.Stuck + "."}
+		return "Nothing can wake you: " + f.progress.Stuck + ".", nil
 	case len(f.requests) > 0:
 		r := f.requests[0]
-		return wake{request: r.ID, text: fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. "+
-			"Decide it, or wait again to leave it to the user.", r.ID, r.From, r.Kind, r.TaskID)}
+		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Decide it, or wait again to leave it "+
+			"to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
 	case len(f.unclaimable) > 0:
 		var reasons []string
 		for _, t := range f.unclaimable {
 			reasons = append(reasons, unclaimedReason(t)+" ("+prompt.TaskLine(t)+")")
+			about = append(about, string(claimKey(t)))
 		}
-		return wake{tasks: f.unclaimable, text: "Nobody may take what is ready: " + strings.Join(reasons, "; ") + "."}
+		return "Nobody may take what is ready: " + strings.Join(reasons, "; ") + ".", about
 	}
-	return wake{}
-}
-
-// noteTold notes what the lead is told, so that it is not woken for the same again, and
-// returns the text.
-func (l *lead) noteTold(w wake) string {
-	if w.request != "" {
-		l.toldRequest[w.request] = time.Now()
-	}
-	for _, t := range w.tasks {
-		l.toldUnclaimable[claimKey(t)] = true
-	}
-	return w.text
+	return "", nil
 }
 
 // allDoneText says that nothing is open, and names what needs attention.
@@ -196,7 +183,7 @@ func allDoneText(p TeamProgress) string {
 // turnFacts reads what decides what follows the turn.
 func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := l.phase.get()
-	f = LeadFacts{Message: l.message, CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
+	f = LeadFacts{Message: l.finalMessage(), CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
 		OnHold: c.onHold}
 	// What the user says is heard whatever else holds. In a conversation the lead hears
 	// everybody, unless the user has stopped it to speak first.

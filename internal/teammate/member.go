@@ -133,8 +133,7 @@ func New(c Config) (_ *Member, err error) {
 	s.presence.known.value = knownRecord{latest: s.record, asked: askedOf(s.record)}
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
-	s.lead = &lead{self: s, toldUnclaimable: map[muster.MessageID]bool{},
-		toldRequest: map[muster.RequestID]time.Time{}}
+	s.lead = &lead{self: s, told: map[string]time.Time{}}
 	s.toolbox = &toolbox{self: s, extra: c.Extra}
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err

@@ -79,11 +79,11 @@ func (ReleaseTask) do(ctx context.Context, m *Member) error {
 
 // finalMessage returns what the model said last. After a restart it is read from the
 // transcript.
-func (m *Member) finalMessage() string {
-	if c := m.phase.get(); c.words != "" {
+func (s *self) finalMessage() string {
+	if c := s.phase.get(); c.words != "" {
 		return c.words
 	}
-	if messages := m.conversation.script.Messages(); len(messages) > 0 && !m.conversation.owesReply() {
+	if messages := s.conversation.script.Messages(); len(messages) > 0 && !s.conversation.owesReply() {
 		return textOf(messages[len(messages)-1])
 	}
 	return "" // something was said to it since

@@ -114,7 +114,7 @@ func (m *Member) beginRest(ctx context.Context) error {
 	watch, stop := context.WithCancel(ctx)
 	m.stopRest = stop
 	if m.isLead() {
-		m.lead.changed, m.lead.message = m.lead.watch(watch), m.finalMessage()
+		m.lead.changed = m.lead.watch(watch)
 		return nil
 	}
 	return m.idle.begin(watch)

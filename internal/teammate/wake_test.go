@@ -30,12 +30,12 @@ func TestWakeReason(t *testing.T) {
 		{"nobody may take a task", wakeFacts{progress: canGoOn, unclaimable: []muster.Task{forTester}},
 			"Nobody may take what is ready: task #4 is for a tester and there is none"},
 	} {
-		got := wakeReason(c.f)
-		if (got.text == "") != (c.want == "") || !strings.HasPrefix(got.text, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got.text, c.want)
+		got, about := wakeReason(c.f)
+		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		if (got.request != "") != (len(c.f.requests) > 0) || len(got.tasks) != len(c.f.unclaimable) {
-			t.Errorf("%s: told of %q and %v", c.name, got.request, got.tasks)
+		if len(about) != len(c.f.requests)+len(c.f.unclaimable) {
+			t.Errorf("%s: told of %q", c.name, about)
 		}
 	}
 }
