@@ -18,7 +18,12 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	end := muster.Time(r.Deadline)
 	left := end.Sub(now)
 	if given := end.Sub(muster.Time(r.CreatedAt)); given > 0 && r.CreatedAt > 0 {
-		left = min(left, given-now.Sub(q.firstSeen(r, now)))
+		q.items.View(func() {
+			if since := q.seen[r.ID]; !since.IsZero() {
+				given -= now.Sub(since)
+			}
+		})
+		left = min(left, given)
 	}
 	return left
 }
@@ -26,17 +31,6 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 // overdue reports whether r is pending and has waited longer than it may.
 func (q *Requests) overdue(r muster.Request, now time.Time) bool {
 	return r.Deadline != 0 && !Final(r) && q.Left(r, now) <= 0
-}
-
-// firstSeen returns when this process first saw r pending, or now if it has not seen it yet.
-func (q *Requests) firstSeen(r muster.Request, now time.Time) time.Time {
-	at := now
-	q.items.View(func() {
-		if seen, ok := q.seen[r.ID]; ok {
-			at = seen
-		}
-	})
-	return at
 }
 
 // onChange records when this process first saw each pending request, and forgets those that are final. The

@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 
 	"muster"
@@ -27,14 +28,11 @@ func (s *self) caller() teamtools.Caller {
 
 // Spawn records a new teammate; the supervisor that sees the record starts it.
 func (c caller) Spawn(ctx context.Context, m muster.Member) (muster.Member, error) {
-	run, err := c.self.Run(ctx)
-	if err != nil {
-		return muster.Member{}, err
-	}
+	run, runErr := c.self.Run(ctx)
 	// Two spawns at the same time could both see room for one. Only the lead spawns, and its
 	// calls that write are run one after the other.
 	n, err := c.self.Roster.Teammates(ctx)
-	if err != nil {
+	if err = cmp.Or(runErr, err); err != nil {
 		return muster.Member{}, err
 	}
 	if n >= run.Cap {

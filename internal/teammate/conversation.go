@@ -154,15 +154,19 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	}
 	fresh := v.fresh(ctx, msgs)
 	if len(fresh) > 0 {
-		ids := make([]muster.MessageID, len(fresh))
-		for i, msg := range fresh {
-			ids[i] = msg.ID
+		var ids []muster.MessageID
+		for _, msg := range fresh {
+			ids = append(ids, msg.ID)
 		}
 		if err := v.say(ctx, ids, mailbox.Render(fresh, waiting)); err != nil {
 			return false, err
 		}
 		v.presence.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
-		v.reportHeard(fresh)
+		for _, msg := range fresh {
+			if v.isLead() && v.Talk != nil && msg.From == muster.User {
+				v.Talk.Heard(msg.ID) // the user sees that the lead has read it
+			}
+		}
 	}
 	// The mail is in the transcript. A crash before the drop delivers it a second time, and
 	// fresh leaves it out then.
@@ -245,19 +249,6 @@ func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) bool {
 	r, err := q.Get(ctx, id)
 	return err == nil && requests.Final(r)
-}
-
-// reportHeard reports to the user's conversation which of the user's mails have entered the
-// lead's.
-func (v *conversation) reportHeard(mail []muster.Message) {
-	if !v.isLead() || v.Talk == nil {
-		return
-	}
-	for _, msg := range mail {
-		if msg.From == muster.User {
-			v.Talk.Heard(msg.ID)
-		}
-	}
 }
 
 // Inbox shows what waits and what was delivered last. Mail enters only at a boundary, where

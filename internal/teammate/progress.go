@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -61,28 +62,20 @@ func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
 // progressWithoutMail reads the progress without the inboxes, and returns the members too.
 func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
 	p.Patient = s.Patient || s.hasConversation(ctx)
-	run, err := s.Run(ctx)
-	if err != nil {
-		return p, nil, err
-	}
+	run, runErr := s.Run(ctx)
 	// Members before tasks. A member claims a task while it is idle and then says that it
 	// works. In the other order it could be seen idle, after its task was seen unclaimed:
 	// nobody would seem to be at work on an open task.
-	if members, err = s.Roster.List(ctx); err != nil {
+	members, membersErr := s.Roster.List(ctx)
+	tasks, tasksErr := s.Board.List(ctx)
+	pending, err := s.Requests.Pending(ctx)
+	if err = cmp.Or(runErr, membersErr, tasksErr, err); err != nil {
 		return p, nil, err
 	}
 	for i := range members {
 		if m := &members[i]; m.Status == muster.Working && m.Name != muster.Lead {
 			p.Working = append(p.Working, m.Name)
 		}
-	}
-	tasks, err := s.Board.List(ctx)
-	if err != nil {
-		return p, nil, err
-	}
-	pending, err := s.Requests.Pending(ctx)
-	if err != nil {
-		return p, nil, err
 	}
 	p.addTasks(run, tasks, members)
 	ofOthers := func(r muster.Request) bool { return r.To != muster.Lead }

@@ -52,9 +52,8 @@ func (k toolset) laneCreate() llm.Tool {
 
 // laneList lists the lanes, one a line, with the task that each is bound to.
 func (k toolset) laneList() llm.Tool {
-	type in struct{}
 	return textTool("worktree_list", "All lanes with their task and status.",
-		func(ctx context.Context, _ in) (string, error) {
+		func(ctx context.Context, _ struct{}) (string, error) {
 			lanes, err := k.Lanes.List(ctx)
 			return answerLines(lanes, err, "There are no lanes.", func(l muster.Lane) string {
 				s := fmt.Sprintf("[%s] %s %s", l.Status, l.Name, l.Branch)

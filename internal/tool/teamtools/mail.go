@@ -39,9 +39,8 @@ func (k toolset) sendMessage() llm.Tool {
 
 // readInbox shows the mail of the caller. Reading it delivers nothing: mail is delivered between two rounds.
 func (k toolset) readInbox() llm.Tool {
-	type in struct{}
 	return textTool("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
-		func(ctx context.Context, _ in) (string, error) { return k.caller.Inbox(ctx) },
+		func(ctx context.Context, _ struct{}) (string, error) { return k.caller.Inbox(ctx) },
 		tool.ReadOnly(), tool.Polls())
 }
 

@@ -1,6 +1,7 @@
 package teamtools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -75,12 +76,9 @@ func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, erro
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	all, err := k.Board.List(ctx)
-	if err != nil {
-		return nil, err
-	}
+	all, listErr := k.Board.List(ctx)
 	run, err := k.Run(ctx)
-	if err != nil {
+	if err = cmp.Or(listErr, err); err != nil {
 		return nil, err
 	}
 	var ids []muster.TaskID
@@ -153,13 +151,15 @@ func (k toolset) taskList() llm.Tool {
 		}, tool.ReadOnly(), tool.Polls())
 }
 
+// taskID is the input of the tools that only name a task.
+type taskID struct {
+	TaskID muster.TaskID `json:"task_id"`
+}
+
 // taskGet shows the whole record of a task, with the tasks that wait for it. These are not stored; the board derives
 // them from what each task waits for.
 func (k toolset) taskGet() llm.Tool {
-	type in struct {
-		TaskID muster.TaskID `json:"task_id"`
-	}
-	return textTool("task_get", "One task, whole.", func(ctx context.Context, in in) (string, error) {
+	return textTool("task_get", "One task, whole.", func(ctx context.Context, in taskID) (string, error) {
 		t, err := k.Board.Get(ctx, in.TaskID)
 		if err == nil {
 			t, err = k.Board.WithBlocks(ctx, t)
@@ -176,12 +176,9 @@ func (k toolset) taskGet() llm.Tool {
 // was cut off is not made again: a restarted member finds its claim on the board, and is given the briefing at its
 // next rest.
 func (k toolset) claimTask() llm.Tool {
-	type in struct {
-		TaskID muster.TaskID `json:"task_id"`
-	}
 	return textTool("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your "+
 		"tools run.",
-		func(ctx context.Context, in in) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
+		func(ctx context.Context, in taskID) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
 }
 
 // completeTask lands the caller's task. After a crash the records tell whether it has landed; if not, the call
@@ -246,12 +243,9 @@ func (k toolset) taskUpdate() llm.Tool {
 				return "", muster.Errorf(muster.Invalid,
 					"status can be set to pending or deleted; a task is completed by its owner with complete_task")
 			}
-			add, err := k.resolve(ctx, in.AddBlockedBy)
-			if err != nil {
-				return "", err
-			}
+			add, addErr := k.resolve(ctx, in.AddBlockedBy)
 			remove, err := k.resolve(ctx, in.RemoveBlockedBy)
-			if err != nil {
+			if err = cmp.Or(addErr, err); err != nil {
 				return "", err
 			}
 			t, err := k.Board.Update(ctx, in.TaskID,

@@ -31,9 +31,8 @@ func (k toolset) spawn() llm.Tool {
 // listTeammates lists everybody but the lead, which is the only one that has this tool. Those that have shut down are
 // listed too, because they can be spawned again.
 func (k toolset) listTeammates() llm.Tool {
-	type in struct{}
 	return textTool("list_teammates", "Who is there: name, role, status, what each does.",
-		func(ctx context.Context, _ in) (string, error) {
+		func(ctx context.Context, _ struct{}) (string, error) {
 			all, err := k.Roster.List(ctx)
 			return answerLines(all, err, "There are no teammates yet.", func(m muster.Member) string {
 				if m.Name == muster.Lead {
