@@ -105,27 +105,22 @@ func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 
 // Broadcast sends content to each of to except the sender, each mail with an id of its own. It returns the
 // mails that were sent also when it returns an error.
-func (p *Mail) Broadcast(ctx context.Context, from muster.Name, content string, to []muster.Name) ([]muster.Message,
-	error) {
-	var sent []muster.Message
-	var errs []error
+func (p *Mail) Broadcast(
+	ctx context.Context, from muster.Name, content string, to []muster.Name,
+) (sent []muster.Message, err error) {
 	done := map[muster.Name]bool{from: true}
 	for _, n := range to {
 		if done[n] {
 			continue
 		}
 		done[n] = true
-		m, err := p.Send(ctx, muster.Message{Type: muster.MailBroadcast, From: from, To: n, Content: content})
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		m, failed := p.Send(ctx, muster.Message{Type: muster.MailBroadcast, From: from, To: n, Content: content})
+		if failed == nil {
+			sent = append(sent, m)
 		}
-		sent = append(sent, m)
+		err = errors.Join(err, failed)
 	}
-	if len(errs) == 1 {
-		return sent, errs[0] // as it is, so that its hint is not lost
-	}
-	return sent, errors.Join(errs...)
+	return sent, err
 }
 
 // Peek returns the oldest pending mails after a position: as many as fit into maxBytes when rendered (0

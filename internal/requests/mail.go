@@ -120,10 +120,10 @@ func (q *Requests) Settle(ctx context.Context) error {
 			continue
 		}
 		r, rev, err := q.read(ctx, r.ID)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = q.sendQueued(ctx, r, rev)
 		}
-		if _, err := q.sendQueued(ctx, r, rev); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"muster"
 	"muster/internal/requests"
@@ -40,11 +41,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	// call.
 	p.conversation.returned.Store(r.ID, true)
 	if r.Status == muster.RequestApproved {
-		text := "Approved by " + string(r.ResolvedBy) + "."
-		if r.Response != "" {
-			text += " " + r.Response
-		}
-		return tool.Text(text), nil
+		return tool.Text(strings.TrimSuffix(fmt.Sprintf("Approved by %s. %s", r.ResolvedBy, r.Response), " ")), nil
 	}
 	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
 }

@@ -193,10 +193,7 @@ func setAsked(r *muster.Member, names []muster.Name) {
 		delete(r.Extra, askedField)
 		return
 	}
-	line, err := muster.MarshalLine(names)
-	if err != nil {
-		return // a list of names always encodes
-	}
+	line, _ := json.Marshal(names) // a list of names always encodes
 	if r.Extra == nil {
 		r.Extra = muster.Extra{}
 	}

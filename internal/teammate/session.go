@@ -113,21 +113,18 @@ func (s session) decideBoundary(b loop.Boundary, received bool) (step boundarySt
 	// A member that waits for something has not stopped, and a lead that was told that
 	// nothing can move knows its task.
 	waits := len(s.presence.openQuestions()) > 0 || s.jobs.Running() > 0 || s.lead.toldStuck
-	usedTodo := false
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
 			step = c.beforeStop(received, task.ID, waits)
 			return
 		}
-		step = c.betweenRounds(s.limits.Turns)
-		usedTodo, c.usedTodo = c.usedTodo, false
+		if step = c.betweenRounds(s.limits.Turns); step.reminder == "" && step.err == nil {
+			if text, due := s.todo.Round(c.usedTodo); due {
+				step.reminder = prompt.Reminder("%s", text)
+			}
+		}
+		c.usedTodo = false
 	})
-	if b == loop.BeforeStop || step.reminder != "" || step.err != nil {
-		return step
-	}
-	if text, due := s.todo.Round(usedTodo); due {
-		step.reminder = prompt.Reminder("%s", text)
-	}
 	return step
 }
 

@@ -173,39 +173,28 @@ func (t *Transcript) TakeOver(ctx context.Context, host muster.HostID) error {
 }
 
 // LastMark returns the text of the newest mark, or "" if there is none.
-func (t *Transcript) LastMark() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.lastMark
-}
+func (t *Transcript) LastMark() string { return locked(t, func() string { return t.lastMark }) }
 
 // Messages returns what is sent to a model: the current conversation, which only ever grows. While calls are
 // unanswered, it ends with the reply that made them. It is empty while released.
-func (t *Transcript) Messages() []llm.Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.conversation.Messages()
-}
+func (t *Transcript) Messages() []llm.Message { return locked(t, t.conversation.Messages) }
 
 // Unanswered returns the calls of the last reply that have no result yet, in order.
-func (t *Transcript) Unanswered() []llm.Call {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.conversation.Unanswered()
-}
+func (t *Transcript) Unanswered() []llm.Call { return locked(t, t.conversation.Unanswered) }
 
 // Delivered reports whether the mail is in the transcript.
 func (t *Transcript) Delivered(id muster.MessageID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.delivered[id]
+	return locked(t, func() bool { return t.delivered[id] })
 }
 
 // Pos returns where the log ends, as far as this writer knows.
-func (t *Transcript) Pos() muster.Pos {
+func (t *Transcript) Pos() muster.Pos { return locked(t, func() muster.Pos { return t.pos }) }
+
+// locked returns what read returns while it holds the lock of t.
+func locked[T any](t *Transcript, read func() T) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pos
+	return read()
 }
 
 // Release frees the memory of the conversation. The position and the delivered ids are kept, so User still works.
