@@ -2,10 +2,9 @@
 // permission.
 //
 // Its type is Requests. Each request is one document and one small state machine (state.go): it is pending
-// until it is approved, rejected, expired or cancelled, and that is final. The document decides. It is
+// until it is approved, rejected, cancelled, or past its deadline, and that is final. The document decides. It is
 // written by compare-and-set before any mail about it is sent, and names the mail that must still follow
-// (mail.go), so a crash loses none. Mail that is sent twice has the same id, so it is read once. Deadlines
-// are in deadline.go.
+// (mail.go), so a crash loses none. Mail that is sent twice has the same id, so it is read once.
 //
 // Who decides is told by the runtime, never by a text. What follows from a decision, such as stopping a
 // member or starting work on a plan, does not belong here.

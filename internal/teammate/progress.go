@@ -3,7 +3,10 @@ package teammate
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -117,4 +120,211 @@ func (s *Services) hasWakingMail(ctx context.Context, name muster.Name) (bool, e
 		}
 	}
 	return false, err
+}
+
+// stuckReason says why nothing can move the open tasks, or "" when something can.
+func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Request) string {
+	forOthers := func(r muster.Request) bool { return r.To != muster.Lead }
+	if len(p.Working) > 0 || slices.ContainsFunc(pending, forOthers) {
+		return "" // a member at work may do anything next, and a request of others may still be answered
+	}
+	owners := byName(members)
+	busy := map[muster.Name]bool{} // a member with a task claims no other
+	for _, t := range p.Open {
+		busy[t.Owner] = true
+	}
+	var why []string
+	for _, u := range p.Unreadable {
+		why = append(why, unreadableReason(u))
+	}
+	for _, t := range p.Open {
+		reason := ""
+		switch {
+		case t.Owner != "":
+			reason = stuckOwner(t, owners[t.Owner], p.Patient)
+		case len(t.BlockedBy) > 0:
+			ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(t.BlockedBy), "[]"), " ", ", #")
+			reason = fmt.Sprintf("task #%d waits for #%s", t.ID, ids)
+		case !canBeClaimed(t, members, busy):
+			reason = unclaimedReason(t)
+		}
+		if reason == "" {
+			return ""
+		}
+		why = append(why, reason)
+	}
+	return strings.Join(why, "; ")
+}
+
+// stuckOwner says why the owner of a task will never move it, or "" when it may: an idle
+// owner is timed out or waits for the user, and a claim from outside ends there. owner is nil
+// for the lead and for an owner that is not in the roster.
+func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
+	switch {
+	case t.Owner == muster.Lead:
+		return fmt.Sprintf("task #%d is in your own hand", t.ID)
+	case owner == nil:
+		return ""
+	case owner.Status == muster.Shutdown:
+		return fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, owner.Name)
+	case responder(*owner) != "":
+		return fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s",
+			t.ID, owner.Name, responder(*owner))
+	case patient && isIdleWith(owner, t) && !slices.Contains(askedOf(*owner), muster.User):
+		return fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name)
+	}
+	return ""
+}
+
+// claimGrace is how long a claim may stand on the board before its owner's record shows it.
+const claimGrace = 10 * time.Second
+
+// isIdleWith reports whether the owner of a task is idle and does not work on it. One that
+// has just claimed it is about to say that it works. One that has lost sight of its claim, in
+// an error perhaps, never will.
+func isIdleWith(owner *muster.Member, t muster.Task) bool {
+	return owner.Status == muster.Idle &&
+		(owner.Task == t.ID || time.Since(muster.Time(t.ClaimedAt)).Abs() >= claimGrace)
+}
+
+// responder returns the member whose answer an idle member waits for. It is empty when the
+// member waits for nobody or for the user, who alone may write at any time; everybody else is
+// idle too.
+func responder(m muster.Member) muster.Name {
+	asked := askedOf(m)
+	switch {
+	case len(asked) == 0 || slices.Contains(asked, muster.User):
+		return ""
+	case slices.Contains(asked, muster.Lead):
+		return muster.Lead
+	}
+	return asked[0]
+}
+
+// byName returns the members by their names.
+func byName(members []muster.Member) map[muster.Name]*muster.Member {
+	all := make(map[muster.Name]*muster.Member, len(members))
+	for i := range members {
+		all[members[i].Name] = &members[i]
+	}
+	return all
+}
+
+// unreadableReason says that a task's record cannot be read.
+func unreadableReason(u board.Unreadable) string {
+	return fmt.Sprintf("task #%d cannot be read (%s)", u.ID, u.Why)
+}
+
+// unclaimedReason says that nobody may claim a task.
+func unclaimedReason(t muster.Task) string {
+	if t.ClaimRole != "" {
+		return fmt.Sprintf("task #%d is for a %s and there is none", t.ID, t.ClaimRole)
+	}
+	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
+}
+
+// keepsClaim reports whether an idle member must not be timed out yet, and keeps the task
+// that it has claimed: a conversation with the user is open, it waits for a background job or
+// for an answer, or tasks that others work on could still unblock something for it.
+func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
+	if i.jobs.Running() > 0 || i.hasConversation(ctx) {
+		return true, nil
+	}
+	members, err := i.Roster.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	if hasResponder(i.presence.openQuestions(), members) {
+		return true, nil
+	}
+	all, err := i.Board.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	return canUnblock(all, members, i.presence.Me()), nil
+}
+
+// hasResponder reports whether one of those who were asked something can still answer.
+func hasResponder(asked []muster.Name, members []muster.Member) bool {
+	all := byName(members)
+	return slices.ContainsFunc(asked, func(name muster.Name) bool {
+		m := all[name]
+		return name == muster.User || name == muster.Lead || m != nil && m.Status != muster.Shutdown
+	})
+}
+
+// canUnblock reports whether work that is under way could make a task claimable for the
+// member: some task that it may claim waits, however indirectly, for one that somebody else
+// works on, and for none that is stuck.
+func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
+	owners := byName(members)
+	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name,
+		idle: map[muster.Name]bool{me.Name: true}, seen: map[muster.TaskID]bool{}}
+	for _, t := range all {
+		w.tasks[t.ID] = t
+		// An idle owner moves neither its task nor another one: two would wait for each other
+		// for ever.
+		if o := owners[t.Owner]; o != nil && t.Open() && isIdleWith(o, t) {
+			w.idle[t.Owner] = true
+		}
+	}
+	// One such task is enough to wait for.
+	for _, t := range all {
+		if t.Status == muster.Pending && len(t.BlockedBy) > 0 && t.RoleMay(me.Role) {
+			clear(w.seen)
+			if moves, stuck := w.blockers(t); moves && !stuck {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// waitGraph is the open tasks and who works on them, to find out what a task waits for.
+type waitGraph struct {
+	tasks   map[muster.TaskID]muster.Task
+	members []muster.Member
+	me      muster.Name
+	idle    map[muster.Name]bool // who moves nothing, for all that is known
+	seen    map[muster.TaskID]bool
+}
+
+// blockers looks at all that a task waits for, and reports whether something moves there and
+// whether something is stuck.
+func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
+	for _, id := range t.BlockedBy {
+		// Each task is looked at once: the graph may join again, and a damaged one may have a
+		// cycle.
+		if w.seen[id] {
+			continue
+		}
+		w.seen[id] = true
+		b, ok := w.tasks[id]
+		switch {
+		case !ok || b.Status == muster.NeedsAttention || b.Owner == w.me && b.Open():
+			stuck = true // the member's own task does not move while it is idle
+		case b.Claimed():
+			moves = moves || !w.idle[b.Owner]
+		case len(b.BlockedBy) > 0:
+			more, held := w.blockers(b)
+			moves, stuck = moves || more, stuck || held
+		case canBeClaimed(b, w.members, w.idle):
+			moves = true
+		default:
+			stuck = true
+		}
+	}
+	return moves, stuck
+}
+
+// canBeClaimed reports whether a living teammate that is not in except may claim the task.
+// The lead does not count.
+func canBeClaimed(t muster.Task, members []muster.Member, except map[muster.Name]bool) bool {
+	for i := range members {
+		o := &members[i]
+		if o.Name != muster.Lead && o.Status != muster.Shutdown && !except[o.Name] && t.RoleMay(o.Role) {
+			return true
+		}
+	}
+	return false
 }
