@@ -70,8 +70,8 @@ func Goal(run muster.Run, open, failed []muster.Task) string {
 		failedLines.WriteString(TaskLine(t) + ": " + mailbox.Escape(t.Result) + "\n")
 	}
 	return text + optional("\n\nThese tasks are on the board already:\n%s", openLines.String()) +
-		optional("\n\nThese tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n%s",
-			failedLines.String())
+		optional("\n\nThese tasks of earlier runs need attention; "+
+			"retry, change or delete them if the goal wants it:\n%s", failedLines.String())
 }
 
 // optional returns the text with the value in its place, or nothing if the value is empty.
@@ -136,6 +136,6 @@ func Claimed(b Briefing) string {
 		optional("Somebody worked in it before; it holds:\n%s\n", escape(b.Had)) +
 		optional("The last attempt left this: %s\n", escape(t.Note)) +
 		optional("The check, on the merged tree: %s\n", b.Check) + plan +
-		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. The runtime commits, merges, checks and lands.",
-			t.ID)
+		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. "+
+			"The runtime commits, merges, checks and lands.", t.ID)
 }

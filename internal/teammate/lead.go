@@ -158,8 +158,8 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 		return "Nothing can wake you: " + f.progress.Stuck + ".", nil
 	case len(f.requests) > 0:
 		r := f.requests[0]
-		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Decide it, or wait again to leave it "+
-			"to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
+		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Decide it, or wait again to "+
+			"leave it to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
 	case len(f.unclaimable) > 0:
 		var reasons []string
 		for _, t := range f.unclaimable {
