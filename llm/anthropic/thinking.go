@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -50,13 +51,8 @@ func (m *model) setThinking(p *request) {
 		return
 	}
 	// The older API counts the budget as part of max_tokens, so the reply would be shorter by it.
-	budget := 4096
-	switch m.o.Effort {
-	case "low":
-		budget = 2048
-	case "high", "xhigh", "max":
-		budget = 16384
-	}
+	budgets := map[string]int{"low": 2048, "high": 16384, "xhigh": 16384, "max": 16384}
+	budget := cmp.Or(budgets[m.o.Effort], 4096)
 	p.Thinking = map[string]any{"type": "enabled", "budget_tokens": budget}
 	p.MaxTokens += budget
 }

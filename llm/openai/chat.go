@@ -132,7 +132,9 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 			if p.Provider != m.provider {
 				continue
 			}
-			switch reasoningField(p.Opaque) {
+			var k opaque
+			_ = json.Unmarshal(p.Opaque, &k) // what is not ours names no field
+			switch k.Field {
 			case "reasoning_content":
 				a.ReasonedA += p.Text
 			case "reasoning":
@@ -184,17 +186,4 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 		out = append(out, chatMessage{Role: "user", Content: s})
 	}
 	return out
-}
-
-// opaqueReasoning is the Opaque of an llm.Thinking: the name of the field in which the server sent it and
-// wants it back. Its JSON is stored in transcripts.
-type opaqueReasoning struct {
-	Field string `json:"field"`
-}
-
-// reasoningField returns that name, or "" if the thinking is not from this package.
-func reasoningField(opaque json.RawMessage) string {
-	var r opaqueReasoning
-	_ = json.Unmarshal(opaque, &r) // what is not ours names no field
-	return r.Field
 }

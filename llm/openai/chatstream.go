@@ -62,12 +62,9 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	if err := json.Unmarshal(data, &k); err != nil {
 		return false, err
 	}
-	if k.Model != "" {
-		c.name = k.Model
-	}
+	c.name = cmp.Or(k.Model, c.name)
 	if u := k.Usage; u != nil {
-		cached := max(u.Details.Cached, u.Hit)
-		c.usage = newUsage(u.Prompt, u.Completion, cached, u.Details.Written)
+		c.usage = newUsage(u.Prompt, u.Completion, max(u.Details.Cached, u.Hit), u.Details.Written)
 	}
 	// A request asks for one choice, so there is at most one.
 	if len(k.Choices) == 0 { // the chunk with the usage has none
@@ -91,9 +88,7 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	for _, t := range d.ToolCalls {
 		c.addCall(t)
 	}
-	if f := k.Choices[0].FinishReason; f != "" {
-		c.finish = f
-	}
+	c.finish = cmp.Or(k.Choices[0].FinishReason, c.finish)
 	return false, nil
 }
 
@@ -160,11 +155,8 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.thought.Len() > 0 {
 		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept
 		// with it.
-		opaque, err := json.Marshal(opaqueReasoning{c.field})
-		if err != nil {
-			return r, false, err
-		}
-		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider, Opaque: opaque})
+		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider,
+			Opaque: opaque{Field: c.field}.encode()})
 	}
 	if c.text.Len() > 0 {
 		parts = append(parts, llm.Text{Text: c.text.String()})

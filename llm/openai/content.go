@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -71,4 +72,23 @@ func images(ps []llm.Part) (out []llm.Image) {
 		}
 	}
 	return out
+}
+
+// opaque is the Opaque of an llm.Thinking or an llm.Call. Its JSON is stored in transcripts, so its field names
+// must stay.
+//
+// Of Chat Completions it holds the name of the field in which the server sent its reasoning and wants it back.
+// Of Responses it holds an item as it came, or the phase of the message that follows. The vendor takes reasoning
+// back only unchanged and together with the item that it led to, so both are kept.
+type opaque struct {
+	Field    string          `json:"field,omitempty"`
+	Provider string          `json:"provider,omitempty"` // a Call has no field for it
+	Item     json.RawMessage `json:"item,omitempty"`
+	Phase    string          `json:"phase,omitempty"`
+}
+
+// encode returns the JSON of k. It cannot fail, because an item was parsed before it is kept.
+func (k opaque) encode() json.RawMessage {
+	b, _ := json.Marshal(k)
+	return b
 }

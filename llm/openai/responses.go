@@ -77,15 +77,6 @@ func canReason(model string) bool {
 		!strings.HasPrefix(model, "chatgpt-") && !strings.Contains(model, "-chat")
 }
 
-// opaqueItem is the Opaque of an llm.Thinking or an llm.Call: an item as it came, or the phase of the
-// message that follows. The vendor takes reasoning back only unchanged and together with the item that it
-// led to, so both are kept. Its JSON is stored in transcripts, so its field names must stay.
-type opaqueItem struct {
-	Provider string          `json:"provider,omitempty"` // a Call has no field for it
-	Item     json.RawMessage `json:"item,omitempty"`
-	Phase    string          `json:"phase,omitempty"`
-}
-
 // items converts one message. Reasoning of another endpoint is left out, because it is encrypted for that
 // endpoint alone.
 func (m *model) items(msg llm.Message) (out []any) {
@@ -96,7 +87,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 	for _, p := range msg.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			var k opaqueItem
+			var k opaque
 			if p.Provider != m.provider || json.Unmarshal(p.Opaque, &k) != nil {
 				continue
 			}
@@ -121,7 +112,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 // same. It compares id and name first, because a transcript may have been edited, and the results refer to
 // the call by its id.
 func (m *model) callItem(c llm.Call) any {
-	var k opaqueItem
+	var k opaque
 	var it item
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
 		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {

@@ -98,8 +98,15 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	}
 	u := c.end.Usage
 	r = llm.Reply{Model: c.end.Model, Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
-	if r.Stop, err = c.stop(); err != nil {
-		return r, false, err
+	switch reason := c.end.Incomplete.Reason; {
+	case !c.end.isIncomplete:
+		r.Stop = llm.StopEnd
+	case reason == "max_output_tokens":
+		r.Stop = llm.StopMax
+	case reason == "content_filter":
+		r.Stop = llm.StopRefused
+	default:
+		return r, false, c.ErrBroken("it is incomplete: %s", reason)
 	}
 	items := c.end.Output
 	if len(items) == 0 { // some servers give the items only one by one
@@ -122,7 +129,7 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 			made = it.texts(c.provider)
 		case "function_call":
 			made = []llm.Part{llm.Call{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments),
-				Opaque: opaqueItem{Provider: c.provider, Item: it.raw}.encode()}}
+				Opaque: opaque{Provider: c.provider, Item: it.raw}.encode()}}
 			if r.Stop != llm.StopEnd {
 				reasoning = nil
 			}
@@ -135,20 +142,6 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		parts = append(parts, reasoning...)
 	}
 	return c.Finish(r, parts)
-}
-
-// stop returns why the response ended, before its items are looked at.
-func (c *responseBuilder) stop() (llm.Stop, error) {
-	switch reason := c.end.Incomplete.Reason; {
-	case !c.end.isIncomplete:
-		return llm.StopEnd, nil
-	case reason == "max_output_tokens":
-		return llm.StopMax, nil
-	case reason == "content_filter":
-		return llm.StopRefused, nil
-	default:
-		return "", c.ErrBroken("it is incomplete: %s", reason)
-	}
 }
 
 // UnmarshalJSON reads an item and keeps it as it is.
@@ -181,7 +174,7 @@ func (it item) thinking(provider string) []llm.Part {
 		p.Text += s.Text
 	}
 	if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
-		p.Opaque = opaqueItem{Item: it.raw}.encode()
+		p.Opaque = opaque{Item: it.raw}.encode()
 	}
 	if p.Text == "" && p.Opaque == nil {
 		return nil
@@ -200,13 +193,7 @@ func (it item) texts(provider string) (parts []llm.Part) {
 	}
 	if it.Phase != "" {
 		// llm.Text has no place for the phase, so a part before the text carries it.
-		parts = append(parts, llm.Thinking{Provider: provider, Opaque: opaqueItem{Phase: it.Phase}.encode()})
+		parts = append(parts, llm.Thinking{Provider: provider, Opaque: opaque{Phase: it.Phase}.encode()})
 	}
 	return append(parts, llm.Text{Text: s})
-}
-
-// encode returns the JSON of k. It cannot fail, because an item was parsed before it is kept.
-func (k opaqueItem) encode() json.RawMessage {
-	b, _ := json.Marshal(k)
-	return b
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -96,12 +97,9 @@ func (m *model) failure(o attempt) *llm.Error {
 // reply returns the reply of a turn, with its values filled in.
 func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 	msg := llm.Message{Role: llm.Assistant}
-	think, _, err := w.fill(t.Think)
-	if err != nil {
-		return reply, err
-	}
-	say, _, err := w.fill(t.Say)
-	if err != nil {
+	think, _, errThink := w.fill(t.Think)
+	say, _, errSay := w.fill(t.Say)
+	if err := cmp.Or(errThink, errSay); err != nil {
 		return reply, err
 	}
 	if think != "" {

@@ -115,8 +115,15 @@ type placed[T any] struct {
 }
 
 // UnmarshalYAML reads the value.
-func (p *placed[T]) UnmarshalYAML(decode decoder) error {
-	return cmp.Or(decode(&p.node), decode(&p.value))
+func (p *placed[T]) UnmarshalYAML(decode decoder) (err error) {
+	p.node, err = decodePlaced(decode, &p.value)
+	return err
+}
+
+// decodePlaced decodes a value and returns the node that it was read from.
+func decodePlaced(decode decoder, value any) (node ast.Node, err error) {
+	err = cmp.Or(decode(&node), decode(value))
+	return node, err
 }
 
 // list is a list without empty entries, which the library would not decode and so not check.
@@ -137,15 +144,14 @@ func (l *list[T]) UnmarshalYAML(decode decoder) error {
 // UnmarshalYAML reads and checks a scene.
 func (s *scene) UnmarshalYAML(decode decoder) error {
 	type fields scene // without this method, which would call itself
-	var text placed[fields]
-	if err := decode(&text); err != nil {
+	node, err := decodePlaced(decode, (*fields)(s))
+	switch {
+	case err != nil:
 		return err
-	}
-	switch *s = scene(text.value); {
 	case s.Cue.Regexp == nil:
-		return reject(text.node, "a scene needs a cue, else it is never entered")
+		return reject(node, "a scene needs a cue, else it is never entered")
 	case len(s.Turns) == 0:
-		return reject(text.node, "a scene needs turns")
+		return reject(node, "a scene needs turns")
 	}
 	return nil
 }
@@ -153,15 +159,14 @@ func (s *scene) UnmarshalYAML(decode decoder) error {
 // UnmarshalYAML reads and checks a turn.
 func (t *turn) UnmarshalYAML(decode decoder) error {
 	type fields turn // without this method
-	var text placed[fields]
-	if err := decode(&text); err != nil {
+	node, err := decodePlaced(decode, (*fields)(t))
+	if err != nil {
 		return err
 	}
-	*t = turn(text.value)
-	t.line, t.column = yamldoc.Place(text.node)
+	t.line, t.column = yamldoc.Place(node)
 	switch stop := &t.Stop.value; {
 	case t.Say == "" && t.Think == "" && len(t.Do) == 0:
-		return reject(text.node, "a turn needs say, think or do: also one that fails first, for the time after")
+		return reject(node, "a turn needs say, think or do: also one that fails first, for the time after")
 	case *stop != "" && *stop != llm.StopEnd && *stop != llm.StopMax && *stop != llm.StopRefused:
 		return reject(t.Stop.node, "a turn's stop is end, max_tokens or refused")
 	case *stop != "" && len(t.Do) > 0:
@@ -199,14 +204,13 @@ func (c *call) UnmarshalYAML(decode decoder) error {
 // UnmarshalYAML reads and checks the error of a turn.
 func (f *failure) UnmarshalYAML(decode decoder) error {
 	type fields failure // without this method
-	var text placed[fields]
-	if err := decode(&text); err != nil {
+	node, err := decodePlaced(decode, (*fields)(f))
+	if err != nil {
 		return err
 	}
-	*f = failure(text.value)
 	if !slices.Contains([]llm.Kind{llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest,
 		llm.Denied, llm.Spent}, f.Kind) {
-		return reject(text.node, "an error's kind is "+
+		return reject(node, "an error's kind is "+
 			"overloaded, limited, incomplete, context_full, bad_request, denied or spent")
 	}
 	if f.Times.value < 0 {

@@ -18,14 +18,8 @@ const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 // isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values
 // are replaced from the inside out; a name that still contains a value is judged when it is played.
 func isBuiltIn(name string) bool {
-	kind, _, of := strings.Cut(name, ":")
-	switch kind {
-	case "task", "request":
-		return true
-	case "me":
-		return !of
-	}
-	return false
+	kind, _, _ := strings.Cut(name, ":")
+	return kind == "task" || kind == "request" || name == "me"
 }
 
 // values returns the names of the innermost values in the turn's texts, without the number: before a name.
