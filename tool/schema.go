@@ -31,24 +31,15 @@ type enum struct {
 // each of thousands of members makes its own tools, and making a schema is slow.
 var schemas sync.Map
 
-// schemaOf returns the schema of In with these enums. name is the tool's, for panics.
+// schemaOf returns the schema of In with these enums. name is the tool's, for panics. It panics if In is not a
+// struct with a schema: that is a mistake in the program.
 func schemaOf[In any](name string, enums []enum) *schema {
-	key := [2]any{reflect.TypeFor[In](), fmt.Sprintf("%q", enums)}
+	t := reflect.TypeFor[In]()
+	key := [2]any{t, fmt.Sprintf("%q", enums)}
 	if s, ok := schemas.Load(key); ok {
 		return s.(*schema)
 	}
-	s := shapeOf[In](name)
-	for _, e := range enums {
-		setEnum(name, s, e)
-	}
-	stored, _ := schemas.LoadOrStore(key, &schema{s, encode(name, s)})
-	return stored.(*schema)
-}
-
-// shapeOf makes the shape of In. It panics if In is not a struct with a schema: that is a mistake in the
-// program.
-func shapeOf[In any](name string) *shape {
-	if t := reflect.TypeFor[In](); t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("tool %s: its input is a %v and must be a struct", name, t))
 	}
 	s, err := jsonschema.For[In](nil)
@@ -56,7 +47,11 @@ func shapeOf[In any](name string) *shape {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	shrink(s)
-	return s
+	for _, e := range enums {
+		setEnum(name, s, e)
+	}
+	stored, _ := schemas.LoadOrStore(key, &schema{s, encode(name, s)})
+	return stored.(*schema)
 }
 
 // shrink removes what a model does not need, because every request of every member carries it: that null is

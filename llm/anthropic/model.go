@@ -13,6 +13,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -49,9 +50,7 @@ type Options struct {
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
 // Reply.
 func New(o Options) llm.Model {
-	if o.MaxTokens <= 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	return &model{o, peer, peer.Provider("anthropic"), wire.Client(o.Client)}
 }

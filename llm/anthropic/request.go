@@ -61,10 +61,7 @@ type (
 // request builds the request. It is a function of r alone and keeps its order. A longer conversation begins
 // with the bytes of a shorter one; only the cache breakpoints move.
 func (m *model) request(r llm.Request) (*request, error) {
-	p := &request{MaxTokens: r.MaxTokens, Model: m.o.Model, Stream: true}
-	if p.MaxTokens <= 0 {
-		p.MaxTokens = m.o.MaxTokens
-	}
+	p := &request{MaxTokens: cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens), Model: m.o.Model, Stream: true}
 	for _, msg := range r.Messages {
 		// The API refuses a message without content. Leaving it out leaves two messages of one side in a
 		// row, which it takes as one.

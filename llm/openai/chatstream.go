@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"muster/llm"
@@ -114,8 +115,7 @@ func (c *chatReplyBuilder) findCall(t chatCall) *callBuilder {
 		}
 	}
 	// Without a known id, the piece most probably continues the newest call.
-	for i := len(c.calls) - 1; i >= 0; i-- {
-		at := c.calls[i]
+	for _, at := range slices.Backward(c.calls) {
 		if t.Index != nil && at.Index != nil && *t.Index != *at.Index {
 			continue
 		}

@@ -14,6 +14,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -58,9 +59,7 @@ type Options struct {
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
 // Reply.
 func New(o Options) llm.Model {
-	if o.MaxTokens <= 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	if o.API == Auto {
 		o.API = Chat
@@ -82,9 +81,7 @@ type model struct {
 // Reply implements llm.Model.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	// There always is a limit, because a model that repeats itself does not stop.
-	if r.MaxTokens <= 0 {
-		r.MaxTokens = m.o.MaxTokens
-	}
+	r.MaxTokens = cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens)
 	x := wire.NewExchange(m.peer, r, emit)
 	// Both APIs are asked in the same way. They differ in the body and in how the stream is read.
 	path, body, hasContent := "chat/completions", any(nil), false

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -34,10 +35,7 @@ func (t toolset) checkBackground(_ context.Context, in checkInput) (string, erro
 	for _, b := range t.jobs.all() {
 		text = joinLines(text, t.jobs.report(b))
 	}
-	if text == "" {
-		text = "There are no background jobs."
-	}
-	return text, nil
+	return cmp.Or(text, "There are no background jobs."), nil
 }
 
 // stopInput is the input of stop_background.
@@ -70,15 +68,13 @@ func (t toolset) stopBackground(ctx context.Context, in stopInput) (string, erro
 // What the jobs have printed is escaped, so that it cannot close the announcement and pass for something
 // else.
 func Render(done []Job) string {
-	var b strings.Builder
-	b.WriteString("<background-results>\n")
+	announcement := "<background-results>\n"
 	for _, job := range done {
 		text := job.outcome()
 		if job.Last != "" {
 			text += "\n  " + strings.ReplaceAll(job.Last, "\n", "\n  ")
 		}
-		b.WriteString(mailbox.Escape(text) + "\n")
+		announcement += mailbox.Escape(text) + "\n"
 	}
-	b.WriteString("</background-results>")
-	return b.String()
+	return announcement + "</background-results>"
 }

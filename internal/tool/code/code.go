@@ -105,7 +105,7 @@ func (t toolset) workdir(ctx context.Context) (Workdir, error) {
 	return s, tool.Classify(err)
 }
 
-// open finds the path that a call names. The caller closes the result.
+// open finds the path that a call names. The caller closes the root of the result.
 func (t toolset) open(ctx context.Context, path string, write bool) (confinedPath, error) {
 	s, err := t.workdir(ctx)
 	if err != nil {

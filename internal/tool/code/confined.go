@@ -20,20 +20,14 @@ import (
 // which refuses to leave the directory even if somebody replaces a part of the path by a link after it was
 // resolved.
 type confinedPath struct {
-	root *os.Root
-	rel  string // the path in root, with its links resolved
-	show string // the path as the model named it
-	home bool   // root is the working directory, not one of the read-only roots
+	root *os.Root // to be closed by whoever has opened the path
+	rel  string   // the path in root, with its links resolved
+	show string   // the path as the model named it
+	home bool     // root is the working directory, not one of the read-only roots
 }
 
-// close releases the root. The path cannot be used afterwards.
-func (s confinedPath) close() { _ = s.root.Close() } // it was only used to open files, and nothing can be lost
-
-// path returns the absolute path, for git and for messages.
-func (s confinedPath) path() string { return filepath.Join(s.root.Name(), s.rel) }
-
 // open finds path in the working directory or in a read-only root. The error is for the model, unless it is
-// fatal. The caller closes the result.
+// fatal. The caller closes the root of the result.
 func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if strings.ContainsRune(path, 0) {
 		return confinedPath{}, errors.New("a path cannot contain a NUL byte")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"muster"
@@ -36,7 +37,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer at.close()
+	defer at.root.Close()
 	// The mode of the old file is kept, and its content is needed whole to find how often the text occurs.
 	before, old, err := at.readText()
 	if err != nil {
@@ -144,10 +145,7 @@ const (
 // describeEdit shows the model what it has changed: the new text with its line numbers and some lines
 // around it.
 func describeEdit(name, after, inserted string, changed []int) string {
-	lines := strings.Split(after, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1] // what follows the last newline is no line
-	}
+	lines := slices.Collect(strings.Lines(after))
 	from := max(0, lineNumber(after, changed[0])-1-contextLines)
 	to := min(len(lines), lineNumber(after, changed[0]+len(inserted))+contextLines)
 	title := fmt.Sprintf("Edited %s:\n", name)

@@ -17,9 +17,9 @@ import (
 func Environ(ctx context.Context, base []string, dir string) []string {
 	set := []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat",
 		"TERM=dumb", "NO_COLOR=1", "PWD=" + dir}
-	if !hasOwnWorkspace(ctx, dir) {
-		// A lane may lie inside the repository. Go would then find the go.work above it and build the
-		// repository.
+	// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
+	// A go.work of the lane itself counts only if git tracks it: any other is a leftover of somebody.
+	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil || !git.IsTracked(ctx, dir, "go.work") {
 		set = append(set, "GOWORK=off")
 	}
 	// Which of two variables of one name a program gets is not defined, so the old one is removed.
@@ -30,13 +30,4 @@ func Environ(ctx context.Context, base []string, dir string) []string {
 		env = append(env, e)
 	}
 	return env
-}
-
-// hasOwnWorkspace reports whether dir has a go.work that git tracks. An untracked one is a leftover of
-// somebody.
-func hasOwnWorkspace(ctx context.Context, dir string) bool {
-	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil {
-		return false
-	}
-	return git.IsTracked(ctx, dir, "go.work")
 }

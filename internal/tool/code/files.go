@@ -25,7 +25,7 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 	// Git is asked only about the working directory. A read-only root is no work tree, and git would look
 	// above it.
 	if s.home {
-		if list, ok := git.ListFiles(ctx, s.path()); ok {
+		if list, ok := git.ListFiles(ctx, filepath.Join(s.root.Name(), s.rel)); ok {
 			slices.Sort(list)
 			return slices.Compact(list), nil // git lists a file once for each side of a conflict
 		}

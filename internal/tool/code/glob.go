@@ -44,7 +44,7 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	defer at.close()
+	defer at.root.Close()
 	return listMatches(ctx, at, rest, in.Pattern)
 }
 

@@ -55,7 +55,7 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	defer at.close()
+	defer at.root.Close()
 	// The list is complete before the search begins, so the order of matches does not depend on the workers.
 	names, err := at.files(ctx)
 	switch {

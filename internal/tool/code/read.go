@@ -44,7 +44,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	defer at.close()
+	defer at.root.Close()
 	fi, err := at.stat()
 	if err != nil {
 		return tool.FromError(err)

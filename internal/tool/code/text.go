@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -70,22 +69,17 @@ func decode(line []byte) (text string, invalid int) {
 	return text, strings.Count(text, "\uFFFD") - bytes.Count(line, []byte("\uFFFD"))
 }
 
-// numberLines shows lines[from:to] as read_file does.
+// numberLines shows lines[from:to], with or without their line ends, as read_file does.
 func numberLines(lines []string, from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
-		line := strings.ToValidUTF8(strings.TrimRight(lines[i], "\r"), "\uFFFD")
+		line := strings.ToValidUTF8(strings.TrimRight(lines[i], "\r\n"), "\uFFFD")
 		if len(line) > maxShownBytes {
 			line = string(trimPartialRune([]byte(line[:maxShownBytes]))) + " ..."
 		}
 		fmt.Fprintf(&b, "%d\t%s\n", i+1, line)
 	}
 	return b.String()
-}
-
-// countLines counts the lines of text. The last one may lack its newline.
-func countLines(text string) int {
-	return len(slices.Collect(strings.Lines(text)))
 }
 
 // plural returns a number with the noun that it counts.

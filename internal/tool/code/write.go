@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"muster"
 	"muster/llm"
@@ -32,7 +34,7 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer at.close()
+	defer at.root.Close()
 	verb := "Wrote"
 	old, err := at.stat()
 	switch {
@@ -44,7 +46,8 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	if err := at.replace(in.Content, old); err != nil {
 		return "", at.explain(err)
 	}
-	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")), nil
+	lines := slices.Collect(strings.Lines(in.Content)) // the last one may lack its newline
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(len(lines), "line")), nil
 }
 
 // replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
