@@ -1,6 +1,12 @@
 package llm
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Request is one request. System and Tools are byte-stable for a member's life
 // between compactions, and Messages only ever grow: that is what providers cache by.
@@ -68,4 +74,88 @@ type Model interface {
 	// an empty Delta says only that the model is at work.
 	// Errors are *Error; ctx's end is returned as context.Cause.
 	Reply(ctx context.Context, r Request, emit func(Delta)) (Reply, error)
+}
+
+// Spec is what a model is told of a tool, and, in the fields without a name in JSON, what whoever runs it
+// must know. Such a fact is a property of the tool: nothing outside keeps a list of tools by name.
+type Spec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"` // of the input, an object; frozen bytes, made once
+	// ReadOnly: it may run beside other read-only calls of the same reply.
+	ReadOnly bool `json:"-"`
+	// NeedsPlan: it changes the task's files, or lands them. Where a plan is required it is refused until
+	// one is approved.
+	NeedsPlan bool `json:"-"`
+	// Polls: it is asked again and again until something has changed. The same answer twice is no sign of a
+	// loop.
+	Polls bool `json:"-"`
+}
+
+// Tool is something that a model may call. One value serves every agent that has it, so it is safe for
+// concurrent use. Package tool makes one of a typed function.
+type Tool interface {
+	// Spec is what the model is told; the same at each call.
+	Spec() Spec
+	// Run runs one call; progress gets lines for people while it runs. What the
+	// model can mend is a Result with IsError; an error is the runtime's
+	// (cancelled, store broken) and ends the turn.
+	Run(ctx context.Context, c Call, progress func(string)) (Result, error)
+}
+
+// ErrorResult is a result that tells the model what went wrong and what to do instead. Package tool makes
+// one of an error.
+func ErrorResult(f string, a ...any) Result {
+	return Result{IsError: true, Parts: []Part{Text{Text: fmt.Sprintf(f, a...)}}}
+}
+
+// Kind says what to do about an error. Package retry and the team do it; a Model only says which kind an
+// error is.
+type Kind string
+
+const (
+	// Overloaded means that the provider cannot answer now or cannot be reached. The request is repeated
+	// after After, or with backoff.
+	Overloaded Kind = "overloaded"
+	// Limited means a limit on the rate or of the account. With After, everybody who shares the key waits
+	// that long and asks again. Without it, waiting does not help soon, as with a limit on spending, and
+	// the team pauses.
+	Limited Kind = "limited"
+	// Incomplete means that the stream ended early, stalled or did not parse. The request is repeated.
+	Incomplete Kind = "incomplete"
+	// ContextFull means that the conversation no longer fits the model's context window.
+	ContextFull Kind = "context_full"
+	// BadRequest means that the provider refuses this request as it is. Repeating it is no use.
+	BadRequest Kind = "bad_request"
+	// Denied means that the key, the model's name or a permission is wrong. The team stops.
+	Denied Kind = "denied"
+	// Spent means that a budget of our own is used up. No provider says this.
+	Spent Kind = "spent"
+)
+
+// Error is what a Model returns when there is no reply.
+type Error struct {
+	Kind   Kind
+	After  time.Duration // how long to wait before asking again; 0: not said
+	Status int           // the HTTP status, 0 if there was none
+	Err    error         // a sentence for people
+}
+
+// Errorf makes an Error of a kind with a sentence for people; a %w stays reachable.
+func Errorf(k Kind, f string, a ...any) *Error {
+	return &Error{Kind: k, Err: fmt.Errorf(f, a...)}
+}
+
+// Error returns the kind and the sentence.
+func (e *Error) Error() string { return string(e.Kind) + ": " + fmt.Sprint(e.Err) }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the *Error in err's chain, "" if there is none.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return ""
 }

@@ -27,8 +27,8 @@ type enum struct {
 	values []string
 }
 
-// schemas caches every schema by the type of the input and its enums. There are as many as there are tools in the program, but
-// each of thousands of members makes its own tools, and making a schema is slow.
+// schemas caches every schema by the type of the input and its enums. There are as many as there are tools in
+// the program, but each of thousands of members makes its own tools, and making a schema is slow.
 var schemas sync.Map
 
 // schemaOf returns the schema of In with these enums. name is the tool's, for panics. It panics if In is not a

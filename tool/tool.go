@@ -16,8 +16,8 @@
 // what every tool needs, such as an audit. The tools themselves do not belong here: the standard ones are
 // internal, and a program that embeds muster brings its own.
 //
-// Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go, recover.go,
-// wrap.go and limit.go (what goes around a tool).
+// Read in this order: tool.go (New and Func), schema.go and check.go (the input), errors.go and wrap.go (what
+// goes around a tool).
 //
 // The signatures and the options stay compatible; options may be added. The schema that is made of a
 // struct, and the words in which a model is told what is wrong with its input, may change with any version.

@@ -2,7 +2,7 @@
 // base URL reaches servers that imitate the API.
 //
 // New is the only way in. Inside, request.go turns a conversation into a request, replyBuilder turns the
-// events of a stream into a reply, and thinking.go keeps thinking in the form in which the API takes it
+// events of a stream into a reply, and thinkingBlocks gives thinking back in the form in which the API took it
 // back. A request is a function of the conversation alone, and a longer conversation begins with the bytes
 // of a shorter one, so that the vendor's cache hits. A reply is complete or an error; no part of a broken
 // one is returned.

@@ -13,7 +13,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"muster/llm"
@@ -151,4 +153,80 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// Limiter holds back everybody who shares a key while the provider says to wait. Its zero value holds
+// nobody back. It is safe for concurrent use.
+type Limiter struct {
+	mu    sync.Mutex
+	until time.Time
+	err   error // why
+}
+
+// Until returns when the limiter lets go and why it holds, or the zero time if it does not.
+func (l *Limiter) Until() (time.Time, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !time.Now().Before(l.until) {
+		return time.Time{}, nil
+	}
+	return l.until, l.err
+}
+
+// holdUntil holds everybody until t. It never shortens a wait.
+func (l *Limiter) holdUntil(t time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.After(l.until) {
+		l.until, l.err = t, err
+	}
+}
+
+// wait returns when nothing holds any more. Each caller waits a random time longer, so that they do not all
+// come at once. The limit may have moved while it slept, so it then looks again.
+func (l *Limiter) wait(ctx context.Context, on func(time.Time, error)) error {
+	for {
+		until, why := l.Until()
+		if until.IsZero() {
+			return nil
+		}
+		left := time.Until(until)
+		left += rand.N(min(max(left/10, time.Second), 10*time.Second))
+		on(time.Now().Add(left), why)
+		if err := sleepContext(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// replyWatched asks the model once, and cancels it when it is silent for too long.
+func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The model emits from one goroutine, and nothing after it has returned, so patience needs no lock.
+	patience := s.o.FirstTimeout
+	bark := time.AfterFunc(timerDuration(patience), func() { cancel(errSilent) })
+	defer bark.Stop()
+	reply, err := s.model.Reply(watched, r, func(d llm.Delta) {
+		if d.Text != "" || d.Think != "" {
+			patience = s.o.IdleTimeout
+		}
+		bark.Reset(timerDuration(patience))
+		emit(d)
+	})
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(watched), errSilent) {
+		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %v", patience)
+	}
+	return reply, err
+}
+
+// errSilent is the cause with which a silent reply is cancelled.
+var errSilent = errors.New("the model is silent")
+
+// timerDuration returns d for a timer; negative means as long as a timer can be.
+func timerDuration(d time.Duration) time.Duration {
+	if d < 0 {
+		return math.MaxInt64
+	}
+	return d
 }

@@ -2,10 +2,14 @@ package code
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"muster"
@@ -159,4 +163,141 @@ func describeEdit(name, after, inserted string, changed []int) string {
 	}
 	return title + numberLines(lines, from, from+maxSnippetLines/2) + "...\n" +
 		numberLines(lines, to-maxSnippetLines/2, to)
+}
+
+// explainMissing says why an edit has not found its old text: the model most often gets the whitespace
+// wrong, copies the line numbers that read_file shows, or has not seen a later change.
+func explainMissing(name, text, old string) error {
+	// The newlines at both ends of old are left out, because the lines between them are what the model means.
+	have, want := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
+	if bare, ok := cutLineNumbers(want); ok {
+		if at := findLines(have, bare, trimCR); at >= 0 {
+			return fmt.Errorf("old_text is not in %s, but without the line numbers it is, at line %d: "+
+				"leave out the numbers and tabs that read_file shows", name, at+1)
+		}
+	}
+	if strings.TrimSpace(old) == "" {
+		return fmt.Errorf("old_text is not in %s: there is no such whitespace", name)
+	}
+	if at := findLines(have, want, removeSpace); at >= 0 {
+		return fmt.Errorf("old_text is not in %s, but lines %d-%d are the same apart from whitespace. They are:\n%s",
+			name, at+1, at+len(want), numberLines(have, at, min(at+len(want), at+maxSnippetLines)))
+	}
+	// The first line that says something shows the place that is meant, if it is there. A brace alone says
+	// nothing.
+	i := slices.IndexFunc(want, func(line string) bool { return len(removeSpace(line)) >= 4 })
+	if i >= 0 {
+		if at := findLines(have, want[i:i+1], removeSpace); at >= 0 {
+			from := max(0, at-i-1)
+			to := min(len(have), from+len(want)+2, from+maxSnippetLines)
+			return fmt.Errorf("old_text is not in %s. Its line %d is there as line %d, "+
+				"but what is around it differs:\n%s", name, i+1, at+1, numberLines(have, from, to))
+		}
+	}
+	return fmt.Errorf("old_text is not in %s: read the file again, it may have changed", name)
+}
+
+// findLines returns the index in have of the first line of want, or -1. Lines are compared as normalize
+// leaves them.
+func findLines(have, want []string, normalize func(string) string) int {
+	normalizeAll := func(lines []string) []string {
+		out := make([]string, len(lines))
+		for i, line := range lines {
+			out[i] = normalize(line)
+		}
+		return out
+	}
+	have, want = normalizeAll(have), normalizeAll(want)
+	for at := 0; at+len(want) <= len(have); at++ {
+		if slices.Equal(have[at:at+len(want)], want) {
+			return at
+		}
+	}
+	return -1
+}
+
+// trimCR removes the carriage return of a line that ends with CRLF.
+func trimCR(line string) string { return strings.TrimRight(line, "\r") }
+
+// removeSpace removes all whitespace of a line.
+func removeSpace(line string) string { return strings.Join(strings.Fields(line), "") }
+
+// cutLineNumbers removes the number and the tab that read_file puts before each line. ok is false unless
+// every line has them.
+func cutLineNumbers(lines []string) (bare []string, ok bool) {
+	for _, line := range lines {
+		number, text, found := strings.Cut(strings.TrimLeft(line, " "), "\t")
+		if _, err := strconv.Atoi(number); !found || err != nil {
+			return nil, false
+		}
+		bare = append(bare, text)
+	}
+	return bare, true
+}
+
+// writeInput is the input of write_file.
+type writeInput struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// writeTool returns the tool write_file.
+func (t toolset) writeTool() llm.Tool {
+	return tool.Func("write_file", "Write a whole file: a new one, or all of one. To change a part, use edit_file.",
+		t.write, tool.NeedsPlan())
+}
+
+// write replaces a file or makes a new one.
+func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
+	at, err := t.open(ctx, in.Path, true)
+	if err != nil {
+		return "", err
+	}
+	defer at.root.Close()
+	verb := "Wrote"
+	old, err := at.stat()
+	switch {
+	case errors.Is(err, muster.ErrNotFound):
+		verb = "Made"
+	case err != nil:
+		return "", err
+	}
+	if err := at.replace(in.Content, old); err != nil {
+		return "", at.explain(err)
+	}
+	lines := slices.Collect(strings.Lines(in.Content)) // the last one may lack its newline
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(len(lines), "line")), nil
+}
+
+// replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
+// none: then the missing directories are made, too. The content goes to a temporary file first, and its
+// rename puts it in place: who reads the file meanwhile sees all of the old content or all of the new, also
+// if this process is killed.
+func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
+	dir := filepath.Dir(s.rel)
+	if old == nil {
+		if err := s.root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	// The temporary file is in the same directory, because a rename across file systems fails. Its random
+	// name keeps two writes at the same time apart.
+	temp := filepath.Join(dir, ".write-"+rand.Text())
+	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.root.Remove(temp) // the first error is the one to report
+		}
+	}()
+	_, err = f.WriteString(content)
+	if old != nil {
+		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return s.root.Rename(temp, s.rel)
 }

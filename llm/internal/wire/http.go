@@ -1,13 +1,17 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"mime"
 	"net/http"
@@ -250,4 +254,76 @@ func (a *pingReader) Read(p []byte) (int, error) {
 		a.emit(llm.Delta{})
 	}
 	return n, err
+}
+
+// maxEvent is the size of the largest event of a stream in bytes. The vendors send whole replies in one.
+const maxEvent = 32 << 20
+
+// event is an event of a stream. Its data is valid until the next one.
+type event struct {
+	name string // often empty
+	data []byte
+}
+
+// events yields the events of a stream in the format of server-sent events, without those that have no data. An event
+// ends at a blank line; one that the end of the stream cuts off is not yielded. The last pair may have the error of
+// reading, which is bufio.ErrTooLong for an event that is too large.
+//
+// https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+func events(r io.Reader) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxEvent)
+		var e event
+		for lines.Scan() {
+			name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
+			value = bytes.TrimPrefix(value, []byte(" "))
+			switch {
+			case string(name) == "event":
+				e.name = string(value)
+			case string(name) == "data" && len(e.data)+len(value) > maxEvent:
+				yield(event{}, bufio.ErrTooLong)
+				return
+			case string(name) == "data":
+				e.data = append(append(e.data, value...), '\n')
+			case len(lines.Bytes()) == 0: // the end of the event
+				data := bytes.TrimSpace(e.data)
+				if len(data) > 0 && !yield(event{e.name, data}, nil) {
+					return
+				}
+				e = event{data: e.data[:0]}
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(event{}, err)
+		}
+	}
+}
+
+// Name returns s in a form that every vendor accepts as a tool's name or a call's id: letters, digits, _
+// and -, not empty, at most limit long. A changed name ends in a hash of the original, so that two
+// different names stay different.
+func Name(s string, limit int) string {
+	ok := s != "" && len(s) <= limit
+	out := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		ok = false
+		return '_'
+	}, s)
+	if ok {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return out[:min(len(out), limit-9)] + "_" + hex.EncodeToString(sum[:4])
+}
+
+// OrDefault returns s, or what stands for it if it is empty.
+func OrDefault(s json.RawMessage, byDefault string) json.RawMessage {
+	if len(s) == 0 {
+		return json.RawMessage(byDefault)
+	}
+	return s
 }
