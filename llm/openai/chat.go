@@ -152,11 +152,10 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 // chatUser converts a user message: one message for each result, then one for the rest. A result can hold
 // only text, so its images go into the message that follows.
 func chatUser(msg llm.Message) (out []chatMessage) {
-	var ofResults, rest []llm.Part
+	var rest []llm.Part
 	for _, p := range msg.Parts {
 		r, ok := p.(llm.Result)
 		if !ok {
-			rest = append(rest, p)
 			continue
 		}
 		s := joinTexts(r.Parts)
@@ -166,14 +165,11 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 				note = "(1 image of this result follows)"
 			}
 			s = strings.TrimPrefix(s+"\n\n"+note, "\n\n")
-			ofResults = append(ofResults, llm.Text{Text: "Images of the result of call " + r.ID + ":"})
-			for _, i := range shown {
-				ofResults = append(ofResults, i)
-			}
+			rest = append(append(rest, llm.Text{Text: "Images of the result of call " + r.ID + ":"}), shown...)
 		}
 		out = append(out, chatMessage{Role: "tool", Content: s, ToolCallID: r.ID})
 	}
-	rest = append(ofResults, rest...)
+	rest = append(rest, msg.Parts...) // of which the results are not looked at
 	if len(images(rest)) > 0 {
 		content := contentParts(rest, "text", func(url string) contentPart {
 			return contentPart{Type: "image_url", ImageURL: map[string]string{"url": url}}

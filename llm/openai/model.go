@@ -166,7 +166,7 @@ func joinSystem(parts []string) string {
 
 // images returns the images of ps that have data. Where there is one, content must be sent as a list and not
 // as a string.
-func images(ps []llm.Part) (out []llm.Image) {
+func images(ps []llm.Part) (out []llm.Part) {
 	for _, p := range ps {
 		if i, ok := p.(llm.Image); ok && len(i.Data) > 0 {
 			out = append(out, i)

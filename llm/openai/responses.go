@@ -126,20 +126,16 @@ func (m *model) callItem(c llm.Call) any {
 
 // userItems converts a user message: one item for each result, then one for the rest.
 func userItems(msg llm.Message) (out []any) {
-	var rest []llm.Part
 	for _, p := range msg.Parts {
-		r, ok := p.(llm.Result)
-		if !ok {
-			rest = append(rest, p)
-			continue
+		if r, ok := p.(llm.Result); ok {
+			o := item{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
+			if len(images(r.Parts)) > 0 {
+				o.Output = contentParts(r.Parts, "input_text", inputImage)
+			}
+			out = append(out, o)
 		}
-		o := item{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
-		if len(images(r.Parts)) > 0 {
-			o.Output = contentParts(r.Parts, "input_text", inputImage)
-		}
-		out = append(out, o)
 	}
-	if cs := contentParts(rest, "input_text", inputImage); len(cs) > 0 {
+	if cs := contentParts(msg.Parts, "input_text", inputImage); len(cs) > 0 {
 		out = append(out, item{Type: "message", Role: llm.User, Content: cs})
 	}
 	return out

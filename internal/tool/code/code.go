@@ -17,6 +17,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,12 +69,8 @@ const (
 // Tools returns all tools of the package, in an order that never changes: it is part of the prefix that
 // providers cache. jobs are the member's background jobs.
 func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
-	if o.BashTimeout <= 0 {
-		o.BashTimeout = defaultBashTimeout
-	}
-	if o.BackgroundTimeout <= 0 {
-		o.BackgroundTimeout = defaultBackgroundTimeout
-	}
+	o.BashTimeout = cmp.Or(max(o.BashTimeout, 0), defaultBashTimeout)
+	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
 	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
 	return []llm.Tool{
 		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),

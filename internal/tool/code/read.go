@@ -3,6 +3,7 @@ package code
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 func (s confinedPath) readLines(
 	ctx context.Context, r *bufio.Reader, fileSize int64, in readInput,
 ) (llm.Result, error) {
-	p := page{first: max(in.Offset, 1), limit: min(in.Limit, maxReadLines)}
-	if p.limit == 0 {
-		p.limit = maxReadLines
-	}
+	p := page{first: max(in.Offset, 1), limit: min(cmp.Or(in.Limit, maxReadLines), maxReadLines)}
 	n, isCounted := 0, true
 	for {
 		line, length, err := nextLine(r, maxShownBytes)

@@ -49,10 +49,7 @@ func isVersion(s string) bool {
 // Client returns a copy of c, or of the default client, that follows no redirects. A redirect would carry
 // the key and the conversation to a host that nobody named.
 func Client(c *http.Client) *http.Client {
-	var d http.Client
-	if c != nil {
-		d = *c
-	}
+	d := *cmp.Or(c, new(http.Client))
 	d.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &d
 }
@@ -113,7 +110,7 @@ func (x *Exchange) Post(
 		return llm.Reply{}, x.errorOf(ctx, e)
 	}
 	x.answered = true
-	return x.read(ctx, &pingReader{res.Body, x.Emit}, to)
+	return x.read(ctx, io.TeeReader(res.Body, pinger(x.Emit)), to)
 }
 
 // Reader makes a reply of the events of a stream.
@@ -240,20 +237,14 @@ func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	return nil
 }
 
-// pingReader emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and
-// other bytes that carry nothing to show.
-type pingReader struct {
-	io.Reader
-	emit func(llm.Delta)
-}
+// pinger emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and other
+// bytes that carry nothing to show.
+type pinger func(llm.Delta)
 
-// Read reads from the body and reports that something arrived.
-func (a *pingReader) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if n > 0 {
-		a.emit(llm.Delta{})
-	}
-	return n, err
+// Write reports that something arrived.
+func (emit pinger) Write(p []byte) (int, error) {
+	emit(llm.Delta{})
+	return len(p), nil
 }
 
 // maxEvent is the size of the largest event of a stream in bytes. The vendors send whole replies in one.
