@@ -112,21 +112,21 @@ func (ps Parts) Text() string {
 }
 
 // tagged is the stored form of a part: the name of its type, and its own fields in v.
-type tagged struct {
+type tagged[V any] struct {
 	Type string `json:"type"`
-	V    any    `json:"v"`
+	V    V      `json:"v"`
 }
 
 // MarshalJSON returns the stored form of ps, which transcripts hold, so it only ever grows. The parts of a
 // Result are nested in the same way.
 func (ps Parts) MarshalJSON() ([]byte, error) {
-	out := make([]tagged, len(ps))
+	out := make([]tagged[any], len(ps))
 	for i, p := range ps {
 		if c, ok := p.(Call); ok && len(c.Input) == 0 {
 			c.Input = json.RawMessage("{}")
 			p = c
 		}
-		out[i] = tagged{p.part(), p}
+		out[i] = tagged[any]{p.part(), p}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -138,10 +138,7 @@ func (ps Parts) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the stored form. A part of an unknown type is an error, not a loss: a newer program
 // wrote it.
 func (ps *Parts) UnmarshalJSON(b []byte) error {
-	var stored []struct {
-		Type string
-		V    json.RawMessage
-	}
+	var stored []tagged[json.RawMessage]
 	if err := json.Unmarshal(b, &stored); err != nil {
 		return err
 	}

@@ -109,19 +109,17 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	}
 	for _, msg := range r.Messages {
 		if msg.Role == llm.Assistant {
-			if a, ok := m.chatAssistant(msg); ok {
-				out = append(out, a)
-			}
-			continue
+			out = append(out, m.chatAssistant(msg)...)
+		} else {
+			out = append(out, chatUser(msg)...)
 		}
-		out = append(out, chatUser(msg)...)
 	}
 	return out
 }
 
-// chatAssistant converts a reply; ok is false if nothing of it can be sent. Reasoning goes back only to the
+// chatAssistant converts a reply to one message, or to none if nothing of it can be sent. Reasoning goes back only to the
 // endpoint that made it, and under the name under which it came.
-func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
+func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 	a := chatMessage{Role: "assistant"}
 	if s := joinTexts(msg.Parts); s != "" {
 		a.Content = s
@@ -146,7 +144,10 @@ func (m *model) chatAssistant(msg llm.Message) (chatMessage, bool) {
 			a.ToolCalls = append(a.ToolCalls, c)
 		}
 	}
-	return a, a.Content != nil || len(a.ToolCalls) > 0
+	if a.Content == nil && len(a.ToolCalls) == 0 {
+		return nil
+	}
+	return []chatMessage{a}
 }
 
 // chatUser converts a user message: one message for each result, then one for the rest. A result can hold

@@ -67,9 +67,7 @@ func Wrap(m llm.Model, o Options) llm.Model {
 	o.Min, o.Max = cmp.Or(o.Min, DefaultMin), cmp.Or(o.Max, DefaultMax)
 	o.FirstTimeout = cmp.Or(o.FirstTimeout, DefaultFirstTimeout)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
-	if o.Limiter == nil {
-		o.Limiter = new(Limiter)
-	}
+	o.Limiter = cmp.Or(o.Limiter, new(Limiter))
 	if o.OnWait == nil {
 		o.OnWait = func(time.Time, error) {}
 	}

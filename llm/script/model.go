@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -126,10 +127,7 @@ func (w *playback) reply(t *turn, r llm.Request) (reply llm.Reply, err error) {
 func (w *playback) callID(r llm.Request, i int) string {
 	// Two members that play the same turn must not share an id, because results are matched by it.
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(r.CacheKey)) // a hash never fails
-	for _, text := range w.heard {
-		_, _ = h.Write([]byte("\x00" + text))
-	}
+	_, _ = io.WriteString(h, strings.Join(append([]string{r.CacheKey}, w.heard...), "\x00")) // a hash never fails
 	return fmt.Sprintf("call_%d_%d_%08x", w.played, i, uint32(h.Sum64()))
 }
 
