@@ -152,14 +152,11 @@ func (j *Jobs) end(b *job, exit int, err error, limit time.Duration) {
 
 // dropOldest forgets the oldest reported jobs when there are too many. The caller holds mu.
 func (j *Jobs) dropOldest() {
-	excess := len(j.matching(func(b *job) bool { return b.isReported })) - maxFinishedJobs
-	j.list = slices.DeleteFunc(j.list, func(b *job) bool {
-		if !b.isReported || excess <= 0 {
-			return false
-		}
-		excess--
-		return true
-	})
+	isReported := func(b *job) bool { return b.isReported }
+	for len(j.matching(isReported)) > maxFinishedJobs {
+		i := slices.IndexFunc(j.list, isReported)
+		j.list = slices.Delete(j.list, i, i+1)
+	}
 }
 
 // matching returns the jobs that is reports true for. The caller holds mu.

@@ -236,7 +236,7 @@ func numberLines(lines []string, from, to int) string {
 	for i := from; i < to; i++ {
 		line := strings.ToValidUTF8(strings.TrimRight(lines[i], "\r\n"), "\uFFFD")
 		if len(line) > maxShownBytes {
-			line = string(trimPartialRune([]byte(line[:maxShownBytes]))) + " ..."
+			line = strings.ToValidUTF8(line[:maxShownBytes], "") + " ..." // drops half a character at its end
 		}
 		fmt.Fprintf(&b, "%d\t%s\n", i+1, line)
 	}
