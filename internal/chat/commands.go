@@ -66,7 +66,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		}
 		// Mail for the user is shown with its whole text and taken, as when it arrives.
 		if name == "inbox" {
-			s.showMail(ctx)
+			s.Mail(ctx)
 		}
 	}
 	return false

@@ -11,7 +11,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ type Session struct {
 	Lead   Lead
 	Teller Teller
 	Events func(ctx context.Context) <-chan team.Event // what happens from now on
-	Mail   func(ctx context.Context) []string          // the user's mail as lines, taken from the inbox
+	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Command runs a muster command and returns what it prints.
 	Command func(ctx context.Context, args ...string) string
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
@@ -104,7 +103,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
 	var lastInterrupt time.Time
-	s.showMail(ctx)
+	s.Mail(ctx)
 	for {
 		// A nil channel never receives, so no line is taken while the lead works.
 		in := typed
@@ -199,7 +198,7 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	e := state.Entry.Event
 	switch {
 	case e.Kind == journal.MailSent && e.Text("to") == string(muster.User):
-		s.showMail(ctx)
+		s.Mail(ctx)
 	case e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) && !s.Remote:
 	default:
 		s.Teller.Event(e)
@@ -219,13 +218,6 @@ func (s *Session) showResting() {
 	s.Face.Refresh()
 }
 
-// showMail shows the mail that was written to the user.
-func (s *Session) showMail(ctx context.Context) {
-	for _, lines := range s.Mail(ctx) {
-		s.Face.Print(lines)
-	}
-}
-
 // handleLine handles a line that the user entered: a command, the words that begin the run, or words for the lead. It
 // returns true if the user leaves.
 func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
@@ -238,7 +230,11 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 		s.beginRun(trimmed)
 	default:
 		if err := s.Lead.Say(ctx, text); err != nil {
-			s.Face.Print(errorText(err))
+			text := err.Error()
+			if hint := muster.HintOf(err); hint != "" {
+				text += "\n  " + strings.ReplaceAll(hint, "\n", "\n  ")
+			}
+			s.Face.Print(text)
 		}
 	}
 	return false
@@ -246,15 +242,6 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 
 // beginRun starts the run with the user's first words.
 func (s *Session) beginRun(words string) { s.Over, s.HasBegun = s.Begin(words), true }
-
-// errorText returns an error with its hint on the following lines.
-func errorText(err error) string {
-	text := err.Error()
-	if e, ok := errors.AsType[*muster.Error](err); ok && e.Hint != "" {
-		text += "\n  " + strings.ReplaceAll(e.Hint, "\n", "\n  ")
-	}
-	return text
-}
 
 // interrupt stops the lead's turn, or says why it cannot.
 func (s *Session) interrupt() {

@@ -103,7 +103,7 @@ func start(t *testing.T, change func(*Session)) *bench {
 		over: make(chan struct{}), ended: make(chan struct{})}
 	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, OnLine: func(string) {},
 		Events:  func(context.Context) <-chan team.Event { return nil },
-		Mail:    func(context.Context) []string { return nil },
+		Mail:    func(context.Context) {},
 		Command: func(_ context.Context, args ...string) string { b.ran = append(b.ran, args); return "done\n" },
 		Begin:   func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
 	if change != nil {

@@ -31,10 +31,7 @@ func newArchiveCommand(a *App) *cobra.Command {
 		// The state may be moved in part already, and the workspace is opened all the same.
 		// Interrupted, the command is to be called again: the archive goes on where it was.
 		t, err := o.workspace.Archive(c.Context())
-		if err != nil {
-			return err
-		}
-		return a.printLine(t, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
+		return a.printLine(t, err, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
 			view.Count(len(t.Lanes), "lane"),
 			o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
 	})

@@ -63,35 +63,24 @@ func (c *conversation) openFace(ctx context.Context) error {
 func (c *conversation) newProgress(ctx context.Context) *view.Progress {
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
-	return view.NewProgress(view.Options{Out: lineWriter{c}, Screen: view.Screen{Paint: c.paint},
+	// The face adds a newline of its own.
+	print := func(text string) { c.face.Print(strings.TrimRight(text, "\n")) }
+	return view.NewProgress(view.Options{Print: print, Screen: view.Screen{Paint: c.paint},
 		Start: c.app.Now(), OnlyLines: true, Task: task})
 }
 
-// lineWriter prints whole lines on the conversation's face. It lets view.Progress, which writes to an io.Writer,
-// print above the prompt.
-type lineWriter struct{ c *conversation }
-
-// Write prints the lines in data. The final newline is left out, because the face adds its own.
-func (w lineWriter) Write(data []byte) (int, error) {
-	if text := strings.TrimRight(string(data), "\n"); text != "" {
-		w.c.face.Print(text)
-	}
-	return len(data), nil
-}
-
-// takeMail returns and removes what was written to the user. An error is taken as no mail: the session asks again,
-// and the mail still waits.
-func (c *conversation) takeMail(ctx context.Context) (lines []string) {
+// takeMail shows and removes what was written to the user. An error is taken as no mail: the session asks again, and
+// the mail still waits.
+func (c *conversation) takeMail(ctx context.Context) {
 	// When the mail cannot be removed, it is shown again: shown twice is better than not at all.
 	_ = c.Mail().Take(ctx, func(all []muster.Message) error {
 		for _, m := range all {
 			// The name is painted in the colour that the member has everywhere.
 			from := c.paint.Who(string(m.From), view.OneLine(string(m.From)))
-			lines = append(lines, fmt.Sprintf("%s to you: %s", from, indentedBody(m)))
+			c.face.Print(from + " to you: " + indentedBody(m))
 		}
 		return nil
 	})
-	return lines
 }
 
 // command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,11 +67,8 @@ func (r runCommands) hostWorkers(
 	switch {
 	// It is no failure of the team: its other processes go on with the workers.
 	case errors.Is(left, muster.CauseUser):
-		var names []string
-		for _, n := range workers.Names {
-			names = append(names, string(n))
-		}
-		explain(r.Stderr, "left; the team's other processes take "+strings.Join(names, ", ")+" over", "")
+		names := view.List(workers.Names, func(n muster.Name) string { return string(n) })
+		explain(r.Stderr, "left; the team's other processes take "+names+" over", "")
 		return exitStatus(exitInterrupted)
 	case left != nil:
 		return left

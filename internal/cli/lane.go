@@ -36,11 +36,7 @@ func laneTable(all []muster.Lane) view.Table {
 		if x.TaskID != 0 {
 			task = fmt.Sprint(x.TaskID)
 		}
-		status := view.Cell{Text: string(x.Status)}
-		if x.Status == muster.LaneFailed {
-			status.Tone = view.Bad
-		}
-		t.Row(x.Name, status, task, x.Branch, fmt.Sprintf("%.7s", x.Base), view.Text(x.Path))
+		t.Row(x.Name, view.Status(x.Status, "", muster.LaneFailed), task, x.Branch, fmt.Sprintf("%.7s", x.Base), view.Text(x.Path))
 	}
 	return t
 }
@@ -64,11 +60,8 @@ func (l laneCommands) create() *cobra.Command {
 		d.Name = muster.Name(args[0])
 		return l.changing(func(c *cobra.Command, o opened, _ []string) error {
 			lane, err := o.Lanes().Create(c.Context(), d)
-			if err != nil {
-				// The one thing in the draft that may be missing is the task.
-				return hintAtList(err)
-			}
-			return l.printLine(lane, "lane %s made on %s: %s", lane.Name, lane.Branch, lane.Path)
+			// The one thing in the draft that may be missing is the task.
+			return l.printLine(lane, hintAtList(err), "lane %s made on %s: %s", lane.Name, lane.Branch, lane.Path)
 		})(c, args)
 	}
 	return c
@@ -106,10 +99,7 @@ func (l laneCommands) keep() *cobra.Command {
 	return &cobra.Command{Use: "keep NAME", Short: "mark a lane to be kept", Args: namedArgs("NAME"),
 		RunE: l.changing(func(c *cobra.Command, o opened, args []string) error {
 			lane, err := o.Lanes().Keep(c.Context(), muster.Name(args[0]))
-			if err != nil {
-				return err
-			}
-			return l.printLine(lane, "lane %s is kept", lane.Name)
+			return l.printLine(lane, err, "lane %s is kept", lane.Name)
 		})}
 }
 
@@ -122,10 +112,7 @@ func (l laneCommands) remove() *cobra.Command {
 	c.Flags().BoolVar(&force, "force", false, "archive what it holds under refs/muster/archive/, then remove it")
 	c.RunE = l.changing(func(c *cobra.Command, o opened, args []string) error {
 		lane, err := o.Lanes().Remove(c.Context(), muster.Name(args[0]), force)
-		if err != nil {
-			return err
-		}
-		return l.printLine(lane, "lane %s is removed", lane.Name)
+		return l.printLine(lane, err, "lane %s is removed", lane.Name)
 	})
 	return c
 }

@@ -39,14 +39,8 @@ func (m mailCommands) send() *cobra.Command {
 					return m.sendOne(c.Context(), o.Team, to, body)
 				}
 				sent, err := o.Mail().SendAll(c.Context(), body)
-				if err != nil {
-					return err
-				}
-				var names []string
-				for _, x := range sent {
-					names = append(names, string(x.To))
-				}
-				return m.printLine(sent, "mail sent to %s", strings.Join(names, ", "))
+				return m.printLine(sent, err, "mail sent to %s",
+					view.List(sent, func(x muster.Message) string { return string(x.To) }))
 			})(c, args)
 		}}
 }
@@ -66,7 +60,7 @@ func (m mailCommands) sendOne(ctx context.Context, t *team.Team, to muster.Name,
 	default:
 		later = ", which has shut down and reads it when it is spawned again"
 	}
-	return m.printLine(sent, "mail sent to %s%s", sent.To, later)
+	return m.printLine(sent, nil, "mail sent to %s%s", sent.To, later)
 }
 
 // list returns muster mail list. Only with --take does it change anything. Another member's mail can be looked at

@@ -41,8 +41,11 @@ func (a *App) print(v any, text func(view.Screen) string) error {
 }
 
 // printLine writes v as JSON with --json, and otherwise one line. It is for commands that change one thing and say
-// so.
-func (a *App) printLine(v any, format string, args ...any) error {
+// so. An error of the change is returned, and nothing is printed.
+func (a *App) printLine(v any, err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
 	return a.print(v, func(view.Screen) string { return fmt.Sprintf(format+"\n", args...) })
 }
 
@@ -77,6 +80,6 @@ func newVersionCommand(a *App) *cobra.Command {
 			if b.Revision != "" {
 				line += " " + b.Revision[:min(len(b.Revision), 12)]
 			}
-			return a.printLine(b, "%s %s", line, b.Go)
+			return a.printLine(b, nil, "%s %s", line, b.Go)
 		}}
 }

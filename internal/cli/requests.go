@@ -56,7 +56,7 @@ func (r requestCommands) decide(yes bool) action {
 		}
 		asked := view.Question(req) + " of " + string(req.From)
 		if isFirst {
-			return r.printLine(req, "%s is %s", asked, req.Status)
+			return r.printLine(req, nil, "%s is %s", asked, req.Status)
 		}
 		by := ""
 		if req.ResolvedBy != "" {
@@ -70,6 +70,6 @@ func (r requestCommands) decide(yes bool) action {
 		if yes && req.Status != muster.RequestApproved || !yes && req.Status != muster.RequestRejected {
 			return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", req.From)
 		}
-		return r.printLine(req, "%s", s)
+		return r.printLine(req, nil, "%s", s)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"iter"
 	"sync"
 	"time"
@@ -34,8 +35,10 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 	if resumes {
 		opening = "finds what the team has left: tasks, lanes, conversations"
 	}
+	// A failure is not reported: a run goes on when nobody can read its progress.
+	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	out.progress = view.NewProgress(view.Options{Out: a.Stderr, Screen: a.screen(a.Stderr), Start: a.Now(),
+	out.progress = view.NewProgress(view.Options{Print: print, Screen: a.screen(a.Stderr), Start: a.Now(),
 		Check: run.Check, Opening: opening,
 		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }})
 	return out

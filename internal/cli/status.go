@@ -19,7 +19,7 @@ import (
 // or a task counts as no team.
 func newStatusCommand(a *App) *cobra.Command {
 	none := func() error {
-		return a.printLine(emptyOverview(), "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
+		return a.printLine(emptyOverview(), nil, "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
 	}
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
 		RunE: a.looking(none, func(c *cobra.Command, o opened, _ []string) error {

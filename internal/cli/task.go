@@ -48,10 +48,7 @@ func (t taskCommands) add() *cobra.Command {
 		d.Subject = strings.Join(args, " ")
 		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
 			task, err := o.Tasks().Add(c.Context(), d)
-			if err != nil {
-				return err
-			}
-			return t.printTask(c.Context(), o.Tasks(), task, "added")
+			return t.printTask(c.Context(), o.Tasks(), task, err, "added")
 		})(c, args)
 	}
 	return c
@@ -60,13 +57,13 @@ func (t taskCommands) add() *cobra.Command {
 // printTask prints a task as JSON, with Blocks as the board has them now, or one line that says what became of it.
 // Blocks is computed from the other tasks, so it is asked for only where it is printed. A task that has them keeps
 // them: it was deleted, and nothing waits for it any more.
-func (t taskCommands) printTask(ctx context.Context, tasks team.Tasks, task muster.Task, what string) (err error) {
-	if t.json && len(task.Blocks) == 0 {
-		if task, err = tasks.WithBlocks(ctx, task); err != nil {
-			return err
-		}
+func (t taskCommands) printTask(
+	ctx context.Context, tasks team.Tasks, task muster.Task, err error, what string,
+) error {
+	if err == nil && t.json && len(task.Blocks) == 0 {
+		task, err = tasks.WithBlocks(ctx, task)
 	}
-	return t.printLine(task, "task %d %s", task.ID, what)
+	return t.printLine(task, err, "task %d %s", task.ID, what)
 }
 
 // hintAtList adds a hint to the error that there is no such task. Any other error, and one that has a hint, is
@@ -91,10 +88,7 @@ func (t taskCommands) onTask(
 		}
 		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
 			task, what, err := do(c.Context(), o.Tasks(), id)
-			if err != nil {
-				return hintAtList(err)
-			}
-			return t.printTask(c.Context(), o.Tasks(), task, what)
+			return t.printTask(c.Context(), o.Tasks(), task, hintAtList(err), what)
 		})(c, args)
 	}
 }

@@ -70,7 +70,7 @@ func (t teamCommands) spawn() *cobra.Command {
 			if !hasProcess {
 				when = ` when the team runs again: muster resume, or muster run "GOAL"`
 			}
-			return t.printLine(added, "%s joins as %s%s", added.Name, view.OneLine(added.Role), when)
+			return t.printLine(added, nil, "%s joins as %s%s", added.Name, view.OneLine(added.Role), when)
 		})(c, args)
 	}
 	return c

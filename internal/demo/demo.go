@@ -38,14 +38,12 @@ func Make(ctx context.Context, dir string) (Demo, error) {
 			"the demo's repository is a Go program, and there is no go command on this machine").
 			WithHint("install Go, or run muster on a repository of yours: muster run \"GOAL\"")
 	}
-	for _, f := range txtar.Parse(repo).Files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return d, err
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			return d, err
-		}
+	files, err := txtar.FS(txtar.Parse(repo))
+	if err != nil {
+		return d, err
+	}
+	if err := os.CopyFS(dir, files); err != nil {
+		return d, err
 	}
 	if err := git.Init(ctx, dir, "Count lines"); err != nil {
 		return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -82,11 +83,7 @@ type lineWriter struct {
 
 // field returns a field of the event as one line of at most n columns, or of any length if n is 0.
 func (t lineWriter) field(field string, n int) string {
-	s := OneLine(t.Text(field))
-	if n > 0 {
-		s = Cut(s, n)
-	}
-	return s
+	return Cut(OneLine(t.Text(field)), cmp.Or(n, math.MaxInt))
 }
 
 // who returns the event's member, or other when it has none.

@@ -54,7 +54,7 @@ func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 }
 
 func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
-	p := NewProgress(Options{Out: &strings.Builder{}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
+	p := NewProgress(Options{Print: func(string) {}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
 		Task:  lookup(muster.Task{ID: 2, Subject: "counter"}),
 		Check: "go test ./...", OnlyLines: true})
 	play(p,
@@ -69,7 +69,7 @@ func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
 // Where somebody else draws the rows, nothing of them is written.
 func TestRowsGoToWhoDrawsThem(t *testing.T) {
 	var out strings.Builder
-	p := NewProgress(Options{Out: &out, Screen: Screen{Width: 60}, Start: muster.Time(1000), Task: lookup(), OnlyLines: true})
+	p := NewProgress(Options{Print: func(s string) { out.WriteString(s) }, Screen: Screen{Width: 60}, Start: muster.Time(1000), Task: lookup(), OnlyLines: true})
 	play(p, at(journal.MemberSpawned, "alice", 0, "role", "coder"))
 	p.Tick(muster.Time(1002))
 	p.Tick(muster.Time(1002.2))
@@ -85,13 +85,13 @@ func TestRowsGoToWhoDrawsThem(t *testing.T) {
 
 func TestALongBeginningIsSaid(t *testing.T) {
 	var out strings.Builder
-	p := NewProgress(Options{Out: &out, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
+	p := NewProgress(Options{Print: func(s string) { out.WriteString(s) }, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
 	p.Tick(muster.Time(1000).Add(longWorkDelay - time.Millisecond))
 	p.Tick(muster.Time(1000).Add(longWorkDelay))
 	p.Tick(muster.Time(1005))
 	same(t, out.String(), "  0.0s muster   begins finds what is left\n")
 	out.Reset()
-	p = NewProgress(Options{Out: &out, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
+	p = NewProgress(Options{Print: func(s string) { out.WriteString(s) }, Start: muster.Time(1000), Task: lookup(), Opening: "finds what is left"})
 	play(p, at(journal.TurnStarted, "lead", 0, "turn", 1.0))
 	p.Tick(muster.Time(1005))
 	same(t, out.String(), "")

@@ -87,7 +87,14 @@ func (l *Presence) Apply(e muster.Event) {
 		return
 	}
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
-	l.add(m)
+	if slices.Contains(l.members, m) {
+		return
+	}
+	at := len(l.members)
+	if m.name == muster.Lead { // the lead comes first
+		at = 0
+	}
+	l.members = slices.Insert(l.members, at, m)
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.
@@ -102,17 +109,6 @@ func (l *Presence) Find(n muster.Name) *Activity {
 		return l.members[i]
 	}
 	return nil
-}
-
-// add adds a member that is not known yet. The lead comes first.
-func (l *Presence) add(m *Activity) {
-	at := len(l.members)
-	if m.name == muster.Lead {
-		at = 0
-	}
-	if !slices.Contains(l.members, m) {
-		l.members = slices.Insert(l.members, at, m)
-	}
 }
 
 // IdleReason says why a member is idle. A lead that waits for mail waits for its team, whoever writes.

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -76,19 +75,19 @@ func laneText(lane string) string {
 	return "lane " + Cut(OneLine(lane), 40)
 }
 
-// Options say where progress is shown, and how. Out, Start and Task are needed.
+// Options say where progress is shown, and how. Print, Start and Task are needed.
 type Options struct {
-	Out    io.Writer // finished lines: one Write is one event's line, which may be wrapped
-	Screen           // of Out
-	Start  time.Time // what the first column counts from
+	Print  func(text string) // prints one event's line with its newline; it may be wrapped
+	Screen                   // on which Print prints
+	Start  time.Time         // what the first column counts from
 	Task   func(muster.TaskID) (muster.Task, error)
 	Check  string // the run's check, as far as it is known before its events
 
 	// Opening is said when no event has come for a second after the start: what is done before the first one.
 	Opening string
 
-	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are drawn on Out, below the
-	// lines, when that is a terminal.
+	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are printed below the lines
+	// on a terminal.
 	OnlyLines bool
 }
 
@@ -217,7 +216,7 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
 	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
-	p.print(l.Format(p.options.Paint, when, p.names, p.options.Width) + "\n")
+	p.options.Print(string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width)) + "\n")
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other
@@ -249,13 +248,18 @@ func (p *Progress) flushPlan() {
 	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: string(muster.Lead), Verb: "plan", Text: text}})
 }
 
+// List joins the texts of items with commas.
+func List[T any](items []T, text func(T) string) string {
+	var all []string
+	for _, x := range items {
+		all = append(all, text(x))
+	}
+	return strings.Join(all, ", ")
+}
+
 // IDs joins task ids with commas.
 func IDs(ids []muster.TaskID) string {
-	var s []string
-	for _, id := range ids {
-		s = append(s, fmt.Sprint(id))
-	}
-	return strings.Join(s, ", ")
+	return List(ids, func(id muster.TaskID) string { return fmt.Sprint(id) })
 }
 
 // facts are what lines say beside their event.
@@ -323,18 +327,15 @@ func (p *Progress) redraw(now time.Time) {
 	p.erase()
 	p.drawn, p.drawnAt = rows, now
 	if len(rows) > 0 {
-		p.print(strings.Join(rows, "\n") + "\n")
+		p.options.Print(strings.Join(rows, "\n") + "\n")
 	}
 }
-
-// print writes to the output. A failure is not reported: a run goes on when nobody can read its progress.
-func (p *Progress) print(s string) { _, _ = io.WriteString(p.options.Out, s) }
 
 // erase removes the living members from the terminal: it moves the cursor up to their first row and clears the rest of
 // the screen.
 func (p *Progress) erase() {
 	if len(p.drawn) > 0 {
-		p.print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
+		p.options.Print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
 	}
 	p.drawn = nil
 }

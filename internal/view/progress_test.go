@@ -22,7 +22,8 @@ func play(p *Progress, events ...muster.Event) {
 // progressTo is a progress without colours.
 func progressTo(out io.Writer, width int, start time.Time,
 	look func(muster.TaskID) (muster.Task, error)) *Progress {
-	return NewProgress(Options{Out: out, Screen: Screen{Width: width}, Start: start, Task: look})
+	return NewProgress(Options{Print: func(s string) { _, _ = io.WriteString(out, s) },
+		Screen: Screen{Width: width}, Start: start, Task: look})
 }
 
 func lookup(tasks ...muster.Task) func(muster.TaskID) (muster.Task, error) {

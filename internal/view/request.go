@@ -33,8 +33,7 @@ func WaitingTime(r muster.Request, now time.Time) time.Duration {
 func Requests(all []muster.Request, now time.Time) Table {
 	t := Table{Titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, Wide: 6}
 	for _, r := range all {
-		status := Cell{Text: string(r.Status), Tone: map[muster.RequestStatus]Tone{muster.RequestApproved: Good,
-			muster.RequestRejected: Bad, muster.RequestExpired: Bad}[r.Status]}
+		status := Status(r.Status, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired)
 		// The answer says more than what was asked.
 		text := OneLine(cmp.Or(r.Response, r.Plan, r.Reason))
 		t.Row(r.ID, Named(r.From), r.To, Question(r), status, Age(WaitingTime(r, now)), Cut(text, 200))

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -19,6 +20,17 @@ type Cell struct {
 
 // Text returns a cell without a colour. Its blanks stay as they are.
 func Text(s string) Cell { return Cell{Text: s} }
+
+// Status returns a cell with a status in its colour: good and bad are those that are good and bad news.
+func Status[S ~string](s, good S, bad ...S) Cell {
+	tone := Plain
+	if s == good {
+		tone = Good
+	} else if slices.Contains(bad, s) {
+		tone = Bad
+	}
+	return Cell{Text: string(s), Tone: tone}
+}
 
 // Named returns a cell with a name in its colour.
 func Named(name muster.Name) Cell {

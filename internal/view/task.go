@@ -13,14 +13,9 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
 	v := Table{Titles: []string{"", ""}}
-	row := func(name, value string) {
-		if value != "" {
+	row := func(name string, value any) {
+		if value != "" && value != 0 {
 			v.Row(name, value)
-		}
-	}
-	number := func(name string, n int) {
-		if n != 0 {
-			v.Row(name, n)
 		}
 	}
 	v.Row("status", TaskStatus(t.Status))
@@ -33,7 +28,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	row("waits for", IDs(t.BlockedBy))
 	row("depends on", IDs(t.DependsOn))
 	row("blocks", IDs(t.Blocks))
-	number("priority", t.Priority)
+	row("priority", t.Priority)
 	if t.RequirePlan {
 		row("plan", "must be approved first")
 	}
@@ -44,8 +39,8 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
-	number("attempts", t.Attempts)
-	number("came back", t.Returns)
+	row("attempts", t.Attempts)
+	row("came back", t.Returns)
 	if t.CreatedAt > 0 {
 		made := Clock(muster.Time(t.CreatedAt), now)
 		if t.CreatedBy != "" {
@@ -77,7 +72,4 @@ func landingEvidence(l muster.Landed) string {
 }
 
 // TaskStatus returns a status in its colour.
-func TaskStatus(s muster.TaskStatus) Cell {
-	return Cell{Text: string(s), Tone: map[muster.TaskStatus]Tone{muster.Completed: Good,
-		muster.NeedsAttention: Bad}[s]}
-}
+func TaskStatus(s muster.TaskStatus) Cell { return Status(s, muster.Completed, muster.NeedsAttention) }

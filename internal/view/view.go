@@ -3,7 +3,7 @@
 //
 // The main types:
 //
-//   - Line: one event in words; Lines makes them, Line.Format lays one out
+//   - Line: one event in words; Lines makes them, Line.Append lays one out
 //   - Progress: a run while it goes on, with the living members (Presence) below the lines
 //   - Tally and Summary: what a run took, and its end
 //   - Overview: how a team stands
