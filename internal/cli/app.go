@@ -16,7 +16,8 @@
 // Each group of commands is a small type around App: runCommands, taskCommands, teamCommands, mailCommands,
 // requestCommands, laneCommands. A method such as taskCommands.claim returns one command with its flags. Three parts
 // are larger than a command: conversation is the bare muster, in which the user talks with the lead; runOutput prints
-// what happens during a run; and completer tells shells what may stand where.
+// what happens during a run; and registerCompletions tells shells what may
+// stand where.
 //
 // These rules hold in the whole package:
 //
@@ -99,7 +100,7 @@ func Main() int {
 // Run runs the command and returns its exit code. It prints the error itself and closes the log last, so that the
 // log has the exit code.
 func (a *App) Run(ctx context.Context) int {
-	if isCompletion(a.Args) {
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
 		a.Stderr = io.Discard // a shell reads what is printed, and nothing may be said beside it
 	}
 	// Building the commands needs no context: cobra gives each command the one of ExecuteContext.
@@ -142,9 +143,12 @@ func (a *App) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"main", "The team", runCommands{a}.all()},
+		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
+			runCommands{a}.join()}},
 		{"look", "What goes on",
-			append([]*cobra.Command{newStatusCommand(a), newLogCommand(a)}, requestCommands{a}.all()...)},
+			[]*cobra.Command{newStatusCommand(a), newLogCommand(a), requestCommands{a}.list(),
+				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
+				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
@@ -158,7 +162,7 @@ func (a *App) root() *cobra.Command {
 		}
 	}
 	// The completions come last, because they are registered with commands that exist.
-	completer{a}.register(root)
+	a.registerCompletions(root)
 	return root
 }
 

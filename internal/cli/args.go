@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/editdist"
 )
 
 // newGroup returns a command that only has commands of its own. Called without one of them it prints its help.
@@ -29,11 +30,8 @@ func knownCommand(c *cobra.Command, args []string) error {
 	// Two edits catch the usual slips of typing and still do not suggest unrelated short names.
 	c.SuggestionsMinimumDistance = 2
 	name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" "+args[0], "muster"))
-	message := "there is no command \"" + name + "\""
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		message += " (did you mean " + strings.Join(near, " or ") + "?)"
-	}
-	return &usageError{c.CommandPath(), message}
+	near := editdist.DidYouMean(c.SuggestionsFor(args[0]))
+	return &usageError{c.CommandPath(), "there is no command \"" + name + "\"" + near}
 }
 
 // namedArgs returns a check for these arguments, which are named for people. A last one with "..." may be several,

@@ -53,22 +53,13 @@ const wordsByRef = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// isCompletion reports whether a shell asks for completions. The shell then runs a hidden command of cobra, and
-// shows whatever it prints.
-func isCompletion(args []string) bool {
-	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
-}
-
 // candidates returns what may stand in one place of a command line. It only reads the state. It runs while somebody
 // waits for the shell, so it reads no more than it needs.
 type candidates func(ctx context.Context, t *team.Team) ([]cobra.Completion, error)
 
-// completer tells shells what may stand where.
-type completer struct{ app *App }
-
-// register names, for arguments and flags, what may stand there. Its table is the only place that lists
+// registerCompletions names, for arguments and flags, what may stand there. Its table is the only place that lists
 // completions.
-func (c completer) register(root *cobra.Command) {
+func (a *App) registerCompletions(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	// Each of these reads the state only when a shell asks for it.
 	openTask := tasksThat(muster.Task.Open)
@@ -107,60 +98,46 @@ func (c completer) register(root *cobra.Command) {
 		"team spawn --role":     anyRole,
 	} {
 		path, flag, isFlag := strings.Cut(path, " --")
-		switch command, _, err := root.Find(strings.Fields(path)); {
+		command, _, err := root.Find(strings.Fields(path))
+		switch complete := a.completion(find, isFlag); {
 		case err != nil: // this program does not have it
 		case isFlag:
 			// The only error is that the flag has completions already.
-			_ = command.RegisterFlagCompletionFunc(flag, c.forFlag(find))
+			_ = command.RegisterFlagCompletionFunc(flag, complete)
 		default:
-			command.ValidArgsFunction = c.forArgument(find)
+			command.ValidArgsFunction = complete
 		}
 	}
 	_ = root.MarkPersistentFlagDirname("dir") // it exists
-	if command, _, err := root.Find([]string{"demo"}); err == nil {
-		_ = command.MarkFlagDirname("keep")
-	}
 }
 
-// forArgument completes the first argument of a command. The arguments behind the first are free text or commands,
-// for which there is nothing to offer.
-func (c completer) forArgument(find candidates) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+// completion completes the value of a flag, or the first argument of a command. The arguments behind the first are free
+// text or commands, for which there is nothing to offer. Where the state of this directory is missing or cannot be read,
+// nothing is offered: a shell has no place for an error message.
+func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		if len(args) > 0 && !isFlag {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return c.find(command.Context(), find)
-	}
-}
-
-// forFlag completes the value of a flag, which may be a list with commas. The part before the last comma is put
-// back in front of each candidate, because a shell replaces the whole word.
-func (c completer) forFlag(find candidates) cobra.CompletionFunc {
-	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		found, directive := c.find(command.Context(), find)
-		// A shell shows the whole words, so candidates for the second value of a list begin with the first one.
-		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		o, err := a.look(c.Context())
+		if err != nil {
+			return nil, directive
+		}
+		defer o.close()
+		found, err := find(c.Context(), o.Team)
+		if err != nil {
+			return nil, directive
+		}
+		// The value of a flag may be a list with commas. A shell replaces the whole word, so the values before the last
+		// comma stand in front of each candidate.
 		for i := range found {
-			found[i] = before + found[i]
+			if isFlag {
+				found[i] = typed[:strings.LastIndexByte(typed, ',')+1] + found[i]
+			}
 		}
 		return found, directive
 	}
-}
-
-// find asks the state of this directory. Where there is none, or it cannot be read, it finds nothing. A shell has
-// no place for an error message, so the user sees that nothing is offered.
-func (c completer) find(ctx context.Context, find candidates) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	o, err := c.app.look(ctx)
-	if err != nil {
-		return nil, directive
-	}
-	defer o.close()
-	found, err := find(ctx, o.Team)
-	if err != nil {
-		found = nil
-	}
-	return found, directive
 }
 
 // fixed returns candidates that are always the same.
@@ -192,7 +169,7 @@ func each[T any](
 	list func(context.Context, *team.Team) ([]T, error), describe func(T) (value, about string),
 ) candidates {
 	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
-		// A part of a list is returned together with the error; find decides what to do with it.
+		// A part of a list is returned together with the error; the caller then offers nothing.
 		items, err := list(ctx, t)
 		for _, x := range items {
 			value, about := describe(x)

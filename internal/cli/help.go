@@ -14,11 +14,13 @@ import (
 // tell. It replaces the help of cobra, which has no groups of flags and no example.
 func help(c *cobra.Command, _ []string) {
 	w := c.OutOrStdout()
+	every := c.InheritedFlags()
 	if !c.HasParent() {
-		fmt.Fprintf(w, "muster: %s\n\n", c.Short)
-		fmt.Fprintf(w, "  muster run \"GOAL\" --check \"go test ./...\"\n")
+		every = c.PersistentFlags()
+		fmt.Fprintf(w, "muster: %s\n\n  muster run \"GOAL\" --check \"go test ./...\"\n", c.Short)
 	} else {
-		fmt.Fprintf(w, "%s\n\n  %s\n", asSentence(c.Short), c.UseLine())
+		// The short text has no capital letter and no full stop, because lists show it.
+		fmt.Fprintf(w, "%s\n\n  %s\n", strings.ToUpper(c.Short[:1])+c.Short[1:]+".", c.UseLine())
 		if c.Long != "" {
 			fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
 		}
@@ -30,10 +32,8 @@ func help(c *cobra.Command, _ []string) {
 		section(w, "Commands", c, "")
 	}
 	flags(w, "Flags", c.LocalNonPersistentFlags().FlagUsagesWrapped(100))
-	if c.HasParent() {
-		flags(w, "Flags of every command", c.InheritedFlags().FlagUsagesWrapped(100))
-	} else {
-		flags(w, "Flags of every command", c.PersistentFlags().FlagUsagesWrapped(100))
+	flags(w, "Flags of every command", every.FlagUsagesWrapped(100))
+	if !c.HasParent() {
 		fmt.Fprintf(w, "\nmuster COMMAND --help says more.\n")
 	}
 }
@@ -50,11 +50,7 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 		_, args, _ := strings.Cut(sub.Use, " ")
 		name := sub.Name()
 		if sub.HasAvailableSubCommands() && args == "" {
-			var names []string
-			for _, s := range sub.Commands() {
-				names = append(names, s.Name())
-			}
-			args = strings.Join(names, "|")
+			args = view.Join(sub.Commands(), "|", (*cobra.Command).Name)
 		}
 		// A long list of arguments would push the descriptions of all commands to the right.
 		if c.HasParent() || len(args) < 40 {
@@ -73,13 +69,4 @@ func flags(w io.Writer, title, usages string) {
 	if usages != "" {
 		fmt.Fprintf(w, "\n%s\n%s", title, usages)
 	}
-}
-
-// asSentence returns s with a capital letter and a full stop. The short text of a command is written without them,
-// because lists show it so.
-func asSentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
 }

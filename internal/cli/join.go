@@ -67,7 +67,7 @@ func (r runCommands) hostWorkers(
 	switch {
 	// It is no failure of the team: its other processes go on with the workers.
 	case errors.Is(left, muster.CauseUser):
-		names := view.List(workers.Names, func(n muster.Name) string { return string(n) })
+		names := view.Join(workers.Names, ", ", func(n muster.Name) string { return string(n) })
 		explain(r.Stderr, "left; the team's other processes take "+names+" over", "")
 		return exitStatus(exitInterrupted)
 	case left != nil:

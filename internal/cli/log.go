@@ -199,13 +199,7 @@ type eventPrinter struct {
 // lines are used again for each event, because a log may have millions of them.
 func (p *eventPrinter) print(e muster.Event) error {
 	if p.app.json {
-		// The line is the one that stands in the journal, so a program can read either.
-		data, err := muster.MarshalLine(e)
-		if err != nil {
-			return err
-		}
-		_, err = p.out.Write(append(data, '\n'))
-		return err
+		return writeEvent(p.out, e)
 	}
 	if e.Kind == journal.CheckBase {
 		// Later events report the result of the check without naming its command.

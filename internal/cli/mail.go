@@ -40,7 +40,7 @@ func (m mailCommands) send() *cobra.Command {
 				}
 				sent, err := o.Mail().SendAll(c.Context(), body)
 				return m.printLine(sent, err, "mail sent to %s",
-					view.List(sent, func(x muster.Message) string { return string(x.To) }))
+					view.Join(sent, ", ", func(x muster.Message) string { return string(x.To) }))
 			})(c, args)
 		}}
 }

@@ -49,6 +49,15 @@ func (a *App) printLine(v any, err error, format string, args ...any) error {
 	return a.print(v, func(view.Screen) string { return fmt.Sprintf(format+"\n", args...) })
 }
 
+// writeEvent writes an event as one line of JSON: the line that stands in the journal, so a program can read either.
+func writeEvent(w io.Writer, e muster.Event) error {
+	line, err := muster.MarshalLine(e)
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
 // build is which program this is. It is printed by muster version and stands in the log.
 type build struct {
 	Version  string `json:"version"`

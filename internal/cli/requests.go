@@ -16,16 +16,6 @@ import (
 // something that needs approval, such as following a plan or shutting down.
 type requestCommands struct{ *App }
 
-// all returns muster requests, approve and reject.
-func (r requestCommands) all() []*cobra.Command {
-	return []*cobra.Command{r.list(),
-		{Use: "approve ID [TEXT]", Short: "say yes to a question", Args: namedArgs("ID", "[TEXT...]"),
-			RunE: r.changing(r.decide(true))},
-		{Use: "reject ID [WHY]", Short: "say no to a question", Args: namedArgs("ID", "[WHY...]"),
-			RunE: r.changing(r.decide(false))},
-	}
-}
-
 // list returns muster requests. Without --all it shows only what still waits.
 func (r requestCommands) list() *cobra.Command {
 	var decidedToo bool
@@ -44,11 +34,11 @@ func (r requestCommands) list() *cobra.Command {
 	return c
 }
 
-// decide answers a request as the user. Words behind the id are the answer that the asking member reads. The first
+// decide returns muster approve or muster reject, which answer a request as the user. Words behind the id are the answer that the asking member reads. The first
 // decision stands: a second one is only reported, and is an error when it was another one. A script can therefore
 // repeat a decision without failing.
-func (r requestCommands) decide(yes bool) action {
-	return func(c *cobra.Command, o opened, args []string) error {
+func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
+	answer := func(c *cobra.Command, o opened, args []string) error {
 		id, text := muster.RequestID(args[0]), strings.Join(args[1:], " ")
 		req, isFirst, err := o.Requests().Answer(c.Context(), id, yes, text)
 		if err != nil {
@@ -72,4 +62,5 @@ func (r requestCommands) decide(yes bool) action {
 		}
 		return r.printLine(req, nil, "%s", s)
 	}
+	return &cobra.Command{Use: use, Short: short, Args: namedArgs("ID", "[TEXT...]"), RunE: r.changing(answer)}
 }

@@ -46,13 +46,8 @@ type Start func(context.Context, Job) (team.Summary, error)
 // the directory, unless the user keeps it.
 type Demo func(ctx context.Context, dir string) (Job, error)
 
-// runCommands are the commands of runs.
+// runCommands are the commands that bring teams to life.
 type runCommands struct{ *App }
-
-// all returns the commands that bring teams to life.
-func (r runCommands) all() []*cobra.Command {
-	return []*cobra.Command{r.run(), r.demo(), r.resume(), r.join()}
-}
 
 // teamFlags are the flags that set settings, by the settings' own flag names. They are common to run, resume and
 // the conversation. Their defaults are shown in the help only: the value of a flag that is not given comes from the
@@ -69,18 +64,13 @@ func teamFlags(f *pflag.FlagSet) {
 // setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
 // setting in the environment or in a file.
 func setFlags(f *pflag.FlagSet) map[string]string {
-	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
-	isSetting := map[string]bool{}
-	for _, s := range config.Table() {
-		isSetting[s.Flag()] = true
-	}
 	set := map[string]string{}
-	// Visit goes over the flags that were given, and VisitAll would go over all.
-	f.Visit(func(x *pflag.Flag) {
-		if isSetting[x.Name] {
-			set[x.Name] = x.Value.String()
+	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
+	for _, s := range config.Table() {
+		if f.Changed(s.Flag()) {
+			set[s.Flag()] = f.Lookup(s.Flag()).Value.String()
 		}
-	})
+	}
 	return set
 }
 
@@ -197,6 +187,7 @@ func (r runCommands) demo() *cobra.Command {
 	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
 		Args: namedArgs(), Long: "Only the model's words are scripted: git, tools, tests and landings are real."}
 	c.Flags().StringVar(&keep, "keep", "", "make the repository in `DIR`, an empty or new directory, and keep it")
+	_ = c.MarkFlagDirname("keep") // it exists
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		dir, err := r.demoDir(keep)
 		if err != nil {

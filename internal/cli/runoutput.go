@@ -48,11 +48,11 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 func (o *runOutput) event(e muster.Event) {
 	if o.progress != nil {
 		o.progress.Event(e)
-	} else if data, err := muster.MarshalLine(e); err == nil {
-		o.printing.Lock()
-		defer o.printing.Unlock()
-		_, _ = o.app.Stdout.Write(append(data, '\n'))
+		return
 	}
+	o.printing.Lock()
+	defer o.printing.Unlock()
+	_ = writeEvent(o.app.Stdout, e)
 }
 
 // emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits

@@ -248,18 +248,18 @@ func (p *Progress) flushPlan() {
 	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: string(muster.Lead), Verb: "plan", Text: text}})
 }
 
-// List joins the texts of items with commas.
-func List[T any](items []T, text func(T) string) string {
+// Join joins the texts of items, as strings.Join joins strings.
+func Join[T any](items []T, separator string, text func(T) string) string {
 	var all []string
 	for _, x := range items {
 		all = append(all, text(x))
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(all, separator)
 }
 
 // IDs joins task ids with commas.
 func IDs(ids []muster.TaskID) string {
-	return List(ids, func(id muster.TaskID) string { return fmt.Sprint(id) })
+	return Join(ids, ", ", func(id muster.TaskID) string { return fmt.Sprint(id) })
 }
 
 // facts are what lines say beside their event.
