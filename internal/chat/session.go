@@ -56,11 +56,9 @@ type Outcome int
 const (
 	// RunEnded means that the run ended by itself.
 	RunEnded Outcome = iota
-	// NotBegun means that the user left before anything had begun.
-	NotBegun
-	// UserLeft means that the user left and open work is kept.
+	// UserLeft means that the user left and open work is kept. If HasBegun is false there is none.
 	UserLeft
-	// Interrupted means that the user left by Ctrl-C and open work is kept.
+	// Interrupted means UserLeft by Ctrl-C.
 	Interrupted
 )
 
@@ -113,7 +111,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return s.leaveOutcome(UserLeft), context.Cause(ctx)
+			return UserLeft, context.Cause(ctx)
 		case <-s.Over:
 			// The journal may have events of the end that the watch has not brought yet.
 			s.showRest(ctx, events)
@@ -135,18 +133,18 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 			case terminal.Line:
 				s.OnLine(e.Text)
 				if s.handleLine(ctx, e.Text) {
-					return s.leaveOutcome(UserLeft), nil
+					return UserLeft, nil
 				}
 			case terminal.Interrupt:
 				// The first Ctrl-C stops the turn of the lead, and a second one soon after it leaves.
 				if s.Now().Sub(lastInterrupt) < doubleInterruptWindow {
-					return s.leaveOutcome(Interrupted), nil
+					return Interrupted, nil
 				}
 				lastInterrupt = s.Now()
 				s.interrupt()
 			case terminal.Closed:
 				if !s.WaitForLead || !s.HasBegun {
-					return s.leaveOutcome(UserLeft), nil
+					return UserLeft, nil
 				}
 				typed = nil // the run goes on to its end
 				s.Lead.Close()
@@ -178,14 +176,6 @@ func (s *Session) showReply(m llm.Message) {
 		s.Face.Stream(text)
 		s.Face.Flush()
 	}
-}
-
-// leaveOutcome returns how a conversation ended that the user leaves.
-func (s *Session) leaveOutcome(how Outcome) Outcome {
-	if !s.HasBegun {
-		return NotBegun
-	}
-	return how
 }
 
 // showEvent shows a change of the team's state. It leaves out mail between the user and the lead, which the

@@ -207,7 +207,7 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	// The exit code depends on how the user left, so it is noted before how is changed below.
 	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
-	if how == chat.UserLeft || how == chat.Interrupted {
+	if s.HasBegun && how != chat.RunEnded {
 		if _, done := s.Lead.Resting(); done { // nothing is open: the run ends by itself
 			s.Lead.Close()
 			how = chat.RunEnded
@@ -228,7 +228,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case err != nil && !errors.Is(err, muster.CauseUser):
 		return err
 	// There was no run, so there is nothing to report.
-	case how == chat.NotBegun:
+	case !s.HasBegun:
 		return err // nil where no signal has ended it
 	case s.Remote && how == chat.RunEnded:
 		return c.explainEnd(late, true, false)

@@ -18,7 +18,8 @@ func list[T any](
 	a *App, none string, read func(context.Context, opened) ([]T, error), table func([]T) view.Table,
 ) func(*cobra.Command, []string) error {
 	printAll := func(all []T) error {
-		return a.print(emptyNotNil(all), func(s view.Screen) string {
+		// JSON shows [] where there is nothing, so that a program can always iterate.
+		return a.print(append([]T{}, all...), func(s view.Screen) string {
 			if len(all) == 0 {
 				return none + "\n"
 			}
@@ -32,15 +33,6 @@ func list[T any](
 		}
 		return printAll(all)
 	})
-}
-
-// emptyNotNil returns a list that JSON shows as [] when it has nothing. A program that reads the output can then
-// always iterate over it.
-func emptyNotNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }
 
 // writeList prints documents as muster.Encode prints a list of them, to the byte, but it never has them all encoded at

@@ -48,7 +48,7 @@ func newLogCommand(a *App) *cobra.Command {
 	c.Flags().StringVar(&filter.member, "member", "", "only what `NAME` did")
 	// What the flags mean is found out before the workspace is opened. On a terminal log -f begins with one screen of
 	// events, and elsewhere with all of them, because a program that reads them must miss none.
-	readFlags := func(c *cobra.Command) (err error) {
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if task != "" {
 			if filter.task, err = parseTaskID(c, task); err != nil {
 				return err
@@ -66,12 +66,6 @@ func newLogCommand(a *App) *cobra.Command {
 		}
 		if since > 0 {
 			filter.since = muster.UnixTime(a.Now().Add(-since))
-		}
-		return nil
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := readFlags(c); err != nil {
-			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
 			// Subjects are looked up when an event needs one: most events have their own.

@@ -115,7 +115,7 @@ func (m mailCommands) list() *cobra.Command {
 // printMail prints mail with its sender and time, or as JSON. The kind of a mail is shown only where it is not an
 // ordinary message.
 func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
-	return m.print(emptyNotNil(all), func(s view.Screen) string {
+	return m.print(append([]muster.Message{}, all...), func(s view.Screen) string {
 		if len(all) == 0 {
 			return fmt.Sprintf("no mail waits for %s\n", box)
 		}

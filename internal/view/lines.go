@@ -228,10 +228,7 @@ func (t lineWriter) taskLine() Line {
 			l.Text = Because(name, strings.Join(changed, ", "))
 		}
 	case journal.TaskClaimed:
-		l.Verb, l.name = "takes", name
-		if lane := t.field("lane", 40); lane != "" {
-			l.Text = nameWith(name, "lane "+lane)
-		}
+		l.Verb, l.Text, l.name = "takes", nameWith(name, laneText(t.Text("lane"))), name
 	case journal.TaskReleased:
 		l.Verb, l.Text = "leaves", Because(name, reason)
 	case journal.TaskRevoked: // the event's member is who had the task

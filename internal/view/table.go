@@ -64,15 +64,12 @@ const columnGap = "  "
 // Draw returns the lines of the table, each with its newline. With width 0 nothing is cut. No line ends with blanks, so
 // that a table that is copied or compared has only what is seen.
 func (t Table) Draw(s Screen) string {
-	titles := make([]Cell, len(t.Titles))
-	right := make([]bool, len(t.Titles))
-	headed := false
-	for i, s := range t.Titles {
-		titles[i].Text, right[i] = strings.CutPrefix(s, ">")
-		headed = headed || titles[i].Text != ""
-	}
 	all := t.Rows
-	if headed {
+	if strings.Join(t.Titles, "") != "" {
+		titles := make([]Cell, len(t.Titles))
+		for i, s := range t.Titles {
+			titles[i].Text = strings.TrimPrefix(s, ">")
+		}
 		all = append([][]Cell{titles}, t.Rows...)
 	}
 	// A cell is padded outside of its colour, so that a coloured background would not reach into the gap.
@@ -90,7 +87,7 @@ func (t Table) Draw(s Screen) string {
 			if c.Who != "" {
 				painted = s.Who(c.Who, text)
 			}
-			if right[i] {
+			if strings.HasPrefix(t.Titles[i], ">") {
 				painted, fill = fill, painted
 			}
 			lines = append(append(append(lines, painted...), fill...), columnGap...)
