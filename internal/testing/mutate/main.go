@@ -8,6 +8,9 @@
 // through go test -overlay. The exit code is 1 when fewer than -min percent of the mutants were killed, and 2 when the
 // run itself failed.
 //
+// A package that works only together with a higher one is tested there too: with -also, the tests of that one are tried
+// on each mutant that the package's own tests let through. Its survivors are then survivors of both.
+//
 // mutants.go has the kinds of change, run.go runs the tests. A mutant that does not compile is not counted, and another
 // one takes its place. One that the tests do not end with counts as killed.
 package main
@@ -37,6 +40,7 @@ type options struct {
 	workers    int
 	timeout    time.Duration
 	tags       string
+	also       []string // patterns of packages whose tests count too
 }
 
 func main() {
@@ -48,6 +52,11 @@ func main() {
 	flag.DurationVar(&o.timeout, "timeout", 0,
 		"most `time` for one run of the tests (default: four times what they take, 20s at least)")
 	flag.StringVar(&o.tags, "tags", "", "build `tags` for go test")
+	flag.Func("also", "`package` whose tests are run too on what a package's own tests let through",
+		func(p string) error {
+			o.also = append(o.also, p)
+			return nil
+		})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

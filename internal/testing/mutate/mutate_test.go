@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -135,5 +136,35 @@ func TestLong(t *testing.T) {
 	text, err := os.ReadFile("sample.go")
 	if err != nil || !strings.Contains(string(text), "> 10") {
 		t.Errorf("the source is not as it was: %v", err)
+	}
+}
+
+// Another package's tests kill what the package's own let through, and are given the mutant too.
+func TestTheTestsOfAnotherPackageCount(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":        "module sample\n\ngo 1.24\n",
+		"low/low.go":    "package low\n\n// IsLong says so.\nfunc IsLong(name string) bool { return len(name) > 10 }\n",
+		"low/a_test.go": "package low\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n",
+		"high/a_test.go": "package high\n\nimport (\n\t\"testing\"\n\n\t\"sample/low\"\n)\n\n" +
+			"func TestLong(t *testing.T) {\n\tif low.IsLong(\"0123456789\") || !low.IsLong(\"0123456789a\") {\n" +
+			"\t\tt.Error(\"wrong\")\n\t}\n}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for _, c := range []struct {
+		also []string
+		want bool
+	}{{nil, false}, {[]string{"./high"}, true}} {
+		var out bytes.Buffer
+		o := options{perPackage: 2, seed: 1, min: 100, workers: 1, also: c.also}
+		enough, err := run(t.Context(), o, []string{"./low"}, &out)
+		if err != nil || enough != c.want {
+			t.Errorf("with the tests of %v: %v, %v\n%s", c.also, enough, err, out.String())
+		}
 	}
 }

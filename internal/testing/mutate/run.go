@@ -67,7 +67,12 @@ func list(ctx context.Context, tags string, patterns []string) ([]pkg, error) {
 // baseline runs the tests on the source as it is, which must pass, and returns the time limit for a mutant.
 func (p pkg) baseline(ctx context.Context, o options) (time.Duration, error) {
 	started := time.Now()
-	out, err := p.goTest(ctx, o, "-count=1")
+	out, err := p.goTest(ctx, o, p.ImportPath, "-count=1")
+	for _, other := range o.also {
+		if err == nil {
+			out, err = p.goTest(ctx, o, other, "-count=1")
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("the tests of %s fail without any mutant: %w\n%s", p.ImportPath, err, out)
 	}
@@ -80,7 +85,8 @@ func (p pkg) baseline(ctx context.Context, o options) (time.Duration, error) {
 	return max(leastTimeout, 4*time.Since(started)), nil
 }
 
-// test runs the package's tests with the mutant in place of its file.
+// test runs the package's tests with the mutant in place of its file, and those of the packages that also count while
+// they pass.
 func (p pkg) test(ctx context.Context, o options, m mutant, limit time.Duration) (outcome, error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -97,7 +103,13 @@ func (p pkg) test(ctx context.Context, o options, m mutant, limit time.Duration)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit+buildTime)
 	defer cancel()
-	out, err := p.goTest(limited, o, "-failfast", "-timeout="+limit.String(), "-overlay="+overlay)
+	flags := []string{"-failfast", "-timeout=" + limit.String(), "-overlay=" + overlay}
+	out, err := p.goTest(limited, o, p.ImportPath, flags...)
+	for _, other := range o.also {
+		if err == nil {
+			out, err = p.goTest(limited, o, other, flags...)
+		}
+	}
 	exit := new(exec.ExitError)
 	switch {
 	case ctx.Err() != nil:
@@ -112,16 +124,17 @@ func (p pkg) test(ctx context.Context, o options, m mutant, limit time.Duration)
 	return broken, fmt.Errorf("go test: %w", err)
 }
 
-// goTest runs go test on the package. The tests get a directory for temporary files of their own, which is removed with
-// all that a killed test has left there.
-func (p pkg) goTest(ctx context.Context, o options, args ...string) (string, error) {
+// goTest runs go test on the package, or on another one. The tests get a directory for temporary files of their own,
+// which is removed with all that a killed test has left there.
+func (p pkg) goTest(ctx context.Context, o options, tested string, args ...string) (string, error) {
 	tmp, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	args = append([]string{"test", "-vet=off", "-tags=" + o.tags}, append(args, p.ImportPath)...)
-	if slices.Contains(slices.Concat(p.TestImports, p.XTestImports), "pgregory.net/rapid") {
+	args = append([]string{"test", "-vet=off", "-tags=" + o.tags}, append(args, tested)...)
+	imports := slices.Concat(p.TestImports, p.XTestImports)
+	if tested == p.ImportPath && slices.Contains(imports, "pgregory.net/rapid") {
 		args = append(args, "-rapid.nofailfile") // it would write into the tree, and the next test would read it
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
