@@ -28,7 +28,7 @@ func TestATaskThatIsGivenOutIsACopy(t *testing.T) {
 		w.take(b, 1, "ann")
 		_, err := b.SetLane(w.ctx, 1, 1, "lane", "base")
 		must(w, 0, err)
-		_, err = b.BeginLanding(w.ctx, 1, 1, muster.LandingAttempt{Head: "h"})
+		_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})
 		must(w, 0, err)
 		_, err = b.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Commit: "c"}}) // nobody runs its effects
 		must(w, 0, err)

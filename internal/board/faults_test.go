@@ -92,11 +92,11 @@ func faultyClaims() map[string]faultyStep {
 			isDone: has(1, func(t muster.Task) bool { return t.Status == muster.Pending && t.Attempts == 1 }),
 		},
 		"revoke": {
-			do:       func(ctx context.Context, b *Board) error { return one(b.Revoke(ctx, 1, muster.Lead, "late")) },
-			repeated: muster.ErrInvalid, isDone: has(1, func(t muster.Task) bool { return t.Owner == "" && t.Fence == 2 }),
+			do:       func(ctx context.Context, b *Board) error { return one(b.Revoke(ctx, 1, 1, muster.Lead, "late")) },
+			repeated: muster.ErrFenced, isDone: has(1, func(t muster.Task) bool { return t.Owner == "" && t.Fence == 2 }),
 		},
 		"return": {
-			do:       func(ctx context.Context, b *Board) error { return one(b.Return(ctx, 3, 1, "check")) },
+			do:       func(ctx context.Context, b *Board) error { return one(b.Return(ctx, 3, 1, "check", Details{})) },
 			repeated: muster.ErrInvalid,
 			isDone:   has(3, func(t muster.Task) bool { return t.Status == muster.InProgress && t.Returns == 1 }),
 		},
@@ -112,7 +112,7 @@ func faultyClaims() map[string]faultyStep {
 		},
 		"begin to land": {
 			do: func(ctx context.Context, b *Board) error {
-				return one(b.BeginLanding(ctx, 1, 1, muster.LandingAttempt{Head: "h"}))
+				return one(b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}))
 			},
 			isDone: has(1, func(t muster.Task) bool { return t.Status == muster.Landing && t.Landing.Head == "h" }),
 		},
@@ -171,7 +171,7 @@ func (w *world) fillForFaults() {
 	w.add(b, "six")
 	w.take(b, 1, "ann")
 	w.take(b, 3, "bob")
-	t, err := b.BeginLanding(w.ctx, 3, 1, muster.LandingAttempt{Head: "h"})
+	t, err := b.BeginLanding(w.ctx, 3, 1, muster.PendingLanding{Head: "h"})
 	must(w, t, err)
 	if err := b.Delete(w.ctx, 4, true); err != nil {
 		w.Fatalf("%v", err)

@@ -40,7 +40,7 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 		if err != nil {
 			w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
 		}
-		if _, err := w.board.Revoke(w.ctx(), task.ID, muster.Lead, "late"); err != nil {
+		if _, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.Lead, "late"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.try(task); !errors.Is(err, muster.ErrFenced) {

@@ -117,10 +117,14 @@ func (p *Mail) Broadcast(
 		}
 		done[n] = true
 		m, failed := p.Send(ctx, muster.Message{Type: muster.MailBroadcast, From: from, To: n, Content: content})
-		if failed == nil {
+		switch {
+		case failed == nil:
 			sent = append(sent, m)
+		case err == nil:
+			err = failed // as it is, so that its hint is not lost
+		default:
+			err = errors.Join(err, failed)
 		}
-		err = errors.Join(err, failed)
 	}
 	return sent, err
 }

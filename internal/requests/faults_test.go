@@ -47,15 +47,14 @@ func TestNoFailureIsHidden(t *testing.T) {
 			return err
 		},
 		"cancel": func(t *testing.T, q *Requests) error {
-			_, err := q.Cancel(t.Context(), first.ID, "carol", "never mind")
-			return err
+			return q.Withdraw(t.Context(), "carol", "never mind", is(first.ID))
 		},
 		"leave":      func(t *testing.T, q *Requests) error { return q.Leave(t.Context(), "bob", "it has left") },
 		"settle":     func(t *testing.T, q *Requests) error { return q.Settle(t.Context()) },
 		"missing":    func(t *testing.T, q *Requests) error { return unlessNotFound(q.Get(t.Context(), "ffffffff")) },
 		"no request": func(t *testing.T, q *Requests) error { return unlessNotFound(q.Get(t.Context(), "x")) },
 		"await": func(t *testing.T, q *Requests) error {
-			if _, err := q.Cancel(t.Context(), first.ID, "carol", "never mind"); err != nil {
+			if err := q.Withdraw(t.Context(), "carol", "never mind", is(first.ID)); err != nil {
 				return err
 			}
 			_, err := q.Await(t.Context(), first.ID)
@@ -121,4 +120,9 @@ func TestWhatTheMailSays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// is matches the request with the id.
+func is(id muster.RequestID) func(muster.Request) bool {
+	return func(r muster.Request) bool { return r.ID == id }
 }
