@@ -2,17 +2,22 @@ package roster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/editdist"
+	"muster/internal/state"
 )
 
-// configKey is config.json among the documents of the team.
+// configKey is config.json among the documents of the team. The file is for people and for other programs. The
+// team decides nothing by what it says of our members.
 const configKey = "config"
 
 // memberFields are the fields that we write of a member. All others in a member's entry belong to other
@@ -88,6 +93,7 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 			delete(rest, name)
 		}
 		// What only the team itself needs, such as the host and the prompt, is not shown.
+		// The fields of the type come in the order of memberFields, and those of rest after them, by name.
 		members = append(members, muster.Member{Name: m.Name, Role: m.Role, Status: m.Status, IdleReason: m.IdleReason,
 			Doing: m.Doing, AgentID: m.AgentID, Model: m.Model, JoinedAt: m.JoinedAt, Extra: rest})
 	}
@@ -98,6 +104,7 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	// What other programs have added to the document comes after our own two fields.
 	delete(f.rest, "team_name")
 	delete(f.rest, "members")
 	if len(f.rest) > 0 {
@@ -212,4 +219,106 @@ func (r *Roster) Projector(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, _ = r.project(last)
+}
+
+// decodeTeamDoc reads a document of the team's table. The collection of them exists for two things: it keeps
+// the names in config.json, our members' and those of other programs, and it reports a document that cannot
+// be read. Of the run's record decodeTeamDoc only says whether it can be read.
+func decodeTeamDoc(key string, data []byte) (names []muster.Name, err error) {
+	if key != configKey {
+		if err := json.Unmarshal(data, &muster.Run{}); err != nil {
+			return nil, muster.Errorf(muster.Corrupt, "the run's record (run.json) cannot be read: %w", err)
+		}
+		return nil, nil
+	}
+	f, err := parseConfig(data)
+	for _, e := range f.members {
+		if e.name != "" {
+			names = append(names, e.name)
+		}
+	}
+	return names, err
+}
+
+// onTeamDoc follows a change of config.json. A file that cannot be read leaves the names that it had
+// before, so that a name that another program uses does not become free while that program writes the file.
+func (r *Roster) onTeamDoc(c state.Change[[]muster.Name]) {
+	switch {
+	case c.Key != configKey || c.Err != nil:
+	case c.New == nil:
+		r.listed = nil
+	default:
+		r.listed = *c.New
+	}
+}
+
+// foreign returns those members that other programs wrote into config.json whose names are wanted. The
+// refresh also reports documents of the team that cannot be read.
+func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (names []muster.Name, err error) {
+	err = r.docs.ViewFresh(ctx, func() {
+		for _, n := range r.listed {
+			if wanted(n) {
+				names = append(names, n)
+			}
+		}
+	})
+	if err != nil || names == nil { // as nearly always: the members need not be looked at
+		return nil, err
+	}
+	err = r.members.ViewFresh(ctx, func() {
+		ours := make(map[muster.Name]bool, len(r.index.ordered))
+		for _, m := range r.index.ordered {
+			ours[m.Name] = true
+		}
+		names = slices.DeleteFunc(names, func(n muster.Name) bool { return ours[n] })
+	})
+	return names, err
+}
+
+// Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote
+// into config.json. If not, near are at most three names like it, the likest first.
+func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near []muster.Name, err error) {
+	if name == muster.Lead || name == muster.User {
+		return true, nil, nil
+	}
+	switch _, _, err := r.read(ctx, name); {
+	case err == nil, errors.Is(err, muster.ErrCorrupt): // it is there, though nobody can read it now
+		return true, nil, nil
+	case !errors.Is(err, muster.ErrNotFound):
+		return false, nil, err
+	}
+	foreign, err := r.foreign(ctx, func(muster.Name) bool { return true })
+	if err != nil {
+		return false, nil, err
+	}
+	if slices.Contains(foreign, name) {
+		return true, nil, nil
+	}
+	// Nobody has the name, so the cost of a look at all members is paid for mistyped names only.
+	all, err := r.List(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	names := append(foreign, muster.Lead, muster.User) // the names that it may have been meant to be
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	return false, like(name, names), nil
+}
+
+// like returns at most three of the names, the likest first: those that differ from name by what a typo
+// makes. It changes the list.
+func like(name muster.Name, names []muster.Name) []muster.Name {
+	typed := strings.ToLower(string(name))
+	most := 2 // mistakes; in a short name a second one makes another name
+	if len(typed) <= 4 {
+		most = 1
+	}
+	distance := func(n muster.Name) int { return editdist.Distance(typed, strings.ToLower(string(n))) }
+	names = slices.DeleteFunc(names, func(n muster.Name) bool { return distance(n) > most })
+	slices.SortFunc(names, func(a, b muster.Name) int {
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b))
+	})
+	names = slices.Compact(names)
+	return names[:min(3, len(names))]
 }

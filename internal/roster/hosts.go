@@ -37,7 +37,7 @@ type Host struct {
 	// members that it still hosts can be taken over at once.
 	muster.Lease
 	hosts *state.Collection[HostRecord]
-	doc   HostRecord
+	doc   HostRecord // as it was written when this life began
 }
 
 // decodeHost and encodeHost read and write the document of a slot.
@@ -188,6 +188,8 @@ func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
 	if _, err := corruption.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {
 		return false, err
 	}
+	// The old content is kept before it is overwritten. A crash between the two keeps it once more, under the same
+	// key, and the slot is replaced by the next call.
 	now := time.Now()
 	next := HostRecord{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}
 	_, err = r.hosts.Put(ctx, slot, next, d.Rev)

@@ -1,10 +1,9 @@
 // Package roster keeps who belongs to a team, what each member does, and which process runs it.
 //
-// Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). index.go derives
-// the order and the number of the members from them. config.go writes config.json, a copy of the members
-// for people and for other programs, and index.go reads the members that those have added to it. hosts.go
-// keeps the processes that run members: a host is alive as long as it holds the lease of its slot and the
-// slot's document has its life.
+// Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). config.go writes
+// config.json, a copy of the members for people and for other programs, and reads the members that those have
+// added to it. hosts.go keeps the processes that run members: a host is alive as long as it holds the lease of
+// its slot and the slot's document has its life.
 //
 // The documents of the members decide. config.json may be late, and is never read back for members of ours.
 // What a member does in its turns does not belong here.
@@ -41,8 +40,10 @@ type Roster struct {
 	teller    *corruption.Teller
 	index     *index // guarded by the lock of members: see Collection.View
 
+	// docs are the documents of the team's table: see decodeTeamDoc. listed are the names in config.json, ours and
+	// those of other programs. The lock of docs guards it.
 	docs   *state.Collection[[]muster.Name]
-	listed []muster.Name // the names in config.json, ours and those of other programs; guarded by the lock of docs
+	listed []muster.Name
 	config configFile
 }
 
@@ -202,7 +203,7 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 		if reflect.DeepEqual(old, *m) {
 			return state.ErrNoChange
 		}
-		if m.Status != old.Status {
+		if m.Status != old.Status { // Since is the time of the status, not that of the last write
 			m.Since = muster.UnixTime(time.Now())
 		}
 		return nil
@@ -226,6 +227,8 @@ func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster
 		if was = *m; m.Host != from {
 			return muster.Errorf(muster.Stale, "%s is hosted by %q and no more by %q", name, m.Host, from)
 		}
+		// The new epoch goes with the new host, in one write: what the dead process may still do for the member
+		// is recognised as that of an earlier life.
 		m.Host = to
 		m.Epoch++
 		return nil
@@ -320,49 +323,36 @@ func joined(a, b *muster.Member) int {
 	return cmp.Or(cmp.Compare(a.JoinedAt, b.JoinedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote
-// into config.json. If not, near are at most three names like it, the likest first.
-func (r *Roster) Known(ctx context.Context, name muster.Name) (known bool, near []muster.Name, err error) {
-	if name == muster.Lead || name == muster.User {
-		return true, nil, nil
-	}
-	switch _, _, err := r.read(ctx, name); {
-	case err == nil, errors.Is(err, muster.ErrCorrupt): // it is there, though nobody can read it now
-		return true, nil, nil
-	case !errors.Is(err, muster.ErrNotFound):
-		return false, nil, err
-	}
-	foreign, err := r.foreign(ctx, func(muster.Name) bool { return true })
-	if err != nil {
-		return false, nil, err
-	}
-	if slices.Contains(foreign, name) {
-		return true, nil, nil
-	}
-	all, err := r.List(ctx)
-	if err != nil {
-		return false, nil, err
-	}
-	names := append(foreign, muster.Lead, muster.User) // the names that it may have been meant to be
-	for _, m := range all {
-		names = append(names, m.Name)
-	}
-	return false, like(name, names), nil
+// index is the members in the order in which they joined. It follows the collection of the members change by
+// change, so thousands of them are not sorted anew for each. The lock of that collection guards it.
+type index struct {
+	ordered []*muster.Member // by joined; the values are those of the collection and never changed
+	// listed is what callers get, and nil when it must be made anew. A change makes another list and leaves the
+	// old one alone, because callers keep what they got without a copy.
+	listed []muster.Member
 }
 
-// like returns at most three of the names, the likest first: those that differ from name by what a typo
-// makes. It changes the list.
-func like(name muster.Name, names []muster.Name) []muster.Name {
-	typed := strings.ToLower(string(name))
-	most := 2 // mistakes; in a short name a second one makes another name
-	if len(typed) <= 4 {
-		most = 1
+// list returns the members. Callers get the list clipped, so an append of theirs copies it.
+func (x *index) list() []muster.Member {
+	if x.listed == nil {
+		x.listed = make([]muster.Member, 0, len(x.ordered))
+		for _, m := range x.ordered {
+			x.listed = append(x.listed, *m)
+		}
 	}
-	distance := func(n muster.Name) int { return editdist.Distance(typed, strings.ToLower(string(n))) }
-	names = slices.DeleteFunc(names, func(n muster.Name) bool { return distance(n) > most })
-	slices.SortFunc(names, func(a, b muster.Name) int {
-		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b))
-	})
-	names = slices.Compact(names)
-	return names[:min(3, len(names))]
+	return slices.Clip(x.listed)
+}
+
+// onChange follows one change of a member. A member that is gone or cannot be read is left out: what it was
+// says nothing of what it is, so nobody waits for it.
+func (x *index) onChange(c state.Change[muster.Member]) {
+	x.listed = nil
+	if c.Old != nil {
+		at, _ := slices.BinarySearchFunc(x.ordered, c.Old, joined)
+		x.ordered = slices.Delete(x.ordered, at, at+1)
+	}
+	if c.New != nil {
+		at, _ := slices.BinarySearchFunc(x.ordered, c.New, joined)
+		x.ordered = slices.Insert(x.ordered, at, c.New)
+	}
 }
