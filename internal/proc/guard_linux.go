@@ -228,7 +228,9 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)
 	if err != nil {
-		l.removeCall(id)
+		l.mu.Lock()
+		delete(l.calls, id)
+		l.mu.Unlock()
 		return nil, errGuardGone
 	}
 	started := <-k.answers
@@ -255,13 +257,6 @@ func (l *link) addCall(k *call) (id uint64, err error) {
 	l.next++
 	l.calls[l.next] = k
 	return l.next, nil
-}
-
-// removeCall forgets a call.
-func (l *link) removeCall(id uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.calls, id)
 }
 
 // wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit. The error is

@@ -16,7 +16,18 @@ import (
 func startWith(
 	ctx context.Context, s Spec, launch func(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error),
 ) (Process, error) {
-	path, err := checkSpec(ctx, s)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return nil, muster.Errorf(muster.Invalid, "no program was named")
+	}
+	// The system would cut an argument at a NUL byte, silently. The guard's frames rely on it, too.
+	hasNUL := func(t string) bool { return strings.Contains(t, "\x00") }
+	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
+		return nil, muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
+	}
+	path, err := findProgram(s.Argv[0], lookupEnv(s.Env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -30,22 +41,6 @@ func startWith(
 		return nil, err
 	}
 	return c, nil
-}
-
-// checkSpec checks s before anything is opened for it, and finds its program.
-func checkSpec(ctx context.Context, s Spec) (path string, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return "", err
-	}
-	if len(s.Argv) == 0 || s.Argv[0] == "" {
-		return "", muster.Errorf(muster.Invalid, "no program was named")
-	}
-	// The system would cut an argument at a NUL byte, silently. The guard's frames rely on it, too.
-	hasNUL := func(t string) bool { return strings.Contains(t, "\x00") }
-	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
-		return "", muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
-	}
-	return findProgram(s.Argv[0], lookupEnv(s.Env, "PATH"))
 }
 
 // lookupEnv returns the value of name in env. Of several the last counts, as in os/exec.

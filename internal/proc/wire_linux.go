@@ -10,7 +10,7 @@ import (
 
 // frame is what goes over the socket between a program and its guard, in either direction. On the wire it is the length
 // of its body, as four bytes, and its body: kind, call and arguments, separated by NUL bytes. No argument can contain
-// one, because checkSpec refuses it. The descriptors of a start travel with the length.
+// one, because startWith refuses it. The descriptors of a start travel with the length.
 type frame struct {
 	kind string
 	call uint64
