@@ -62,22 +62,17 @@ func (r *Repo) Status(ctx context.Context, dir string) (dirty bool, err error) {
 	return out != "", err
 }
 
-// Pack makes the commits in want durable, with all that they need beyond the commits in have. Objects that are still
-// loose go into a pack, which git syncs; then the pack's directory is synced. Call it before a ref or a record names a
-// commit: a power cut could otherwise leave the name of a commit that the disk does not have.
-func (r *Repo) Pack(ctx context.Context, want, have []string) error {
-	// The input is a list of revisions: those to keep, and with ^ those that the disk has already.
-	var in strings.Builder
-	for _, w := range want {
-		in.WriteString(w + "\n")
-	}
-	for _, h := range have {
-		if h != "" {
-			in.WriteString("^" + h + "\n")
-		}
+// Pack makes the commit durable, with all that it needs beyond the commit base, which is on the disk already; "" is
+// none. Objects that are still loose go into a pack, which git syncs; then the pack's directory is synced. Call it
+// before a ref or a record names a commit: a power cut could otherwise leave the name of a commit that the disk
+// does not have.
+func (r *Repo) Pack(ctx context.Context, commit, base string) error {
+	revisions := commit + "\n"
+	if base != "" {
+		revisions += "^" + base + "\n"
 	}
 	packs := filepath.Join(r.common, "objects", "pack")
-	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: in.String(), Args: []string{"pack-objects", "--revs",
+	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: revisions, Args: []string{"pack-objects", "--revs",
 		"--incremental", "--non-empty", "--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)

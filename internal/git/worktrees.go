@@ -28,26 +28,22 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 		return []Worktree{w}, nil
 	}
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
-	out := ""
-	err := retry(ctx, 6, func() (err error) {
-		out, err = r.Run(ctx, r.common, "worktree", "list", "--porcelain", "-z")
-		return err
-	})
+	out, err := r.retry(ctx, 6, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "git cannot list the worktrees: %w", err)
 	}
 	return parseWorktrees(out), nil
 }
 
-// retry runs f again while git fails, at most so many times.
-func retry(ctx context.Context, times int, f func() error) error {
+// retry runs git in the common directory, again while it fails, at most so many times.
+func (r *runner) retry(ctx context.Context, times int, args ...string) (string, error) {
 	for try := 1; ; try++ {
-		err := f()
+		out, err := r.Run(ctx, r.common, args...)
 		if !isExit(err) || try == times {
-			return err
+			return out, err
 		}
 		if err := pause(ctx, try); err != nil {
-			return err
+			return "", err
 		}
 	}
 }
@@ -102,16 +98,12 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	// --force: the path may still be registered for a worktree that a killed removal has deleted, or the branch checked
 	// out there. Two that are added at once can meet in the directory .git/worktrees, and one of them fails: that one
 	// is tried again.
-	err := retry(ctx, 8, func() error {
-		_, err := r.Run(ctx, r.common, args...)
-		return err
-	})
-	if err != nil {
+	if _, err := r.retry(ctx, 8, args...); err != nil {
 		return err
 	}
 	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
 	// and its includes can differ.
-	_, err = r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
+	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
 	return err
 }
 

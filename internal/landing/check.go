@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,9 +42,7 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResul
 	// The log is closed on every way out, and its last lines are a part of the result.
 	defer func() {
 		res.Log, res.Output = log.file.Name(), log.lines()
-		if closeErr := log.close(); err == nil {
-			err = closeErr
-		}
+		err = cmp.Or(err, log.close())
 	}()
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
 	if l.options.Check.Setup != "" {

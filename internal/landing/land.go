@@ -163,7 +163,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.repo.Pack(ctx, []string{a.head}, []string{tip}); err != nil {
+	if err := a.repo.Pack(ctx, a.head, tip); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.packed")
@@ -248,7 +248,7 @@ func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muste
 	if err != nil {
 		return "", unavailable(ctx, "the commit cannot be made", err)
 	}
-	return commit, a.repo.Pack(ctx, []string{commit}, []string{tip})
+	return commit, a.repo.Pack(ctx, commit, tip)
 }
 
 // moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked

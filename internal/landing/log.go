@@ -2,6 +2,7 @@ package landing
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -70,12 +71,11 @@ func (l *checkLog) Write(p []byte) (int, error) {
 
 // put writes to the file, until a write fails.
 func (l *checkLog) put(p []byte) {
-	if l.writeErr != nil {
-		return
+	if l.writeErr == nil {
+		var n int
+		n, l.writeErr = l.file.Write(p)
+		l.written += int64(n)
 	}
-	n, err := l.file.Write(p)
-	l.written += int64(n)
-	l.writeErr = err
 }
 
 // close writes the tail and closes the log. A log that could not be written is removed: it is named nowhere, and on a
@@ -94,10 +94,7 @@ func (l *checkLog) close() error {
 		}
 		l.put(end)
 	}
-	if err := l.file.Close(); l.writeErr == nil {
-		l.writeErr = err
-	}
-	if l.writeErr == nil {
+	if l.writeErr = cmp.Or(l.writeErr, l.file.Close()); l.writeErr == nil {
 		return nil
 	}
 	_ = os.Remove(l.file.Name())

@@ -88,7 +88,7 @@ func (d *CheckDirs) Create() (dir string, remove func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	note := d.note(lease)
+	note := filepath.Join(d.leases.dir, lease)
 	// The name is random, so that no other user of a shared temporary directory can make it first.
 	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(rand.Text()))
 	// The order is lease, note, directory: whatever exists is named by a note, and whoever gets the lease of a dead
@@ -121,15 +121,12 @@ func (d *CheckDirs) parent() (string, error) {
 	return filepath.Abs(parent)
 }
 
-// note returns the path of the note of a lease.
-func (d *CheckDirs) note(lease string) string { return filepath.Join(d.leases.dir, lease) }
-
 // RemoveAbandoned removes the directories that dead processes left, and returns them. One that cannot be removed is
 // left and stays noted.
 func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 	for n := 1; n <= maxLeases; n++ {
 		lease := leaseName(checkLease, n)
-		note := d.note(lease)
+		note := filepath.Join(d.leases.dir, lease)
 		if isMissing(d.leases.path(lease)) {
 			break // leases are taken in order: no later one was ever held
 		}

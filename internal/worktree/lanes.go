@@ -48,6 +48,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -87,14 +88,9 @@ type Lanes struct {
 func Open(
 	repo *git.Repo, files *durable.Files, dir paths.Dir, j *journal.Journal, log muster.Log, o Options,
 ) (*Lanes, error) {
-	if o.Dir == "" {
-		o.Dir = dir.Worktrees()
-	}
+	o.Dir, o.Base = cmp.Or(o.Dir, dir.Worktrees()), cmp.Or(o.Base, "HEAD")
 	if !filepath.IsAbs(o.Dir) {
 		o.Dir = filepath.Join(string(dir), o.Dir)
-	}
-	if o.Base == "" {
-		o.Base = "HEAD"
 	}
 	// git prints paths without symbolic links, and registry compares the lanes' directory with them.
 	home, err := realPath(o.Dir)

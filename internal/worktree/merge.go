@@ -155,10 +155,7 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 // conflictHashes returns, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
 func (c checkout) conflictHashes() map[string]string {
 	hashes, _ := field[map[string]string](c.lane, fieldConflicts)
-	if hashes == nil {
-		hashes = map[string]string{}
-	}
-	return hashes
+	return maps.Collect(maps.All(hashes)) // never nil
 }
 
 // read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The

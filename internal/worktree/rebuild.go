@@ -12,7 +12,6 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
-	"muster/internal/git"
 	"muster/journal"
 )
 
@@ -78,22 +77,16 @@ func (x *index) missing(ctx context.Context, doc *document) ([]muster.Lane, erro
 	}
 	var lanes []muster.Lane
 	for _, w := range worktrees {
-		if name, ok := x.laneName(w); ok && !doc.has(name) {
+		// A lane lies in the lanes' directory and is on the branch wt/NAME; every other worktree is the user's.
+		name := muster.Name(filepath.Base(w.Path))
+		if !w.Prunable && filepath.Dir(w.Path) == x.home && muster.CheckName(name) == nil &&
+			w.Branch == "refs/heads/wt/"+string(name) && !doc.has(name) {
 			// The base stays empty: it is not known, so nothing may remove the lane as "unchanged".
 			lanes = append(lanes, muster.Lane{Name: name, Path: w.Path, Branch: "wt/" + string(name),
 				Status: muster.LaneActive, CreatedAt: muster.UnixTime(time.Now())})
 		}
 	}
 	return lanes, x.restore(ctx, lanes)
-}
-
-// laneName returns the name of the lane that a worktree is. A lane lies in the lanes' directory and is on the branch
-// wt/NAME; every other worktree is the user's.
-func (x *index) laneName(w git.Worktree) (name muster.Name, ok bool) {
-	name = muster.Name(filepath.Base(w.Path))
-	ok = !w.Prunable && filepath.Dir(w.Path) == x.home && muster.CheckName(name) == nil &&
-		w.Branch == "refs/heads/wt/"+string(name)
-	return name, ok
 }
 
 // restore gives the lanes their task, their time and their status from the journal.

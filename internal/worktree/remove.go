@@ -247,7 +247,7 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 // with the same content. The commit is durable before the ref names it: nothing but the archive ref will have it when
 // the lane is gone, so it must survive a power cut.
 func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
-	if err := l.repo.Pack(ctx, []string{commit}, []string{lane.Base}); err != nil {
+	if err := l.repo.Pack(ctx, commit, lane.Base); err != nil {
 		return "", err
 	}
 	return ArchiveRef(ctx, l.repo, string(lane.Name), commit, content)
