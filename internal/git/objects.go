@@ -12,11 +12,7 @@ import (
 
 // Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
-	out, err := r.Run(ctx, r.common, "rev-parse", "--verify", "-q", commit+"^{tree}")
-	if ExitCode(err) == 1 {
-		return "", muster.Errorf(muster.NotFound, "there is no commit %s", commit)
-	}
-	return strings.TrimSpace(out), err
+	return r.revParse(ctx, r.common, commit, "tree")
 }
 
 // CommitTree makes a commit object, as the runtime's identity. No ref moves, and nothing is synced to disk: see Pack.

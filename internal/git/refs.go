@@ -31,17 +31,20 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 			return id, nil
 		}
 	}
-	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{commit}")
+	id, err := r.revParse(ctx, dir, rev, "commit")
 	if err == nil {
-		id := strings.TrimSpace(out)
 		r.files.known.Store(id, true)
-		return id, nil
 	}
-	// Any other code is a git that failed, and says nothing of the commit.
-	if ExitCode(err) == 1 {
+	return id, err
+}
+
+// revParse returns the object of a kind to which rev leads.
+func (r *runner) revParse(ctx context.Context, dir, rev, kind string) (string, error) {
+	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{"+kind+"}")
+	if ExitCode(err) == 1 { // any other code is a git that failed, and says nothing of the object
 		return "", muster.Errorf(muster.NotFound, "there is no commit %s", rev)
 	}
-	return "", err
+	return strings.TrimSpace(out), err
 }
 
 // Head returns the commit of the user's checkout.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,11 +41,7 @@ type ExitError struct {
 
 // Error gives git's own words, or the exit code when it said nothing.
 func (e *ExitError) Error() string {
-	text := strings.TrimSpace(e.Stderr)
-	if text == "" {
-		text = fmt.Sprintf("exit %d", e.Code)
-	}
-	return "git " + e.Args[0] + ": " + text
+	return "git " + e.Args[0] + ": " + cmp.Or(strings.TrimSpace(e.Stderr), fmt.Sprintf("exit %d", e.Code))
 }
 
 // ExitCode returns the code with which git ended: 0 for nil, -1 when err is something else than an ExitError. Many

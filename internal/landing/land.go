@@ -288,7 +288,7 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 // tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
 func (a *attempt) explainStale(ctx context.Context) (done bool, err error) {
 	// The landing ref is untouched, so it was the target that moved.
-	at, err := a.refs.head(ctx)
+	at, err := a.repo.Ref(ctx, a.refs.landing)
 	if err != nil || at == a.head {
 		return false, err
 	}

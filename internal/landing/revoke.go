@@ -33,9 +33,6 @@ func refsOf(repo *git.Repo, id muster.TaskID, claim int) landingRefs {
 // revokedRefs is where the revoked refs lie.
 const revokedRefs = "refs/muster/revoked/"
 
-// head returns what the landing ref is at, "" when there is none.
-func (r landingRefs) head(ctx context.Context) (string, error) { return r.repo.Ref(ctx, r.landing) }
-
 // change moves the refs as plan says, which is given what they are at. Both are compared in one transaction: when one
 // has moved since it was read, plan is asked again. A plan without updates ends the change.
 func (r landingRefs) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
@@ -180,7 +177,7 @@ func (a *attempt) refuse(ctx context.Context) error {
 // present one; if there is only that one, it too. The landing ref goes only after the commit has its archive ref.
 func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
 	t := a.v.Task
-	head, err := a.refs.head(ctx)
+	head, err := a.repo.Ref(ctx, a.refs.landing)
 	if err != nil {
 		return nil, err
 	}
