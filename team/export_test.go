@@ -24,4 +24,4 @@ func OpenOn(ctx context.Context, c Config, g repository) (*Team, error) {
 func (t *Team) Launch(f func(context.Context) (proc.Launcher, error)) { t.launch = f }
 
 // Publish gives an event to the subscribers.
-func (t *Team) Publish(e Event) { t.subscribers.publish(e) }
+func (t *Team) Publish(e Event) { t.publish(e) }

@@ -14,16 +14,11 @@ import (
 
 // logDropped logs an error that stops nobody: whoever comes by does again what has failed. An error that only says that
 // ctx has ended is not worth a line.
-func (t *Team) logDropped(ctx context.Context, what string, err error) {
+func logDropped(ctx context.Context, log *slog.Logger, what string, err error) {
 	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
 		return
 	}
-	t.log.WarnContext(ctx, "error dropped", "what", what, "err", causeText(err))
-}
-
-// logDropped logs an error that stops nobody.
-func (p *runHost) logDropped(ctx context.Context, what string, err error) {
-	p.team.logDropped(ctx, what, err)
+	log.WarnContext(ctx, "error dropped", "what", what, "err", causeText(err))
 }
 
 // causeText returns an error as the log has it. Of a model's error that is its kind and status: the provider's words

@@ -90,14 +90,14 @@ func (p *runHost) host(
 	if err != nil {
 		return err
 	}
-	defer func() { p.logDropped(ctx, "releasing the lease", host.Release()) }()
+	defer func() { logDropped(ctx, p.Log, "releasing the lease", host.Release()) }()
 	// The launcher starts beside the records, because a process of its own (the guard) takes as long as they do. It
 	// outlives a cancelled ctx: members that are cancelled still end their commands with it.
 	uncancelled := context.WithoutCancel(ctx)
 	launched := inBackground(func() (proc.Launcher, error) { return p.team.launch(uncancelled) })
 	defer func() {
 		if l, err := launched(); err == nil {
-			p.logDropped(uncancelled, "closing the launcher", l.Close())
+			logDropped(uncancelled, p.Log, "closing the launcher", l.Close())
 		}
 	}()
 	if err := prepare(ctx, host.ID()); err != nil {
@@ -160,7 +160,7 @@ func (p *runHost) runEffects(ctx context.Context) error {
 	if err == nil || !board.OnlyUnsettled(err) {
 		return err
 	}
-	p.logDropped(ctx, "settling what steps have left", err)
+	logDropped(ctx, p.Log, "settling what steps have left", err)
 	p.note(ctx, "", "left for later: "+err.Error())
 	return nil
 }
@@ -178,7 +178,7 @@ func (p *runHost) emit(ctx context.Context, kind string, member muster.Name, fie
 	if p.Journal.Emit(context.WithoutCancel(ctx), e) == nil {
 		return
 	}
-	p.team.subscribers.publish(StateEvent{journal.Entry{Event: e}})
+	p.team.publish(StateEvent{journal.Entry{Event: e}})
 	if p.config.Emit != nil {
 		p.config.Emit(member, e)
 	}

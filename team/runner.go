@@ -40,14 +40,14 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 	roster := s.Roster
 	if m.Host != s.id {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
-			s.logDropped(ctx, "looking whether a member's host lives", err)
+			logDropped(ctx, s.Log, "looking whether a member's host lives", err)
 			return
 		}
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
 	list, err := s.Requests.List(ctx)
 	if err != nil {
-		s.logDropped(ctx, "listing requests", err)
+		logDropped(ctx, s.Log, "listing requests", err)
 		return // the next sweep tries again
 	}
 	for _, r := range list {
@@ -67,7 +67,7 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.id)
 	if err != nil || taken.Status == muster.Shutdown {
 		if !errors.Is(err, muster.ErrStale) {
-			s.logDropped(ctx, "taking a member over", err)
+			logDropped(ctx, s.Log, "taking a member over", err)
 		}
 		s.remove(m.Name, l) // another process was faster, or the next sweep tries again
 		return
@@ -128,7 +128,7 @@ func (s *supervisor) finalizeMember(ctx context.Context, name muster.Name, why, 
 	for pause := finalizeTimeout / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
 		err := s.runHost.finalizeMember(ctx, name, s.id, why, news)
 		if err == nil || !isTransient(err) || !wait(ctx, pause) {
-			s.logDropped(ctx, "ending a member", err)
+			logDropped(ctx, s.Log, "ending a member", err)
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			return foreignModel{retry.Wrap(model, retry.Options{Limiter: s.team.limiter, OnWait: onWait})}, nil
 		},
 		Emit: func(e loop.Event) {
-			s.team.subscribers.publish(TurnEvent{record.Name, e})
+			s.team.publish(TurnEvent{record.Name, e})
 			if c.Emit != nil {
 				c.Emit(record.Name, e)
 			}

@@ -45,7 +45,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	release = func() { t.logDropped(ctx, "releasing the lease", only.Release()) }
+	release = func() { logDropped(ctx, t.log, "releasing the lease", only.Release()) }
 	// Who archives writes its note while it holds this lease, so a look before could miss it.
 	if err := w.CheckNotArchiving(ctx); err != nil {
 		release()

@@ -3,7 +3,6 @@ package team
 import (
 	"context"
 	"iter"
-	"slices"
 	"sync"
 
 	"muster"
@@ -45,7 +44,8 @@ const subscriberBuffer = 4096
 // and state events is not defined. The channel is closed after ctx has ended. Subscribe may be called at any time, from
 // any goroutine.
 func (t *Team) Subscribe(ctx context.Context) <-chan Event {
-	sub := t.subscribers.add()
+	sub := &subscriber{wake: make(chan struct{}, 1)}
+	t.subscribers.Store(sub, nil)
 	out := make(chan Event)
 	from, err := t.Journal().Tail(ctx, 0) // before it returns, so that nothing that follows is missed
 	send := func(e Event) bool {
@@ -76,7 +76,7 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 	})
 	sending.Go(func() {
 		for ctx.Err() == nil {
-			for _, e := range t.subscribers.take(sub) {
+			for _, e := range sub.take() {
 				send(e)
 			}
 			select {
@@ -88,66 +88,49 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 	go func() {
 		sending.Wait()
 		<-ctx.Done()
-		t.subscribers.remove(sub)
+		t.subscribers.Delete(sub)
 		close(out)
 	}()
 	return out
 }
 
-// subscribers are those who are told the events of this process. The zero value has none.
-type subscribers struct {
-	mu  sync.Mutex // guards the following, and what each subscriber has not taken yet
-	all []*subscriber
-}
-
 // subscriber holds the events that one reader has not taken yet.
 type subscriber struct {
 	wake   chan struct{} // holds one token: there is something to take
+	mu     sync.Mutex    // guards the following
 	events []Event
 	missed int // turn events that were dropped
 }
 
-// add returns a new subscriber, which gets every event from now on.
-func (s *subscribers) add() *subscriber {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sub := &subscriber{wake: make(chan struct{}, 1)}
-	s.all = append(s.all, sub)
-	return sub
+// publish gives the event to every subscriber. It never blocks, because a member's turn calls it.
+func (t *Team) publish(e Event) {
+	for sub := range t.subscribers.Range {
+		sub.(*subscriber).add(e)
+	}
 }
 
-// remove forgets a subscriber and what it has not taken.
-func (s *subscribers) remove(sub *subscriber) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(x *subscriber) bool { return x == sub })
-}
-
-// publish gives the event to every subscriber. One that is too far behind misses a turn event, and a state event never.
-// It never blocks, because a member's turn calls it.
-func (s *subscribers) publish(e Event) {
+// add adds an event. A reader that is too far behind misses a turn event, and a state event never.
+func (s *subscriber) add(e Event) {
 	_, isState := e.(StateEvent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sub := range s.all {
-		if len(sub.events) < subscriberBuffer || isState {
-			sub.events = append(sub.events, e)
-		} else {
-			sub.missed++
-		}
-		wake(sub.wake)
+	if len(s.events) < subscriberBuffer || isState {
+		s.events = append(s.events, e)
+	} else {
+		s.missed++
 	}
+	wake(s.wake)
 }
 
 // take returns the events since the last call. Missed comes last, where the dropped events would have been.
-func (s *subscribers) take(sub *subscriber) []Event {
+func (s *subscriber) take() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	events := sub.events
-	if sub.missed > 0 {
-		events = append(events, Missed{sub.missed})
+	events := s.events
+	if s.missed > 0 {
+		events = append(events, Missed{s.missed})
 	}
-	sub.events, sub.missed = nil, 0
+	s.events, s.missed = nil, 0
 	return events
 }
 

@@ -74,14 +74,14 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 // interrupted returns the summary of a run that was stopped by an error. Its records stay as they are.
 func (p *runHost) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
 	run, err := p.Run(ctx)
-	p.logDropped(ctx, "reading the run's record after it was stopped", err)
+	logDropped(ctx, p.Log, "reading the run's record after it was stopped", err)
 	why := "stopped: " + cause.Error()
 	if errors.Is(cause, muster.CauseUser) {
 		why = "interrupted; the state is kept"
 	}
 	p.note(ctx, "", why)
 	tasks, err := p.Board.List(ctx)
-	p.logDropped(ctx, "reading the board after the run was stopped", err)
+	logDropped(ctx, p.Log, "reading the board after the run was stopped", err)
 	return Summary{Run: run, Code: max(end.Code, 1), Text: cause.Error(), Tasks: tasks}
 }
 
@@ -108,7 +108,7 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 		}
 	}
 	o, err := p.Progress(ctx)
-	p.logDropped(ctx, "looking whether the run had tasks", err)
+	logDropped(ctx, p.Log, "looking whether the run had tasks", err)
 	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
 		sum.Code = 3 // where no task was made, the answer was the goal
 	}

@@ -135,7 +135,7 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 	changed := s.Board.Watch(ctx)
 	tick := time.NewTicker(sweep)
 	defer tick.Stop()
-	log := func(what string, err error) { s.logDropped(ctx, what, err) } // what fails now is tried again
+	log := func(what string, err error) { logDropped(ctx, s.Log, what, err) } // what fails now is tried again
 	log("taking back orphaned claims", s.releaseOrphans(ctx))
 	for {
 		log("settling the board", s.Board.Settle(ctx))
@@ -169,7 +169,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 		requests, err = s.Requests.List(ctx)
 	}
 	if err != nil {
-		s.logDropped(ctx, "looking at members and requests", err)
+		logDropped(ctx, s.Log, "looking at members and requests", err)
 		return sweep // the next sweep looks again
 	}
 	next = sweep
@@ -190,7 +190,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	// without a record of why.
 	grant := func(why string) bool {
 		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
-		s.logDropped(ctx, "deciding a shutdown", err)
+		logDropped(ctx, s.Log, "deciding a shutdown", err)
 		s.carried[r.ID] = err == nil
 		return err == nil
 	}

@@ -41,6 +41,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +125,7 @@ type Team struct {
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
-	subscribers   subscribers
+	subscribers   sync.Map                                     // the set of *subscriber: who is told the events of this process
 	ownsWorkspace bool
 	log           *slog.Logger // never nil
 }

