@@ -125,7 +125,7 @@ type Team struct {
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
-	subscribers   sync.Map                                     // the set of *subscriber: who is told the events of this process
+	subscribers   sync.Map                                     // the set of *subscriber: who is told the events
 	ownsWorkspace bool
 	log           *slog.Logger // never nil
 }

@@ -14,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/proc"
+	"muster/internal/roster"
 )
 
 // The leases by which a start and an archive exclude each other. A process that brings a team to life holds LeadLease,
@@ -48,15 +49,12 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	isHost := map[int]bool{}
-	for _, h := range hosts {
-		// The host itself counts beside its guard: a tool may have killed the guard, and nobody has written down the
-		// new one yet.
-		isHost[h.PID], isHost[h.GuardPID] = true, true
-	}
 	// Only the kernel is asked, because a tool can change its environment and its arguments.
 	for pid := proc.Parent(os.Getpid()); pid > 1; pid = proc.Parent(pid) {
-		if isHost[pid] {
+		// The host itself counts beside its guard: a tool may have killed the guard, and nobody has written down the
+		// new one yet.
+		isHost := func(h roster.HostRecord) bool { return h.PID == pid || h.GuardPID == pid }
+		if slices.ContainsFunc(hosts, isHost) {
 			return muster.Errorf(muster.Invalid, "this command would change the team from inside one of its own tools").
 				WithHint("members act with their own tools: task_create, complete_task, send_message, ...")
 		}

@@ -18,6 +18,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/internal/roster"
 	"muster/internal/view"
 	"muster/internal/worktree"
 )
@@ -101,129 +102,130 @@ func tryWriting(dir string) error {
 	return errors.Join(cmp.Or(err, f.Sync()), f.Close(), os.Remove(f.Name()))
 }
 
-// checker gathers the findings of a check of the state. Its methods run in the order in which people read the report,
-// and some use what an earlier one has found.
-type checker struct {
+// doctor gathers the findings of a check or of a repair of the state. The methods of a check run in the order in which
+// people read the report, and some use what an earlier one has found. Each method of a repair does one kind of repair,
+// any number of times: what a killed repair has left is done by the next.
+type doctor struct {
 	Findings
 	w       *Workspace
-	isAlive bool                   // a process of the team lives, and mends some things by itself
+	hosts   []roster.HostRecord    // processes of the team that are alive
 	laneFix map[muster.Name]string // what people must do of a lane before a repair can help
 }
+
+// isAlive reports whether a process of the team lives: it mends some things by itself.
+func (d *doctor) isAlive() bool { return len(d.hosts) > 0 }
 
 // Check checks the state: whether each document can be read, and whether the services agree with each other and with
 // git. It changes nothing. What is broken hides nothing that can be checked without it.
 func (w *Workspace) Check(ctx context.Context) Findings {
-	c := &checker{w: w, laneFix: map[muster.Name]string{}}
+	d := &doctor{w: w, laneFix: map[muster.Name]string{}}
 	if !w.HasState() {
-		c.Add("team", Note, ErrNoTeam.Message, ErrNoTeam.Hint)
-		return c.Findings
+		d.Add("team", Note, ErrNoTeam.Message, ErrNoTeam.Hint)
+		return d.Findings
 	}
-	c.documents()
-	c.events(ctx)
-	c.team(ctx)
-	return c.Findings
+	d.documents()
+	d.events(ctx)
+	d.team(ctx)
+	return d.Findings
 }
 
 // events says how many events cannot be read.
-func (c *checker) events(ctx context.Context) {
-	if n, err := c.w.journal.Check(ctx); err != nil {
-		c.AddError("events", err)
+func (d *doctor) events(ctx context.Context) {
+	if n, err := d.w.journal.Check(ctx); err != nil {
+		d.AddError("events", err)
 	} else if n > 0 {
-		c.Add("events", Note, view.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
+		d.Add("events", Note, view.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
 	}
 }
 
 // team checks the services, and says who lives and whether somebody should.
-func (c *checker) team(ctx context.Context) {
-	w := c.w
+func (d *doctor) team(ctx context.Context) {
+	w := d.w
 	if err := w.CheckNotArchiving(ctx); err != nil {
-		c.AddError("archive", err)
+		d.AddError("archive", err)
 	}
 	run, _ := w.runs.Look(ctx) // one that cannot be read is reported as a document
-	hosts, err := w.Roster(ctx).Hosts(ctx)
-	if err != nil {
-		c.AddError("team", err)
+	// Before the services, whose findings depend on it: what a living process is about to do looks half done.
+	var err error
+	if d.hosts, err = w.Roster(ctx).Hosts(ctx); err != nil {
+		d.AddError("team", err)
 		return
 	}
-	// Before the services, whose findings depend on it: what a living process is about to do looks half done.
-	c.isAlive = len(hosts) > 0
-	c.lanes(ctx)
-	c.board(ctx)
-	c.owners(ctx)
-	c.setAside()
-	c.temporaries()
+	d.lanes(ctx)
+	d.board(ctx)
+	d.owners(ctx)
+	d.setAside()
+	d.temporaries()
 	// The last lines of the report say whether somebody works, and what to do where somebody should.
-	for _, h := range hosts {
-		c.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, view.OneLine(h.About)), "")
+	for _, h := range d.hosts {
+		d.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, view.OneLine(h.About)), "")
 	}
-	if !c.isAlive && run.StartedAt > 0 && run.EndedAt == 0 {
-		c.Add("team", Note, "the run of "+string(run.Team)+" stopped before its end", "muster resume")
-	} else if !c.isAlive {
-		c.Add("team", Healthy, "no process of the team lives", "")
+	if !d.isAlive() && run.StartedAt > 0 && run.EndedAt == 0 {
+		d.Add("team", Note, "the run of "+string(run.Team)+" stopped before its end", "muster resume")
+	} else if !d.isAlive() {
+		d.Add("team", Healthy, "no process of the team lives", "")
 	}
 }
 
 // lanes compares the lanes' index with git.
-func (c *checker) lanes(ctx context.Context) {
-	lanes, err := c.w.Lanes(ctx)
+func (d *doctor) lanes(ctx context.Context) {
+	lanes, err := d.w.Lanes(ctx)
 	var all []worktree.Finding
 	if err == nil {
 		all, err = lanes.Check(ctx)
 	}
 	if err != nil {
-		c.AddError("lanes", err)
+		d.AddError("lanes", err)
 		return
 	}
-	before := len(c.Findings)
+	before := len(d.Findings)
 	// Each finding says which of two is needed: something that only people can do first, or the repair alone.
 	for _, f := range all {
 		switch {
-		case c.isAlive && f.Busy:
+		case d.isAlive() && f.Busy:
 		case f.Fix != "":
-			c.laneFix[f.Lane] = f.Fix
-			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), thenRepair(f.Fix))
+			d.laneFix[f.Lane] = f.Fix
+			d.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), thenRepair(f.Fix))
 		case f.Lane == "":
-			c.Add("lanes", Broken, f.Text+"; the lanes themselves are git's and whole",
+			d.Add("lanes", Broken, f.Text+"; the lanes themselves are git's and whole",
 				repairCommand+"  (finds them again from git)")
 		default:
-			c.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), repairCommand)
+			d.Add("lanes", Broken, fmt.Sprintf("%s: %s", f.Lane, f.Text), repairCommand)
 		}
 	}
-	if len(c.Findings) > before {
-		return
-	}
-	if list, err := lanes.List(ctx); err == nil && len(list) > 0 {
-		c.Add("lanes", Healthy, view.Count(len(list), "lane")+", as git has them", "")
+	list, err := lanes.List(ctx)
+	if err == nil && len(d.Findings) == before && len(list) > 0 {
+		d.Add("lanes", Healthy, view.Count(len(list), "lane")+", as git has them", "")
 	}
 }
 
 // board says what of the tasks does not fit together. A living team mends that by itself.
-func (c *checker) board(ctx context.Context) {
+func (d *doctor) board(ctx context.Context) {
 	// A completion writes several documents, one after the other. Between them the board does not fit together.
-	if c.isAlive {
+	if d.isAlive() {
 		return
 	}
-	all, err := c.w.Board().Check(ctx)
+	all, err := d.w.Board().Check(ctx)
 	if err != nil {
-		c.AddError("board", err)
+		d.AddError("board", err)
 	}
 	for _, f := range all {
 		// A task whose lane stands in its way is repaired after that lane, which only people can free.
 		fix := repairCommand
-		if first := c.laneFix[f.Lane]; first != "" {
+		if first := d.laneFix[f.Lane]; first != "" {
 			fix = thenRepair(first)
 		}
-		c.Add("board", Broken, fmt.Sprintf("task %d: %s", f.Task, f.Text), fix)
+		d.Add("board", Broken, fmt.Sprintf("task %d: %s", f.Task, f.Text), fix)
 	}
 }
 
 // owners says which tasks are claimed by somebody who cannot work on them.
-func (c *checker) owners(ctx context.Context) {
-	tasks, err := c.w.Board().Claimed(ctx)
+func (d *doctor) owners(ctx context.Context) {
+	tasks, err := d.w.Board().Claimed(ctx)
 	if err != nil {
 		return // reported by board
 	}
-	r := c.w.Roster(ctx)
+	r := d.w.Roster(ctx)
 	for _, t := range tasks {
 		if t.Owner == "" || t.Owner == muster.Lead || t.Owner == muster.User {
 			continue
@@ -239,19 +241,19 @@ func (c *checker) owners(ctx context.Context) {
 		case err != nil: // its record is reported as a document
 		case m.Status == muster.Shutdown:
 			why = "who has shut down"
-		case m.Host != "" && !c.isAlive:
+		case m.Host != "" && !d.isAlive():
 			why, fix = "whose process is dead and was followed by none", "muster resume, or: "+fix
 		}
 		if why != "" {
 			owner := view.OneLine(string(t.Owner))
-			c.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
+			d.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
 		}
 	}
 }
 
 // setAside lists what muster could not read and has set aside.
-func (c *checker) setAside() {
-	dir := c.w.Paths()
+func (d *doctor) setAside() {
+	dir := d.w.Paths()
 	for _, pattern := range []string{
 		filepath.Join(dir.Inbox(), "*.rejected.jsonl"), filepath.Join(dir.Inbox(), "*.torn"),
 		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"),
@@ -269,24 +271,24 @@ func (c *checker) setAside() {
 			if n <= 1 {
 				text = "%s has %s that was set aside"
 			}
-			c.Add("aside", Note, fmt.Sprintf(text, c.w.Relative(path), view.Count(n, "line")), "")
+			d.Add("aside", Note, fmt.Sprintf(text, d.w.Relative(path), view.Count(n, "line")), "")
 		}
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
-		c.Add("aside", Note, view.Count(len(kept), "damaged file")+
+		d.Add("aside", Note, view.Count(len(kept), "damaged file")+
 			" that muster replaced lie in .team/"+corruption.Table, "")
 	}
 }
 
 // temporaries says how many files killed processes have left half written.
-func (c *checker) temporaries() {
+func (d *doctor) temporaries() {
 	places := map[string]bool{}
-	all := temporaries(c.w.Paths())
+	all := temporaries(d.w.Paths())
 	for _, path := range all {
-		places[c.w.Relative(filepath.Dir(path))] = true
+		places[d.w.Relative(filepath.Dir(path))] = true
 	}
 	if len(all) > 0 {
-		c.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
+		d.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
 			strings.Join(slices.Sorted(maps.Keys(places)), ", "), repairCommand)
 	}
 }

@@ -57,9 +57,9 @@ func documentKinds(dir paths.Dir) []documentKind {
 }
 
 // documents reads every document, and names each one that cannot be read.
-func (c *checker) documents() {
-	total, before := 0, len(c.Findings)
-	for _, kind := range documentKinds(c.w.Paths()) {
+func (d *doctor) documents() {
+	total, before := 0, len(d.Findings)
+	for _, kind := range documentKinds(d.w.Paths()) {
 		files, _ := filepath.Glob(kind.pattern) // sorted; the only error is of the pattern
 		total += len(files)
 		for _, path := range files {
@@ -67,7 +67,7 @@ func (c *checker) documents() {
 			if err == nil {
 				continue
 			}
-			name := c.w.Relative(path)
+			name := d.w.Relative(path)
 			// What can be made again from other documents is repaired. What cannot is left for people, who may know
 			// what it said: the repair never decides that something is lost.
 			fix := repairCommand + "  (it is kept, and written anew)"
@@ -77,11 +77,11 @@ func (c *checker) documents() {
 			case kind.lost != "":
 				fix = fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", name, kind.lost)
 			}
-			c.Add("state", Broken, fmt.Sprintf("%s cannot be read: %v; everything else goes on", name, err), fix)
+			d.Add("state", Broken, fmt.Sprintf("%s cannot be read: %v; everything else goes on", name, err), fix)
 		}
 	}
-	if len(c.Findings) == before && total > 0 {
-		c.Add("state", Healthy, view.Count(total, "file")+" can be read", "")
+	if len(d.Findings) == before && total > 0 {
+		d.Add("state", Healthy, view.Count(total, "file")+" can be read", "")
 	}
 }
 
