@@ -51,7 +51,7 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 		return p, err
 	}
 	// Several goroutines may wait for the same process, and its end is one line.
-	return loggedProcess{p, sync.OnceValues(func() (int, error) {
+	return &loggedProcess{p, sync.OnceValues(func() (int, error) {
 		exit, err := p.Wait()
 		l.log.Debug("process ended", "argv0", argv0(s), "dir", s.Dir, "process", p.PID(), "exit", exit,
 			"seconds", time.Since(began).Seconds(), "err", causeText(err))
@@ -74,4 +74,4 @@ type loggedProcess struct {
 }
 
 // Wait waits for the end.
-func (p loggedProcess) Wait() (int, error) { return p.wait() }
+func (p *loggedProcess) Wait() (int, error) { return p.wait() }
