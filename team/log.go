@@ -42,29 +42,24 @@ type loggedLauncher struct {
 
 // Start starts a program and logs its end when that comes.
 func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	began := time.Now()
+	began, argv0 := time.Now(), ""
+	if len(s.Argv) > 0 {
+		argv0 = filepath.Base(s.Argv[0])
+	}
 	p, err := l.Launcher.Start(ctx, s)
+	if err != nil {
+		l.log.Warn("process not started", "argv0", argv0, "dir", s.Dir, "err", err)
+	}
 	if err != nil || !l.log.Enabled(ctx, slog.LevelDebug) {
-		if err != nil {
-			l.log.Warn("process not started", "argv0", argv0(s), "dir", s.Dir, "err", err)
-		}
 		return p, err
 	}
 	// Several goroutines may wait for the same process, and its end is one line.
 	return &loggedProcess{p, sync.OnceValues(func() (int, error) {
 		exit, err := p.Wait()
-		l.log.Debug("process ended", "argv0", argv0(s), "dir", s.Dir, "process", p.PID(), "exit", exit,
+		l.log.Debug("process ended", "argv0", argv0, "dir", s.Dir, "process", p.PID(), "exit", exit,
 			"seconds", time.Since(began).Seconds(), "err", causeText(err))
 		return exit, err
 	})}, nil
-}
-
-// argv0 returns the name of the program without its directory.
-func argv0(s proc.Spec) string {
-	if len(s.Argv) == 0 {
-		return ""
-	}
-	return filepath.Base(s.Argv[0])
 }
 
 // loggedProcess is a process whose end is logged by its first Wait.
