@@ -100,7 +100,7 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 				if !wanted(r.Data) {
 					continue
 				}
-				e.Event, err = d.decode(r.Data, nil)
+				e.Event, err = d.decode(r.Data)
 			}
 			if err == nil && task != 0 && e.Task != task {
 				continue
@@ -111,6 +111,9 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 		}
 	}
 }
+
+// isFatal reports whether an error ends a sequence of entries. An entry that cannot be read does not.
+func isFatal(err error) bool { return err != nil && !errors.Is(err, muster.ErrCorrupt) }
 
 // mayConcern returns a function that reports whether the event in a line may concern a task; 0 means that every one
 // may. It looks only for the digits of the id, which are there however the line is written, and then whether the

@@ -34,7 +34,7 @@ func addChecksum(rec []byte) []byte {
 	if len(bytes.TrimSpace(line)) > 1 {
 		line = append(line, ',')
 	}
-	return fmt.Appendf(line, "%s%s%s\n", sumHead, hexChecksum(crc32.Checksum(rec, castagnoli())), sumTail)
+	return fmt.Appendf(line, "%s%08x%s\n", sumHead, crc32.Checksum(rec, castagnoli()), sumTail)
 }
 
 // verifyLine checks a line without its newline and returns the record, which reuses the bytes of the line. why says
@@ -65,14 +65,18 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 	}
 	rec, comma := bytes.CutSuffix(line[:at], []byte{','})
 	sum := crc32.Update(crc32.Checksum(rec, castagnoli()), castagnoli(), []byte{'}'})
-	end, digits := line[at:], line[at+len(sumHead):at+len(sumHead)+sumSize]
-	fits := string(digits) == string(hexChecksum(sum))
+	// Nothing here allocates, because long logs have many lines.
+	var fitting [sumSize]byte
+	hex.Encode(fitting[:], binary.BigEndian.AppendUint32(make([]byte, 0, sumSize/2), sum))
+	end := line[at:]
+	fits := bytes.Equal(end[len(sumHead):len(sumHead)+sumSize], fitting[:])
 	// A line of another program that has no checksum must be accepted, and a line of ours whose checksum is damaged
 	// must not pass for one. So the text around the digits decides, and up to two wrong bytes in it still count as
 	// ours.
+	const around = sumHead + "........" + sumTail
 	wrong := 0
-	for i, c := range []byte(sumHead + string(digits) + sumTail) {
-		if end[i] != c {
+	for i, c := range end {
+		if c != around[i] && around[i] != '.' {
 			wrong++
 		}
 	}
@@ -84,11 +88,6 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 		return nil, true, false
 	}
 	return nil, false, false
-}
-
-// hexChecksum formats a checksum. It avoids package fmt, because long logs have many lines.
-func hexChecksum(sum uint32) []byte {
-	return hex.AppendEncode(nil, binary.BigEndian.AppendUint32(nil, sum))
 }
 
 // isObject reports whether b is one JSON object.
