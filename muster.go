@@ -9,9 +9,8 @@ package muster
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 )
 
 type (
@@ -36,24 +35,19 @@ const (
 // NameRule is the rule in words, for error messages.
 const NameRule = "a name is a lower-case letter followed by at most 31 lower-case letters, digits or hyphens"
 
-// The rules are compiled when they are first needed, because every command pays for what is compiled at its start.
-var (
-	nameRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
-	// device matches names of which Windows cannot make files.
-	device = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
-	})
-)
-
-// CheckName reports why n cannot name a new member, lane or team. The error is Invalid.
+// CheckName reports why n cannot name a new member, lane or team. The error is Invalid. It uses no regular expression,
+// because every command would pay for compiling it.
 func CheckName(n Name) error {
+	s := string(n)
 	switch {
-	case !nameRule().MatchString(string(n)):
-		return Errorf(Invalid, "%q cannot be a name: %s", string(n), NameRule)
+	case s == "" || len(s) > 32 || s[0] < 'a' || s[0] > 'z' ||
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+		return Errorf(Invalid, "%q cannot be a name: %s", s, NameRule)
 	case n == Lead || n == User || n == All || n == System:
-		return Errorf(Invalid, "%q is a reserved name: choose another", string(n))
-	case device().MatchString(string(n)):
-		return Errorf(Invalid, "%q is a device name on Windows: choose another", string(n))
+		return Errorf(Invalid, "%q is a reserved name: choose another", s)
+	case slices.Contains([]string{"con", "prn", "aux", "nul"}, s),
+		len(s) == 4 && (s[:3] == "com" || s[:3] == "lpt") && s[3] >= '0' && s[3] <= '9':
+		return Errorf(Invalid, "%q is a device name on Windows: choose another", s)
 	}
 	return nil
 }

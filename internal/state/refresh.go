@@ -27,13 +27,19 @@ func (c *Collection[T]) Refresh(ctx context.Context) error {
 	return err
 }
 
-// refresh is Refresh without the report.
+// refresh is Refresh without the report. The turn is a channel and not a mutex, because whoever has it does I/O, and
+// others must be able to give up.
 func (c *Collection[T]) refresh(ctx context.Context) error {
 	called := c.started.Load()
-	if err := c.lockTurn(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	defer c.unlockTurn()
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if c.finished > called {
 		return nil
 	}
@@ -44,26 +50,6 @@ func (c *Collection[T]) refresh(ctx context.Context) error {
 	c.finished = number
 	return nil
 }
-
-// lockTurn waits for the turn, until ctx ends. It is a channel and not a mutex, because whoever has it does I/O, and
-// others must be able to give up.
-func (c *Collection[T]) lockTurn(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case c.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// unlockTurn gives the turn to the next one.
-func (c *Collection[T]) unlockTurn() { <-c.turn }
-
-// isKey reports whether a document is an item of the collection.
-func (c *Collection[T]) isKey(key string) bool { return c.options.IsKey == nil || c.options.IsKey(key) }
 
 // document is one document on its way into the cache. A nil item without an error means that it was deleted.
 type document[T any] struct {
@@ -87,7 +73,7 @@ func (c *Collection[T]) pull(ctx context.Context) error {
 			end = err
 			break
 		}
-		if !c.isKey(change.Key) {
+		if c.options.IsKey != nil && !c.options.IsKey(change.Key) {
 			c.mark = max(c.mark, change.Mark) // the batch before it is stored whatever comes
 			continue
 		}
@@ -131,13 +117,13 @@ func (c *Collection[T]) readDoubtful(ctx context.Context) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.doubtful)) {
 		doc, err := c.options.Table.Get(ctx, key)
-		if err != nil && !errors.Is(err, muster.ErrNotFound) && !errors.Is(err, muster.ErrCorrupt) {
+		if errors.Is(err, muster.ErrNotFound) {
+			err = nil // it was deleted, which its empty revision says
+		}
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return err
 		}
 		d := document[T]{key: key, rev: doc.Rev, data: doc.Data, err: err}
-		if errors.Is(err, muster.ErrNotFound) {
-			d = document[T]{key: key}
-		}
 		c.decode(&d)
 		c.store([]document[T]{d})
 		delete(c.doubtful, key)

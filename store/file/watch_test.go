@@ -366,7 +366,7 @@ func TestManyWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	hinted(t, watches[4711], "a mail")
-	s.watch.sweep(s.watch.stop)
+	s.watch.sweep(s.watch.stop, nil)
 	told := 0
 	for i, w := range watches {
 		select {

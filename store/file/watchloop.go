@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ func (w *watcher) run(stop chan struct{}) {
 		// nil, and the timer alone wakes the loop.
 		var events chan fsnotify.Event
 		var errs chan error
+		var failure error
 		w.mu.Lock()
 		if w.stop != stop { // another loop has taken over, and the channels are its own
 			w.mu.Unlock()
@@ -38,18 +40,15 @@ func (w *watcher) run(stop chan struct{}) {
 			return
 		case e, ok := <-events:
 			if !ok {
-				w.handleFailure(stop, errWatcherClosed)
+				failure = errWatcherClosed
 			} else if !w.handleEvent(e) {
 				continue
 			}
-		case err, ok := <-errs:
-			if !ok {
-				err = errWatcherClosed
-			}
-			w.handleFailure(stop, err)
+		case err := <-errs:
+			failure = cmp.Or(err, errWatcherClosed)
 		case <-timer.C:
 		}
-		w.sweep(stop)
+		w.sweep(stop, failure)
 		timer.Reset(w.interval())
 	}
 }
@@ -64,20 +63,6 @@ func (w *watcher) interval() time.Duration {
 		}
 	}
 	return w.sweepHealthy
-}
-
-// handleFailure reports err. After a mere overflow the system's watcher goes on; otherwise the sweeps replace it.
-func (w *watcher) handleFailure(stop chan struct{}, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stop != stop { // another loop has taken over, with a watcher of its own
-		return
-	}
-	w.onFailure(err)
-	if !errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.dropSystem()
-		w.lostAt = time.Now()
-	}
 }
 
 // handleEvent gives hints to those whom an event concerns. It reports whether a watched directory, or one above it,
@@ -110,18 +95,26 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 	return false
 }
 
-// sweep watches all directories anew and looks for what no event has reported. What changes after a directory was
+// sweep reports a failure of the system's watcher, if there is one: after a mere overflow the watcher goes on, otherwise
+// the sweeps replace it. Then it watches all directories anew and looks for what no event has reported. What changes after a directory was
 // added to the system's watcher is reported by an event, and what changed before is found by the look that follows.
-func (w *watcher) sweep(stop chan struct{}) {
+func (w *watcher) sweep(stop chan struct{}, failure error) {
 	type watchedFile struct {
 		path string
 		t    *topic
 	}
 	var files []watchedFile
 	w.mu.Lock()
-	if w.stop != stop {
+	if w.stop != stop { // another loop has taken over, with a watcher of its own
 		w.mu.Unlock()
 		return
+	}
+	if failure != nil {
+		w.onFailure(failure)
+		if !errors.Is(failure, fsnotify.ErrEventOverflow) {
+			w.dropSystem()
+			w.lostAt = time.Now()
+		}
 	}
 	w.rewatch()
 	for key, t := range w.topics {
@@ -147,8 +140,8 @@ func (w *watcher) sweep(stop chan struct{}) {
 }
 
 // rewatch lets the system watch all directories anew. It asks for a watcher if there is none; without one, the sweeps
-// do its work. If they were only added again, the system's watcher could mistake
-// a new directory for the one that was at its path before, and keep silent.
+// do its work. If they were only added again, the system's watcher could mistake a new directory for the one that was
+// at its path before, and keep silent.
 func (w *watcher) rewatch() {
 	if w.sys == nil && time.Since(w.lostAt) >= w.sweepAlone {
 		sys, err := w.open()
