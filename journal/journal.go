@@ -93,11 +93,11 @@ func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, e
 // ReadTask is Read of what concerns one task; 0 means everything. It does not decode most lines of other tasks.
 func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		wanted, d := mayConcern(task), new(decoder)
+		digits, d := strconv.AppendInt(nil, int64(task), 10), new(decoder)
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
 			e := Entry{Pos: r.Pos}
 			if err == nil {
-				if !wanted(r.Data) {
+				if task != 0 && !mayConcern(r.Data, digits) {
 					continue
 				}
 				e.Event, err = d.decode(r.Data)
@@ -115,36 +115,16 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 // isFatal reports whether an error ends a sequence of entries. An entry that cannot be read does not.
 func isFatal(err error) bool { return err != nil && !errors.Is(err, muster.ErrCorrupt) }
 
-// mayConcern returns a function that reports whether the event in a line may concern a task; 0 means that every one
-// may. It looks only for the digits of the id, which are there however the line is written, and then whether the
-// line, as Emit writes it, names another task.
-func mayConcern(task muster.TaskID) func(line []byte) bool {
-	if task == 0 {
-		return func([]byte) bool { return true }
-	}
-	name := []byte(`"task_id":`)
-	digits := strconv.AppendInt(nil, int64(task), 10)
-	return func(line []byte) bool {
-		if !bytes.Contains(line, digits) {
-			return false
-		}
-		namesOther := false // as Emit writes it
-		for rest := line; ; {
-			_, value, found := bytes.Cut(rest, name)
-			if !found {
-				return !namesOther
-			}
-			size := 0
-			for size < len(value) && value[size]-'0' <= 9 {
-				size++
-			}
-			if bytes.Equal(value[:size], digits) {
-				return true
-			}
-			namesOther = namesOther || size > 0
-			rest = value
-		}
-	}
+// taskField is the name of an event's task in a line that Emit has written.
+var taskField = []byte(`"task_id":`)
+
+// mayConcern reports whether the event in a line may concern the task with these digits. It looks for the digits, which
+// are there however the line is written, and passes over a line that names one other task, as Emit writes it.
+func mayConcern(line, digits []byte) bool {
+	_, value, found := bytes.Cut(line, taskField)
+	namesOther := found && len(value) > 0 && value[0]-'0' <= 9 && !bytes.HasPrefix(value, digits) &&
+		!bytes.Contains(value, taskField)
+	return !namesOther && bytes.Contains(line, digits)
 }
 
 // Tail returns the position that has the last n entries after it. With n = 0 it is the end.

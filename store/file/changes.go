@@ -29,9 +29,8 @@ type cache struct {
 	mark  muster.Mark
 	order list.List // of *docState, by mark: what changed last is at the back
 
-	namedMu sync.Mutex // guards the following; the watcher never waits for a look
-	keys    map[string]bool
-	all     bool
+	namedMu sync.Mutex      // guards the following; the watcher never waits for a look
+	named   map[string]bool // documents that may have changed; "" is all of them
 }
 
 // docState is one document as it was last seen. A deleted document keeps its entry, because Changes must report the
@@ -92,21 +91,8 @@ func (c *cache) noteFile(file string) bool {
 	}
 	c.namedMu.Lock()
 	defer c.namedMu.Unlock()
-	if file == "" {
-		c.all = true
-	} else {
-		c.keys[key] = true
-	}
+	c.named[key] = true
 	return true
-}
-
-// takeNamed returns the documents that were named since the last time, and whether all of them were.
-func (c *cache) takeNamed() (keys map[string]bool, all bool) {
-	c.namedMu.Lock()
-	defer c.namedMu.Unlock()
-	keys, all = c.keys, c.all
-	c.keys, c.all = map[string]bool{}, false
-	return keys, all
 }
 
 // Changes yields each document that changed after a mark, in the order of the marks.
@@ -172,7 +158,12 @@ func (c *cache) look(since muster.Mark) (found lookResult, err error) {
 	// Whether the watcher covers the table is asked before the named files are taken. If the watch begins in between,
 	// it names every file itself, so no change falls between the two.
 	watched := c.t.s.watch.covers(c.t.dir)
-	keys, all := c.takeNamed()
+	c.namedMu.Lock()
+	named := c.named
+	c.named = map[string]bool{}
+	c.namedMu.Unlock()
+	all := named[""]
+	delete(named, "")
 	// What the snapshot says enters the cache unchecked; the scan that follows finds the documents that are not so any
 	// more, as it does after every time without a watch.
 	first := c.docs == nil
@@ -181,10 +172,10 @@ func (c *cache) look(since muster.Mark) (found lookResult, err error) {
 		found.old = c.openSnapshot()
 	}
 	if all || first || !watched {
-		err = c.scan(keys)
+		err = c.scan(named)
 	}
 	if err == nil {
-		found.fresh, err = c.readNamed(keys)
+		found.fresh, err = c.readNamed(named)
 	}
 	if err != nil {
 		c.noteFile("") // nothing that was named may be forgotten
@@ -192,7 +183,7 @@ func (c *cache) look(since muster.Mark) (found lookResult, err error) {
 	}
 	// A snapshot is only written after a first look, while the contents that were read are still at hand.
 	if first {
-		c.save(found, len(keys))
+		c.save(found, len(named))
 	}
 	// This takes time only for what changed, however many documents there are. A consumer needs the newest content of a
 	// document, not each step, so each has one place in the order.

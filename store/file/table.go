@@ -43,7 +43,7 @@ func isNumber(key string) bool {
 // every later call fail.
 func newTable(s *Store, name string) *table {
 	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name)}
-	t.cache.t, t.cache.keys = t, map[string]bool{}
+	t.cache.t, t.cache.named = t, map[string]bool{}
 	switch name {
 	case muster.TableTasks:
 		t.dir = s.dir.Tasks()
