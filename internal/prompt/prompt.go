@@ -106,20 +106,12 @@ func TaskLine(t muster.Task) string {
 	return s
 }
 
-// Briefing is what the owner of a task must know when it has claimed it.
-type Briefing struct {
-	Task     muster.Task
-	Blockers []muster.Task // the tasks that it builds on, which have landed
-	Lane     muster.Lane
-	Check    string // the command of the check; "" for none
-	Had      string // what an inherited lane holds already
-}
-
-// Claimed returns the briefing as the owner reads it. What somebody else has written in it is escaped.
-func Claimed(b Briefing) string {
-	t, escape := b.Task, mailbox.Escape
-	blockers, plan := "", ""
-	for _, d := range b.Blockers {
+// Claimed returns what the owner of a task reads when it has claimed it. builtOn are the tasks that it builds on,
+// which have landed; check is the command of the check, "" for none; had is what an inherited lane holds already.
+// What somebody else has written is escaped.
+func Claimed(t muster.Task, builtOn []muster.Task, lane muster.Lane, check, had string) string {
+	blockers, plan, escape := "", "", mailbox.Escape
+	for _, d := range builtOn {
 		blockers += fmt.Sprintf("\nIt builds on #%d %s", d.ID, escape(d.Subject))
 		if d.Landed != nil {
 			blockers += fmt.Sprintf(" (landed as %.7s)", d.Landed.Commit)
@@ -132,10 +124,10 @@ func Claimed(b Briefing) string {
 	return fmt.Sprintf("Task #%d: %s\n", t.ID, escape(t.Subject)) +
 		optional("\n%s\n", escape(t.Description)) + optional("%s\n", blockers) +
 		fmt.Sprintf("\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n",
-			b.Lane.Path, b.Lane.Branch, t.Base) +
-		optional("Somebody worked in it before; it holds:\n%s\n", escape(b.Had)) +
+			lane.Path, lane.Branch, t.Base) +
+		optional("Somebody worked in it before; it holds:\n%s\n", escape(had)) +
 		optional("The last attempt left this: %s\n", escape(t.Note)) +
-		optional("The check, on the merged tree: %s\n", b.Check) + plan +
+		optional("The check, on the merged tree: %s\n", check) + plan +
 		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. "+
 			"The runtime commits, merges, checks and lands.", t.ID)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/editdist"
 	"muster/internal/state"
 )
 
@@ -51,7 +52,7 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 		return muster.Errorf(muster.NotFound, "there is no request %s, and none waits", id)
 	}
 	slices.SortStableFunc(waiting, func(a, b muster.Request) int {
-		return cmp.Compare(differs(a.ID, id), differs(b.ID, id))
+		return cmp.Compare(editdist.Distance(string(a.ID), string(id)), editdist.Distance(string(b.ID), string(id)))
 	})
 	var near []string
 	for _, r := range waiting[:min(3, len(waiting))] {
@@ -62,18 +63,6 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s%s", id, strings.Join(near, ", "), more)
-}
-
-// differs counts the places at which two ids differ. All ids that Ask makes have the same length, so a
-// place that is missing counts as different.
-func differs(a, b muster.RequestID) int {
-	n := max(len(a), len(b))
-	for i := range min(len(a), len(b)) {
-		if a[i] == b[i] {
-			n--
-		}
-	}
-	return n
 }
 
 // decode and encode read and write a request's document.

@@ -102,7 +102,7 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	}
 	h := c.held.get()
 	if h.task.ID == 0 {
-		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.record.Role,
+		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.Record.Role,
 			Source: muster.SourceAuto})
 		if err != nil || !ok {
 			return "", "", ignoreLostClaim(err)
@@ -162,7 +162,7 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 // roleFor returns the role in which the member claims a task: its own. Where there are no
 // teammates the lead has them all.
 func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) {
-	role := c.record.Role
+	role := c.Record.Role
 	run, err := c.Run(ctx)
 	if err == nil && c.isLead() && run.Cap == 0 {
 		var t muster.Task
@@ -197,14 +197,14 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	if err != nil {
 		return "", "", err
 	}
-	t.RequirePlan = t.RequirePlan || !c.isLead() && c.record.RequirePlan
-	b := prompt.Briefing{Task: t, Lane: lane, Check: run.Check, Had: had}
+	t.RequirePlan = t.RequirePlan || !c.isLead() && c.Record.RequirePlan
+	var builtOn []muster.Task
 	for _, id := range t.DependsOn {
 		if d, err := c.Board.Get(ctx, id); err == nil {
-			b.Blockers = append(b.Blockers, d)
+			builtOn = append(builtOn, d)
 		}
 	}
-	return "<auto-claimed>\n" + prompt.Claimed(b) + "\n</auto-claimed>", claimKey(t), nil
+	return "<auto-claimed>\n" + prompt.Claimed(t, builtOn, lane, run.Check, had) + "\n</auto-claimed>", claimKey(t), nil
 }
 
 // isLostClaim reports whether an error says that a claim is over: somebody took the task, or
@@ -319,7 +319,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	}
 	t, had := c.CurrentTask()
 	if had {
-		c.logger().InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
+		c.Log.InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
 		switch now := c.check(ctx); {
 		case now == nil && errors.Is(err, muster.ErrFenced): // its landing was revoked, and whoever did it has died
 			if e := c.release(ctx, "its right to land was taken back", "", false); e != nil {

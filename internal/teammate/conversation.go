@@ -39,7 +39,7 @@ const maxQuote = 4000
 const shortConversation = 4
 
 // identity returns the text that says who the member is.
-func (v *conversation) identity() string { return prompt.Identity(v.name(), v.record.Role, v.Team) }
+func (v *conversation) identity() string { return prompt.Identity(v.name(), v.Record.Role, v.Team) }
 
 // say appends the runtime's words to the conversation. marks are noted with them in the same
 // entry, so that after a crash it is known whether they were said.
@@ -95,7 +95,7 @@ func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error
 		run, err := v.Run(ctx)
 		return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt)), err
 	}
-	sum := crc32.ChecksumIEEE([]byte(v.record.Prompt))
+	sum := crc32.ChecksumIEEE([]byte(v.Record.Prompt))
 	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", sum, v.script.LastMark())), nil
 }
 

@@ -93,7 +93,7 @@ func (i *idling) wait(ctx context.Context) error {
 		r.backInQueue = time.After(passOn)
 	}
 	if r.timedOut || r.deadline.IsZero() {
-		r.deadline = time.Now().Add(i.limits.IdleTimeout)
+		r.deadline = time.Now().Add(i.Limits.IdleTimeout)
 	}
 	r.called, r.timedOut, r.triedTask = false, false, false
 	if err := i.markIdle(ctx, r.reason); err != nil {
@@ -107,10 +107,10 @@ func (i *idling) wait(ctx context.Context) error {
 	if _, busy := i.claims.CurrentTask(); busy {
 		board = r.watchBoard()
 	} else if r.backInQueue == nil {
-		turn, r.leaveQueue = i.Queue.Enter(i.record.Role)
+		turn, r.leaveQueue = i.Queue.Enter(i.Record.Role)
 	}
 	var timeout <-chan time.Time
-	if i.limits.IdleTimeout > 0 {
+	if i.Limits.IdleTimeout > 0 {
 		timeout = time.After(time.Until(r.deadline))
 	}
 	select {
@@ -157,10 +157,10 @@ func (i *idling) markIdle(ctx context.Context, why muster.IdleReason) error {
 // so only after it has looked into its inbox once more.
 func (i *idling) timeOut(ctx context.Context) error {
 	text := fmt.Sprintf("%s found nothing to do for %s and shuts down; spawn it again by name when there is work.",
-		i.name(), i.limits.IdleTimeout)
+		i.name(), i.Limits.IdleTimeout)
 	if t, ok := i.claims.CurrentTask(); ok {
 		text = fmt.Sprintf("%s was idle for %s with task #%d in hand and shuts down; the task is back on the board.",
-			i.name(), i.limits.IdleTimeout, t.ID)
+			i.name(), i.Limits.IdleTimeout, t.ID)
 	}
 	// The task goes back before the lead is told of it, so that the lead finds it on the
 	// board.

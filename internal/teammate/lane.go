@@ -138,7 +138,7 @@ func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
 
 // occupant is the member on this host.
 func (k laneKeeper) occupant() worktree.Occupant {
-	return worktree.Occupant{Member: k.name(), Host: k.record.Host}
+	return worktree.Occupant{Member: k.name(), Host: k.Record.Host}
 }
 
 // occupy makes the member the lane's occupant. It is Held when somebody else is and their

@@ -68,7 +68,7 @@ type Limits struct {
 type Config struct {
 	Services
 	Limits
-	// Record is the member as it is in the roster.
+	// Record is the member as it was in the roster when this life began.
 	Record muster.Member
 	// Model returns the member's model, which reports its waits to onWait.
 	Model func(onWait func(until time.Time, why error)) (llm.Model, error)
@@ -94,16 +94,13 @@ type Member struct {
 	end      *End // nil: the life goes on
 }
 
-// self is what the parts of a member share: the services, the record with which this life
-// began, and one another. It does not change while the member lives.
+// self is what the parts of a member share: what it was made of, and one another. It does not change while the
+// member lives.
 type self struct {
-	Services
-	limits Limits
-	record muster.Member
-	emit   func(loop.Event)
-	model  llm.Model
-	jobs   *code.Jobs
-	todo   *agent.Todo
+	Config
+	model llm.Model
+	jobs  *code.Jobs
+	todo  *agent.Todo
 
 	presence     *presence
 	conversation *conversation
@@ -116,10 +113,10 @@ type self struct {
 }
 
 // name returns the member's name, which is unique in the team.
-func (s *self) name() muster.Name { return s.record.Name }
+func (s *self) name() muster.Name { return s.Record.Name }
 
 // isLead reports whether the member is the lead. There is one in a team.
-func (s *self) isLead() bool { return s.record.Name == muster.Lead }
+func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
 
 // agentID is the member's stable id, name@team.
 func (s *self) agentID() string { return string(s.name()) + "@" + string(s.Team) }
@@ -134,18 +131,21 @@ type End struct {
 
 // New makes a member of its record. Live starts it.
 func New(c Config) (_ *Member, err error) {
-	s := &self{Services: c.Services, limits: c.Limits, record: c.Record, emit: c.Emit, jobs: code.NewJobs(c.Launcher),
-		todo: agent.NewTodo(), phase: &phase{}}
-	if s.emit == nil {
-		s.emit = func(loop.Event) {}
+	if c.Emit == nil {
+		c.Emit = func(loop.Event) {}
 	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Log = c.Log.With("member", c.Record.Name)
+	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(), phase: &phase{}}
 	s.presence = &presence{self: s}
-	s.presence.turns.Store(int64(s.record.Turns))
-	s.presence.known.value = knownRecord{latest: s.record, asked: askedOf(s.record)}
+	s.presence.turns.Store(int64(s.Record.Turns))
+	s.presence.known.value = knownRecord{latest: s.Record, asked: askedOf(s.Record)}
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.toolbox = &toolbox{self: s, extra: c.Extra}
+	s.toolbox = &toolbox{self: s}
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}
@@ -294,14 +294,6 @@ func (s *Services) inTalk() bool {
 	}
 }
 
-// logger returns the log of this member. It says nothing where the team has none.
-func (s *self) logger() *slog.Logger {
-	if s.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return s.Log.With("member", s.name())
-}
-
 // logDropped logs an error that does not stop the member: what failed is for people only, or
 // is done again later. An error that only says that the member was cancelled is not worth a
 // line.
@@ -309,5 +301,5 @@ func (s *self) logDropped(ctx context.Context, what string, err error) {
 	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
 		return
 	}
-	s.logger().WarnContext(ctx, "error dropped", "what", what, "err", err)
+	s.Log.WarnContext(ctx, "error dropped", "what", what, "err", err)
 }

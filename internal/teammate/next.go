@@ -56,9 +56,8 @@ type (
 	// ResumeLanding goes on with an interrupted landing and wakes the member with what came
 	// of it.
 	ResumeLanding struct{}
-	// PresentTask wakes the member with the task that it has claimed and has not read.
-	PresentTask struct{}
-	// ClaimTask claims the next task, if there is one, and wakes the member with it.
+	// ClaimTask wakes the member with the task that it has claimed and has not read, or claims the next one, if
+	// there is one, and wakes the member with that.
 	ClaimTask struct{}
 	// WaitForWork shows that the member is idle, and waits for a change.
 	WaitForWork struct{}
@@ -204,9 +203,7 @@ func nextForTeammate(f Facts) Action {
 		return DropClaim{}
 	case i.Claim != NoClaim && i.Landing:
 		return ResumeLanding{}
-	case i.Claim == NotYetRead && !i.TriedTask:
-		return PresentTask{}
-	case i.Claim == NoClaim && !i.TriedTask:
+	case i.Claim != Presented && !i.TriedTask:
 		return ClaimTask{}
 	case i.TimedOut && !i.KeepsClaim:
 		return TimeOut{}

@@ -80,7 +80,7 @@ func TestNext(t *testing.T) {
 		{"a finished job wakes", idle(IdleFacts{JobsFinished: true, Claim: Presented}), AnnounceJobs{}},
 		{"a lost claim is dropped", idle(IdleFacts{Claim: LostClaim}), DropClaim{}},
 		{"a landing that was cut off is resumed", idle(IdleFacts{Claim: Presented, Landing: true}), ResumeLanding{}},
-		{"a task that was claimed before a crash is read", idle(IdleFacts{Claim: NotYetRead}), PresentTask{}},
+		{"a task that was claimed before a crash is read", idle(IdleFacts{Claim: NotYetRead}), ClaimTask{}},
 		{"a task that cannot begin is not tried at once again", idle(IdleFacts{Claim: NotYetRead, TriedTask: true}),
 			WaitForWork{}},
 		{"the next task is claimed", idle(IdleFacts{}), ClaimTask{}},
@@ -207,9 +207,8 @@ func TestNextNever(t *testing.T) {
 		idle := f.Stage == Resting && !f.Lead
 		never("no action", a == nil)
 		switch a := a.(type) {
-		case ClaimTask, PresentTask:
-			_, claims := a.(ClaimTask)
-			never("claims while it has a task", claims && f.Idle.Claim != NoClaim)
+		case ClaimTask:
+			never("claims while it has a task", f.Idle.Claim == Presented || f.Idle.Claim == LostClaim)
 			never("begins a task twice for one wake", f.Idle.TriedTask)
 			never("begins a task though it is to shut down", f.Idle.Shutdown != "")
 			never("begins a task before it has read its mail", f.WakingMail)
@@ -257,7 +256,7 @@ func TestNextComesToRest(t *testing.T) {
 				f.Idle.Claim = NoClaim
 			case ResumeLanding:
 				f.Idle.Landing = false
-			case PresentTask, ClaimTask:
+			case ClaimTask:
 				f.Idle.TriedTask = true
 			}
 		}

@@ -71,7 +71,7 @@ func (p *presence) update(
 }
 
 // isHost reports whether a record says that this process hosts the member.
-func (p *presence) isHost(r muster.Member) bool { return r.Host == p.record.Host }
+func (p *presence) isHost(r muster.Member) bool { return r.Host == p.Record.Host }
 
 // errOtherHost says that this process may write nothing more for the member.
 func (s *self) errOtherHost() error {
@@ -99,7 +99,7 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	p.parked.Store(true)
 	e := &llm.Error{}
 	errors.As(why, &e)
-	p.logger().Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
+	p.Log.Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
 		"wait", time.Until(until).Round(time.Millisecond).String())
 	p.show(ctx, "parked until "+until.Format("15:04:05"))
 	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
@@ -158,13 +158,13 @@ func (p *presence) leave(ctx context.Context) error {
 // hasLeft reports whether a record is that of this life after its shutdown: nobody has
 // spawned the member again.
 func (p *presence) hasLeft(r muster.Member) bool {
-	return r.Status == muster.Shutdown && r.Epoch == p.record.Epoch
+	return r.Status == muster.Shutdown && r.Epoch == p.Record.Epoch
 }
 
 // rejoin takes the shutdown back if nobody has spawned the member again in the meantime.
 func (p *presence) rejoin(ctx context.Context) error {
 	_, err := p.update(ctx, p.hasLeft, func(r *muster.Member) {
-		r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
+		r.Status, r.IdleReason, r.Host = muster.Working, "", p.Record.Host
 	})
 	return err
 }

@@ -89,25 +89,25 @@ func (m *Member) wakeIf(said bool, err error) error {
 	return err
 }
 
-func (ReadMail) do(ctx context.Context, m *Member) error {
+// wakeWith loads the conversation, and begins a work phase if say has something to say in it.
+func (m *Member) wakeWith(ctx context.Context, say func(context.Context) (bool, error)) error {
 	if err := m.conversation.wake(ctx); err != nil {
 		return err
 	}
-	return m.wakeIf(m.conversation.deliverWaking(ctx))
+	return m.wakeIf(say(ctx))
+}
+
+func (ReadMail) do(ctx context.Context, m *Member) error {
+	return m.wakeWith(ctx, m.conversation.deliverWaking)
 }
 
 func (AnnounceJobs) do(ctx context.Context, m *Member) error {
-	if err := m.conversation.wake(ctx); err != nil {
-		return err
-	}
-	return m.wakeIf(m.conversation.announceJobs(ctx))
+	return m.wakeWith(ctx, m.conversation.announceJobs)
 }
 
 func (ResumeLanding) do(ctx context.Context, m *Member) error {
 	return m.wakeIf(true, m.claims.resumeLanding(ctx))
 }
-
-func (PresentTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
 
 func (ClaimTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
 
@@ -160,10 +160,10 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 		if err != nil || t.Pos() == 0 {
 			return t, err
 		}
-		switch err = t.TakeOver(ctx, m.record.Host); {
+		switch err = t.TakeOver(ctx, m.Record.Host); {
 		case err == nil:
 			r, err := m.Roster.Get(ctx, m.name())
-			if err == nil && (r.Host != m.record.Host || r.Epoch != m.record.Epoch) {
+			if err == nil && (r.Host != m.Record.Host || r.Epoch != m.Record.Epoch) {
 				err = m.errOtherHost()
 			}
 			return t, err
@@ -180,10 +180,10 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	texts := []string{m.conversation.identity(), m.record.Prompt}
+	texts := []string{m.conversation.identity(), m.Record.Prompt}
 	marks := []muster.MessageID{mark}
 	if !m.isLead() {
-		texts[1] = mailbox.Escape(m.record.Prompt)
+		texts[1] = mailbox.Escape(m.Record.Prompt)
 		text, key, err := m.claims.nextTask(ctx)
 		if err != nil {
 			return err
@@ -216,7 +216,7 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 		turn, done = m.Talk.Turn(ctx)
 	}
 	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
-		Boundary: session{m.self}.Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
+		Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
 	m.stage = PhaseEnded
@@ -282,7 +282,7 @@ func (AnswerStopped) do(ctx context.Context, m *Member) error {
 	if err == nil {
 		// The words of a turn that was cut off are no last message, and the user speaks next.
 		m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
-		m.emit(loop.ReplyDiscarded{})
+		m.Emit(loop.ReplyDiscarded{})
 		err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want.")
 	}
 	if err != nil {
@@ -368,7 +368,7 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 		if err != nil {
 			return err
 		}
-		texts = append(texts, m.record.Prompt)
+		texts = append(texts, m.Record.Prompt)
 		if tasks := slices.Concat(p.Open, p.NeedsAttention); len(tasks) > 0 {
 			text := "These tasks are on the board:"
 			for _, t := range tasks {
@@ -384,7 +384,7 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 		}
 		texts, marks = append(texts, text), append(marks, key)
 	} else if !m.isLead() {
-		texts = append(texts, m.record.Prompt)
+		texts = append(texts, m.Record.Prompt)
 	}
 	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
 	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)

@@ -35,7 +35,7 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 	})
 	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
 	return llm.Request{System: p.system, Tools: p.specs, Messages: s.conversation.script.Messages(),
-		MaxTokens: s.limits.MaxTokens, CacheKey: s.agentID()}, nil
+		MaxTokens: s.Limits.MaxTokens, CacheKey: s.agentID()}, nil
 }
 
 // Append makes a finished reply durable, before any of its calls begins, and meters it. The
@@ -55,7 +55,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 	s.presence.onModelReply(ctx)
 	s.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"turn": now.turns,
 		"seconds": seconds(time.Since(now.lastTurnAt))}))
-	if now.isEndless(s.limits.Turns) {
+	if now.isEndless(s.Limits.Turns) {
 		return errTurns
 	}
 	return nil
@@ -121,7 +121,7 @@ func (s session) decideBoundary(b loop.Boundary, received bool) (step boundarySt
 			step = c.beforeStop(received, task.ID, waits)
 			return
 		}
-		if step = c.betweenRounds(s.limits.Turns); step.reminder == "" && step.err == nil {
+		if step = c.betweenRounds(s.Limits.Turns); step.reminder == "" && step.err == nil {
 			if text, due := s.todo.Round(c.usedTodo); due {
 				step.reminder = prompt.Reminder("%s", text)
 			}

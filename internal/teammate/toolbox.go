@@ -38,8 +38,7 @@ type profile struct {
 // team may have thousands of idle members. Safe for concurrent use.
 type toolbox struct {
 	*self
-	extra []llm.Tool // of an embedder
-	made  atomic.Pointer[profile]
+	made atomic.Pointer[profile]
 }
 
 // get returns the profile, which it makes when the member begins to work. Two calls at the
@@ -56,17 +55,17 @@ func (b *toolbox) get() *profile {
 // newProfile makes the profile of the member's record, limits and services.
 func (b *toolbox) newProfile() *profile {
 	p := &profile{}
-	p.system = prompt.Teammate(b.name(), b.record.Role, b.Team)
+	p.system = prompt.Teammate(b.name(), b.Record.Role, b.Team)
 	toolsFor := teamtools.ForTeammate
 	if b.isLead() {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
 	}
 	dir := &workdir{self: b.self}
-	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.limits.BashTimeout,
-		BackgroundTimeout: b.limits.BackgroundTimeout, Outputs: b.outputs()})
+	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
+		BackgroundTimeout: b.Limits.BackgroundTimeout, Outputs: b.outputs()})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})
-	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files)}, team, b.extra)
+	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files)}, team, b.Extra)
 	p.tools = b.decorate(p.bare, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
@@ -79,7 +78,7 @@ func (b *toolbox) newProfile() *profile {
 func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
 	return agent.NewSubagent(agent.Options{
 		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub",
-		Turns: b.limits.SubagentTurns, MaxTokens: b.limits.MaxTokens,
+		Turns: b.Limits.SubagentTurns, MaxTokens: b.Limits.MaxTokens,
 		Explore: b.decorate(read, true),
 		Work:    b.decorate(files, true),
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
@@ -114,7 +113,9 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 			t = tool.Wrap(t, b.plans.gate)
 		}
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
-			return keepOutput(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt", whole)
+			// Every member can read the file.
+			path := filepath.Join(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt")
+			return path, cmp.Or(os.MkdirAll(b.outputs(), 0o700), os.WriteFile(path, []byte(whole), 0o600))
 		})
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 			return b.audit(ctx, c, next, subagent)
@@ -243,16 +244,6 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	}
 	s.Dir = w.scratch
 	return s, nil
-}
-
-// keepOutput writes an output that was too long for a tool's result into a file in dir, which
-// every member can read, and returns its path.
-func keepOutput(dir, name, whole string) (string, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, name)
-	return path, os.WriteFile(path, []byte(whole), 0o600)
 }
 
 // outputs returns the directory of the member's long outputs.
