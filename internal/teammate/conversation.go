@@ -204,26 +204,6 @@ func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// hasMailFrom reports whether mail waits that is worth waking a model for and whose sender
-// satisfies from.
-func (v *conversation) hasMailFrom(ctx context.Context, from func(muster.Name) bool) (bool, error) {
-	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
-	isFrom := func(msg muster.Message) bool { return from(msg.From) }
-	return err == nil && slices.ContainsFunc(v.fresh(ctx, msgs), isFrom), err
-}
-
-// newLanding returns the news of a landing that waits in the inbox, or "".
-func (v *conversation) newLanding(ctx context.Context) (string, error) {
-	msgs, err := v.Post.Landings(ctx, v.name(), v.inbox)
-	if err != nil {
-		return "", err
-	}
-	for _, msg := range v.fresh(ctx, msgs) {
-		return msg.Content, nil
-	}
-	return "", nil
-}
-
 // fresh returns the mails that the conversation does not have and that still say something.
 func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) []muster.Message {
 	return slices.DeleteFunc(slices.Clone(msgs), func(msg muster.Message) bool {

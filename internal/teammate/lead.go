@@ -132,8 +132,12 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 		return f, err
 	}
 	if landings {
-		if f.landing, err = l.conversation.newLanding(ctx); err != nil {
+		msgs, err := l.Post.Landings(ctx, l.name(), l.conversation.inbox)
+		if err != nil {
 			return f, err
+		}
+		if news := l.conversation.fresh(ctx, msgs); len(news) > 0 {
+			f.landing = news[0].Content
 		}
 	}
 	f.requests = slices.DeleteFunc(slices.Clone(f.progress.Requests),
@@ -188,7 +192,9 @@ func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	// What the user says is heard whatever else holds. In a conversation the lead hears
 	// everybody, unless the user has stopped it to speak first.
 	everybody := l.inTalk() && !c.onHold
-	f.ToHear, err = l.conversation.hasMailFrom(ctx, func(n muster.Name) bool { return everybody || n == muster.User })
+	msgs, err := l.Post.Waking(ctx, l.name(), l.conversation.inbox)
+	f.ToHear = slices.ContainsFunc(l.conversation.fresh(ctx, msgs),
+		func(m muster.Message) bool { return everybody || m.From == muster.User })
 	if err == nil && !f.ToHear {
 		f.Progress, err = l.Progress(ctx)
 	}

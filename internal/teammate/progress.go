@@ -234,23 +234,17 @@ func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if hasResponder(i.presence.openQuestions(), members) {
-		return true, nil
+	owners := byName(members)
+	for _, asked := range i.presence.openQuestions() { // the answer may still come
+		if m := owners[asked]; asked == muster.User || asked == muster.Lead || m != nil && m.Status != muster.Shutdown {
+			return true, nil
+		}
 	}
 	all, err := i.Board.List(ctx)
 	if err != nil {
 		return false, err
 	}
 	return canUnblock(all, members, i.presence.Me()), nil
-}
-
-// hasResponder reports whether one of those who were asked something can still answer.
-func hasResponder(asked []muster.Name, members []muster.Member) bool {
-	all := byName(members)
-	return slices.ContainsFunc(asked, func(name muster.Name) bool {
-		m := all[name]
-		return name == muster.User || name == muster.Lead || m != nil && m.Status != muster.Shutdown
-	})
 }
 
 // canUnblock reports whether work that is under way could make a task claimable for the

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,7 +115,7 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 		}
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file.
-			path := filepath.Join(b.outputs(), c.Name+"-"+strings.Map(fileRune, c.ID)+".txt")
+			path := filepath.Join(b.outputs(), c.Name+"-"+url.QueryEscape(c.ID)+".txt")
 			return path, cmp.Or(os.MkdirAll(b.outputs(), 0o700), os.WriteFile(path, []byte(whole), 0o600))
 		})
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
@@ -141,14 +142,6 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
 	}
 	return text, exit, err
-}
-
-// fileRune replaces what does not belong into a file's name.
-func fileRune(r rune) rune {
-	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-		return r
-	}
-	return '-'
 }
 
 // audit runs a call between the two events that tell of it. A subagent's calls are events of
