@@ -51,7 +51,7 @@ type Mail struct {
 
 // New returns the mail of the team in s.
 func New(s muster.Store, j *journal.Journal, known Known) *Mail {
-	return &Mail{inbox: s.Inbox(), journal: j, known: known}
+	return &Mail{inbox: s.Inbox(), journal: j, known: known, idle: idleCache{boxes: map[muster.Name]boxState{}}}
 }
 
 // NewID returns a new random id for a mail: 64 bits in hex, so no two mails ever get the same.
@@ -220,9 +220,6 @@ type idleCache struct {
 func (q *idleCache) update(box muster.Name, f func(*boxState)) boxState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.boxes == nil {
-		q.boxes = map[muster.Name]boxState{}
-	}
 	before := q.boxes[box]
 	after := before
 	f(&after)

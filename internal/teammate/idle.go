@@ -1,10 +1,10 @@
 package teammate
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -216,20 +216,19 @@ type Queue struct {
 	recheck chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]*list.List     // by role, of *waiter
+	waiting map[string][]*waiter      // by role, who came first first
 	offered map[muster.TaskID]*waiter // which member a task was offered to
 }
 
 // waiter is a member in the queue.
 type waiter struct {
-	turn  chan struct{}
-	place *list.Element // in waiting, unless it was woken
-	task  muster.TaskID // that it was offered; 0: none
+	turn chan struct{}
+	task muster.TaskID // that it was offered; 0: none
 }
 
 // NewQueue makes a queue at the board; Serve keeps it moving.
 func NewQueue(b *board.Board) *Queue {
-	return &Queue{board: b, recheck: make(chan struct{}, 1), waiting: map[string]*list.List{},
+	return &Queue{board: b, recheck: make(chan struct{}, 1), waiting: map[string][]*waiter{},
 		offered: map[muster.TaskID]*waiter{}}
 }
 
@@ -239,17 +238,12 @@ func (q *Queue) Enter(role string) (turn <-chan struct{}, leave func()) {
 	w := &waiter{turn: make(chan struct{}, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := q.waiting[role]
-	if all == nil {
-		all = list.New()
-		q.waiting[role] = all
-	}
-	w.place = all.PushBack(w)
+	q.waiting[role] = append(q.waiting[role], w)
 	nudge(q.recheck)
 	return w.turn, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		all.Remove(w.place)
+		q.waiting[role] = slices.DeleteFunc(q.waiting[role], func(o *waiter) bool { return o == w })
 		if w.task != 0 { // if the member did not claim it, it goes to the next one
 			delete(q.offered, w.task)
 			w.task = 0
@@ -293,7 +287,7 @@ func (q *Queue) offerAll(ctx context.Context) (ok bool) {
 	var roles []string
 	q.mu.Lock()
 	for role, all := range q.waiting {
-		if all.Len() > 0 {
+		if len(all) > 0 {
 			roles = append(roles, role)
 		}
 	}
@@ -303,13 +297,13 @@ func (q *Queue) offerAll(ctx context.Context) (ok bool) {
 		ok = ok && err == nil
 		q.mu.Lock()
 		for _, t := range ready {
-			first := q.waiting[role].Front()
-			if first == nil {
+			all := q.waiting[role]
+			if len(all) == 0 {
 				break
 			}
 			if q.offered[t.ID] == nil {
-				w := q.waiting[role].Remove(first).(*waiter)
-				w.task, q.offered[t.ID] = t.ID, w
+				w := all[0]
+				q.waiting[role], w.task, q.offered[t.ID] = all[1:], t.ID, w
 				w.turn <- struct{}{}
 			}
 		}

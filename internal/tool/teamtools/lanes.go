@@ -92,10 +92,7 @@ func (k toolset) laneRun() llm.Tool {
 			if err != nil {
 				return "", err
 			}
-			limit := laneTimeout
-			if in.Timeout > 0 {
-				limit = time.Duration(in.Timeout) * time.Second
-			}
+			limit := cmp.Or(time.Duration(max(in.Timeout, 0))*time.Second, laneTimeout)
 			out, exit, err := k.Exec(ctx, dir, in.Command, limit)
 			if exit != 0 {
 				out += fmt.Sprintf("\n[exit %d]", exit)
@@ -163,10 +160,7 @@ func (k toolset) laneEvents() llm.Tool {
 	}
 	return textTool("worktree_events", "What happened to lanes, newest last.",
 		func(ctx context.Context, in in) (string, error) {
-			if in.Limit <= 0 {
-				in.Limit = 20
-			}
-			at, err := k.Log.Tail(ctx, muster.StreamLanes, in.Limit)
+			at, err := k.Log.Tail(ctx, muster.StreamLanes, cmp.Or(max(in.Limit, 0), 20))
 			if err != nil {
 				return "", err
 			}
