@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
+	"muster/loop"
 	"muster/store/mem"
 )
 
@@ -50,6 +52,7 @@ func live(t *testing.T, f func(l *living)) {
 		l.services = teammate.Services{Team: "demo", Home: paths.Dir(dir), Store: s, Journal: j,
 			Board: board.New(s, j), Roster: roster.New(s, j, "demo"),
 			Lanes: &lanes{dir: dir, all: map[muster.Name]muster.Lane{}}, Lander: lander{}, Launcher: l.started,
+			Log: slog.New(slog.DiscardHandler),
 			Run: func(context.Context) (muster.Run, error) { return muster.Run{Cap: 4}, nil }}
 		l.services.Post = mailbox.New(s, j, l.services.Roster.Known)
 		l.services.Requests = requests.New(s, l.services.Post, j)
@@ -95,6 +98,7 @@ func (l *living) newMember() *teammate.Member {
 	m, err := teammate.New(teammate.Config{Services: l.services, Record: l.alice(),
 		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
 			BackgroundTimeout: time.Hour},
+		Emit: func(loop.Event) {},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			l.onWait = onWait
 			return l, nil

@@ -131,12 +131,6 @@ type End struct {
 
 // New makes a member of its record. Live starts it.
 func New(c Config) (_ *Member, err error) {
-	if c.Emit == nil {
-		c.Emit = func(loop.Event) {}
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	c.Log = c.Log.With("member", c.Record.Name)
 	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(), phase: &phase{}}
 	s.presence = &presence{self: s}
@@ -214,7 +208,7 @@ type Services struct {
 	Lander   Lander
 	Launcher proc.Launcher
 	Queue    *Queue
-	// Log gets what went wrong and stopped nobody. If it is nil nothing is logged.
+	// Log gets what went wrong and stopped nobody.
 	Log *slog.Logger
 	// Run returns the record of the team's current run.
 	Run func(context.Context) (muster.Run, error)
