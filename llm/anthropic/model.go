@@ -52,15 +52,14 @@ type Options struct {
 func New(o Options) llm.Model {
 	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
-	return &model{o, peer, peer.Provider("anthropic"), wire.Client(o.Client)}
+	peer.SetAPI("anthropic")
+	return &model{o, peer}
 }
 
 // model implements llm.Model.
 type model struct {
-	o        Options
-	peer     wire.Peer
-	provider string // marks the thinking that this endpoint made
-	client   *http.Client
+	o    Options
+	peer wire.Peer
 }
 
 // Reply implements llm.Model.
@@ -75,6 +74,6 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	if m.o.Key != "" {
 		header.Set("X-Api-Key", m.o.Key)
 	}
-	return x.Post(ctx, m.client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
-		&replyBuilder{Exchange: x, provider: m.provider})
+	return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
+		&replyBuilder{Exchange: x})
 }

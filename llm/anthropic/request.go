@@ -169,7 +169,7 @@ const (
 // thinking without a signature, is not sent.
 func (m *model) thinkingBlocks(p llm.Thinking) []block {
 	var s opaqueThinking
-	if p.Provider != m.provider || json.Unmarshal(p.Opaque, &s) != nil {
+	if p.Provider != m.peer.Provider || json.Unmarshal(p.Opaque, &s) != nil {
 		return nil
 	}
 	switch {

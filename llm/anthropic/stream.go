@@ -13,7 +13,6 @@ import (
 // the event message_stop.
 type replyBuilder struct {
 	*wire.Exchange
-	provider  string
 	blocks    []*blockBuilder
 	usage     usage
 	modelName string // of the model that answers, according to the server
@@ -147,7 +146,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		case n.start.Type == "text" && len(n.text) > 0:
 			parts = append(parts, llm.Text{Text: string(n.text)})
 		case n.start.Type == thinking || n.start.Type == redacted:
-			parts = append(parts, n.thinkingParts(b.provider)...)
+			parts = append(parts, n.thinkingParts(b.Provider)...)
 		case n.start.Type == "tool_use":
 			// The input comes in pieces of JSON that mean nothing before the last one. A call without
 			// arguments may have no pieces at all, only the empty input that its block began with.

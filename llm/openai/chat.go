@@ -127,7 +127,7 @@ func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 	for _, p := range msg.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
-			if p.Provider != m.provider {
+			if p.Provider != m.peer.Provider {
 				continue
 			}
 			var k opaque

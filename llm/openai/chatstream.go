@@ -15,7 +15,6 @@ import (
 // calls.
 type chatReplyBuilder struct {
 	*wire.Exchange
-	provider string
 
 	name    string // of the model that answers
 	text    strings.Builder
@@ -155,7 +154,7 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.thought.Len() > 0 {
 		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept
 		// with it.
-		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.provider,
+		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.Provider,
 			Opaque: opaque{Field: c.field}.encode()})
 	}
 	if c.text.Len() > 0 {

@@ -71,15 +71,14 @@ func New(o Options) llm.Model {
 			o.API = Responses
 		}
 	}
-	return &model{o, peer, peer.Provider("openai-" + string(o.API)), wire.Client(o.Client)}
+	peer.SetAPI("openai-" + string(o.API))
+	return &model{o, peer}
 }
 
 // model implements llm.Model.
 type model struct {
-	o        Options
-	peer     wire.Peer
-	provider string // marks the reasoning that this endpoint made
-	client   *http.Client
+	o    Options
+	peer wire.Peer
 }
 
 // Reply implements llm.Model.
@@ -93,11 +92,11 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	if m.o.API == Responses {
 		q := m.responsesRequest(r)
 		path, body, hasContent = "responses", q, len(q.Input) > 0
-		to = &responseBuilder{Exchange: x, provider: m.provider}
+		to = &responseBuilder{Exchange: x}
 	} else {
 		q := m.chatRequest(r)
 		body, hasContent = q, len(r.Messages) > 0 && len(q.Messages) > 0
-		to = &chatReplyBuilder{Exchange: x, provider: m.provider}
+		to = &chatReplyBuilder{Exchange: x}
 	}
 	if !hasContent { // every server would refuse it
 		return llm.Reply{}, llm.Errorf(llm.BadRequest,
@@ -107,7 +106,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	if m.o.Key != "" {
 		header.Set("Authorization", "Bearer "+m.o.Key)
 	}
-	return x.Post(ctx, m.client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
+	return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
 }
 
 // contentPart is a text or an image in a message, in the form of either API.

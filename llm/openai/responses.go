@@ -88,7 +88,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 		switch p := p.(type) {
 		case llm.Thinking:
 			var k opaque
-			if p.Provider != m.provider || json.Unmarshal(p.Opaque, &k) != nil {
+			if p.Provider != m.peer.Provider || json.Unmarshal(p.Opaque, &k) != nil {
 				continue
 			}
 			phase = k.Phase
@@ -114,7 +114,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 func (m *model) callItem(c llm.Call) any {
 	var k opaque
 	var it item
-	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.provider &&
+	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.peer.Provider &&
 		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {
 		return k.Item
 	}

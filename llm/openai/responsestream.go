@@ -14,7 +14,6 @@ import (
 // the finished items, which the final event repeats.
 type responseBuilder struct {
 	*wire.Exchange
-	provider string
 
 	items []item // that are done
 	end   *responseBody
@@ -123,13 +122,13 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		var made []llm.Part
 		switch it.Type {
 		case "reasoning":
-			reasoning = append(reasoning, it.thinking(c.provider)...)
+			reasoning = append(reasoning, it.thinking(c.Provider)...)
 			continue
 		case "message":
-			made = it.texts(c.provider)
+			made = it.texts(c.Provider)
 		case "function_call":
 			made = []llm.Part{llm.Call{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments),
-				Opaque: opaque{Provider: c.provider, Item: it.raw}.encode()}}
+				Opaque: opaque{Provider: c.Provider, Item: it.raw}.encode()}}
 			if r.Stop != llm.StopEnd {
 				reasoning = nil
 			}

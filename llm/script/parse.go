@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -87,7 +88,9 @@ func (s *Script) checkValues() error {
 	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.line, b.line) })
 	for _, t := range turns {
 		for _, name := range t.values() {
-			if !isBuiltIn(name) && !isCaptured(name) {
+			// A value with another one in its name is judged when it is played.
+			kind, _, _ := strings.Cut(name, ":")
+			if kind != "task" && kind != "request" && name != "me" && !isCaptured(name) {
 				return muster.Errorf(muster.Invalid, "%s:%d:%d: nothing can fill in ${%s}: "+
 					"no cue has a group (?P<%[4]s>...), and the values that are always there are %s "+
 					"(for the text itself write $${%[4]s})", s.file, t.line, t.column, name, builtIns)

@@ -15,13 +15,6 @@ var valuePattern = lazily(`\$?\$\{[^${}\n]+\}`)
 // builtIns names, for people, the values that need no cue to capture them.
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
 
-// isBuiltIn reports whether a value of this name may be known without a cue that captures it. Nested values
-// are replaced from the inside out; a name that still contains a value is judged when it is played.
-func isBuiltIn(name string) bool {
-	kind, _, _ := strings.Cut(name, ":")
-	return kind == "task" || kind == "request" || name == "me"
-}
-
 // values returns the names of the innermost values in the turn's texts, without the number: before a name.
 func (t turn) values() (names []string) {
 	collect := func(text string) (any, error) {

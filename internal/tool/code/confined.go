@@ -32,9 +32,7 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if strings.ContainsRune(path, 0) {
 		return confinedPath{}, errors.New("a path cannot contain a NUL byte")
 	}
-	if path == "" {
-		path = "."
-	}
+	path = cmp.Or(path, ".")
 	if write && !s.Writable {
 		return confinedPath{}, errors.New(cmp.Or(s.Why, "nothing can be written in your working directory"))
 	}

@@ -107,9 +107,6 @@ func (s confinedPath) files(ctx context.Context) ([]string, error) {
 			slices.Sort(list)
 			return slices.Compact(list), nil // git lists a file once for each side of a conflict
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 	}
 	return s.walk(ctx)
 }

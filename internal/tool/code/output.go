@@ -63,9 +63,7 @@ func (o *Output) Done() {
 	defer o.mu.Unlock()
 	o.add(o.cleaner.finish(nil))
 	if o.file != nil {
-		if err := o.file.Close(); err != nil && o.fileErr == nil {
-			o.fileErr = err
-		}
+		o.fileErr = cmp.Or(o.fileErr, o.file.Close())
 		o.file = nil
 	}
 }

@@ -33,6 +33,10 @@ type Peer struct {
 	URL      string // the base URL
 	Model    string
 	IsVendor bool // the server is the vendor's own
+
+	// Provider marks the thinking that this peer makes. No other takes it back: what one server signed or
+	// encrypted means nothing to another, and a conversation may change its server between two runs.
+	Provider string
 }
 
 // NewPeer returns the peer at a base URL, or at the vendor's if it is "".
@@ -66,14 +70,12 @@ func withoutSecrets(u *url.URL) string {
 	return shown.String()
 }
 
-// Provider returns the mark for the thinking that this peer makes by an API. No other takes it back: what
-// one server signed or encrypted means nothing to another, and a conversation may change its server between
-// two runs.
-func (p Peer) Provider(api string) string {
-	if p.IsVendor {
-		return api
+// SetAPI makes Provider of the name of the API that is spoken.
+func (p *Peer) SetAPI(api string) {
+	p.Provider = api
+	if !p.IsVendor {
+		p.Provider += "@" + p.Host()
 	}
-	return api + "@" + p.Host()
 }
 
 // errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a
@@ -103,42 +105,41 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 // errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on
 // little, so every field may be empty.
 type errorBody struct {
-	Type    string
-	Code    string // or a number as text
-	Message string
+	Type    string    `json:"type"`
+	Code    errorCode `json:"code"`
+	Message string    `json:"message"`
+}
+
+// errorCode is a word, or with some servers a number, which is kept as text.
+type errorCode string
+
+// UnmarshalJSON reads a string, or anything else as it stands.
+func (c *errorCode) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, (*string)(c)) != nil {
+		*c = errorCode(data)
+	}
+	return nil
 }
 
 // hasWord reports whether the code or the type is word.
-func (f errorBody) hasWord(word string) bool { return f.Code == word || f.Type == word }
+func (f errorBody) hasWord(word string) bool { return string(f.Code) == word || f.Type == word }
 
 // parseErrorBody reads {"error":{...}}, {"error":"..."}, {"code":..,"message":..} and plain text.
-func parseErrorBody(body []byte) errorBody {
-	type said struct {
-		Type    string          `json:"type"`
-		Code    json.RawMessage `json:"code"` // a string, or with some servers a number
-		Message string          `json:"message"`
-	}
+func parseErrorBody(body []byte) (f errorBody) {
 	var outer struct {
-		said
+		errorBody
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(body, &outer) != nil {
-		return errorBody{Message: firstLine(body)}
-	}
-	e := outer.said
-	if len(outer.Error) > 0 && string(outer.Error) != "null" {
-		e = said{Message: outer.Message}
-		if json.Unmarshal(outer.Error, &e) != nil {
-			_ = json.Unmarshal(outer.Error, &e.Message)
+	if json.Unmarshal(body, &outer) == nil {
+		f = outer.errorBody
+		if len(outer.Error) > 0 && string(outer.Error) != "null" {
+			f = errorBody{Message: outer.Message}
+			if json.Unmarshal(outer.Error, &f) != nil {
+				_ = json.Unmarshal(outer.Error, &f.Message)
+			}
 		}
 	}
-	f := errorBody{Type: e.Type, Message: e.Message}
-	if json.Unmarshal(e.Code, &f.Code) != nil {
-		f.Code = string(e.Code)
-	}
-	if f.Message == "" {
-		f.Message = firstLine(body)
-	}
+	f.Message = cmp.Or(f.Message, firstLine(body))
 	return f
 }
 
@@ -194,10 +195,10 @@ var statuses = map[string]int{
 // statusOf returns the HTTP status that the error would have had before the stream began, or 0 if it is
 // unknown.
 func statusOf(f errorBody) int {
-	if status := cmp.Or(statuses[f.Code], statuses[f.Type]); status != 0 {
+	if status := cmp.Or(statuses[string(f.Code)], statuses[f.Type]); status != 0 {
 		return status
 	}
-	if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
+	if n, err := strconv.Atoi(string(f.Code)); err == nil && n >= 400 && n < 600 {
 		return n
 	}
 	if isContextFull(f) {
@@ -212,7 +213,7 @@ const midstreamWait = 20 * time.Second
 // errorFor returns the error for a status and a body. The order of the cases matters: vendors report an
 // empty account and a full context window with statuses that otherwise mean something else.
 func (p Peer) errorFor(status int, f errorBody) *llm.Error {
-	says := cmp.Or(f.Message, f.Type, f.Code, http.StatusText(status), "no reason given")
+	says := cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given")
 	switch {
 	case isSpendLimit(f, status):
 		return llm.Errorf(llm.Limited, "%s has a spend limit or no credit left: %s", p.Host(), says)

@@ -46,14 +46,6 @@ func isVersion(s string) bool {
 	return len(s) >= 2 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9'
 }
 
-// Client returns a copy of c, or of the default client, that follows no redirects. A redirect would carry
-// the key and the conversation to a host that nobody named.
-func Client(c *http.Client) *http.Client {
-	d := *cmp.Or(c, new(http.Client))
-	d.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &d
-}
-
 // Exchange is one request and its answer. It emits what streams in, and makes the calls of the reply.
 type Exchange struct {
 	Peer
@@ -73,7 +65,7 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages)}
 }
 
-// Post sends body as JSON and reads the answer. header has what the vendor wants beside the ordinary headers. Post
+// Post sends body as JSON by c, or by the default client if it is nil, and reads the answer. header has what the vendor wants beside the ordinary headers. Post
 // returns a complete reply or an error, never a part of a reply, because a part could lack a call that the rest of
 // the text speaks of.
 func (x *Exchange) Post(
@@ -96,7 +88,10 @@ func (x *Exchange) Post(
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "muster")
-	res, err := c.Do(req)
+	client := *cmp.Or(c, new(http.Client))
+	// A redirect would carry the key and the conversation to a host that nobody named.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := client.Do(req)
 	if err != nil {
 		return llm.Reply{}, x.errorOf(ctx, x.errUnreachable(err))
 	}

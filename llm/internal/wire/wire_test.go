@@ -134,7 +134,7 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 		p := NewPeer(base, "https://vendor", "m")
 		_, parse := http.NewRequest(http.MethodPost, Endpoint(base, "/v1/", "responses"), nil)
 		x := NewExchange(p, llm.Request{}, nil)
-		_, posted := x.Post(t.Context(), Client(&http.Client{Transport: offline{}}), Endpoint(base, "/v1/", "responses"), nil, struct{}{}, nil)
+		_, posted := x.Post(t.Context(), &http.Client{Transport: offline{}}, Endpoint(base, "/v1/", "responses"), nil, struct{}{}, nil)
 		for _, err := range []error{
 			posted, p.errUnreachable(&url.Error{Op: "Post", URL: base, Err: syscall.ECONNREFUSED}), p.errUnreachable(&url.Error{Op: "Post", URL: base, Err: errors.New("no route")}),
 			p.errorForResponse(404, nil, nil), p.errorForResponse(500, nil, nil),
