@@ -117,8 +117,8 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 	return out
 }
 
-// chatAssistant converts a reply to one message, or to none if nothing of it can be sent. Reasoning goes back only to the
-// endpoint that made it, and under the name under which it came.
+// chatAssistant converts a reply to one message, or to none if nothing of it can be sent. Reasoning goes back
+// only to the endpoint that made it, and under the name under which it came.
 func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 	a := chatMessage{Role: "assistant"}
 	if s := joinTexts(msg.Parts); s != "" {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,24 +68,20 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 	return at.search(ctx, at.filter(names, in.Glob), re)
 }
 
-// filter returns the names that match glob. A glob without a slash is compared with the last element of
+// filter drops the names that do not match glob. A glob without a slash is compared with the last element of
 // each name, any other with the path from s and with the path from the working directory.
-func (s confinedPath) filter(names []string, glob string) (matching []string) {
+func (s confinedPath) filter(names []string, glob string) []string {
 	if glob == "" {
 		return names
 	}
 	glob = strings.TrimPrefix(filepath.ToSlash(glob), "./")
-	for _, name := range names {
+	return slices.DeleteFunc(names, func(name string) bool {
 		shown := s.shown(name)
-		isMatch := doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob, shown)
 		if !strings.Contains(glob, "/") {
-			isMatch = doublestar.MatchUnvalidated(glob, path.Base(shown))
+			return !doublestar.MatchUnvalidated(glob, path.Base(shown))
 		}
-		if isMatch {
-			matching = append(matching, name)
-		}
-	}
-	return matching
+		return !doublestar.MatchUnvalidated(glob, name) && !doublestar.MatchUnvalidated(glob, shown)
+	})
 }
 
 // fileMatches are the matches of one file: the lines to show, and how many there are. There may be more

@@ -70,9 +70,6 @@ func (o *Output) Done() {
 
 // add appends cleaned text. The caller holds mu.
 func (o *Output) add(text []byte) {
-	if len(text) == 0 {
-		return
-	}
 	before := o.chars
 	o.chars += utf8.RuneCount(text)
 	if o.chars > maxOutputChars {

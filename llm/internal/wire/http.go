@@ -65,9 +65,9 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages)}
 }
 
-// Post sends body as JSON by c, or by the default client if it is nil, and reads the answer. header has what the vendor wants beside the ordinary headers. Post
-// returns a complete reply or an error, never a part of a reply, because a part could lack a call that the rest of
-// the text speaks of.
+// Post sends body as JSON by c, or by the default client if c is nil, and reads the answer. header has what the
+// vendor wants beside the ordinary headers. Post returns a complete reply or an error, never a part of a reply,
+// because a part could lack a call that the rest of the text speaks of.
 func (x *Exchange) Post(
 	ctx context.Context, c *http.Client, endpoint string, header http.Header, body any, to Reader,
 ) (llm.Reply, error) {
