@@ -124,3 +124,21 @@ func TestADamagedCountIsMadeFromTheTasks(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be read is listed by id, as numbers go.
+func TestUnreadableTasksAreInOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		for _, id := range []string{"10", "2", "9", "33"} {
+			w.write(id, `{"id": "x"}`)
+		}
+		b := w.board()
+		_, _ = b.List(w.ctx)
+		var ids []muster.TaskID
+		for _, u := range b.Corrupt() {
+			ids = append(ids, u.ID)
+		}
+		if !slices.Equal(ids, []muster.TaskID{2, 9, 10, 33}) {
+			t.Errorf("unreadable are %v", ids)
+		}
+	})
+}

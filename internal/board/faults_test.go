@@ -78,7 +78,7 @@ func faultyClaims() map[string]faultyStep {
 		"claim the next": {
 			do: func(ctx context.Context, b *Board) error {
 				t, ok, err := b.ClaimNext(ctx, Claim{Owner: "eve"})
-				if ok != (err == nil) || ok != (t.ID != 0) {
+				if ok != (t.ID != 0) || err == nil && !ok {
 					return errors.New("whether there was a task is not clear")
 				}
 				return err
@@ -151,6 +151,31 @@ func TestNoFailureIsHidden(t *testing.T) {
 					t.Error(err)
 				}
 				if !c.isDone(w, b) {
+					t.Errorf("it is not done, with the error %v", err)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// An event that cannot be written is reported, and undoes nothing.
+func TestNoLostEventIsHidden(t *testing.T) {
+	steps := faultyEdits()
+	maps.Copy(steps, faultyClaims())
+	for _, silent := range []string{"settle", "set the lane"} {
+		delete(steps, silent)
+	}
+	for name, c := range steps {
+		t.Run(name, func(t *testing.T) {
+			isEvent := func(op string) bool { return op == "append "+muster.StreamEvents }
+			storetest.FailEach(t, isEvent, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+				s := mem.New()
+				w := newWorld(t, func() muster.Store { return s.Handle() })
+				w.fillForFaults()
+				faulty := wrap(s.Handle())
+				err := c.do(w.ctx, New(faulty, journal.New(faulty.Log())))
+				if !c.isDone(w, w.board()) {
 					t.Errorf("it is not done, with the error %v", err)
 				}
 				return err

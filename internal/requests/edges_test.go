@@ -85,3 +85,16 @@ func TestUpdatedAtIsTheLastChange(t *testing.T) {
 		}
 	})
 }
+
+// A request that another program has deleted is gone, and nothing else changes.
+func TestADeletedRequestIsGone(t *testing.T) {
+	s := mem.New()
+	q := process(s)
+	r, other := ask(t, q, plan("p")), ask(t, q, plan("q"))
+	d, err := s.Table(muster.TableRequests).Get(t.Context(), string(r.ID))
+	must(t, err)
+	must(t, s.Table(muster.TableRequests).Delete(t.Context(), d.Key, d.Rev))
+	if all, err := q.List(t.Context()); err != nil || len(all) != 1 || all[0].ID != other.ID {
+		t.Errorf("the requests are %+v, %v", all, err)
+	}
+}
