@@ -159,6 +159,29 @@ func TestNoFailureIsHidden(t *testing.T) {
 	}
 }
 
+// A board that cannot be read is not an empty one.
+func TestNoFailedReadIsHidden(t *testing.T) {
+	for name, read := range map[string]func(ctx context.Context, b *Board) error{
+		"with blocks": func(ctx context.Context, b *Board) error { return one(b.WithBlocks(ctx, muster.Task{ID: 1})) },
+		"list":        func(ctx context.Context, b *Board) error { return one(b.List(ctx)) },
+		"ready":       func(ctx context.Context, b *Board) error { return one(b.Ready(ctx, "")) },
+		"claimed":     func(ctx context.Context, b *Board) error { return one(b.Claimed(ctx)) },
+		"get":         func(ctx context.Context, b *Board) error { return one(b.Get(ctx, 1)) },
+		"check":       func(ctx context.Context, b *Board) error { return one(b.Check(ctx)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			isRead := func(op string) bool { return strings.Contains(op, " tasks") }
+			storetest.FailEach(t, isRead, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+				s := mem.New()
+				w := newWorld(t, func() muster.Store { return s.Handle() })
+				w.fillForFaults()
+				faulty := wrap(s.Handle())
+				return read(w.ctx, New(faulty, journal.New(faulty.Log())))
+			})
+		})
+	}
+}
+
 // An event that cannot be written is reported, and undoes nothing.
 func TestNoLostEventIsHidden(t *testing.T) {
 	steps := faultyEdits()
