@@ -28,7 +28,7 @@ func TestPlainEvents(t *testing.T) {
 		if err := json.Unmarshal(data, &want); err != nil {
 			return
 		}
-		if got, ok := new(decoder).decodeCompact(data); ok {
+		if got, ok := new(decoder).decodeCompact(data, nil); ok {
 			some++
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s is read as %#v, not %#v", data, got, want)
@@ -46,7 +46,7 @@ func asByJSON(t rapid.TB, d *decoder, line []byte) {
 	var want muster.Event
 	bad := json.Unmarshal(line, &want) != nil || want.Kind == ""
 	before := slices.Clone(line)
-	got, err := d.decode(line)
+	got, err := d.decode(line, nil)
 	if (err != nil) != bad || !bad && !reflect.DeepEqual(got, want) {
 		t.Errorf("%s is read as %#v, %v, not %#v", line, got, err, want)
 	}
@@ -99,7 +99,7 @@ func TestEventsInARow(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "cut") == 0 {
 				line = line[:rapid.IntRange(0, len(line)).Draw(t, "size")]
 			}
-			if _, ok := new(decoder).decodeCompact(line); ok {
+			if _, ok := new(decoder).decodeCompact(line, nil); ok {
 				quick++
 			}
 			asByJSON(t, d, line)
@@ -114,12 +114,12 @@ func TestEventsInARow(t *testing.T) {
 func TestEventsStay(t *testing.T) {
 	d := new(decoder)
 	line := []byte(`{"event":"a","member":"alice","n":1,"text":"one"}`)
-	one, err := d.decode(line)
+	one, err := d.decode(line, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	copy(line, `{"event":"b","member":"bobby","n":2,"text":"two"}`)
-	two, err := d.decode(line)
+	two, err := d.decode(line, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

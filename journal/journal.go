@@ -100,7 +100,7 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 				if task != 0 && !mayConcern(r.Data, digits) {
 					continue
 				}
-				e.Event, err = d.decode(r.Data)
+				e.Event, err = d.decode(r.Data, nil)
 			}
 			if err == nil && task != 0 && e.Task != task {
 				continue

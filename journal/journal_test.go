@@ -248,7 +248,7 @@ func TestFollowEndsWithAnError(t *testing.T) {
 	}
 }
 
-// A reader of a long journal sees each line once, wherever it begins and leaves.
+// A long journal is decoded ahead of its reader, who sees the same as of a short one, wherever it begins and leaves.
 func TestLongJournals(t *testing.T) {
 	const n = 1_500
 	s := mem.New()
@@ -263,6 +263,13 @@ func TestLongJournals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	type read = func(context.Context, muster.TaskID, muster.Pos) iter.Seq2[journal.Entry, error]
+	for name, read := range map[string]read{"ReadTask": j.ReadTask, "Scan": j.Scan} {
+		t.Run(name, func(t *testing.T) { testLongJournal(t, read, bad, n) })
+	}
+}
+
+func testLongJournal(t *testing.T, read func(context.Context, muster.TaskID, muster.Pos) iter.Seq2[journal.Entry, error], bad map[int]bool, n int) {
 	for _, task := range []muster.TaskID{0, 2} {
 		for _, from := range []int{0, 1, 127, 255, 900, n} {
 			for _, leave := range []int{1, 254, 255, 256, 257, 600, 2 * n} {
@@ -272,7 +279,7 @@ func TestLongJournals(t *testing.T) {
 						at++
 					}
 				}
-				for e, err := range j.ReadTask(t.Context(), task, muster.Pos(from)) {
+				for e, err := range read(t.Context(), task, muster.Pos(from)) {
 					next()
 					if at++; e.Pos != muster.Pos(at) || errors.Is(err, muster.ErrCorrupt) != bad[at-1] || err == nil && e.At != float64(at-1) {
 						t.Fatalf("task %d, from %d: %+v, %v is not line %d", task, from, e, err, at-1)
@@ -327,6 +334,16 @@ func TestEntriesStay(t *testing.T) {
 		}
 		if len(kept) < n/3 {
 			t.Errorf("task %d: %d entries are read", task, len(kept))
+		}
+		scanned := 0
+		for e, err := range j.Scan(t.Context(), task, 0) {
+			if err != nil || !reflect.DeepEqual(e, kept[scanned]) {
+				t.Fatalf("Scan yields %v, %v, not %v", e, err, kept[scanned])
+			}
+			scanned++
+		}
+		if scanned != len(kept) {
+			t.Errorf("Scan yields %d entries, ReadTask %d", scanned, len(kept))
 		}
 	}
 }

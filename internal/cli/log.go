@@ -107,7 +107,7 @@ func (p *eventPrinter) printLog(ctx context.Context, j *journal.Journal, filter 
 	out := p.out
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	p.out = buffer
-	after, err := p.printAll(ctx, j.ReadTask(ctx, filter.task, after), filter, after)
+	after, err := p.printAll(ctx, j.Scan(ctx, filter.task, after), filter, after)
 	p.out = out
 	// The buffer is flushed even after an error, so that what was read before it is printed.
 	if e := buffer.Flush(); err == nil {
