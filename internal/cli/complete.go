@@ -112,8 +112,8 @@ func (a *App) registerCompletions(root *cobra.Command) {
 }
 
 // completion completes the value of a flag, or the first argument of a command. The arguments behind the first are free
-// text or commands, for which there is nothing to offer. Where the state of this directory is missing or cannot be read,
-// nothing is offered: a shell has no place for an error message.
+// text or commands, for which there is nothing to offer. Where the state of this directory is missing or cannot be
+// read, nothing is offered: a shell has no place for an error message.
 func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

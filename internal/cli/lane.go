@@ -36,7 +36,8 @@ func laneTable(all []muster.Lane) view.Table {
 		if x.TaskID != 0 {
 			task = fmt.Sprint(x.TaskID)
 		}
-		t.Row(x.Name, view.Status(x.Status, "", muster.LaneFailed), task, x.Branch, fmt.Sprintf("%.7s", x.Base), view.Text(x.Path))
+		t.Row(x.Name, view.Status(x.Status, "", muster.LaneFailed), task, x.Branch,
+			fmt.Sprintf("%.7s", x.Base), view.Text(x.Path))
 	}
 	return t
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"muster"
 	"muster/internal/config"
@@ -48,31 +46,6 @@ type Demo func(ctx context.Context, dir string) (Job, error)
 
 // runCommands are the commands that bring teams to life.
 type runCommands struct{ *App }
-
-// teamFlags are the flags that set settings, by the settings' own flag names. They are common to run, resume and
-// the conversation. Their defaults are shown in the help only: the value of a flag that is not given comes from the
-// settings.
-func teamFlags(f *pflag.FlagSet) {
-	f.String("model", "", "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or "+
-		"openai/qwen3@http://localhost:11434/v1")
-	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
-	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
-	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
-	f.Int("max-turns", 50, "turns a member has in a work phase")
-}
-
-// setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
-// setting in the environment or in a file.
-func setFlags(f *pflag.FlagSet) map[string]string {
-	set := map[string]string{}
-	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
-	for _, s := range config.Table() {
-		if f.Changed(s.Flag()) {
-			set[s.Flag()] = f.Lookup(s.Flag()).Value.String()
-		}
-	}
-	return set
-}
 
 // run returns muster run. Each run has a goal, which may be several words without quotes.
 func (r runCommands) run() *cobra.Command {
@@ -133,51 +106,6 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		return err
 	}
 	return r.perform(ctx, o, j)
-}
-
-// runSettings returns the settings of a run: of a new one, or of the last one when the job goes on with it.
-func (a *App) runSettings(
-	ctx context.Context, o opened, flags map[string]string, goesOn bool,
-) (config.Settings, error) {
-	s, _, err := config.Load(a.configOptions(o.Root(), flags))
-	if err != nil || !goesOn {
-		return s, err
-	}
-	run, err := o.LastRun(ctx)
-	if err != nil || run.StartedAt == 0 { // where there was no run, package team says so
-		return s, err
-	}
-	return s, applyRunSettings(run, flags, &s)
-}
-
-// applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
-// keeps the model that it was started with, not whichever key is set today. The name and the branch cannot be
-// changed at all, because the work that has landed is on that branch.
-func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
-	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
-		"or put the team aside first with muster archive"
-	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
-	for _, x := range []struct{ flag, what, kept string }{
-		{"team", "name", string(run.Team)}, {"land", "branch", run.Target},
-	} {
-		if value, isSet := flags[x.flag]; isSet && value != x.kept {
-			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
-		}
-	}
-	// A flag that was given is stronger than the run, which is stronger than the settings of today.
-	keep := func(flag string, setting *string, kept string) {
-		if _, isSet := flags[flag]; !isSet {
-			*setting = kept
-		}
-	}
-	s.Team = cmp.Or(string(run.Team), s.Team)
-	keep("model", &s.Model, cmp.Or(run.Model, s.Model))
-	keep("check", &s.Check, run.Check)
-	keep("setup", &s.Setup, run.Setup)
-	if _, isSet := flags["teammates"]; !isSet {
-		s.Teammates = run.Cap
-	}
-	return nil
 }
 
 // demo returns muster demo, which does a job of its own in a repository of its own. It is the same program at work,
@@ -310,4 +238,69 @@ func quotedPath(path string) string {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 	}
 	return path
+}
+
+// join returns muster join, which makes this process a second host of the team. The process has workers but no
+// lead: its workers claim tasks from the board.
+func (r runCommands) join() *cobra.Command {
+	var workers team.Workers
+	c := &cobra.Command{Use: "join", Short: "add a process with workers to the team at work here", Args: namedArgs(),
+		Long: "The workers, worker-1 and so on, claim tasks as every teammate does. Teammates of a process that\n" +
+			"dies are taken over by one that lives. Ends when the run is over, or the workers have shut down;\n" +
+			"Ctrl-C leaves them to the team's other processes."}
+	f := c.Flags()
+	f.String("model", "", "`MODEL` of the workers (default: the run's)")
+	f.IntVar(&workers.N, "teammates", 1, "how many workers")
+	f.StringVar(&workers.Role, "role", "worker", "`ROLE` of the workers: tasks for another role are not theirs")
+	// The number is checked before anything is opened: package team would take 0 for one worker.
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if workers.N < 1 {
+			return &usageError{c.CommandPath(), "--teammates is how many workers join: at least 1"}
+		}
+		flags := setFlags(f)
+		delete(flags, "teammates") // as a setting it is the run's own limit, which is another thing
+		o, err := r.change(c.Context())
+		if err != nil {
+			return err
+		}
+		defer o.close()
+		return r.hostWorkers(c.Context(), o, &workers, flags)
+	}
+	return c
+}
+
+// hostWorkers hosts workers until there is nothing for them here, and prints what happens meanwhile. The settings
+// are those of the run that is going on, except for what the flags say about the workers.
+func (r runCommands) hostWorkers(
+	ctx context.Context, o opened, workers *team.Workers, flags map[string]string,
+) error {
+	settings, err := r.runSettings(ctx, o, flags, true)
+	if err != nil {
+		return err
+	}
+	// Events of the whole team are printed, not only those of the members in this process.
+	out := newRunOutput(ctx, r.App, o.Team, false)
+	// It has a configuration of its own, with the model for the workers. The one in o only looks.
+	t, err := r.openTeam( //nolint:contextcheck // Opening starts nothing.
+		Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
+	if err != nil {
+		return err
+	}
+	var why team.Ending
+	// left is why this process left the team; err is what stopped it from watching.
+	var left error
+	if err := out.during(ctx, func() { why, left = t.Join(ctx, workers) }); err != nil {
+		return err
+	}
+	switch {
+	// It is no failure of the team: its other processes go on with the workers.
+	case errors.Is(left, muster.CauseUser):
+		names := view.Join(workers.Names, ", ", func(n muster.Name) string { return string(n) })
+		explain(r.Stderr, "left; the team's other processes take "+names+" over", "")
+		return exitStatus(exitInterrupted)
+	case left != nil:
+		return left
+	}
+	_, err = fmt.Fprintf(r.Stdout, "%s left: %s\n", view.Count(len(workers.Names), "worker"), why)
+	return ignoreEPIPE(err)
 }

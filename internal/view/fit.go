@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Append appends the line to a buffer as it is printed, without a newline: the text before it (the time), the name padded
-// to names columns, the verb, and the text. With a width, the text is made to fit and wrapped text is indented. With
-// width 0 nothing is cut. A log of many lines uses one buffer for all.
+// Append appends the line to a buffer as it is printed, without a newline: the text before it (the time), the name
+// padded to names columns, the verb, and the text. With a width, the text is made to fit and wrapped text is indented.
+// With width 0 nothing is cut. A log of many lines uses one buffer for all.
 func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
 	text, verbs := l.Text, 0
 	if text != "" { // else the verb is the last column and needs no blanks after it

@@ -40,9 +40,8 @@ func (l *Presence) Apply(e muster.Event) {
 	}
 	m := l.Find(e.Member)
 	switch {
-	case e.Member == "" || e.Member == muster.System || e.Member == muster.User:
-		return
-	case bySubagent(e): // the member itself is still in its call of subagent
+	case e.Member == "" || e.Member == muster.System || e.Member == muster.User,
+		bySubagent(e): // the member itself is still in its call of subagent
 		return
 	case m == nil && strings.HasPrefix(e.Kind, "task."): // somebody outside the team is no member
 		return
@@ -87,14 +86,13 @@ func (l *Presence) Apply(e muster.Event) {
 		return
 	}
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
-	if slices.Contains(l.members, m) {
-		return
-	}
 	at := len(l.members)
 	if m.name == muster.Lead { // the lead comes first
 		at = 0
 	}
-	l.members = slices.Insert(l.members, at, m)
+	if !slices.Contains(l.members, m) {
+		l.members = slices.Insert(l.members, at, m)
+	}
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.

@@ -23,9 +23,9 @@ const (
 )
 
 // Progress shows a run while it goes on: one line for each event and, on a terminal, the living members below, redrawn
-// in place. Its methods may be called from any goroutine: events come from the journal, and those that the journal could
-// not take from the team's own goroutines. It sets no mode of the terminal, so the terminal stays usable however the
-// program ends.
+// in place. Its methods may be called from any goroutine: events come from the journal, and those that the journal
+// could not take from the team's own goroutines. It sets no mode of the terminal, so the terminal stays usable however
+// the program ends.
 //
 // A line is written once and never changed. So a line that will be known better in a moment waits: the plan for more
 // tasks, a claim for its lane, and a check for its outcome, which makes the line that it has begun superfluous.

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"muster"
+	"muster/internal/config"
+	"muster/internal/view"
+)
+
+// configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
+// of the App, so that a test is independent of the settings of its user.
+func (a *App) configOptions(root string, flags map[string]string) config.Options {
+	return config.Options{Root: root, Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
+}
+
+// newConfigCommand returns muster config. It works outside of a repository too, where only the settings of the user
+// hold.
+func newConfigCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "config", Short: "each setting, its value, and where it came from", Args: namedArgs(),
+		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
+			"config.yaml. Names with a dot are levels in the files.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			// No flags: the table shows what holds for a command without flags of its own.
+			root := ""
+			o, err := a.open(c.Context())
+			switch {
+			case err == nil:
+				root = o.Root()
+				o.close() // only the root is needed
+			case !errors.Is(err, muster.ErrNotFound): // a repository that cannot be used; outside of any is fine
+				return err
+			}
+			_, values, err := config.Load(a.configOptions(root, nil))
+			if err != nil {
+				return err
+			}
+			return a.print(values, settingsTable(values).Draw)
+		}}
+}
+
+// settingsTable returns settings as a table. Defaults are faint, so that what somebody has set stands out. A value
+// that is not set is shown as a dash, because an empty cell would look like an error of the table.
+func settingsTable(values []config.Value) view.Table {
+	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
+	for _, v := range values {
+		// The source names the file, the variable or the flag, so that the user knows where to change the value.
+		source := view.Cell{Text: view.OneLine(string(v.Source))}
+		if v.Source == config.FromDefault {
+			source.Tone = view.Faint
+		}
+		t.Row(v.Name, cmp.Or(view.OneLine(v.Value), "-"), source, v.Description)
+	}
+	return t
+}
+
+// teamFlags are the flags that set settings, by the settings' own flag names. They are common to run, resume and
+// the conversation. Their defaults are shown in the help only: the value of a flag that is not given comes from the
+// settings.
+func teamFlags(f *pflag.FlagSet) {
+	f.String("model", "", "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or "+
+		"openai/qwen3@http://localhost:11434/v1")
+	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
+	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
+	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
+	f.Int("max-turns", 50, "turns a member has in a work phase")
+}
+
+// setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
+// setting in the environment or in a file.
+func setFlags(f *pflag.FlagSet) map[string]string {
+	set := map[string]string{}
+	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
+	for _, s := range config.Table() {
+		if f.Changed(s.Flag()) {
+			set[s.Flag()] = f.Lookup(s.Flag()).Value.String()
+		}
+	}
+	return set
+}
+
+// runSettings returns the settings of a run: of a new one, or of the last one when the job goes on with it.
+func (a *App) runSettings(
+	ctx context.Context, o opened, flags map[string]string, goesOn bool,
+) (config.Settings, error) {
+	s, _, err := config.Load(a.configOptions(o.Root(), flags))
+	if err != nil || !goesOn {
+		return s, err
+	}
+	run, err := o.LastRun(ctx)
+	if err != nil || run.StartedAt == 0 { // where there was no run, package team says so
+		return s, err
+	}
+	return s, applyRunSettings(run, flags, &s)
+}
+
+// applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
+// keeps the model that it was started with, not whichever key is set today. The name and the branch cannot be
+// changed at all, because the work that has landed is on that branch.
+func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
+	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
+		"or put the team aside first with muster archive"
+	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
+	for _, x := range []struct{ flag, what, kept string }{
+		{"team", "name", string(run.Team)}, {"land", "branch", run.Target},
+	} {
+		if value, isSet := flags[x.flag]; isSet && value != x.kept {
+			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
+		}
+	}
+	// A flag that was given is stronger than the run, which is stronger than the settings of today.
+	keep := func(flag string, setting *string, kept string) {
+		if _, isSet := flags[flag]; !isSet {
+			*setting = kept
+		}
+	}
+	s.Team = cmp.Or(string(run.Team), s.Team)
+	keep("model", &s.Model, cmp.Or(run.Model, s.Model))
+	keep("check", &s.Check, run.Check)
+	keep("setup", &s.Setup, run.Setup)
+	if _, isSet := flags["teammates"]; !isSet {
+		s.Teammates = run.Cap
+	}
+	return nil
+}
