@@ -220,6 +220,7 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 		s.beginRun(trimmed)
 	default:
 		if err := s.Lead.Say(ctx, text); err != nil {
+			// What was said is not lost: it stands above the message, and can be entered again from the history.
 			text := err.Error()
 			if hint := muster.HintOf(err); hint != "" {
 				text += "\n  " + strings.ReplaceAll(hint, "\n", "\n  ")

@@ -125,6 +125,7 @@ func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 			return nil, directive
 		}
 		defer o.close()
+		// A part of a list is not offered: it would look as if nothing else could stand there.
 		found, err := find(c.Context(), o.Team)
 		if err != nil {
 			return nil, directive

@@ -77,6 +77,7 @@ func (c *conversation) takeMail(ctx context.Context) {
 		for _, m := range all {
 			// The name is painted in the colour that the member has everywhere.
 			from := c.paint.Who(string(m.From), view.OneLine(string(m.From)))
+			// It is printed before it is removed from the inbox, so a crash in between loses nothing.
 			c.face.Print(from + " to you: " + indentedBody(m))
 		}
 		return nil

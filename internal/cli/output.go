@@ -32,6 +32,7 @@ func (a *App) screen(w io.Writer) view.Screen {
 // result with it, so --json works everywhere and both forms come from the same value.
 func (a *App) print(v any, text func(view.Screen) string) error {
 	if !a.json {
+		// One write, so that a reader of a pipe never sees a part of the text.
 		_, err := io.WriteString(a.Stdout, text(a.screen(a.Stdout)))
 		return err
 	}
@@ -128,6 +129,8 @@ func writeList[T any](w io.Writer, all []T) error {
 	// Documents may have fields of other programs, which are printed as they are.
 	e := jsontext.NewEncoder(buffer, jsontext.WithIndent("  "), jsontext.PreserveRawStrings(true),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	// After an error a part of the list may have been written already. The exit code tells a program that it is not
+	// whole.
 	if err := json.MarshalEncode(e, all); err != nil {
 		return err
 	}

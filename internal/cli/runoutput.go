@@ -73,6 +73,7 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 	if err != nil {
 		return err
 	}
+	// Lines that the progress holds back are written at the end, also those that still wait for a lane.
 	if o.progress != nil {
 		defer o.progress.Close()
 	}

@@ -75,6 +75,7 @@ func teamFlags(f *pflag.FlagSet) {
 // setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
 // setting in the environment or in a file.
 func setFlags(f *pflag.FlagSet) map[string]string {
+	// The values are strings here. config.Load reads them as it reads those of the environment, with the same errors.
 	set := map[string]string{}
 	// Flags that are no settings, such as --add, are left out: config.Load refuses them.
 	for _, s := range config.Table() {

@@ -49,6 +49,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
 	lanes, lanesErr := t.Lanes().List(ctx)
 	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	// After an error the other parts are read all the same. That costs little, and the first error is returned.
 	o := emptyOverview()
 	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr); err != nil {
 		return o, err

@@ -38,6 +38,7 @@ func Make(ctx context.Context, dir string) (Demo, error) {
 			"the demo's repository is a Go program, and there is no go command on this machine").
 			WithHint("install Go, or run muster on a repository of yours: muster run \"GOAL\"")
 	}
+	// CopyFS never overwrites a file, so nothing of the user's is lost where dir is not empty after all.
 	files, err := txtar.FS(txtar.Parse(repo))
 	if err != nil {
 		return d, err

@@ -188,6 +188,7 @@ func (o Overview) needs() Table {
 		}
 		t.Row(Text("  "+string(r.ID)), what, fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID))
 	}
+	// A task that was given up waits until somebody retries it: no member may claim it.
 	for _, x := range o.Needy {
 		t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
 			fmt.Sprintf("muster task retry %d", x.ID))

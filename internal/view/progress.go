@@ -105,6 +105,7 @@ func (p *Progress) HasWritten() bool { return p.wroteLine }
 func (p *Progress) Rows(now time.Time, width int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Lines that are printed later fit the new width too. Those that stand already are not laid out again.
 	p.options.Width = width
 	return p.presence.Rows(p.options.Paint, now, width, p.subject)
 }

@@ -147,6 +147,7 @@ func Text(s string) Cell { return Cell{Text: s} }
 
 // Status returns a cell with a status in its colour: good and bad are those that are good and bad news.
 func Status[S ~string](s, good S, bad ...S) Cell {
+	// A status that is neither is plain: it says only how far something is.
 	tone := Plain
 	if s == good {
 		tone = Good
@@ -170,7 +171,9 @@ type Table struct {
 	Wide int
 }
 
-// Row adds a row. What is no Cell is printed as one line that cannot steer a terminal.
+// Row adds a row. What is no Cell is printed as one line that cannot steer a terminal, so a caller may pass names and
+// texts of models and files as they are. A text whose blanks count, such as an indented one or a path, is passed as a
+// Cell; its caller makes it safe.
 func (t *Table) Row(cells ...any) {
 	row := make([]Cell, len(cells))
 	for i, c := range cells {

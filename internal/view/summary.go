@@ -71,6 +71,7 @@ func (s Summary) count() int {
 // Draw returns the end of a run as it is printed: a headline, what is unfinished and why, a table of what is done, and
 // what to type next. Of a run without tasks it is the text alone, which is then the lead's answer to a question.
 func (s Summary) Draw(screen Screen) string {
+	// The receiver is a copy, so the caller's summary stays unsorted and can be drawn again.
 	s.sortTasks()
 	if s.count() == 0 && s.Text == "" {
 		return ""
