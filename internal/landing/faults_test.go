@@ -40,6 +40,9 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 		if err != nil {
 			w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
 		}
+		if w.git("for-each-ref", "refs/muster/revoked") == "" {
+			t.Error("there is no error, and the claim is not revoked")
+		}
 		if _, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.Lead, "late"); err != nil {
 			t.Fatal(err)
 		}
