@@ -152,7 +152,7 @@ func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if all, err := l.ListStored(w.ctx()); err != nil || len(all) != 1 || all[0].Base == "" {
+	if all, err := l.List(w.ctx()); err != nil || len(all) != 1 || all[0].Base == "" {
 		t.Errorf("the lanes are %+v, %v", all, err)
 	}
 	if kept, _ := filepath.Glob(w.root + "/.team/damaged/*"); len(kept) > 0 {

@@ -63,7 +63,7 @@ func TestASweepDuringTheEndTellsNobody(t *testing.T) {
 	stop := w.stop
 	w.mu.Unlock()
 	disk.act = w.close
-	w.sweep(stop)
+	w.sweep(stop, nil)
 	if _, isOpen := <-watch; isOpen {
 		t.Error("there was a hint after the end")
 	}
