@@ -4,8 +4,10 @@
 package paths
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 )
 
 // Dir is where a team's state lies: the root of a repository's main worktree.
@@ -70,4 +72,26 @@ func (d Dir) TableLocks(table string) []string {
 // at joins the names of directories and a file to a path below d.
 func (d Dir) at(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)
+}
+
+// UserState returns the directory for what muster keeps about the user's machine rather than about a repository, such
+// as its log. env returns the value of an environment variable, "" when it is not set. It is an error when no home is
+// set.
+func UserState(env func(string) string) (string, error) { return userState(runtime.GOOS, env) }
+
+func userState(system string, env func(string) string) (string, error) {
+	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the rule of XDG: a relative one does not count
+		return filepath.Join(dir, "muster"), nil
+	}
+	home, under := env("HOME"), []string{".local", "state", "muster"}
+	switch system {
+	case "windows":
+		home, under = env("LocalAppData"), []string{"muster"}
+	case "darwin":
+		under = []string{"Library", "Application Support", "muster"}
+	}
+	if home == "" {
+		return "", errors.New("neither XDG_STATE_HOME nor a home directory is set")
+	}
+	return filepath.Join(append([]string{home}, under...)...), nil
 }
