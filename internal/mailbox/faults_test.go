@@ -67,7 +67,7 @@ func TestWhoCannotBeLookedUpGetsNoMail(t *testing.T) {
 	}
 }
 
-// The error of a broadcast names all who were not reached. That of one comes as it is, with its hint.
+// The error of a broadcast names all who were not reached. That of one comes with its hint.
 func TestABroadcastNamesWhomItDidNotReach(t *testing.T) {
 	p := team(mem.New())
 	_, err := p.Broadcast(t.Context(), "lead", "hi", []muster.Name{"gone", "alice", "away"})
@@ -75,7 +75,7 @@ func TestABroadcastNamesWhomItDidNotReach(t *testing.T) {
 		t.Errorf("two: %v", err)
 	}
 	sent, err := p.Broadcast(t.Context(), "lead", strings.Repeat("x", MaxMail+1), []muster.Name{"alice"})
-	if one := new(muster.Error); len(sent) != 0 || !errors.As(err, &one) || one.Hint == "" || one != err {
+	if one := new(muster.Error); len(sent) != 0 || !errors.As(err, &one) || one.Hint == "" {
 		t.Errorf("one: %#v, and %v were sent", err, sent)
 	}
 }

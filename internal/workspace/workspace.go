@@ -7,13 +7,13 @@
 // method that its comment does not name as one that writes.
 //
 // The main types are Workspace (the services) and Runs (the run's record). The files: workspace.go (Open and the
-// services), lazy.go, runs.go, effects.go (what follows from the end of a task), change.go (what a command must respect
+// services), lazy.go, runs.go, change.go (what follows from the end of a task, and what a command must respect
 // before it changes anything), check.go, documents.go and repair.go (what doctor does and says) and archive.go.
 //
 // The package keeps these invariants:
 //
 //   - A workspace has one board and one lander, and the lander lands on that board. What follows from the end of a task
-//     (effects.go) is registered when the board is opened, so no process has a board without it.
+//     (registerEffects) is registered when the board is opened, so no process has a board without it.
 //   - The engine of the store is the caller's choice. The package knows only muster.Store.
 //   - A check changes nothing, and a repair keeps what it replaces. Neither disturbs a living team.
 //   - State that is being archived is changed by nobody else, and no id of a task is used twice across archives.

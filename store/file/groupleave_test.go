@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,10 @@ func TestWhatOthersHaveWrittenWaitsForNoLock(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}
 		free := func(context.Context) (func(), error) { return func() {}, nil }
-		var file []byte
+		var file bytes.Buffer
 		write := func(lines []byte) (muster.Pos, error) {
-			file = append(file, lines...)
-			return muster.Pos(len(file)), nil
+			_, err := file.Write(lines)
+			return muster.Pos(file.Len()), err
 		}
 		var first sync.WaitGroup
 		first.Go(func() {
@@ -39,8 +40,8 @@ func TestWhatOthersHaveWrittenWaitsForNoLock(t *testing.T) {
 			t.Errorf("the second ends at %d, %v", end, err)
 		}
 		first.Wait()
-		if string(file) != "one\ntwo\n" {
-			t.Errorf("the file has %q", file)
+		if file.String() != "one\ntwo\n" {
+			t.Errorf("the file has %q", file.String())
 		}
 	})
 }
