@@ -47,7 +47,7 @@ func TestTheLineOfAConflict(t *testing.T) {
 	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Merge(w.ctx(), "one", "main"); err != nil {
+	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
 		t.Fatal(err)
 	}
 	if open, err := w.Unresolved(w.ctx(), "one"); err != nil || fmt.Sprint(open) != "[text line 4]" {

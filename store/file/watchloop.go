@@ -95,10 +95,10 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 	return false
 }
 
-// sweep reports a failure of the system's watcher, if there is one: after a mere overflow the watcher goes on, otherwise
-// the sweeps replace it. Then it watches all directories anew and looks for what no event has reported. What changes
-// after a directory was added to the system's watcher is reported by an event, and what changed before is found by the
-// look that follows.
+// sweep reports a failure of the system's watcher, if there is one: after a mere overflow the watcher goes on,
+// otherwise the sweeps replace it. Then it watches all directories anew and looks for what no event has reported. What
+// changes after a directory was added to the system's watcher is reported by an event, and what changed before is found
+// by the look that follows.
 func (w *watcher) sweep(stop chan struct{}, failure error) {
 	type watchedFile struct {
 		path string
