@@ -1,15 +1,128 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
 )
+
+// refFiles reads refs from git's own files. A turn asks again and again where a branch is, and a git process for it
+// would cost more than all the rest of the turn. Only the plain cases are answered here; everything else is left to
+// git.
+type refFiles struct {
+	common string
+	known  sync.Map // commits, by id, that git has named or a branch was at: they need not be asked about again
+}
+
+// branch returns the value of a branch (refs/heads/...), "" when there is none. ok is false when only git can tell.
+func (f *refFiles) branch(ref string) (id string, ok bool) {
+	if !strings.HasPrefix(ref, "refs/heads/") || strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
+		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
+		return "", false
+	}
+	// A loose ref counts before a packed one. Where refs are kept in another form, refs/heads is a file, and this is no
+	// ErrNotExist.
+	data, err := os.ReadFile(filepath.Join(f.common, filepath.FromSlash(ref)))
+	if err == nil {
+		id = strings.TrimRight(string(data), "\n")
+		return id, id != "" && isID(id)
+	}
+	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
+		return "", false
+	}
+	data, err = os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	if err != nil {
+		return "", errors.Is(err, os.ErrNotExist)
+	}
+	at := bytes.Index(data, []byte(" "+ref+"\n"))
+	if at < 0 {
+		return "", true
+	}
+	id = string(data[bytes.LastIndexByte(data[:at], '\n')+1 : at])
+	return id, id != "" && isID(id)
+}
+
+// hasNone reports that there is no ref below prefix, which ends with a slash. It is false where there is one and where
+// only git can tell.
+func (f *refFiles) hasNone(prefix string) bool {
+	_, err := os.Lstat(filepath.Join(f.common, filepath.FromSlash(prefix)))
+	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
+		return false
+	}
+	packed, err := os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	return errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Contains(packed, []byte(" "+prefix))
+}
+
+// areFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
+// keeping them a missing file says nothing.
+func (f *refFiles) areFiles() bool {
+	st, err := os.Stat(filepath.Join(f.common, "refs", "heads"))
+	return err == nil && st.IsDir()
+}
+
+// commit returns the commit of a branch, or of the main worktree's HEAD, where that can be read. It is "" when git must
+// be asked.
+func (f *refFiles) commit(rev string) string {
+	if _, ok := f.known.Load(rev); ok {
+		return rev
+	}
+	// git lets a branch name nothing but a commit, so the type of the object need not be asked for.
+	if rev == "HEAD" {
+		rev = f.head()
+	}
+	id, ok := f.branch(rev)
+	if !ok || id == "" {
+		return ""
+	}
+	f.known.Store(id, true)
+	return id
+}
+
+// head returns the branch that the main worktree's HEAD points to: refs/heads/... It is "" where HEAD is detached or
+// cannot be read.
+func (f *refFiles) head() string {
+	_, branch, _ := strings.Cut(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
+	return branch
+}
+
+// LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
+// ok is false when dir is no plain worktree of this repository, or when only git can tell.
+func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
+	link, admin := filepath.Join(dir, ".git"), DirOf(dir)
+	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() ||
+		filepath.Dir(admin) != filepath.Join(r.common, "worktrees") ||
+		filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||
+		readLine(filepath.Join(admin, "commondir")) != "../.." {
+		return "", false
+	}
+	if _, err := os.Lstat(filepath.Join(admin, "config.worktree")); !errors.Is(err, os.ErrNotExist) {
+		return "", false // it may say that the files are elsewhere
+	}
+	at := readLine(filepath.Join(admin, "HEAD"))
+	if at != "" && isID(at) {
+		return "HEAD", true
+	}
+	branch, ok := strings.CutPrefix(at, "ref: ")
+	id, known := r.files.branch(branch)
+	return branch, ok && known && id != ""
+}
+
+// readLine returns the content of a file of one line, "" when it cannot be read or has more.
+func readLine(path string) string {
+	data, err := os.ReadFile(path)
+	text, rest, _ := strings.Cut(string(data), "\n")
+	if err != nil || rest != "" {
+		return ""
+	}
+	return text
+}
 
 // Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
 // user's .gitignore alone.
