@@ -21,7 +21,7 @@ const (
 
 // The limits for all packages that cmd/muster links.
 const (
-	maxCode         = 36_300 // lines with code; to be lowered to 34,000
+	maxCode         = 34_200 // lines with code, for all systems together; 34,000 on one of them
 	minCommentShare = 15.0   // percent: lines of comments of all lines but blank ones
 )
 
