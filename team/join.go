@@ -33,6 +33,9 @@ const (
 // way.
 func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 	// Where there is no run nothing is written, not even a host.
+	if err := t.checkModel(); err != nil {
+		return "", err
+	}
 	run, err := t.runUnderWay(ctx)
 	if err != nil {
 		return "", err

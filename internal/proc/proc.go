@@ -21,7 +21,7 @@
 // what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
 // its output has arrived, Wait returns.
 //
-// A Guard sends its orders over a socket pair (wire_linux.go): start, with the descriptors of input and output, and
+// A Guard sends its orders over a socket pair (serve_linux.go): start, with the descriptors of input and output, and
 // kill; the guard answers started or failed, and exited. Neither side waits for the other while it reads, so that a
 // full socket cannot stop both. When the guard dies, link.listen kills what its tools left and ends their calls with an
 // error, and the next Start starts a new guard.

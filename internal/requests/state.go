@@ -137,8 +137,9 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	if len(waiting) == 0 {
 		return muster.Errorf(muster.NotFound, "there is no request %s, and none waits", id)
 	}
+	typed := string(id[:min(len(id), 64)]) // no id is longer, and what a model sends may be
 	slices.SortStableFunc(waiting, func(a, b muster.Request) int {
-		return cmp.Compare(editdist.Distance(string(a.ID), string(id)), editdist.Distance(string(b.ID), string(id)))
+		return cmp.Compare(editdist.Distance(string(a.ID), typed), editdist.Distance(string(b.ID), typed))
 	})
 	var near []string
 	for _, r := range waiting[:min(3, len(waiting))] {

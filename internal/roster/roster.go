@@ -10,11 +10,11 @@
 package roster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -200,7 +200,10 @@ func (r *Roster) Update(ctx context.Context, name muster.Name, f func(*muster.Me
 		m.Extra = maps.Clone(old.Extra) // f may change it, and old is compared with the result
 		f(m)
 		m.Name = old.Name // the key of the document
-		if reflect.DeepEqual(old, *m) {
+		// The texts are compared, because fields of other programs may be spaced otherwise in the document.
+		before, errBefore := muster.MarshalLine(old)
+		after, errAfter := muster.MarshalLine(*m)
+		if errBefore == nil && errAfter == nil && bytes.Equal(before, after) {
 			return state.ErrNoChange
 		}
 		if m.Status != old.Status { // Since is the time of the status, not that of the last write
@@ -326,7 +329,8 @@ func joined(a, b *muster.Member) int {
 // index is the members in the order in which they joined. It follows the collection of the members change by
 // change, so thousands of them are not sorted anew for each. The lock of that collection guards it.
 type index struct {
-	ordered []*muster.Member // by joined; the values are those of the collection and never changed
+	ordered  []*muster.Member // by joined, if isSorted; the values are those of the collection and never changed
+	isSorted bool             // false after a member came: thousands that come at once are sorted once
 	// listed is what callers get, and nil when it must be made anew. A change makes another list and leaves the
 	// old one alone, because callers keep what they got without a copy.
 	listed []muster.Member
@@ -335,6 +339,7 @@ type index struct {
 // list returns the members. Callers get the list clipped, so an append of theirs copies it.
 func (x *index) list() []muster.Member {
 	if x.listed == nil {
+		x.sort()
 		x.listed = make([]muster.Member, 0, len(x.ordered))
 		for _, m := range x.ordered {
 			x.listed = append(x.listed, *m)
@@ -348,11 +353,23 @@ func (x *index) list() []muster.Member {
 func (x *index) onChange(c state.Change[muster.Member]) {
 	x.listed = nil
 	if c.Old != nil {
+		x.sort()
 		at, _ := slices.BinarySearchFunc(x.ordered, c.Old, joined)
+		if c.New != nil && joined(c.Old, c.New) == 0 { // as after nearly all changes
+			x.ordered[at] = c.New
+			return
+		}
 		x.ordered = slices.Delete(x.ordered, at, at+1)
 	}
 	if c.New != nil {
-		at, _ := slices.BinarySearchFunc(x.ordered, c.New, joined)
-		x.ordered = slices.Insert(x.ordered, at, c.New)
+		x.ordered, x.isSorted = append(x.ordered, c.New), false
+	}
+}
+
+// sort puts the members in order.
+func (x *index) sort() {
+	if !x.isSorted {
+		slices.SortFunc(x.ordered, joined)
+		x.isSorted = true
 	}
 }

@@ -146,9 +146,6 @@ func New(c Config) (_ *Member, err error) {
 	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
 }
 
-// Name returns the member's name.
-func (m *Member) Name() muster.Name { return m.name() }
-
 // TurnCount returns how many turns the member has had in its life.
 func (m *Member) TurnCount() int { return int(m.presence.turns.Load()) }
 

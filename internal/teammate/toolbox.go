@@ -115,7 +115,7 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 		}
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file.
-			path := filepath.Join(b.outputs(), c.Name+"-"+url.QueryEscape(c.ID)+".txt")
+			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
 			return path, cmp.Or(os.MkdirAll(b.outputs(), 0o700), os.WriteFile(path, []byte(whole), 0o600))
 		})
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {

@@ -173,7 +173,9 @@ func (x *index) load(ctx context.Context) (*document, error) {
 		}
 		if !again {
 			doc = &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}, damaged: data}
-			salvage(json.NewDecoder(bytes.NewReader(text)), doc.top, doc.rows)
+			// Two writes may lie one behind the other.
+			for d := json.NewDecoder(bytes.NewReader(text)); salvage(d, doc.top, doc.rows); {
+			}
 			doc.damage = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
 			return doc, nil
 		}

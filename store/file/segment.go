@@ -85,7 +85,9 @@ func (b *box) segments() ([]boxFile, error) {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(x, y boxFile) int { return cmp.Compare(x.gen, y.gen) })
+	slices.SortFunc(out, func(x, y boxFile) int {
+		return cmp.Or(cmp.Compare(x.gen, y.gen), cmp.Compare(x.delivered, y.delivered))
+	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range out {
