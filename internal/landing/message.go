@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 )
@@ -19,8 +20,10 @@ const (
 
 // landedTrailers matches the end of a landed commit's message: its last paragraph, as git defines trailers. What a
 // summary says above it is never taken for one. The matches are the task, the receipt, and the check's command.
-var landedTrailers = regexp.MustCompile(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
-	trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
+var landedTrailers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
+		trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
+})
 
 // message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
 // paragraph of their own, so that nothing in the summary can pass for one.
@@ -74,7 +77,7 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
 		commit, text, _ := strings.Cut(entry, "\n")
-		trailers := landedTrailers.FindStringSubmatch(strings.TrimRight(text, "\n") + "\n")
+		trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(text, "\n") + "\n")
 		if trailers != nil && trailers[1] == strconv.Itoa(int(t.ID)) {
 			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3]}, nil
 		}

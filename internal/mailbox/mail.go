@@ -273,15 +273,17 @@ func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (wak
 
 // markPattern matches the start of anything that a model could take for a mark of the runtime, opening or
 // closing.
-var markPattern = regexp.MustCompile(`(?i)<(` + invisible + `/?` + invisible +
-	`(?:inbox|auto-claimed|reminder|background-results|skill|identity))`)
+var markPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)<(` + invisible + `/?` + invisible +
+		`(?:inbox|auto-claimed|reminder|background-results|skill|identity))`)
+})
 
 // invisible matches characters that are not seen, or hardly.
 const invisible = `[\s\v\x{85}\pZ\p{Cf}]*`
 
 // Escape makes s unable to open or close a mark of the runtime. All text that others wrote goes through it
 // before it stands between marks. Escaping twice changes nothing more.
-func Escape(s string) string { return markPattern.ReplaceAllString(s, "&lt;$1") }
+func Escape(s string) string { return markPattern().ReplaceAllString(s, "&lt;$1") }
 
 // Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still
 // wait.

@@ -114,7 +114,7 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 			t = tool.Wrap(t, b.plans.gate)
 		}
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
-			// Every member can read the file.
+			// Every member can read the file. It is no state: where it is lost, the call can be repeated.
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
 			return path, cmp.Or(os.MkdirAll(b.outputs(), 0o700), os.WriteFile(path, []byte(whole), 0o600))
 		})

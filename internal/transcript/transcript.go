@@ -229,7 +229,6 @@ func (t *Transcript) Load(ctx context.Context) error {
 
 // What stands where an entry could not be read.
 const (
-	// These texts stand where an entry could not be read.
 	lostStartText  = "(The beginning of this conversation cannot be read any more.)"
 	lostResultText = "The record of this result cannot be read any more; the outcome is unknown: check first."
 )
