@@ -24,6 +24,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -40,7 +41,8 @@ type options struct {
 	workers    int
 	timeout    time.Duration
 	tags       string
-	also       []string // patterns of packages whose tests count too
+	also       []string       // patterns of packages whose tests count too
+	files      *regexp.Regexp // matches the names of the files to change; nil for all
 }
 
 func main() {
@@ -57,6 +59,10 @@ func main() {
 			o.also = append(o.also, p)
 			return nil
 		})
+	flag.Func("files", "change only the files whose names match the `pattern`", func(pattern string) (err error) {
+		o.files, err = regexp.Compile(pattern)
+		return err
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -112,7 +118,7 @@ func run(ctx context.Context, o options, patterns []string, out io.Writer) (enou
 // shuffled list, in rounds, so that the sample is the same however fast the workers are.
 func measure(ctx context.Context, o options, p pkg) (score, []mutant, error) {
 	s := score{name: p.ImportPath}
-	all, err := p.mutants()
+	all, err := p.mutants(o.files)
 	if err != nil {
 		return s, nil, err
 	}

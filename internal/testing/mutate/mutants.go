@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +21,13 @@ type mutant struct {
 	source []byte
 }
 
-// mutants returns every mutant of the package, in the order of the source.
-func (p pkg) mutants() (all []mutant, err error) {
+// mutants returns every mutant of the package's files whose names match the pattern, or of all files without one, in
+// the order of the source.
+func (p pkg) mutants(files *regexp.Regexp) (all []mutant, err error) {
 	for _, name := range p.GoFiles {
+		if files != nil && !files.MatchString(name) {
+			continue
+		}
 		path := filepath.Join(p.Dir, name)
 		source, err := os.ReadFile(path)
 		if err != nil {
