@@ -35,7 +35,7 @@ func BenchmarkGraph(bm *testing.B) {
 			b := filled(bm, n)
 			bm.ResetTimer()
 			for range bm.N {
-				free := b.graph.readyNodes()[0].task
+				free := b.graph.queue("").nodes()[0].task
 				claimed := *free
 				claimed.Status = muster.InProgress
 				b.graph.onChange(state.Change[muster.Task]{Key: key(free.ID), New: &claimed})

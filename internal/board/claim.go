@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"muster"
@@ -103,11 +102,12 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
-			ready := b.graph.readyNodes()
-			mayTry := func(n *node) bool { return n.task.RoleMay(c.Role) && !tried[n.task.ID] }
-			if at := slices.IndexFunc(ready, mayTry); at >= 0 {
-				next = ready[at].task.ID
+			for next = range b.graph.readyFor(c.Role) {
+				if !tried[next] {
+					return
+				}
 			}
+			next = 0
 		})
 		if err != nil {
 			return muster.Task{}, false, err

@@ -20,12 +20,8 @@ type graph struct {
 	// Blocks says. A key need not be a task: another program may have written an edge to a task that is not
 	// there.
 	dependants map[muster.TaskID][]muster.TaskID
-	// ready are the tasks that can be claimed now, by inOrder, but for those in moved, which have become ready
-	// or are not any more. readyNodes brings the two together. The list is kept sorted, so that a claim costs
-	// the same on every board: the first of the list is found at once, and to take it out moves a few bytes
-	// for each of the others.
-	ready, moved []*node
-	unreadable   map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
+	ready      map[string]*queue      // the tasks that can be claimed now, by roleKey of the role that they ask for
+	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
 	// missing has tasks that are not there, and the time from which Settle may drop the edges to them: the zero
 	// time for one that was seen and has been deleted since. For a blocker that this process has never seen
 	// it is missingFor after it was first missed, because another program may be about to write the task.
@@ -42,7 +38,7 @@ type graph struct {
 type node struct {
 	task    *muster.Task    // as it is stored; never changed
 	on      []muster.TaskID // dependsOn, sorted, each once; never changed
-	isReady bool            // it is in graph.ready, or will be
+	isReady bool            // it is in its queue of graph.ready, or will be
 }
 
 // absent stands for a task that is not in the graph. It is never changed.
@@ -50,14 +46,10 @@ var absent = &node{task: &muster.Task{}}
 
 func (n *node) isDone() bool { return n.task.Status == muster.Completed }
 
-// inOrder compares tasks by who is claimed first: the higher priority, then the lower id.
-func inOrder(a, b *node) int {
-	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID))
-}
-
 func newGraph() *graph {
 	return &graph{
 		tasks: map[muster.TaskID]*node{}, dependants: map[muster.TaskID][]muster.TaskID{},
+		ready:      map[string]*queue{},
 		unreadable: map[muster.TaskID]bool{}, missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
 		dirty: map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
 	}
@@ -133,46 +125,10 @@ func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 	}
 }
 
-// place puts the task into ready or takes it out. A task is ready exactly when it is pending, has no owner,
+// place puts the task into its queue of ready tasks or takes it out. A task is ready exactly when it is pending, has no owner,
 // and all its blockers are completed.
 func (g *graph) place(n *node) {
 	g.setReady(n, n.task.Status == muster.Pending && n.task.Owner == "" && !g.waits(n))
-}
-
-// setReady adds the node to ready, or removes it from there.
-func (g *graph) setReady(n *node, ready bool) {
-	if n.isReady != ready {
-		n.isReady = ready
-		g.moved = append(g.moved, n)
-	}
-	if len(g.moved) > 2*len(g.tasks)+64 { // nobody has asked for long, and the list must not grow for ever
-		g.readyNodes()
-	}
-}
-
-// readyNodes returns the tasks that can be claimed now, in the order in which they are claimed. Many changes
-// at once, as when the board is read for the first time, cost one sort.
-func (g *graph) readyNodes() []*node {
-	if len(g.moved) > 64 {
-		all := append(g.ready, g.moved...)
-		g.ready = slices.DeleteFunc(all, func(n *node) bool { return !n.isReady })
-		slices.SortFunc(g.ready, inOrder)
-		g.ready = slices.Compact(g.ready) // one that has moved twice
-		g.moved = nil
-	}
-	for _, n := range g.moved {
-		// A newer version of the task may have its place already. It comes after this one in moved.
-		at, found := slices.BinarySearchFunc(g.ready, n, inOrder)
-		isThere := found && g.ready[at] == n
-		switch {
-		case n.isReady && !isThere:
-			g.ready = slices.Insert(g.ready, at, n)
-		case !n.isReady && isThere:
-			g.ready = slices.Delete(g.ready, at, at+1)
-		}
-	}
-	g.moved = g.moved[:0]
-	return g.ready
 }
 
 // waits reports whether a blocker of the task is not completed.
@@ -187,16 +143,6 @@ func (g *graph) exists(id muster.TaskID) bool { return g.unreadable[id] || g.tas
 
 // ids returns the tasks that can be read, sorted.
 func (g *graph) ids() []muster.TaskID { return slices.Sorted(maps.Keys(g.tasks)) }
-
-// readyFor returns the tasks that a member of the role may claim, in the order in which they are claimed.
-func (g *graph) readyFor(role string) (ids []muster.TaskID) {
-	for _, n := range g.readyNodes() {
-		if n.task.RoleMay(role) {
-			ids = append(ids, n.task.ID)
-		}
-	}
-	return ids
-}
 
 // unfinished returns ids without those that are completed, sorted, each once.
 func (g *graph) unfinished(ids []muster.TaskID) []muster.TaskID {
