@@ -35,6 +35,7 @@ type configDoc struct {
 type configEntry struct {
 	name muster.Name
 	raw  json.RawMessage
+	of   *muster.Member // what this process made raw of; nil when it read raw from the file
 }
 
 // parseConfig reads config.json. A member of another program that has no readable name is kept with the
@@ -54,67 +55,80 @@ func parseConfig(data []byte) (f configDoc, err error) {
 		if json.Unmarshal(raw, &m) != nil {
 			m.Name = "" // no member as we know them; kept all the same
 		}
-		f.members = append(f.members, configEntry{m.Name, raw})
+		f.members = append(f.members, configEntry{name: m.Name, raw: raw})
 	}
 	return f, nil
 }
 
-// renderConfig returns config.json for the members, when old is its content now. What other programs wrote
-// stays: their members come first, in their order, then the teammates by the time they joined. The lead is
-// not one of them.
-func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, error) {
-	f, err := parseConfig(old)
-	if err != nil {
-		return nil, err
-	}
-	ours := make(map[muster.Name]json.RawMessage, len(all)) // each member's entry in old; nil when it has none
+// render returns config.json for the members, and its content, when f is its content now. What other programs
+// wrote stays: their members come first, in their order, then the teammates by the time they joined. The lead
+// is not one of them. The entries of members that have not changed are those of f.
+func (f configDoc) render(team muster.Name, all []*muster.Member) (data []byte, next configDoc, err error) {
+	ours := make(map[muster.Name]configEntry, len(all)) // each member's entry in f; empty when it has none
 	for _, m := range all {
-		ours[m.Name] = nil
+		ours[m.Name] = configEntry{}
 	}
-	members := []any{}
+	next.rest = f.rest
 	for _, e := range f.members {
 		if _, is := ours[e.name]; is {
-			ours[e.name] = e.raw
+			ours[e.name] = e
 		} else {
-			members = append(members, e.raw)
+			next.members = append(next.members, e)
 		}
 	}
 	for _, m := range all {
+		e := ours[m.Name]
 		if m.Name == muster.Lead {
 			continue
 		}
-		var rest muster.Extra // of an entry that is no object nothing is kept
-		if raw := ours[m.Name]; raw != nil && json.Unmarshal(raw, &rest) != nil {
-			rest = nil
+		if e.of != m {
+			if e, err = e.update(m); err != nil {
+				return nil, next, err
+			}
 		}
-		// A field of ours is never taken from rest: one that is left out now, such as the reason of a member that
-		// is idle no more, is to go.
-		for _, name := range memberFields {
-			delete(rest, name)
-		}
-		// What only the team itself needs, such as the host and the prompt, is not shown.
-		// The fields of the type come in the order of memberFields, and those of rest after them, by name.
-		members = append(members, muster.Member{Name: m.Name, Role: m.Role, Status: m.Status, IdleReason: m.IdleReason,
-			Doing: m.Doing, AgentID: m.AgentID, Model: m.Model, JoinedAt: m.JoinedAt, Extra: rest})
+		next.members = append(next.members, e)
+	}
+	raw := make([]json.RawMessage, len(next.members))
+	for i, e := range next.members {
+		raw[i] = e.raw
 	}
 	whole, err := muster.MarshalLine(struct {
-		Team    muster.Name `json:"team_name"`
-		Members []any       `json:"members"`
-	}{team, members})
+		Team    muster.Name       `json:"team_name"`
+		Members []json.RawMessage `json:"members"`
+	}{team, raw})
 	if err != nil {
-		return nil, err
+		return nil, next, err
 	}
 	// What other programs have added to the document comes after our own two fields.
-	delete(f.rest, "team_name")
-	delete(f.rest, "members")
-	if len(f.rest) > 0 {
-		rest, err := muster.MarshalLine(f.rest)
+	delete(next.rest, "team_name")
+	delete(next.rest, "members")
+	if len(next.rest) > 0 {
+		rest, err := muster.MarshalLine(next.rest)
 		if err != nil {
-			return nil, err
+			return nil, next, err
 		}
 		whole = slices.Concat(whole[:len(whole)-1], []byte{','}, rest[1:])
 	}
-	return muster.Encode(json.RawMessage(whole))
+	data, err = muster.Encode(json.RawMessage(whole))
+	return data, next, err
+}
+
+// update returns the entry as it is for m. It keeps the fields that other programs added.
+func (e configEntry) update(m *muster.Member) (configEntry, error) {
+	var rest muster.Extra // of an entry that is no object nothing is kept
+	if e.raw != nil && json.Unmarshal(e.raw, &rest) != nil {
+		rest = nil
+	}
+	// A field of ours is never taken from rest: one that is left out now, such as the reason of a member that
+	// is idle no more, is to go.
+	for _, name := range memberFields {
+		delete(rest, name)
+	}
+	// What only the team itself needs, such as the host and the prompt, is not shown.
+	// The fields of the type come in the order of memberFields, and those of rest after them, by name.
+	raw, err := muster.Member{Name: m.Name, Role: m.Role, Status: m.Status, IdleReason: m.IdleReason,
+		Doing: m.Doing, AgentID: m.AgentID, Model: m.Model, JoinedAt: m.JoinedAt, Extra: rest}.MarshalJSON()
+	return configEntry{m.Name, raw, m}, err
 }
 
 // configFile is config.json. The whole file is made anew each time: that takes some milliseconds for a
@@ -122,7 +136,8 @@ func renderConfig(team muster.Name, old []byte, all []muster.Member) ([]byte, er
 type configFile struct {
 	table muster.Table
 	turn  chan struct{} // held by the one projection that runs in this process
-	last  muster.Doc    // what the process last read or wrote, so that it need not read it again; guarded by turn
+	last  muster.Doc    // what the process last wrote, so that it need not read it again; guarded by turn
+	doc   configDoc     // the content of last
 }
 
 // Project writes config.json from the members. Nothing is written when nothing changed. Errors: Corrupt
@@ -151,39 +166,48 @@ func (r *Roster) project(ctx context.Context) (size int, err error) {
 // when that is stale, so a late process never replaces a newer state by an older one.
 func (r *Roster) writeConfig(ctx context.Context) (size int, err error) {
 	c := &r.config
-	doc := c.last
+	last, doc := c.last, c.doc
 	c.last = muster.Doc{} // so that the file is read again after an error: somebody may have mended it
-	for isFresh := doc.Data == nil; ; isFresh = true {
+	for isFresh := last.Data == nil; ; isFresh = true {
 		// The file is read before the members: what is newer than they are then changes the file's
 		// revision.
 		if isFresh {
-			doc, err = c.table.Get(ctx, configKey)
+			last, err = c.table.Get(ctx, configKey)
 			if errors.Is(err, muster.ErrNotFound) {
-				doc = muster.Doc{Data: []byte("{}")}
+				last = muster.Doc{Data: []byte("{}")}
 			} else if err != nil {
 				return 0, err
 			}
+			if doc, err = parseConfig(last.Data); err != nil {
+				return 0, err
+			}
 		}
-		all, err := r.List(ctx)
+		var all []*muster.Member
+		err := r.members.ViewFresh(ctx, func() {
+			r.index.sort()
+			all = slices.Clone(r.index.ordered)
+		})
 		if err != nil {
 			return 0, err
 		}
-		data, err := renderConfig(r.team, doc.Data, all)
+		data, next, err := doc.render(r.team, all)
 		if err != nil {
 			return 0, err
 		}
-		if !bytes.Equal(data, doc.Data) {
+		if !bytes.Equal(data, last.Data) {
 			// The write fails if anybody has written the file since it was read: another process of the team,
 			// or another program whose members would be lost otherwise.
-			doc.Rev, err = c.table.Put(ctx, configKey, data, doc.Rev)
+			last.Rev, err = c.table.Put(ctx, configKey, data, last.Rev)
 			if errors.Is(err, muster.ErrStale) {
 				continue
 			}
 		} else if !isFresh {
-			continue // nothing has changed here; perhaps another program wrote something else
+			if now, err := c.table.Get(ctx, configKey); err != nil || now.Rev != last.Rev {
+				continue // nothing has changed here, but another program wrote something else
+			}
 		}
 		if err == nil {
-			c.last = muster.Doc{Rev: doc.Rev, Data: data}
+			c.last, c.doc = muster.Doc{Rev: last.Rev, Data: data}, next
 		}
 		return len(data), err
 	}
