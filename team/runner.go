@@ -260,22 +260,31 @@ func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammat
 	name := record.Name
 	s.Log.Info("member started", "member", name, "host", s.id)
 	defer func() { s.Log.Info("member stopped", "member", name, "cause", causeText(err)) }()
-	err = s.runWithRestarts(ctx, string(name), name, func() (err error) {
-		if m != nil { // it failed, and its record may have changed since
-			record, err = s.Roster.TakeOver(ctx, name, s.id, s.id)
-			if errors.Is(err, muster.ErrStale) || err == nil && record.Status == muster.Shutdown {
-				err = muster.Errorf(muster.Fenced, "%s lives here no more", name)
-			}
-		}
+	err = s.runWithRestarts(ctx, string(name), name, func() error {
+		made, err := s.restore(ctx, name, &record, m != nil)
 		if err == nil {
-			m, err = s.member(record)
-		}
-		if err == nil {
+			m = made
 			end, err = m.Live(ctx)
 		}
 		return err
 	})
 	return m, end, err
+}
+
+// restore makes a living member of its record, which is read again if the member failed: it may have changed since.
+func (s *supervisor) restore(
+	ctx context.Context, name muster.Name, record *muster.Member, failed bool,
+) (m *teammate.Member, err error) {
+	if failed {
+		*record, err = s.Roster.TakeOver(ctx, name, s.id, s.id)
+		if errors.Is(err, muster.ErrStale) || err == nil && record.Status == muster.Shutdown {
+			err = muster.Errorf(muster.Fenced, "%s lives here no more", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.member(*record)
 }
 
 // wait waits for d; false: ctx has ended before.

@@ -83,36 +83,14 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	return true, i.conversation.say(ctx, []muster.MessageID{key}, text)
 }
 
-// wait shows that the member is idle, and waits until something may have changed that. A
-// member without a task waits in the queue for its turn at the board. It keeps its place
-// until it has looked, so that nobody else is called for the same task.
+// wait shows that the member is idle, and waits until something may have changed that. Its frame is small, as
+// is that of each caller, so that the stack of a member at rest is: there may be thousands.
 func (i *idling) wait(ctx context.Context) error {
-	r := &i.rest
-	r.leaveQueue()
-	if r.called {
-		r.backInQueue = time.After(passOn)
-	}
-	if r.timedOut || r.deadline.IsZero() {
-		r.deadline = time.Now().Add(i.Limits.IdleTimeout)
-	}
-	r.called, r.timedOut, r.triedTask = false, false, false
-	if err := i.markIdle(ctx, r.reason); err != nil {
+	turn, board, timeout, err := i.prepareWait(ctx)
+	if err != nil {
 		return err
 	}
-	i.unload()
-	// A member with a task claims no other, and must hear when its task is taken away. One
-	// without a task is called by the queue, and needs no watch of its own: there may be
-	// thousands.
-	var turn, board <-chan struct{}
-	if _, busy := i.claims.CurrentTask(); busy {
-		board = r.watchBoard()
-	} else if r.backInQueue == nil {
-		turn, r.leaveQueue = i.Queue.Enter(i.Record.Role)
-	}
-	var timeout <-chan time.Time
-	if i.Limits.IdleTimeout > 0 {
-		timeout = time.After(time.Until(r.deadline))
-	}
+	r := &i.rest
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -127,6 +105,36 @@ func (i *idling) wait(ctx context.Context) error {
 		r.timedOut = true
 	}
 	return nil
+}
+
+// prepareWait shows that the member is idle, and returns what it waits for, beside mail and jobs. A member without
+// a task waits in the queue for its turn at the board. It keeps its place until it has looked, so that nobody
+// else is called for the same task.
+func (i *idling) prepareWait(ctx context.Context) (turn, board <-chan struct{}, timeout <-chan time.Time, err error) {
+	r := &i.rest
+	r.leaveQueue()
+	if r.called {
+		r.backInQueue = time.After(passOn)
+	}
+	if r.timedOut || r.deadline.IsZero() {
+		r.deadline = time.Now().Add(i.Limits.IdleTimeout)
+	}
+	r.called, r.timedOut, r.triedTask = false, false, false
+	if err := i.markIdle(ctx, r.reason); err != nil {
+		return nil, nil, nil, err
+	}
+	i.unload()
+	// A member with a task claims no other, and must hear when its task is taken away. One
+	// without a task is called by the queue, and needs no watch of its own.
+	if _, busy := i.claims.CurrentTask(); busy {
+		board = r.watchBoard()
+	} else if r.backInQueue == nil {
+		turn, r.leaveQueue = i.Queue.Enter(i.Record.Role)
+	}
+	if i.Limits.IdleTimeout > 0 {
+		timeout = time.After(time.Until(r.deadline))
+	}
+	return turn, board, timeout, nil
 }
 
 // unload frees what only a member at work needs: its conversation, and what its model reads

@@ -24,11 +24,9 @@ func (m *Member) run(ctx context.Context) (End, error) {
 	}
 	defer m.endRest()
 	for m.end == nil {
-		// Facts are never kept from one action to the next: an action, or another process,
-		// may have changed any of them.
-		f, err := m.facts(ctx)
+		action, err := m.next(ctx)
 		if err == nil {
-			err = Next(f).do(ctx, m)
+			err = action.do(ctx, m)
 		}
 		if err != nil {
 			return End{Code: 1}, err
@@ -38,6 +36,16 @@ func (m *Member) run(ctx context.Context) (End, error) {
 		}
 	}
 	return *m.end, nil
+}
+
+// next returns what the member does next. Facts are never kept from one action to the next: an action, or another
+// process, may have changed any of them.
+func (m *Member) next(ctx context.Context) (Action, error) {
+	f, err := m.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Next(f), nil
 }
 
 func (a Finish) do(_ context.Context, m *Member) error {
