@@ -17,6 +17,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 )
@@ -171,4 +172,14 @@ func (l osLock) Note(text string) {
 	if l.f.Truncate(0) == nil {
 		_, _ = l.f.WriteAt([]byte(text), 0) // the lock counts, not its text
 	}
+}
+
+// Glob returns the paths below dir that match the pattern of path.Match, which is relative to dir, sorted. Characters
+// in dir itself have no special meaning, as they have in filepath.Glob: people call a directory [work].
+func Glob(dir, pattern string) []string {
+	names, _ := fs.Glob(os.DirFS(dir), pattern) // the only error is of the pattern
+	for i, name := range names {
+		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	return names
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"muster/internal/durable"
 )
 
 // lockOwner is a running git that may hold a lock.
@@ -63,9 +65,7 @@ func isSameUser(dir string, lock fs.FileInfo) bool {
 // treesOf returns the directories of a repository: the git directory, the tree around it, and the linked worktrees.
 func treesOf(common string) []string {
 	trees := []string{common, filepath.Dir(common)}
-	// The only error is a malformed pattern, which a path with odd characters makes: then the worktrees are not known.
-	links, _ := filepath.Glob(filepath.Join(common, "worktrees", "*", "gitdir"))
-	for _, l := range links {
+	for _, l := range durable.Glob(common, "worktrees/*/gitdir") {
 		if to, err := os.ReadFile(l); err == nil {
 			trees = append(trees, filepath.Dir(strings.TrimSpace(string(to))))
 		}

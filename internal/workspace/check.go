@@ -256,25 +256,25 @@ func (d *doctor) owners(ctx context.Context) {
 // setAside lists what muster could not read and has set aside.
 func (d *doctor) setAside() {
 	dir := d.w.Paths()
-	for _, pattern := range []string{
-		filepath.Join(dir.Inbox(), "*.rejected.jsonl"), filepath.Join(dir.Inbox(), "*.torn"),
-		filepath.Join(dir.Tasks(), "*.torn"), filepath.Join(dir.Team(), "*.torn"),
-		filepath.Join(dir.Worktrees(), "*.torn"), filepath.Join(dir.Transcripts(), "*", "*.torn"),
+	var files []string
+	// In the order in which people read them: mail, tasks, team, lanes, conversations.
+	for _, of := range [][2]string{
+		{dir.Inbox(), "*.rejected.jsonl"}, {dir.Inbox(), "*.torn"}, {dir.Tasks(), "*.torn"}, {dir.Team(), "*.torn"},
+		{dir.Worktrees(), "*.torn"}, {dir.Transcripts(), "*/*.torn"},
 	} {
-		// Of several kinds of files, in the order in which people read them: mail, tasks, team, lanes, conversations.
-		files, _ := filepath.Glob(pattern) // the only error is of the pattern
-		for _, path := range files {
-			data, _, err := durable.New(durable.OS{}).ReadFile(path)
-			if err != nil || len(data) == 0 {
-				continue
-			}
-			text := "%s has %s that were set aside"
-			n := bytes.Count(data, []byte("\n"))
-			if n <= 1 {
-				text = "%s has %s that was set aside"
-			}
-			d.Add("aside", Note, fmt.Sprintf(text, d.w.Relative(path), view.Count(n, "line")), "")
+		files = append(files, durable.Glob(of[0], of[1])...)
+	}
+	for _, path := range files {
+		data, _, err := durable.New(durable.OS{}).ReadFile(path)
+		if err != nil || len(data) == 0 {
+			continue
 		}
+		text := "%s has %s that were set aside"
+		n := bytes.Count(data, []byte("\n"))
+		if n <= 1 {
+			text = "%s has %s that was set aside"
+		}
+		d.Add("aside", Note, fmt.Sprintf(text, d.w.Relative(path), view.Count(n, "line")), "")
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
 		d.Add("aside", Note, view.Count(len(kept), "damaged file")+

@@ -22,9 +22,9 @@ import (
 // documentKind is a kind of state file: where it lies, how it reads, and what is lost without it. The last is empty
 // for what can be made again from the others.
 type documentKind struct {
-	pattern string
-	read    func([]byte) error
-	lost    string
+	dir, pattern string
+	read         func([]byte) error
+	lost         string
 }
 
 // metaFile is what the board reads of meta.json: its types decide whether the board can use the file.
@@ -45,14 +45,14 @@ var readObject = readAs[map[string]json.RawMessage]
 // documentKinds returns the kinds of documents, in the order in which they are reported.
 func documentKinds(dir paths.Dir) []documentKind {
 	return []documentKind{
-		{filepath.Join(dir.Tasks(), "task_*.json"), readAs[muster.Task], "the task is lost then"},
-		{filepath.Join(dir.Tasks(), "meta.json"), readAs[metaFile], ""},
-		{filepath.Join(dir.Members(), "*.json"), readAs[muster.Member],
+		{dir.Tasks(), "task_*.json", readAs[muster.Task], "the task is lost then"},
+		{dir.Tasks(), "meta.json", readAs[metaFile], ""},
+		{dir.Members(), "*.json", readAs[muster.Member],
 			"the member is unknown then, its conversation stays"},
-		{filepath.Join(dir.Requests(), "*.json"), readAs[muster.Request], "the question is lost then"},
-		{filepath.Join(dir.Hosts(), "*.json"), readAs[roster.HostRecord], ""},
-		{filepath.Join(dir.Team(), "run.json"), readAs[muster.Run], "the goal of the last run is forgotten then"},
-		{filepath.Join(dir.Team(), "config.json"), readObject, ""},
+		{dir.Requests(), "*.json", readAs[muster.Request], "the question is lost then"},
+		{dir.Hosts(), "*.json", readAs[roster.HostRecord], ""},
+		{dir.Team(), "run.json", readAs[muster.Run], "the goal of the last run is forgotten then"},
+		{dir.Team(), "config.json", readObject, ""},
 	}
 }
 
@@ -60,7 +60,7 @@ func documentKinds(dir paths.Dir) []documentKind {
 func (d *doctor) documents() {
 	total, before := 0, len(d.Findings)
 	for _, kind := range documentKinds(d.w.Paths()) {
-		files, _ := filepath.Glob(kind.pattern) // sorted; the only error is of the pattern
+		files := durable.Glob(kind.dir, kind.pattern)
 		total += len(files)
 		for _, path := range files {
 			err := readTwice(path, kind.read)

@@ -96,7 +96,7 @@ func (d *doctor) repairConfig(ctx context.Context) error {
 	isMissing := errors.Is(err, os.ErrNotExist)
 	kept := ""
 	// The names have the time, so the greatest is that of the file that was replaced last.
-	if all, _ := filepath.Glob(filepath.Join(d.w.Paths().Team(), corruption.Table, "config.json.*")); len(all) > 0 {
+	if all := durable.Glob(d.w.Paths().Team(), corruption.Table+"/config.json.*"); len(all) > 0 {
 		kept = slices.Max(all)
 	}
 	// Missing without a kept one means that the team never had it, and a roster writes it when it is needed.
