@@ -142,3 +142,33 @@ func TestUnreadableTasksAreInOrder(t *testing.T) {
 		}
 	})
 }
+
+// A task may be tried and given up again while the mail about the first time is sent. The second time has its mail too.
+func TestAnEffectThatIsNamedAgainWhileItRunsIsRunAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		b, other := w.board(), w.board()
+		w.add(b, "hard")
+		giveUp := func(b *Board) (last muster.Task) {
+			for range 3 {
+				c := w.take(b, 1, "ann")
+				r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "too hard", Counts: true})
+				last = must(w, r, err)
+			}
+			return last
+		}
+		var told []int
+		b.OnEffect(muster.EffectTell, func(_ context.Context, task muster.Task) error {
+			if told = append(told, task.Fence); len(told) == 1 {
+				must(w, 0, lastErr(other.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
+				giveUp(other)
+			}
+			return nil
+		})
+		first := giveUp(b)
+		must(w, 0, b.Settle(w.ctx))
+		second := w.get(b, 1)
+		if !slices.Equal(told, []int{told[0], second.Fence}) || len(second.Effects) != 0 {
+			t.Fatalf("told of the fences %v; given up first as %+v, then as %+v", told, first, second)
+		}
+	})
+}

@@ -103,7 +103,7 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 		}
 	}
 	if done != nil {
-		if now, e := f.clear(ctx, t.ID, done); e == nil {
+		if now, e := f.clear(ctx, t, done); e == nil {
 			t = now
 		} else if !errors.Is(e, muster.ErrNotFound) { // deleted meanwhile: nothing is owed
 			err = cmp.Or(err, e)
@@ -114,16 +114,16 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 
 // clear removes effects that have run from the task. It goes on for a moment when ctx has ended, because
 // nobody else may settle the board before the next start, and the effects would then run again. It removes
-// only those that have run: another process may have named new ones meanwhile.
-func (f *effects) clear(ctx context.Context, id muster.TaskID, done []muster.Effect) (muster.Task, error) {
+// only those that have run, and none that a later end of the task, with another fence, has named meanwhile.
+func (f *effects) clear(ctx context.Context, ran muster.Task, done []muster.Effect) (muster.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	return f.change(ctx, id, func(t *muster.Task) error {
-		before := len(t.Effects)
-		t.Effects = slices.DeleteFunc(t.Effects, func(e muster.Effect) bool { return slices.Contains(done, e) })
-		if len(t.Effects) == before {
+	return f.change(ctx, ran.ID, func(t *muster.Task) error {
+		left := slices.DeleteFunc(slices.Clone(t.Effects), func(e muster.Effect) bool { return slices.Contains(done, e) })
+		if len(left) == len(t.Effects) || t.Fence != ran.Fence || t.Status != ran.Status {
 			return errNoChange
 		}
+		t.Effects = left
 		return nil
 	})
 }
