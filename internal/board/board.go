@@ -57,10 +57,12 @@ func New(s muster.Store, j *journal.Journal) *Board {
 		OnChange: r.graph.onChange, Reporter: teller,
 	})
 	meta := &metaFile{records: r, table: table, replaced: s.Table(corruption.Table), teller: teller}
-	return &Board{
+	b := &Board{
 		records: r, meta: meta, edges: &edges{r, meta}, settling: make(chan struct{}, 1),
 		effects: &effects{records: r},
 	}
+	b.OnEffect(muster.EffectUnblock, b.effects.unblock)
+	return b
 }
 
 // Get returns the task as it is stored, without Blocks. The error is NotFound, Corrupt or Unavailable.

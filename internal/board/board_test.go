@@ -285,7 +285,7 @@ func TestCreateRefuses(t *testing.T) {
 		if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
 			t.Fatalf("%v, %v", all, err)
 		}
-		must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 60<<10)})))
+		must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
 		_, err := b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})
 		w.refused(err, muster.Invalid, "the description is not UTF-8 in line 2")
 	})

@@ -26,7 +26,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return muster.Task{}, err
 	}
 	c.Source = cmp.Or(c.Source, muster.SourceManual)
-	var isWrong bool // blockedBy, of a task whose claim is refused for a blocker
+	var isBlocked bool
 	t, err := b.change(ctx, id, func(t *muster.Task) error {
 		was := *t
 		if err := claim(t, c, now()); err != nil {
@@ -34,12 +34,12 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		}
 		// The blockers are read after the task. One that is completed in between is found completed. One that is
 		// added in between changes the task, so the write of this claim is stale and this function is called again.
-		waits, err := b.openBlockers(ctx, was)
-		isWrong = waits != nil && !same(was.BlockedBy, waits)
+		err := b.checkBlockers(ctx, was)
+		isBlocked = err != nil
 		return err
 	})
-	if isWrong && b.tasks.Refresh(ctx) == nil {
-		// Other programs test blockedBy. The error is dropped because Settle repairs what this leaves.
+	if isBlocked && b.tasks.Refresh(ctx) == nil {
+		// Other programs test blockedBy, which may be wrong. The error is dropped because Settle repairs what this leaves.
 		_ = b.updateBlockedBy(ctx, id)
 	}
 	if err != nil {
@@ -51,11 +51,9 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 			"fence": t.Fence, "lane": string(t.Worktree)}))
 }
 
-// openBlockers reads the blockers of t as they are stored, because the graph may be behind what other
-// processes have just written. It returns the unfinished ones and the refusal that names them, or nil and
-// nil when there is none. An error without blockers means that they could not be read.
-func (r *records) openBlockers(ctx context.Context, t muster.Task) ([]muster.TaskID, error) {
-	var open []muster.TaskID
+// checkBlockers reads the blockers of t as they are stored, because the graph may be behind what other
+// processes have just written. It returns the refusal that names the unfinished ones, if there is one.
+func (r *records) checkBlockers(ctx context.Context, t muster.Task) error {
 	var says []string
 	for _, id := range set(t.DependsOn...) {
 		on, _, err := r.read(ctx, id)
@@ -65,21 +63,20 @@ func (r *records) openBlockers(ctx context.Context, t muster.Task) ([]muster.Tas
 		case errors.Is(err, muster.ErrCorrupt):
 			says = append(says, fmt.Sprintf("%d, which cannot be read", id))
 		case err != nil:
-			return nil, err
+			return err
 		case on.Status == muster.Completed:
 			continue
 		default:
 			says = append(says, fmt.Sprintf("%d (%s)", id, where(on)))
 		}
-		open = append(open, id)
 	}
-	if open == nil {
-		return nil, nil
+	if says == nil {
+		return nil
 	}
 	if more := len(says) - 5; more > 0 {
 		says = append(says[:5], fmt.Sprintf("%d more", more))
 	}
-	return open, muster.Errorf(muster.Invalid, "task %d waits for %s", t.ID, strings.Join(says, ", "))
+	return muster.Errorf(muster.Invalid, "task %d waits for %s", t.ID, strings.Join(says, ", "))
 }
 
 // where returns a task's status, and its owner if it has one, in words for a refusal.

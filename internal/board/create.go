@@ -99,9 +99,6 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		} else if !errors.Is(err, muster.ErrStale) {
 			return t, err
 		}
-		if err := ctx.Err(); err != nil {
-			return t, err
-		}
 		err = b.tasks.ViewFresh(ctx, func() {
 			b.graph.highest = max(b.graph.highest, t.ID) // taken, though the changes may not show it yet
 		})

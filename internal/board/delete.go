@@ -56,9 +56,6 @@ func (b *Board) Delete(ctx context.Context, id muster.TaskID, force bool) error 
 		if err := b.remove(ctx, t, rev, t.Owner); !errors.Is(err, muster.ErrStale) {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 	}
 }
 

@@ -28,10 +28,8 @@ func (e *edges) announce(ctx context.Context, id muster.TaskID, on []muster.Task
 	n := 0
 	err := e.meta.change(ctx, func(m *meta) error {
 		if len(m.Adding) > 0 { // of other processes: storedPath below finds every cycle only with them in their tasks
-			if err := e.finish(ctx, m.Adding); err != nil {
-				return err
-			}
-			return muster.Errorf(muster.Stale, "others are adding edges at the same time") // so meta is read again
+			errAgain := muster.Errorf(muster.Stale, "others are adding edges at the same time") // so meta is read again
+			return cmp.Or[error](e.finish(ctx, m.Adding), errAgain)
 		}
 		if _, _, err := e.read(ctx, id); err != nil {
 			return err
@@ -85,13 +83,9 @@ func (e *edges) finishAll(ctx context.Context) (meta, error) {
 // strike removes additions from the list of announced ones, after their tasks have the edges.
 func (e *edges) strike(ctx context.Context, list ...adding) error {
 	return e.meta.change(ctx, func(m *meta) error {
-		before := len(m.Adding)
 		m.Adding = slices.DeleteFunc(m.Adding, func(a adding) bool {
 			return slices.ContainsFunc(list, func(b adding) bool { return a.N == b.N })
 		})
-		if len(m.Adding) == before {
-			return errNoChange
-		}
 		return nil
 	})
 }
@@ -278,5 +272,5 @@ func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
 // same reports whether a list that another program may have written, in whatever order, has what the sorted
 // one has.
 func same(ids, sorted []muster.TaskID) bool {
-	return slices.Equal(ids, sorted) || slices.Equal(set(ids...), sorted)
+	return slices.Equal(set(ids...), sorted)
 }

@@ -67,7 +67,7 @@ func OnlyUnsettled(err error) bool {
 // failure of the step that named the effects; err is the board's own.
 func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, err error) {
 	mine := slices.DeleteFunc(slices.Clone(t.Effects), func(e muster.Effect) bool {
-		_, isRunning := f.running.LoadOrStore(effectRun{t.ID, e}, true)
+		_, isRunning := f.running.LoadOrStore(effectRun{t.ID, e}, nil)
 		return isRunning
 	})
 	if len(mine) == 0 {
@@ -89,17 +89,18 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 	t = now
 	var done []muster.Effect
 	for _, e := range t.Effects {
-		if !slices.Contains(mine, e) {
+		handle, isHandled := f.handlers.Load(e)
+		if !isHandled || !slices.Contains(mine, e) {
 			continue
 		}
-		ran, failed := f.runOne(ctx, t, e)
-		switch { // an effect that failed, or that nobody here runs, stays in the document
-		case failed != nil && e == muster.EffectUnblock:
-			err = cmp.Or(err, failed)
-		case failed != nil:
-			owed = errors.Join(owed, &Unsettled{Task: t.ID, Effect: e, Err: failed})
-		case ran:
+		// One that fails stays in the document, as one that nobody here runs.
+		switch failed := f.runOne(ctx, t, handle.(func(context.Context, muster.Task) error)); {
+		case failed == nil:
 			done = append(done, e)
+		case e == muster.EffectUnblock:
+			err = failed
+		default:
+			owed = errors.Join(owed, &Unsettled{Task: t.ID, Effect: e, Err: failed})
 		}
 	}
 	if done != nil {
@@ -119,34 +120,31 @@ func (f *effects) clear(ctx context.Context, ran muster.Task, done []muster.Effe
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	return f.change(ctx, ran.ID, func(t *muster.Task) error {
-		left := slices.DeleteFunc(slices.Clone(t.Effects), func(e muster.Effect) bool { return slices.Contains(done, e) })
-		if len(left) == len(t.Effects) || t.Fence != ran.Fence || t.Status != ran.Status {
+		if t.Fence != ran.Fence || t.Status != ran.Status {
 			return errNoChange
 		}
-		t.Effects = left
+		t.Effects = slices.DeleteFunc(t.Effects, func(e muster.Effect) bool { return slices.Contains(done, e) })
 		return nil
 	})
 }
 
-// runOne runs one effect. It returns false when no handler of this process does. A handler is given the
-// task with Blocks, which those that write mail about it need.
-func (f *effects) runOne(ctx context.Context, t muster.Task, e muster.Effect) (ran bool, err error) {
-	handle, ok := f.handlers.Load(e)
-	if !ok && e != muster.EffectUnblock {
-		return false, nil
-	}
+// runOne runs one effect by its handler, which is given the task with Blocks: those that write mail about it need them.
+func (f *effects) runOne(
+	ctx context.Context, t muster.Task, handle func(context.Context, muster.Task) error,
+) (err error) {
 	if t.Blocks, err = f.dependants(ctx, t.ID); err != nil {
-		return true, err
+		return err
 	}
-	if e != muster.EffectUnblock {
-		return true, handle.(func(context.Context, muster.Task) error)(ctx, t)
-	}
-	// A task that begins to wait while this runs reads the blocker itself and finds it completed. One dependant
-	// that fails, such as a bad document, does not keep the others blocked.
+	return handle(ctx, t)
+}
+
+// unblock is the handler of muster.EffectUnblock. A task that begins to wait while this runs reads the blocker itself
+// and finds it completed. One dependant that fails, such as a bad document, does not keep the others blocked.
+func (f *effects) unblock(ctx context.Context, t muster.Task) (err error) {
 	for _, d := range t.Blocks {
 		err = cmp.Or(err, ignoreVanished(f.updateBlockedBy(ctx, d)))
 	}
-	return true, err
+	return err
 }
 
 // runAll runs the effects of all tasks that have any. It goes on past those that fail.

@@ -191,7 +191,7 @@ func TestNoLostEventIsHidden(t *testing.T) {
 	}
 	for name, c := range steps {
 		t.Run(name, func(t *testing.T) {
-			isEvent := func(op string) bool { return op == "append "+muster.StreamEvents }
+			isEvent := func(op string) bool { return strings.HasPrefix(op, "append ") } // of the journal and of the claims
 			storetest.FailEach(t, isEvent, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 				s := mem.New()
 				w := newWorld(t, func() muster.Store { return s.Handle() })

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -41,6 +42,11 @@ func (t interruptedTable) Put(ctx context.Context, key string, data []byte, at m
 func (t interruptedTable) Delete(ctx context.Context, key string, at muster.Rev) error {
 	t.at("delete", key)
 	return t.Table.Delete(ctx, key, at)
+}
+
+func (t interruptedTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
+	t.at("list", "")
+	return t.Table.Changes(ctx, since)
 }
 
 // interruptedBoard is a board in a process that is interrupted once, when what says so.

@@ -182,7 +182,6 @@ func decodeTask(key string, data []byte) (muster.Task, error) {
 			return muster.Task{}, muster.Errorf(muster.Corrupt,
 				"task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
 		}
-		t = muster.Task{}
 		if err := t.UnmarshalJSON(data); err != nil { // json.Unmarshal would first check the whole of data once more
 			return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
 		}

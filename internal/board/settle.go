@@ -113,7 +113,7 @@ func (r repair) reconcile(ctx context.Context, id muster.TaskID) (err error) {
 	}
 	err = ignoreVanished(cmp.Or(err, r.updateBlockedBy(ctx, id)))
 	if err != nil || waits {
-		r.tasks.View(func() { r.graph.dirty[id] = true })
+		r.tasks.View(func() { mark(r.graph.dirty, id, true) })
 	}
 	return err
 }
@@ -221,10 +221,7 @@ func (r repair) parkCycle(ctx context.Context, cycle []muster.TaskID) error {
 			return nil
 		})
 		if parked {
-			if err = r.emit(ctx, attentionEvent(t, "")); err == nil {
-				_, _, err = r.effects.run(ctx, t)
-				err = onlyUnavailable(err)
-			}
+			err = r.emit(ctx, attentionEvent(t, "")) // its effects are run at the end of Settle, with all others
 		}
 		if ignoreVanished(err) != nil {
 			return err

@@ -59,6 +59,12 @@ func newWorld(f failer, open func() muster.Store) *world {
 	return &world{failer: f, ctx: context.Background(), open: open, store: open()}
 }
 
+// inMemory is a world without files.
+func inMemory(f failer) *world {
+	s := mem.New()
+	return newWorld(f, func() muster.Store { return s.Handle() })
+}
+
 // board is one more process's.
 func (w *world) board() *Board {
 	s := w.open()
