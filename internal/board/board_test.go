@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -151,6 +153,20 @@ func TestClockNamesTheDayWhenItIsNotToday(t *testing.T) {
 	if got, want := errHeld(old).Error(), "task 3 is bob's"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// The day is left out only when it is today's: neither the same day of another year nor another day of this year is.
+func TestClockNamesAnotherDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight in UTC, at the beginning of 2000
+		at := muster.Task{ID: 3, Owner: "bob", ClaimedAt: now()}
+		want := map[time.Duration]string{0: "15:04", 366 * 24 * time.Hour: "2006-01-02 15:04", 48 * time.Hour: "2006-01-02 15:04"}
+		for _, later := range []time.Duration{0, 48 * time.Hour, 366 * 24 * time.Hour} {
+			time.Sleep(time.Until(muster.Time(at.ClaimedAt).Add(later)))
+			if got, want := errHeld(at).Error(), "task 3 is bob's since "+muster.Time(at.ClaimedAt).Format(want[later]); got != want {
+				t.Errorf("after %v: %q, want %q", later, got, want)
+			}
+		}
+	})
 }
 
 func TestReleaseCounts(t *testing.T) {

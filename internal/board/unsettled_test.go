@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"muster"
 )
@@ -91,6 +93,48 @@ func TestSettleReadsATaskAgain(t *testing.T) {
 		}
 		if left := append(w.get(b, 1).Effects, w.get(b, 2).Effects...); len(left) != 0 {
 			t.Errorf("left %v", left)
+		}
+	})
+}
+
+// A task that is deleted while its effects run owes nothing any more.
+func TestATaskIsDeletedByItsOwnEffect(t *testing.T) {
+	w := inMemory(t)
+	b, other := w.board(), w.board()
+	b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { return other.Delete(w.ctx, t.ID, true) })
+	w.add(b, "one")
+	w.take(b, 1, "ann")
+	must(w, 0, lastErr(b.Complete(w.ctx, 1, 1, Outcome{})))
+	w.add(b, "two")
+	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 2, muster.User, "")))
+	must(w, 0, b.Settle(w.ctx))
+	if left := w.stored(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// An effect that another one of this process is running is left to it, though the task owes more by now.
+func TestARunningEffectIsNotRunAgainBesideAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		goOn, told, archived := make(chan struct{}), 0, 0
+		b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { told++; <-goOn; return nil })
+		b.OnEffect(muster.EffectArchive, func(context.Context, muster.Task) error { archived++; return nil })
+		w.add(b, "one")
+		w.take(b, 1, "ann")
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = b.Complete(w.ctx, 1, 1, Outcome{}) })
+		synctest.Wait()
+		more := w.get(b, 1)
+		more.Effects = append(more.Effects, muster.EffectArchive)
+		data, err := muster.Encode(more)
+		w.write("1", string(must(w, data, err)))
+		must(w, 0, b.Settle(w.ctx))
+		close(goOn)
+		all.Wait()
+		if left := w.get(b, 1).Effects; told != 1 || archived != 1 || len(left) != 0 {
+			t.Errorf("told %d times, archived %d times, left are %v", told, archived, left)
 		}
 	})
 }

@@ -1,0 +1,132 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/store/mem"
+	"muster/store/storetest"
+)
+
+// Deleting without force is refused while an unfinished task waits, and only then.
+func TestDeletingWhatOnlyFinishedTasksWaitedFor(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.write("1", `{"id": 1, "subject": "a", "status": "completed", "completed_by": "zoe", "owner": "zoe"}`)
+	w.write("2", `{"id": 2, "subject": "b", "status": "completed", "completed_by": "zoe", "dependsOn": [1]}`)
+	w.write("3", `{"id": 3, "subject": "itself", "dependsOn": [3]}`)
+	for id := muster.TaskID(1); id <= 3; id++ {
+		must(w, 0, b.Delete(w.ctx, id, false))
+	}
+	if left := w.stored(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// A task that is landing is deleted only after its landing was revoked, and not where nobody can do that.
+func TestDeletingATaskThatIsLanding(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	w.add(b, "two", 1)
+	w.add(b, "three", 1)
+	w.take(b, 1, "ann")
+	must(w, 0, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+	w.refused(b.Delete(w.ctx, 1, true), muster.Held, "task 1 is being landed for ann right now")
+	w.refused(lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")), muster.Held, "task 1 is being landed for ann right now")
+	var revoked []muster.Task
+	for _, want := range []error{errNoGit, nil} {
+		b.OnRevoke(func(_ context.Context, t muster.Task) error {
+			revoked = append(revoked, t)
+			return want
+		})
+		if err := b.Delete(w.ctx, 1, true); !errors.Is(err, want) {
+			t.Errorf("deleted with %v, want %v", err, want)
+		}
+		if _, there := w.stored()[1]; there != (want != nil) {
+			t.Errorf("with %v it is there: %v", want, there)
+		}
+	}
+	if len(revoked) != 2 || revoked[1].Fence != 1 {
+		t.Errorf("revoked were %+v", revoked)
+	}
+	for _, id := range []muster.TaskID{2, 3} {
+		if got := w.get(b, id); len(got.DependsOn) != 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if e := w.events(journal.TaskEdgeRemoved); len(e) != 2 || e[0].Number("blocker") != 1 || e[1].Number("blocker") != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A deletion is told with its time, not with that of the task's last change.
+func TestADeletionIsToldWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		w.add(b, "one")
+		time.Sleep(time.Hour)
+		must(w, 0, b.Delete(w.ctx, 1, false))
+		if e := w.events(journal.TaskDeleted); len(e) != 1 || e[0].At != now() {
+			t.Errorf("%+v, now it is %f", e, now())
+		}
+	})
+}
+
+// takenBoard is a board in a process for which another one takes the id first, whenever it is about to create a task.
+func (w *world) takenBoard(s muster.Store, times int) *Board {
+	other := w.board()
+	taken := interrupted{s, func(op, key string) {
+		if _, isTask := idOf(key); op == "put" && isTask && times > 0 {
+			times--
+			w.add(other, "faster")
+		}
+	}}
+	return New(taken, journal.New(taken.Log()))
+}
+
+// Who finds its id taken looks again. When it cannot, that is its error.
+func TestAnIDThatIsTakenIsLookedForAgain(t *testing.T) {
+	isList := func(op string) bool { return op == "list tasks" }
+	storetest.FailEach(t, isList, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+		s := mem.New()
+		w := newWorld(t, func() muster.Store { return s.Handle() })
+		got, err := w.takenBoard(wrap(s.Handle()), 2).Create(w.ctx, Draft{Subject: "new"})
+		if err == nil && got.ID != 3 {
+			t.Errorf("%+v", got)
+		}
+		return err
+	})
+}
+
+// unlisted is a store whose tables show no changes, as when they are told late.
+type unlisted struct{ muster.Store }
+
+func (s unlisted) Table(name string) muster.Table { return unlistedTable{s.Store.Table(name)} }
+
+type unlistedTable struct{ muster.Table }
+
+func (unlistedTable) Changes(context.Context, muster.Mark) iter.Seq2[muster.Change, error] {
+	return func(func(muster.Change, error) bool) {}
+}
+
+// An id that was found taken is not tried again, also while the listing does not show who has it.
+func TestATakenIDIsNotTriedAgain(t *testing.T) {
+	w := inMemory(t)
+	w.add(w.board(), "one")
+	w.add(w.board(), "two")
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second) // for who tries it for ever
+	defer cancel()
+	s := unlisted{w.open()}
+	got, err := New(s, journal.New(s.Log())).Create(ctx, Draft{Subject: "new"})
+	if must(w, got, err); got.ID != 3 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,87 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/store/mem"
+	"muster/store/storetest"
+)
+
+// A meta document that cannot be made anew is the error of who needs it. It is made anew by the next one.
+func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		isCounted := func(op string) bool { return op != "get tasks/meta" } // which is read again whatever comes
+		storetest.FailEach(t, isCounted, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+			s := mem.New()
+			w := newWorld(t, func() muster.Store { return s.Handle() })
+			w.write("41", `{"id": 41, "subject": "of another program", "status": "pending"}`)
+			w.write("meta", `{"next_id": "many"}`)
+			faulty := wrap(s.Handle())
+			b := New(faulty, journal.New(faulty.Log()))
+			_, err := b.meta.read(w.ctx)
+			if got := w.add(w.board(), "next"); got.ID != 42 {
+				t.Errorf("after %v the next task is %d", err, got.ID)
+			}
+			return err
+		})
+	})
+}
+
+// A meta document that another program is in the middle of writing is waited for, however often it begins anew.
+func TestAHalfWrittenMetaIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		w.add(b, "1")
+		w.write("meta", `{"next_id": "half"}`)
+		go func() {
+			for _, data := range []string{`{"next_id": "again"}`, `{"next_id": 9}`} {
+				time.Sleep(30 * time.Millisecond)
+				w.write("meta", data)
+			}
+		}()
+		if got := w.add(b, "2"); got.ID != 9 {
+			t.Errorf("%+v", got)
+		}
+		if e := w.events(journal.StateCorrupt); len(e) != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// Who is told to stop while it waits stops.
+func TestMetaIsWaitedForNoLongerThanTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		w.write("meta", `{"next_id": "half"}`)
+		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
+		defer cancel()
+		_, err := w.board().Create(ctx, Draft{Subject: "x"})
+		if !errors.Is(err, context.DeadlineExceeded) || w.raw("meta")["next_id"] != "half" {
+			t.Errorf("%v, %v", err, w.raw("meta"))
+		}
+	})
+}
+
+// An event that cannot be read keeps the next id from nobody.
+func TestMetaIsMadeAnewBesideABadEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		w.add(b, "1")
+		w.add(b, "2")
+		_, err := w.store.Log().Append(w.ctx, muster.StreamEvents, muster.Anywhere, []byte(`{"kind": 7}`))
+		must(w, 0, err)
+		must(w, 0, b.Delete(w.ctx, 2, false)) // only the events know of it then
+		w.write("meta", `[]`)
+		if got := w.add(w.board(), "3"); got.ID != 3 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
