@@ -120,6 +120,38 @@ func TestNewsIsNotReadAgainAndAgain(t *testing.T) {
 	})
 }
 
+// What was read is remembered from five seconds after a delivery on, at that very moment too, and not before.
+func TestNewsIsReadAgainRightAfterADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := 0
+		p := team(counted{mem.New(), &read})
+		must(t, p.Drop(t.Context(), "lead", 0))
+		must(t, second(p.Send(t.Context(), news("lead", "bob is idle"))))
+		time.Sleep(afterDrop - 1)
+		for i, want := range []int{1, 2, 2} { // the third one is at the five seconds
+			if i == 2 {
+				time.Sleep(1)
+			}
+			must(t, second(p.Waking(t.Context(), "lead", 0)))
+			if read != want {
+				t.Errorf("look %d: %d mails were read, want %d", i, read, want)
+			}
+		}
+	})
+}
+
+// A delivery that takes all that waits reads the inbox once.
+func TestADeliveryOfAllReadsTheInboxOnce(t *testing.T) {
+	read := 0
+	p := team(counted{mem.New(), &read})
+	for range 3 {
+		must(t, second(p.Send(t.Context(), mail("alice", "hello"))))
+	}
+	if got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0); err != nil || len(got) != 3 || waiting != 0 || read != 3 {
+		t.Errorf("%d of 3 mails, %d wait, %d were read, %v", len(got), waiting, read, err)
+	}
+}
+
 // A program that had the box open when it was moved aside still writes to what it has open: it is heard at once.
 func TestALateWriterOfAnotherProgramIsHeard(t *testing.T) {
 	dir := t.TempDir()

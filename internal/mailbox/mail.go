@@ -297,10 +297,11 @@ func Render(msgs []muster.Message, waiting int) string {
 		list = strings.Join(mails, ",") + "\n"
 	}
 	more := ""
-	switch {
-	case waiting == 1:
+	switch waiting {
+	case 0:
+	case 1:
 		more = "\n1 more mail waits and comes next."
-	case waiting > 1:
+	default:
 		more = fmt.Sprintf("\n%d more mails wait and come next.", waiting)
 	}
 	return "<inbox>\n[" + list + "]\n</inbox>" + more

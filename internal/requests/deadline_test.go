@@ -125,6 +125,7 @@ func TestLeft(t *testing.T) {
 			"made a day hence": {now.Add(24 * time.Hour), now.Add(24*time.Hour + time.Minute), time.Minute},
 			"gone by":          {now.Add(-time.Hour), now.Add(-time.Minute), -time.Minute},
 			"not said when":    {time.Time{}, now.Add(time.Hour), time.Hour},
+			"made at it":       {now.Add(time.Hour), now.Add(time.Hour), time.Hour},
 			"made after it":    {now.Add(time.Hour), now.Add(time.Minute), time.Minute},
 		} {
 			if got := q.Left(muster.Request{ID: "r", CreatedAt: muster.UnixTime(c.created), Deadline: muster.UnixTime(c.deadline)}, now); got != c.want {

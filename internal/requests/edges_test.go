@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,5 +97,106 @@ func TestADeletedRequestIsGone(t *testing.T) {
 	must(t, s.Table(muster.TableRequests).Delete(t.Context(), d.Key, d.Rev))
 	if all, err := q.List(t.Context()); err != nil || len(all) != 1 || all[0].ID != other.ID {
 		t.Errorf("the requests are %+v, %v", all, err)
+	}
+}
+
+// The asker chooses neither that its request is decided nor how, but it may choose the deadline.
+func TestWhatAnAskerChooses(t *testing.T) {
+	q := process(mem.New())
+	deadline := muster.UnixTime(time.Now().Add(time.Hour))
+	r := ask(t, q, muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm", Deadline: deadline,
+		Status: muster.RequestApproved, ResolvedBy: muster.User, ResolvedAt: 7, Response: "yes"})
+	if r.Status != muster.RequestPending || r.ResolvedBy != "" || r.ResolvedAt != 0 || r.Response != "" || r.Deadline != deadline {
+		t.Errorf("%+v", r)
+	}
+}
+
+// An id that another request has is refused, whatever the two differ in.
+func TestAnIDOfAnotherRequestIsHeld(t *testing.T) {
+	for name, other := range map[string]muster.Request{
+		"kind": {Kind: muster.AskPermission, From: "carol", To: muster.Lead, Reason: "rm"},
+		"from": {Kind: muster.AskPlan, From: "bob", To: muster.Lead, Plan: "p", TaskID: 9},
+		"to":   {Kind: muster.AskPlan, From: "carol", To: "bob", Plan: "p", TaskID: 9},
+	} {
+		s := mem.New()
+		q := process(s)
+		other.ID = ask(t, q, plan("p")).ID
+		if _, err := q.Ask(t.Context(), other); !errors.Is(err, muster.ErrHeld) {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+}
+
+// Of four requests that wait three are named and one is counted.
+func TestAMissingRequestCountsTheOthers(t *testing.T) {
+	q := process(mem.New())
+	for range 4 {
+		ask(t, q, plan("p"))
+	}
+	if _, err := q.Get(t.Context(), "zzzz"); err == nil || !strings.HasSuffix(err.Error(), " and 1 more") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A request that is made anew under the id of one that was deleted waits as long as any.
+func TestADeletedRequestThatIsAskedAnewWaitsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New()
+		q := process(s)
+		r := muster.Request{ID: "0000000a", Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm"}
+		ask(t, q, r)
+		time.Sleep(PermissionWait - time.Second)
+		d, err := s.Table(muster.TableRequests).Get(t.Context(), "0000000a")
+		must(t, err)
+		must(t, s.Table(muster.TableRequests).Delete(t.Context(), d.Key, d.Rev))
+		if all, err := q.List(t.Context()); err != nil || len(all) != 0 {
+			t.Fatal(all, err)
+		}
+		r = ask(t, q, r)
+		time.Sleep(PermissionWait - time.Second)
+		if ended, err := q.Expire(t.Context(), time.Now()); err != nil || len(ended) != 0 {
+			t.Errorf("after all but a second of its time: %v, %v", ended, err)
+		}
+		if left := q.Left(r, time.Now()); left != time.Second {
+			t.Errorf("%v are left", left)
+		}
+	})
+}
+
+// changing is a store in which another process changes each request right before it is put.
+type changing struct {
+	muster.Store
+	change func(key string)
+}
+
+func (s changing) Table(name string) muster.Table {
+	return changingTable{s.Store.Table(name), s.change}
+}
+
+type changingTable struct {
+	muster.Table
+	change func(key string)
+}
+
+func (t changingTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	t.change(key)
+	return t.Table.Put(ctx, key, data, at)
+}
+
+// Who has sent the mail of a request that others have decided meanwhile has done its part: there is no error.
+func TestARequestIsDecidedWhileItsMailIsSent(t *testing.T) {
+	s := mem.New()
+	puts := 0
+	q := process(changing{s.Handle(), func(key string) {
+		if puts++; puts == 2 { // the first one was the request, this one notes that its mail was sent
+			_, _, err := process(s).Decide(t.Context(), muster.RequestID(key), muster.Lead, true, "go on")
+			must(t, err)
+		}
+	}})
+	r := ask(t, q, plan("p"))
+	got, err := q.Get(t.Context(), r.ID)
+	must(t, err)
+	if got.Status != muster.RequestApproved || puts != 2 || len(box(t, s, "carol")) != 1 {
+		t.Errorf("%+v after %d writes", got, puts)
 	}
 }

@@ -22,6 +22,8 @@ func TestNoFailureIsHidden(t *testing.T) {
 	shutdown := muster.Request{ID: "0000000b", Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}
 	first := plan("p")
 	first.ID = "0000000c"
+	decided := plan("q")
+	decided.ID = "0000000d"
 	later := time.Now().Add(24 * time.Hour)
 	for name, act := range map[string]func(t *testing.T, q *Requests) error{
 		"ask": func(t *testing.T, q *Requests) error {
@@ -36,6 +38,13 @@ func TestNoFailureIsHidden(t *testing.T) {
 			_, now, err := q.Decide(t.Context(), first.ID, muster.Lead, true, "yes")
 			if now != (err == nil) {
 				t.Errorf("decided now: %v, with the error %v", now, err)
+			}
+			return err
+		},
+		"decide again": func(t *testing.T, q *Requests) error {
+			_, now, err := q.Decide(t.Context(), decided.ID, muster.Lead, false, "no")
+			if now {
+				t.Errorf("decided now, with the error %v", err)
 			}
 			return err
 		},
@@ -67,7 +76,11 @@ func TestNoFailureIsHidden(t *testing.T) {
 				q := process(s)
 				ask(t, q, permission)
 				ask(t, q, shutdown)
-				s.fail = true // its mail is left to whoever settles
+				ask(t, q, decided)
+				s.fail = true // its mail is left to whoever settles, and so is that of the answer
+				if _, now, err := q.Decide(t.Context(), decided.ID, muster.Lead, true, "yes"); now || !errors.Is(err, muster.ErrUnavailable) {
+					t.Fatal(now, err)
+				}
 				if _, err := q.Ask(t.Context(), first); !errors.Is(err, muster.ErrUnavailable) {
 					t.Fatal(err)
 				}

@@ -76,13 +76,11 @@ func queueMail(r *muster.Request, mails bool) {
 	if mails {
 		x[effects] = json.RawMessage(`["mail"]`)
 	}
-	if r.Extra = x; len(x) == 0 {
-		r.Extra = nil
-	}
+	r.Extra = x
 }
 
 // hasQueuedMail reports whether mail about r must still be sent.
-func hasQueuedMail(r muster.Request) bool { return len(r.Extra[effects]) > 0 }
+func hasQueuedMail(r muster.Request) bool { return r.Extra[effects] != nil }
 
 // sendQueued sends the mail that r names and then clears it from the record at rev.
 func (q *Requests) sendQueued(ctx context.Context, r muster.Request, rev muster.Rev) (muster.Request, error) {

@@ -100,7 +100,7 @@ func (q *Requests) prepare(ctx context.Context, r *muster.Request) error {
 	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
 	r.CreatedAt = muster.UnixTime(now)
 	r.UpdatedAt = r.CreatedAt
-	if wait := waits[r.Kind]; r.Deadline == 0 && wait > 0 {
+	if wait, ends := waits[r.Kind]; ends && r.Deadline == 0 {
 		r.Deadline = muster.UnixTime(now.Add(wait))
 	}
 	switch r.Kind {
@@ -124,7 +124,7 @@ func (q *Requests) prepare(ctx context.Context, r *muster.Request) error {
 func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error {
 	all, err := q.List(ctx)
 	for _, o := range all {
-		if o.Kind == r.Kind && o.TaskID == r.TaskID && o.Fence == r.Fence && o.ID != r.ID {
+		if o.Kind == r.Kind && o.TaskID == r.TaskID && o.Fence == r.Fence {
 			r.CreatedAt = max(r.CreatedAt, o.CreatedAt+1e-6)
 		}
 	}
@@ -272,9 +272,8 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 			return r, err
 		}
 		if q.overdue(r, time.Now()) { // whoever waits ends it: there may be no other process
-			if r, _, err = q.end(ctx, id, late(r.Kind), muster.System, tooLate); err != nil || Final(r) {
-				return r, err
-			}
+			r, _, err = q.end(ctx, id, late(r.Kind), muster.System, tooLate)
+			return r, err
 		}
 		var due <-chan time.Time
 		if r.Deadline != 0 {

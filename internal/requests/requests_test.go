@@ -241,8 +241,8 @@ func TestDecidedTwiceTheFirstAnswerStands(t *testing.T) {
 func TestAnAnswerThatCannotBeMailedIsNone(t *testing.T) {
 	q := process(mem.New())
 	r := ask(t, q, plan("p"))
-	if _, _, err := q.Decide(t.Context(), r.ID, "lead", false, strings.Repeat("n", mailbox.MaxMail)); !errors.Is(err, muster.ErrInvalid) {
-		t.Fatalf("got %v", err)
+	if _, now, err := q.Decide(t.Context(), r.ID, "lead", false, strings.Repeat("n", mailbox.MaxMail)); now || !errors.Is(err, muster.ErrInvalid) {
+		t.Fatalf("got %v, decided now: %v", err, now)
 	}
 	if r, _ := q.Get(t.Context(), r.ID); Final(r) {
 		t.Fatalf("it was decided: %+v", r)

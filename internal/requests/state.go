@@ -71,7 +71,8 @@ func (q *Requests) Left(r muster.Request, now time.Time) time.Duration {
 	}
 	end := muster.Time(r.Deadline)
 	left := end.Sub(now)
-	if given := end.Sub(muster.Time(r.CreatedAt)); given > 0 && r.CreatedAt > 0 {
+	if made := muster.Time(r.CreatedAt); end.After(made) {
+		given := end.Sub(made)
 		q.items.View(func() {
 			if since := q.seen[r.ID]; !since.IsZero() {
 				given -= now.Sub(since)

@@ -86,7 +86,7 @@ func TestDeadlines(t *testing.T) {
 			q := process(s)
 			start := time.Now()
 			r := ask(t, q, muster.Request{Kind: c.kind, From: "lead", To: c.to, Reason: "x"})
-			if ended, err := process(s).Expire(t.Context(), start.Add(c.after-time.Millisecond)); err != nil || len(ended) != 0 {
+			if ended, err := process(s).Expire(t.Context(), start.Add(c.after-time.Nanosecond)); err != nil || len(ended) != 0 {
 				t.Fatalf("too early: %v %v", ended, err)
 			}
 			r, err := q.Await(t.Context(), r.ID)
