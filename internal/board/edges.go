@@ -240,7 +240,7 @@ func (e *edges) storedPath(ctx context.Context, from, to muster.TaskID) (way []m
 // derived from dependsOn and stored for other programs, which test it for emptiness. No step of the board
 // relies on it.
 func (r *records) updateBlockedBy(ctx context.Context, id muster.TaskID) error {
-	right := false
+	var right bool
 	r.tasks.View(func() {
 		n, known := r.graph.tasks[id]
 		right = !known || same(n.task.BlockedBy, r.graph.unfinished(n.on))

@@ -219,3 +219,17 @@ func TestBlockedByThatIsRightIsNotWritten(t *testing.T) {
 		t.Errorf("it did %q", *ops)
 	}
 }
+
+// A blocker that was missing in blockedBy and is completed before a repair from an older look is not put there.
+func TestALateRepairAddsNoCompletedBlocker(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.write("1", `{"id": 1, "subject": "1", "status": "pending"}`)
+	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [], "dependsOn": [1]}`)
+	must(w, 0, b.tasks.Refresh(w.ctx))
+	must(w, 0, lastErr(w.board().CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, b.updateBlockedBy(w.ctx, 2))
+	if got := w.get(b, 2); len(got.BlockedBy) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
