@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"muster"
@@ -171,4 +172,14 @@ func TestAnEffectThatIsNamedAgainWhileItRunsIsRunAgain(t *testing.T) {
 			t.Fatalf("told of the fences %v; given up first as %+v, then as %+v", told, first, second)
 		}
 	})
+}
+
+// A program that reads an empty board gets an empty list, not null.
+func TestAnEmptyBoardIsAnEmptyList(t *testing.T) {
+	w := inMemory(t)
+	all, err := w.board().List(w.ctx)
+	data, failed := muster.Encode(all)
+	if err != nil || failed != nil || strings.TrimSpace(string(data)) != "[]" {
+		t.Errorf("%s, %v, %v", data, err, failed)
+	}
 }
