@@ -39,7 +39,7 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return err
 	})
 	if isBlocked && b.tasks.Refresh(ctx) == nil {
-		// Other programs test blockedBy, which may be wrong. The error is dropped because Settle repairs what this leaves.
+		// Other programs test blockedBy. The error is dropped because Settle repairs what this leaves.
 		_ = b.updateBlockedBy(ctx, id)
 	}
 	if err != nil {

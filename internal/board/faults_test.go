@@ -225,3 +225,21 @@ func (w *world) fillForFaults() {
 		w.Fatalf("%v", err)
 	}
 }
+
+// Who completes a task once more, and cannot do what was left, is told so. The next one does it.
+func TestNoFailureIsHiddenFromWhoCompletesAgain(t *testing.T) {
+	isTask := func(op string) bool { return strings.Contains(op, " tasks/") } // a failed listing leaves the effect, and is no error
+	storetest.FailEach(t, isTask, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+		s := mem.New()
+		w := newWorld(t, func() muster.Store { return s.Handle() })
+		w.fillForFaults()
+		must(w, 0, lastErr(w.board().Complete(w.ctx, 1, 1, Outcome{}))) // nobody is told there
+		faulty := wrap(s.Handle())
+		err := lastErr(withHandlers(New(faulty, journal.New(faulty.Log()))).Complete(w.ctx, 1, 1, Outcome{}))
+		done, again := withHandlers(w.board()).Complete(w.ctx, 1, 1, Outcome{})
+		if must(w, 0, again); len(done.Effects) != 0 {
+			t.Errorf("after %v there are left %v", err, done.Effects)
+		}
+		return err
+	})
+}
