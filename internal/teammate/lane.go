@@ -100,10 +100,8 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 // reports whether it did.
 func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t muster.Task) bool {
 	lane, err := k.Lanes.Get(ctx, name)
-	if err != nil || lane.TaskID != t.ID || lane.Name == t.Worktree || lane.Status != muster.LaneActive {
-		return false
-	}
-	return k.archive(ctx, name)
+	return err == nil && lane.TaskID == t.ID && name != t.Worktree && lane.Status == muster.LaneActive &&
+		k.archive(ctx, name)
 }
 
 // archiveAbandoned archives the lanes in which a process died after their tasks had got
