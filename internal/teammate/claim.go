@@ -38,12 +38,7 @@ func (c *claims) CurrentTask() (muster.Task, bool) {
 
 // setTask notes a task that the member has claimed, or the claimed task as it is now.
 func (c *claims) setTask(t muster.Task) {
-	c.held.change(func(h *claim) {
-		if claimKey(h.task) != claimKey(t) {
-			*h = claim{}
-		}
-		h.task = t
-	})
+	c.held.change(func(h *claim) { h.task = t })
 }
 
 // clearTask forgets the claim and everything that this process knew about it.
@@ -89,9 +84,8 @@ func (c *claims) find(ctx context.Context) error {
 		if _, _, err = c.lanes.forTask(ctx, &t); err == nil {
 			c.setTask(t)
 		}
-		err = c.onClaimLost(ctx, err)
 	}
-	return ignoreLostClaim(err)
+	return ignoreLostClaim(c.onClaimLost(ctx, err))
 }
 
 // nextTask returns the text of the task that the member begins: the one that it has claimed

@@ -34,6 +34,7 @@ import (
 type parts struct {
 	*Member
 	t        *testing.T
+	store    muster.Store // which does not fail
 	rows     *laneRows
 	landings *landings
 	run      muster.Run
@@ -60,6 +61,7 @@ func newParts(t *testing.T, name muster.Name) *parts {
 		_, err = r.Update(t.Context(), m.Name, func(m *muster.Member) { m.Host = host.ID() })
 		p.must(err)
 	}
+	p.store = store
 	p.restart(store, name)
 	return p
 }
@@ -185,9 +187,9 @@ func (p *parts) rehost() {
 // mail takes the mail that waits for somebody.
 func (p *parts) mail(to muster.Name) []muster.Message {
 	p.t.Helper()
-	all, end, _, err := p.Post.Peek(p.t.Context(), to, 0, 1<<20)
+	all, end, err := p.store.Inbox().Peek(p.t.Context(), to, 0, 100)
 	p.must(err)
-	p.must(p.Post.Drop(p.t.Context(), to, end))
+	p.must(p.store.Inbox().Drop(p.t.Context(), to, end))
 	return all
 }
 
