@@ -77,10 +77,10 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	}
 	// A crash before the text is in the transcript leaves a claim that was not read: the key
 	// is not noted there, and the member reads its task when it starts again.
-	if err := i.conversation.wake(ctx); err != nil {
-		return false, err
+	if err = i.conversation.wake(ctx); err == nil {
+		err = i.conversation.say(ctx, []muster.MessageID{key}, text)
 	}
-	return true, i.conversation.say(ctx, []muster.MessageID{key}, text)
+	return true, err
 }
 
 // wait shows that the member is idle, and waits until something may have changed that. Its frame is small, as
@@ -209,7 +209,7 @@ func (i *idling) pendingShutdown(ctx context.Context) (muster.RequestID, error) 
 	all, err := i.Requests.Pending(ctx)
 	for _, r := range all {
 		if r.Kind == muster.AskShutdown && r.To == i.name() {
-			return r.ID, err
+			return r.ID, nil
 		}
 	}
 	return "", err

@@ -1,9 +1,14 @@
 package teammate
 
 import (
+	"context"
+	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"muster"
 	"muster/internal/board"
 	"muster/journal"
 	"muster/store/mem"
@@ -95,4 +100,87 @@ func TestQueueKeepsRolesApart(t *testing.T) {
 			t.Fatal("the tester's task must wake the tester alone")
 		}
 	})
+}
+
+// A task that is ready already is offered to who enters the queue. Who leaves twice takes nothing from the next one.
+func TestQueueOffersToOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		b := board.New(store, journal.New(store.Log()))
+		if _, err := b.Create(t.Context(), board.Draft{Subject: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		q := NewQueue(b)
+		go q.Serve(t.Context())
+		synctest.Wait()
+		var places []<-chan struct{}
+		var leave []func()
+		for i := range 3 {
+			p, l := q.Enter("coder")
+			places, leave = append(places, p), append(leave, l)
+			if synctest.Wait(); turns(places) != 1-min(i, 1) {
+				t.Fatalf("%d are in the queue, and the task was offered otherwise", i+1)
+			}
+		}
+		leave[0]()
+		synctest.Wait()
+		leave[0]()
+		synctest.Wait()
+		if turns(places[1:2]) != 1 || turns(places) != 0 {
+			t.Error("the task is offered to two at a time")
+		}
+	})
+}
+
+// A board that cannot be read now is read again, though nobody says when it can. One that can be is read only when
+// something has changed.
+func TestQueueReadsAgainWhatItCouldNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		var down, looked atomic.Int64 // looks that fail from now on; looks
+		b := board.New(failing{store, &down, &looked}, journal.New(store.Log()))
+		q := NewQueue(b)
+		if _, err := b.Create(t.Context(), board.Draft{Subject: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		down.Store(3)
+		coder, leave := q.Enter("coder")
+		began := time.Now()
+		go q.Serve(t.Context())
+		if <-coder; down.Load() > 0 || time.Since(began) > 10*passOn {
+			t.Errorf("called after %v", time.Since(began))
+		}
+		leave()
+		synctest.Wait()
+		_, leave = q.Enter("tester")
+		defer leave()
+		synctest.Wait()
+		before := looked.Load()
+		time.Sleep(time.Hour)
+		if n := looked.Load() - before; n > 0 {
+			t.Errorf("a board that did not change was read %d times", n)
+		}
+	})
+}
+
+// failing is a store that cannot list its documents down times.
+type failing struct {
+	muster.Store
+	down, looked *atomic.Int64
+}
+
+func (f failing) Table(name string) muster.Table { return failingTable{f.Store.Table(name), f} }
+
+type failingTable struct {
+	muster.Table
+	f failing
+}
+
+func (x failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
+	x.f.looked.Add(1)
+	if x.f.down.Load() > 0 {
+		x.f.down.Add(-1)
+		return func(yield func(muster.Change, error) bool) { yield(muster.Change{}, errDisk) }
+	}
+	return x.Table.Changes(ctx, since)
 }
