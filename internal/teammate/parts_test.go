@@ -95,15 +95,21 @@ func (p *parts) restart(store muster.Store, name muster.Name) {
 // the state. act must return the error of the store.
 func failEach(t *testing.T, set func(*parts), act func(context.Context, *parts) error) {
 	t.Helper()
+	failEachOf(t, "alice", set, act)
+}
+
+// failEachOf is failEach for the member with the name.
+func failEachOf(t *testing.T, name muster.Name, set func(*parts), act func(context.Context, *parts) error) {
+	t.Helper()
 	counts := func(op string) bool { return !strings.Contains(op, "events") && !strings.Contains(op, "claims") }
 	var on bool
 	storetest.FailEach(t, func(op string) bool { return on && counts(op) },
 		func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 			on = false
-			p := newParts(t, "alice")
+			p := newParts(t, name)
 			set(p)
 			held := p.claims.held.get()
-			p.restart(wrap(p.Store), "alice")
+			p.restart(wrap(p.Store), name)
 			p.claims.held.change(func(h *claim) { *h = held })
 			on = true
 			return act(t.Context(), p)

@@ -1,0 +1,95 @@
+package teammate
+
+import (
+	"context"
+	"testing"
+
+	"muster"
+	"muster/llm"
+)
+
+// factsAt are the facts of a member at a stage.
+func (p *parts) factsAt(s Stage) Facts {
+	p.t.Helper()
+	p.stage = s
+	f, err := p.Member.facts(p.t.Context())
+	p.must(err)
+	return f
+}
+
+// A member that starts looks at what its conversation holds, and whether the model owes a reply.
+func TestTheFactsOfAStart(t *testing.T) {
+	p := newParts(t, "alice")
+	p.start.Opened = true
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, Empty: true}) {
+		t.Errorf("nothing was said: %+v", f)
+	}
+	p.must(p.conversation.say(t.Context(), nil, "Hello."))
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, OwesReply: true}) {
+		t.Errorf("the model was asked: %+v", f)
+	}
+	p.must(p.conversation.script.Reply(t.Context(), llm.Reply{Stop: llm.StopEnd,
+		Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "Hello."}}}}))
+	p.phase.Idle("")
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, PhaseOver: true}) {
+		t.Errorf("the model has answered, and a tool has ended the phase: %+v", f)
+	}
+}
+
+// A conversation that was started afresh helps again after three replies.
+func TestTheFactsOfAPhase(t *testing.T) {
+	for _, c := range []struct {
+		restarted bool
+		replies   int
+		want      bool
+	}{{false, 0, false}, {true, minReplies - 1, true}, {true, minReplies, false}} {
+		p := newParts(t, "alice")
+		p.err, p.byUser = errTest, true
+		p.phase.change(func(n *counters) { n.restarted, n.replies, n.parks, n.leaves = c.restarted, c.replies, 4, true })
+		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true, Parks: 4,
+			Restarted: c.want}) {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
+// Mail is looked for wherever it decides what follows; after the shutdown also whether the member was spawned again.
+func TestTheFactsOfMail(t *testing.T) {
+	for _, stage := range []Stage{Resting, Leaving, Left} {
+		p := newParts(t, "alice")
+		p.must(p.presence.leave(t.Context()))
+		if f := p.factsAt(stage); f.WakingMail || f.Replaced {
+			t.Errorf("%d: no mail: %+v", stage, f)
+		}
+		mail := muster.Message{Type: muster.MailMessage, From: "bob", To: "alice", Content: "Look."}
+		_, err := p.Post.Send(t.Context(), mail)
+		p.must(err)
+		if f := p.factsAt(stage); !f.WakingMail || f.Replaced {
+			t.Errorf("%d: mail: %+v", stage, f)
+		}
+		_, err = p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
+		p.must(err)
+		if f := p.factsAt(stage); !f.WakingMail || f.Replaced != (stage == Left) {
+			t.Errorf("%d: spawned again: %+v", stage, f)
+		}
+		failEach(t, func(p *parts) { p.must(p.store.Inbox().Put(t.Context(), "alice", mail)) },
+			func(ctx context.Context, p *parts) error {
+				p.stage = stage
+				_, err := p.Member.facts(ctx)
+				return err
+			})
+	}
+}
+
+// The facts of the lead at rest are those of the team.
+func TestTheFactsOfTheLead(t *testing.T) {
+	p := newParts(t, muster.Lead)
+	if f := p.factsAt(Resting); f.LeadAtRest.ToHear || len(f.LeadAtRest.Progress.Working) != 1 || !f.Lead {
+		t.Errorf("bob works: %+v", f)
+	}
+	failEachOf(t, muster.Lead, func(*parts) {}, func(ctx context.Context, p *parts) error {
+		p.stage = Resting
+		_, err := p.Member.facts(ctx)
+		return err
+	})
+}

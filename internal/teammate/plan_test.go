@@ -1,0 +1,224 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"muster"
+	"muster/internal/board"
+	"muster/llm"
+)
+
+// planned is the outcome of a submitted plan.
+type planned struct {
+	r   llm.Result
+	err error
+}
+
+// submit submits a plan, and returns when the member waits for its decision.
+func (p *parts) submit(ctx context.Context, plan string) <-chan planned {
+	done := make(chan planned, 1)
+	go func() {
+		r, err := p.plans.Plan(ctx, plan)
+		done <- planned{r, err}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// waiting are the requests that wait for a decision.
+func (p *parts) waiting() []muster.Request {
+	p.t.Helper()
+	all, err := p.Requests.Pending(p.t.Context())
+	p.must(err)
+	return all
+}
+
+// A member that has submitted a plan is shown to wait, and reads the answer as the result of its call, not as mail too.
+func TestAPlanIsDecided(t *testing.T) {
+	for _, approve := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			task := p.claim()
+			done := p.submit(t.Context(), "Rewrite it.")
+			all := p.waiting()
+			if len(all) != 1 || all[0].Plan != "Rewrite it." || all[0].TaskID != task.ID || all[0].Fence != task.Fence {
+				t.Fatalf("%+v wait", all)
+			}
+			if m := p.record(); m.Doing != "waits for plan "+string(all[0].ID) || m.Status != muster.Working {
+				t.Errorf("she is %s and %q", m.Status, m.Doing)
+			}
+			_, _, err := p.Requests.Decide(t.Context(), all[0].ID, muster.Lead, approve, "Mind the tests.")
+			p.must(err)
+			got := <-done
+			want := "Approved by lead. Mind the tests."
+			if !approve {
+				want = "The plan is rejected. Mind the tests. Submit another, or give the task back."
+			}
+			if got.err != nil || got.r.IsError == approve || got.r.Text() != want {
+				t.Errorf("%q, %v", got.r.Text(), got.err)
+			}
+			if m := p.record(); m.Doing != "" {
+				t.Errorf("it is decided, and she is %q", m.Doing)
+			}
+			if wakes, err := p.conversation.hasWakingMail(t.Context()); wakes || err != nil {
+				t.Errorf("the answer is mail to read: %v", err)
+			}
+		})
+	}
+}
+
+// A plan is for a task, and says something.
+func TestAPlanOfNothing(t *testing.T) {
+	p := newParts(t, "alice")
+	r, err := p.plans.Plan(t.Context(), "Rewrite it.")
+	if err != nil || !r.IsError || !strings.Contains(r.Text(), "no task in hand") {
+		t.Errorf("%q, %v", r.Text(), err)
+	}
+	p.claim()
+	r, err = p.plans.Plan(t.Context(), "")
+	if err != nil || !r.IsError || !strings.Contains(r.Text(), "plan is empty") || len(p.waiting()) > 0 {
+		t.Errorf("%q, %v", r.Text(), err)
+	}
+}
+
+// A plan whose task is taken away is void: its owner waits no longer, has no task, and nobody decides it.
+func TestAPlanOfALostTask(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			task := p.claim()
+			if before {
+				p.revoke(task, true)
+			}
+			done := p.submit(t.Context(), "Rewrite it.")
+			if !before {
+				if n := len(p.waiting()); n != 1 {
+					t.Fatalf("%d plans wait", n)
+				}
+				p.revoke(task, true)
+			}
+			got := <-done
+			if !errors.Is(got.err, muster.ErrFenced) || p.current().ID != 0 || len(p.waiting()) > 0 {
+				t.Errorf("%v; she has task %d, and %d plans wait", got.err, p.current().ID, len(p.waiting()))
+			}
+		})
+	}
+}
+
+// A process that is stopped while a plan waits leaves the plan and the claim; the next one waits for the same plan.
+func TestAPlanOutlivesItsProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.submit(ctx, "Rewrite it.")
+		stop(muster.ErrFenced) // whatever the cause is: it says nothing about the task
+		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.current().ID == 0 || p.task(1).Owner != "alice" {
+			t.Errorf("%v; she has task %d", got.err, p.current().ID)
+		}
+		was := p.waiting()
+		p.restart(p.store, "alice")
+		p.must(p.claims.find(t.Context()))
+		done = p.submit(t.Context(), "Rewrite it.")
+		if all := p.waiting(); len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID {
+			t.Errorf("%+v wait, and %+v did before", all, was)
+		}
+		_, _, err := p.Requests.Decide(t.Context(), was[0].ID, muster.Lead, true, "")
+		p.must(err)
+		if got := <-done; got.err != nil || got.r.Text() != "Approved by lead." {
+			t.Errorf("%q, %v", got.r.Text(), got.err)
+		}
+	})
+}
+
+// The same plan for the same claim is one request until it is rejected. Any other is a new one.
+func TestAPlanIsAskedOnce(t *testing.T) {
+	p := newParts(t, "alice")
+	task := p.claim()
+	ask := func(plan string) muster.RequestID {
+		t.Helper()
+		r, err := p.plans.request(t.Context(), p.current(), plan)
+		p.must(err)
+		return r.ID
+	}
+	decide := func(id muster.RequestID, yes bool) {
+		t.Helper()
+		_, _, err := p.Requests.Decide(t.Context(), id, muster.Lead, yes, "")
+		p.must(err)
+	}
+	first := ask("one")
+	if ask("one") != first {
+		t.Error("a plan that waits is asked again")
+	}
+	if decide(first, true); ask("one") != first {
+		t.Error("an approved plan is asked again")
+	}
+	second := ask("two")
+	if second == first || ask("one") == first {
+		t.Error("an older plan counts though another was submitted after it")
+	}
+	third := ask("two")
+	if third == second {
+		t.Error("an older plan counts")
+	}
+	if decide(third, false); ask("two") == third {
+		t.Error("a rejected plan is not asked again")
+	}
+	mine := ask("three")
+	p.revoke(task, false)
+	p.claims.clearTask()
+	_, err := p.claims.Claim(t.Context(), task.ID)
+	if p.must(err); ask("three") == mine {
+		t.Error("a plan for an earlier claim counts for this one")
+	}
+	failEach(t, func(p *parts) { p.claim() }, func(ctx context.Context, p *parts) error {
+		_, err := p.plans.request(ctx, p.current(), "one")
+		return err
+	})
+}
+
+// What is cancelled with a claim are its plans: no other request, of nobody else, and of no other claim.
+func TestOnlyThePlansOfAClaimAreCancelled(t *testing.T) {
+	p := newParts(t, "alice")
+	task := p.claim()
+	p.create(board.Draft{})
+	ask := func(r muster.Request) muster.RequestID {
+		t.Helper()
+		r, err := p.Requests.Ask(t.Context(), r)
+		p.must(err)
+		return r.ID
+	}
+	plan := muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: "one", TaskID: task.ID,
+		Fence: task.Fence}
+	mine := ask(plan)
+	others := map[string]muster.Request{"kind": plan, "from": plan, "task": plan, "fence": plan}
+	for what, r := range others {
+		switch what {
+		case "kind":
+			r.Kind, r.Reason = muster.AskPermission, "please"
+		case "from":
+			r.From = "bob"
+		case "task":
+			r.TaskID = 2
+		case "fence":
+			r.Fence++
+		}
+		others[what] = muster.Request{ID: ask(r)}
+	}
+	p.must(p.plans.cancel(t.Context(), task, "it was given back"))
+	if r, err := p.Requests.Get(t.Context(), mine); err != nil || r.Status != muster.RequestCancelled {
+		t.Errorf("hers is %s: %v", r.Status, err)
+	}
+	for what, r := range others {
+		if r, err := p.Requests.Get(t.Context(), r.ID); err != nil || r.Status != muster.RequestPending {
+			t.Errorf("another %s: it is %s, %v", what, r.Status, err)
+		}
+	}
+	failEach(t, func(p *parts) { p.claim(); p.askPlan() }, func(ctx context.Context, p *parts) error {
+		return p.plans.cancel(ctx, p.current(), "it was given back")
+	})
+}
