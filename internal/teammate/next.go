@@ -361,7 +361,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	case Leaving:
 		f.WakingMail, err = m.conversation.hasWakingMail(ctx)
 	case Left:
-		if f.WakingMail, err = m.conversation.hasWakingMail(ctx); err == nil && f.WakingMail {
+		if f.WakingMail, err = m.conversation.hasWakingMail(ctx); f.WakingMail {
 			var r muster.Member
 			r, err = m.Roster.Get(ctx, m.name())
 			f.Replaced = !m.presence.hasLeft(r)

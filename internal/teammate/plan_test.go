@@ -135,6 +135,52 @@ func TestAPlanOutlivesItsProcess(t *testing.T) {
 	})
 }
 
+// steadfast is a store that goes on when its caller is stopped.
+type steadfast struct{ muster.Store }
+
+type steadfastTable struct{ muster.Table }
+
+func (s steadfast) Table(name string) muster.Table { return steadfastTable{s.Store.Table(name)} }
+
+func (x steadfastTable) Get(ctx context.Context, key string) (muster.Doc, error) {
+	return x.Table.Get(context.WithoutCancel(ctx), key)
+}
+
+func (x steadfastTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
+	return x.Table.Put(context.WithoutCancel(ctx), key, data, at)
+}
+
+// A process that is stopped because it was fenced off has not lost its claim by that: it must not give the task back.
+func TestAFencedProcessLeavesItsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.restart(steadfast{p.store}, "alice")
+		p.claims.setTask(task)
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.submit(ctx, "Rewrite it.")
+		stop(muster.ErrFenced)
+		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.task(task.ID).Owner != "alice" || p.current().ID == 0 {
+			t.Errorf("%v; the task is %q's", got.err, p.task(task.ID).Owner)
+		}
+	})
+}
+
+// No error of the stores is taken for a decision.
+func TestAPlanHidesNoError(t *testing.T) {
+	failEach(t, func(p *parts) {
+		p.claim()
+		_, _, err := p.Requests.Decide(t.Context(), p.askPlan(), muster.Lead, true, "")
+		p.must(err)
+	}, func(ctx context.Context, p *parts) error {
+		_, err := p.plans.Plan(ctx, "Rewrite it.")
+		if err == nil && strings.Contains(p.logged.String(), "the disk is gone") {
+			return errDisk // what the member does is for people only
+		}
+		return err
+	})
+}
+
 // The same plan for the same claim is one request until it is rejected. Any other is a new one.
 func TestAPlanIsAskedOnce(t *testing.T) {
 	p := newParts(t, "alice")

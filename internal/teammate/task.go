@@ -156,7 +156,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	}
 	// The answer is on its way as mail too. The model reads it once, as the result of this
 	// call.
-	p.conversation.returned.Store(r.ID, true)
+	p.conversation.returned.Store(r.ID, struct{}{})
 	if r.Status == muster.RequestApproved {
 		return tool.Text(strings.TrimSuffix(fmt.Sprintf("Approved by %s. %s", r.ResolvedBy, r.Response), " ")), nil
 	}
