@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -166,19 +167,18 @@ func TestAFencedProcessLeavesItsClaim(t *testing.T) {
 	})
 }
 
-// No error of the stores is taken for a decision.
-func TestAPlanHidesNoError(t *testing.T) {
-	failEach(t, func(p *parts) {
-		p.claim()
-		_, _, err := p.Requests.Decide(t.Context(), p.askPlan(), muster.Lead, true, "")
-		p.must(err)
-	}, func(ctx context.Context, p *parts) error {
-		_, err := p.plans.Plan(ctx, "Rewrite it.")
-		if err == nil && strings.Contains(p.logged.String(), "the disk is gone") {
-			return errDisk // what the member does is for people only
-		}
-		return err
-	})
+// A plan that cannot be looked up is not asked, and that is no decision.
+func TestAPlanThatCannotBeAsked(t *testing.T) {
+	p := newParts(t, "alice")
+	task := p.claim()
+	var down, looked atomic.Int64
+	p.restart(failing{p.store, &down, &looked}, "alice")
+	p.claims.setTask(task)
+	down.Store(1)
+	_, err := p.plans.Plan(t.Context(), "Rewrite it.")
+	if p.wants("the requests", err, errDisk); len(p.waiting()) > 0 {
+		t.Errorf("%d wait", len(p.waiting()))
+	}
 }
 
 // The same plan for the same claim is one request until it is rejected. Any other is a new one.
