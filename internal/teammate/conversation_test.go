@@ -1,0 +1,373 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/journal"
+	"muster/llm"
+)
+
+// Where a conversation has few messages left, a member that is woken is told who it is; in a new one it was told so
+// with the opening words.
+func TestWhoAMemberIsIsSaidInAShortConversation(t *testing.T) {
+	for n := range 6 {
+		live(t, "alice", func(l *life) {
+			ctx := l.Context()
+			l.must(l.Member.open(ctx))
+			for i := range n {
+				if i%2 == 0 {
+					l.must(l.conversation.say(ctx, nil, "Go on."))
+				} else {
+					l.must(l.conversation.script.Reply(ctx, llm.Reply{Message: llm.Message{Parts: llm.Parts{
+						llm.Text{Text: "I do."}}}}))
+				}
+			}
+			l.conversation.script.Release()
+			l.must(l.conversation.wake(ctx))
+			if got, want := strings.Count(l.said(), "<identity>You are 'alice'"), n > 0 && n < 4; (got == 1) != want {
+				l.Errorf("of %d messages: it is said %d times", n, got)
+			}
+		})
+	}
+}
+
+// What is said is written as one message, without the texts that are empty, and nothing is written for none.
+func TestWhatIsSaidIsOneMessage(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.must(l.Member.open(l.Context()))
+		l.must(l.conversation.say(l.Context(), nil, "", ""))
+		if n := len(l.conversation.script.Messages()); n != 0 {
+			l.Errorf("nothing is %d messages", n)
+		}
+		l.must(l.conversation.say(l.Context(), []muster.MessageID{"mark"}, "", "one", "two"))
+		if m := l.conversation.script.Messages(); len(m) != 1 || len(m[0].Parts) != 2 {
+			l.Errorf("two texts are %v", m)
+		}
+		if !l.conversation.script.Delivered("mark") {
+			l.Error("the mark is not noted")
+		}
+		l.must(l.conversation.remind(l.Context(), "Mind the %s.", "gap"))
+		if !strings.Contains(l.said(), "<reminder>Mind the gap.</reminder>") {
+			l.Errorf("no reminder: %s", l.said())
+		}
+	})
+}
+
+// A member hears its prompt once for each spawn, also when it is spawned again with the same words.
+func TestAPromptIsSaidOncePerSpawn(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		prompts := func() int { return strings.Count(l.heard(), "Write &lt;inbox> parsers.") }
+		l.start(says("Ready."))
+		if prompts() != 1 || strings.Count(l.heard(), "<identity>") != 1 {
+			l.Fatalf("at first it hears %s", l.heard())
+		}
+		l.stop(muster.CauseUser)
+		if !l.hasEnded() || !errors.Is(l.err, muster.CauseUser) || l.record("alice").Status == muster.Shutdown {
+			l.Fatalf("stopped by the user it ended with %v, and is %s", l.err, l.record("alice").Status)
+		}
+		l.restart("alice")
+		l.start()
+		l.send(muster.MailMessage, muster.Lead, "alice", "Are you there?")
+		if synctest.Wait(); prompts() != 1 {
+			l.Fatalf("after a restart it hears %s", l.heard())
+		}
+		l.stop(muster.CauseShutdown)
+		if !l.hasEnded() || l.err != nil || l.record("alice").Status != muster.Shutdown {
+			l.Fatalf("shut down it ended with %v, and is %s", l.err, l.record("alice").Status)
+		}
+		_, err := l.world.Roster.Add(l.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: l.Record.Prompt,
+			Host: "here"})
+		l.must(err)
+		l.restart("alice")
+		if l.start(); prompts() != 2 {
+			l.Errorf("spawned again it hears %s", l.heard())
+		}
+	})
+}
+
+// A lead goes on with the conversation of its run, and begins a new one in the next run.
+func TestALeadOfANewRunBeginsAfresh(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		l.open()
+		l.must(l.conversation.script.Reply(l.Context(), llm.Reply{Message: llm.Message{Parts: llm.Parts{
+			llm.Thinking{Text: "hm", Provider: "p"}, llm.Text{Text: " The answer"}, llm.Text{Text: " is 42. "}}}}))
+		l.restart(muster.Lead)
+		l.start()
+		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "The answer is 42."}) || len(l.asked) != 0 {
+			l.Fatalf("restarted it was asked %d times and ended with %+v, %v", len(l.asked), l.end, l.err)
+		}
+		l.run.StartedAt = 2
+		l.restart(muster.Lead)
+		l.start(says("It is 43."))
+		if !l.hasEnded() || strings.Contains(l.heard(), "42") || strings.Count(l.heard(), "The goal: a parser.") != 1 {
+			l.Errorf("in the next run it hears %s", l.heard())
+		}
+		l.runErr = muster.Errorf(muster.Unavailable, "no run")
+		l.restart(muster.Lead)
+		if l.start(); !l.hasEnded() || !errors.Is(l.err, muster.ErrUnavailable) || l.end.Code != 1 {
+			l.Errorf("without a run it ended with %+v, %v", l.end, l.err)
+		}
+	})
+}
+
+// A member that is shut down before it could open its conversation leaves like any other.
+func TestAMemberLeavesBeforeItsConversationIsOpen(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		ctx, stop := context.WithCancelCause(l.Context())
+		stop(muster.CauseShutdown)
+		if _, err := l.Live(ctx); err != nil {
+			l.Error(err)
+		}
+		if m := l.record("alice"); m.Status != muster.Shutdown || m.Host != "" || len(l.asked) != 0 {
+			l.Errorf("she is %+v", m)
+		}
+	})
+}
+
+// A model that owes an answer when the process dies is asked by the next one, and no other.
+func TestARestartedMemberIsAskedIfItOwesAReply(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.open()
+		l.restart("alice")
+		if l.start(says("Here I am.")); len(l.asked) != 1 {
+			l.Errorf("asked %d times with the opening words", len(l.asked))
+		}
+		l.stop(muster.CauseUser)
+		l.hasEnded()
+		l.restart("alice")
+		if l.start(says("Again.")); len(l.asked) != 1 {
+			l.Errorf("asked %d times after it had answered", len(l.asked))
+		}
+	})
+}
+
+// A background job that has ended wakes the member, which reads its output once.
+func TestAnEndedJobIsAnnouncedOnce(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.create(board.Draft{})
+		l.start(calls("bash", map[string]any{"command": "make", "background": true}), says("I wait."))
+		if m := l.record("alice"); m.Status != muster.Working || m.Doing == "" || len(l.asked) != 2 {
+			l.Errorf("while the job runs she is %s (%s), asked %d times", m.Status, m.Doing, len(l.asked))
+		}
+		close(l.commands.running[0].done)
+		synctest.Wait()
+		if strings.Count(l.heard(), "<background-results>") != 1 || !strings.Contains(l.heard(), "the output") {
+			l.Errorf("she hears %s", l.heard())
+		}
+	})
+}
+
+// Mail that a dead process has delivered and not removed is removed, and not read again, however much of it there is.
+func TestDeliveredMailIsNotReadAgain(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.start(says("Ready."))
+		l.stop(muster.CauseUser)
+		l.hasEnded()
+		ctx := l.Context()
+		old := l.send(muster.MailMessage, "lead", "alice", strings.Repeat("old ", maxDelivery/4))
+		l.must(l.conversation.say(ctx, []muster.MessageID{old.ID}, "as it was"))
+		l.must(l.conversation.script.Reply(ctx, llm.Reply{Message: llm.Message{Parts: llm.Parts{llm.Text{Text: "I see."}}}}))
+		l.send(muster.MailMessage, muster.Lead, "alice", "the news")
+		l.asked = nil
+		l.restart("alice")
+		l.start(says("Noted."))
+		if len(l.asked) != 1 || strings.Count(l.heard(), "<inbox>") != 1 || strings.Count(l.heard(), "the news") != 1 ||
+			strings.Contains(l.heard(), "old old") {
+			l.Errorf("asked %d times, she hears %s", len(l.asked), l.heard())
+		}
+		if left := l.mail("alice"); len(left) != 0 {
+			l.Errorf("%d mails are left", len(left))
+		}
+		if e := l.events(journal.MailDelivered); len(e) != 1 || e[0].Member != "alice" {
+			l.Errorf("it was told of %v", e)
+		}
+	})
+}
+
+// deliver says whether something new has come, and nothing new where it fails.
+func TestDeliverReportsWhatIsNew(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.open()
+		expect := func(what string, want bool) {
+			t.Helper()
+			if got, err := l.conversation.deliver(l.Context()); err != nil || got != want {
+				l.Errorf("%s: %v, %v", what, got, err)
+			}
+		}
+		expect("an empty inbox", false)
+		l.send(muster.MailMessage, muster.Lead, "alice", "one")
+		expect("one mail", true)
+		expect("the same again", false)
+	})
+	failEachOp(t, "alice", func(l *life) {
+		l.open()
+		l.send(muster.MailMessage, muster.Lead, "alice", "one")
+		l.send(muster.MailMessage, muster.Lead, "alice", strings.Repeat("long ", maxDelivery/5))
+	}, func(l *life) error {
+		for _, f := range []func() (bool, error){
+			func() (bool, error) { return l.conversation.hasWakingMail(l.Context()) },
+			func() (bool, error) { return l.conversation.deliverWaking(l.Context()) },
+			func() (bool, error) { return l.conversation.deliver(l.Context()) },
+		} {
+			if came, err := f(); err != nil || !came {
+				if came {
+					l.Error("new mail, with an error")
+				}
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// The user sees which of their mails the lead has read: those, and nobody else's, and not what other members read.
+func TestTheUserSeesWhatTheLeadHasRead(t *testing.T) {
+	talk := newTalk()
+	for _, name := range []muster.Name{muster.Lead, "alice"} {
+		live(t, name, func(l *life) {
+			l.config.Talk = talk
+			l.restart(name)
+			l.open()
+			mine := l.send(muster.MailMessage, muster.User, name, "hello")
+			l.send(muster.MailMessage, "alice", muster.Lead, "hello")
+			talk.heard = nil
+			_, err := l.conversation.deliver(l.Context())
+			l.must(err)
+			if want := name == muster.Lead; len(talk.heard) == 1 != want || want && talk.heard[0] != mine.ID {
+				l.Errorf("%s has heard %v", name, talk.heard)
+			}
+		})
+	}
+	live(t, muster.Lead, func(l *life) { // a lead without a conversation reads it, too
+		l.open()
+		l.send(muster.MailMessage, muster.User, muster.Lead, "hello")
+		if came, err := l.conversation.deliver(l.Context()); err != nil || !came {
+			l.Errorf("%v, %v", came, err)
+		}
+	})
+}
+
+// Mail that brings a request which was decided already says nothing any more: it wakes nobody, and goes.
+func TestMailOfADecidedRequestIsVoid(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.open()
+		ctx := l.Context()
+		q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice"})
+		l.must(err)
+		if isDecided(ctx, l.Requests, q.ID) || isDecided(ctx, l.Requests, "00000000") {
+			l.Error("a pending request, or one that cannot be read, counts as decided")
+		}
+		if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
+			l.Errorf("the request does not wake her: %v", err)
+		}
+		_, _, err = l.world.Requests.Decide(ctx, q.ID, "alice", false, "not now")
+		l.must(err)
+		if !isDecided(ctx, l.Requests, q.ID) {
+			l.Error("it is decided")
+		}
+		wakes, err := l.conversation.hasWakingMail(ctx)
+		if left := l.mail("alice"); err != nil || wakes || len(left) != 0 {
+			l.Errorf("it wakes: %v; %d mails are left; %v", wakes, len(left), err)
+		}
+	})
+	const id = "0000beef"
+	failEachOp(t, "alice", func(l *life) {
+		l.open()
+		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: id, Kind: muster.AskShutdown, From: muster.User,
+			To: "alice"})
+		l.must(err)
+		l.must(l.world.Requests.Withdraw(l.Context(), muster.User, "no", func(muster.Request) bool { return true }))
+	}, func(l *life) error {
+		wakes, err := l.conversation.hasWakingMail(l.Context())
+		if wakes && err != nil {
+			l.Error("void mail wakes")
+		}
+		return err
+	}, "requests/"+id)
+}
+
+// The inbox tool shows what waits, without delivering it, and what was delivered last.
+func TestInboxShowsWhatWaitsAndWhatCame(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.open()
+		shows := func(want, not string) {
+			t.Helper()
+			got, err := l.conversation.Inbox(l.Context())
+			if err != nil || !strings.Contains(got, want) || not != "" && strings.Contains(got, not) {
+				l.Errorf("%q, not %q with %q: %v", got, want, not, err)
+			}
+		}
+		shows("Nothing waits.", "Delivered last")
+		l.send(muster.MailMessage, muster.Lead, "alice", "the first")
+		for range 2 {
+			shows("the first", "Nothing waits.")
+			shows("What waits", "Delivered last")
+		}
+		_, err := l.conversation.deliver(l.Context())
+		l.must(err)
+		shows("Nothing waits.\nDelivered last:", "What waits")
+		shows("the first", "")
+	})
+	failEachOp(t, "alice", func(l *life) { l.open() }, func(l *life) error {
+		_, err := l.conversation.Inbox(l.Context())
+		return err
+	})
+}
+
+// Status news keeps no model going that would stop: it waits for what wakes the member.
+func TestNewsDoesNotKeepAModelGoing(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.start(func(r llm.Request) (llm.Reply, error) {
+			l.send(muster.MailIdle, muster.Lead, "alice", "the news")
+			return says("I stop.")(r)
+		})
+		if len(l.asked) != 1 || len(l.mail("alice")) != 1 {
+			l.Fatalf("asked %d times, %d mails left", len(l.asked), len(l.mail("alice")))
+		}
+		l.turns = []turn{
+			func(r llm.Request) (llm.Reply, error) {
+				l.send(muster.MailMessage, muster.Lead, "alice", "more")
+				return says("I stop again.")(r)
+			}}
+		l.send(muster.MailMessage, muster.Lead, "alice", "wake up")
+		if synctest.Wait(); len(l.asked) != 3 || !strings.Contains(l.heard(), "the news") ||
+			!strings.Contains(l.heard(), "more") {
+			l.Errorf("asked %d times, she hears %s", len(l.asked), l.heard())
+		}
+	})
+}
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc ..."}, {"aäb", 2, "a ..."}, {"", 0, ""}} {
+		if got := clip(c.text, c.n); got != c.want {
+			t.Errorf("%q to %d: %q", c.text, c.n, got)
+		}
+	}
+}
+
+// A life goes on after no error of the store: whatever fails, the process ends the life with that error, and another
+// one goes on with it.
+func TestAnErrorOfTheStoreEndsALife(t *testing.T) {
+	failEachOp(t, "alice", func(l *life) { l.create(board.Draft{}) }, func(l *life) error {
+		l.start(says("I cannot."), says("I still cannot."), says("Noted."))
+		if !l.hasEnded() {
+			l.send(muster.MailMessage, muster.Lead, "alice", "Try again.")
+		}
+		time.Sleep(3 * time.Minute)
+		if !l.hasEnded() {
+			return errors.New("it goes on")
+		}
+		return l.err
+	}, "tasks/1") // a lane that cannot be made releases its task
+}
