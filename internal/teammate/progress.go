@@ -264,7 +264,7 @@ func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bo
 	}
 	// One such task is enough to wait for.
 	for _, t := range all {
-		if t.Status == muster.Pending && len(t.BlockedBy) > 0 && t.RoleMay(me.Role) {
+		if t.Status == muster.Pending && t.RoleMay(me.Role) {
 			clear(w.seen)
 			if moves, stuck := w.blockers(t); moves && !stuck {
 				return true

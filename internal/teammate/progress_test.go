@@ -2,14 +2,19 @@ package teammate
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
+	"muster/internal/proc"
 	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/tool/code"
 	"muster/journal"
 	"muster/store/mem"
 )
@@ -100,4 +105,199 @@ func TestProgressLooksIntoTheInboxes(t *testing.T) {
 	expect("bob takes its mail while it is looked for", "bob")
 	be("bob", muster.Shutdown)
 	expect("bob is gone")
+}
+
+// The progress of a run: what is open, what needs attention, what has landed in it, and what nobody may claim.
+func TestProgressOfARun(t *testing.T) {
+	members := []muster.Member{idleMember("alice", "coder")}
+	landed := &muster.Landed{Commit: "c"}
+	run := muster.Run{First: 10, Open: []muster.TaskID{2}, StartedAt: 100}
+	for _, c := range []struct {
+		name string
+		task muster.Task
+		want TeamProgress // how many of each
+	}{
+		{"open", muster.Task{ID: 1, Status: muster.Pending}, TeamProgress{HadTasks: true, Open: make([]muster.Task, 1)}},
+		{"for a role that nobody has", muster.Task{ID: 10, Status: muster.Pending, ClaimRole: "tester"},
+			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1), Unclaimable: make([]muster.Task, 1)}},
+		{"claimed", muster.Task{ID: 10, Status: muster.InProgress, ClaimRole: "tester", Owner: "tess"},
+			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1)}},
+		{"landed", muster.Task{ID: 2, Status: muster.Completed, Landed: landed}, TeamProgress{HadTasks: true, Landed: 1}},
+		{"without a change", muster.Task{ID: 10, Status: muster.Completed}, TeamProgress{HadTasks: true}},
+		{"needs attention", muster.Task{ID: 10, Status: muster.NeedsAttention},
+			TeamProgress{HadTasks: true, NeedsAttention: make([]muster.Task, 1)}},
+		{"landed in an earlier run", muster.Task{ID: 1, Status: muster.Completed, Landed: landed}, TeamProgress{}},
+		{"needs attention since an earlier run", muster.Task{ID: 1, Status: muster.NeedsAttention}, TeamProgress{}},
+	} {
+		var p TeamProgress
+		p.addTasks(run, []muster.Task{c.task}, members)
+		p.addTasks(run, nil, members)
+		if p.HadTasks != c.want.HadTasks || len(p.Open) != len(c.want.Open) || p.Landed != c.want.Landed ||
+			len(p.NeedsAttention) != len(c.want.NeedsAttention) || len(p.Unclaimable) != len(c.want.Unclaimable) {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+	}
+	had := TeamProgress{HadTasks: true}
+	if had.addTasks(run, []muster.Task{{ID: 1, Status: muster.Completed}}, nil); !had.HadTasks {
+		t.Error("that there were tasks is forgotten")
+	}
+	if (TeamProgress{Unreadable: []board.Unreadable{{ID: 1}}}).Done() || (TeamProgress{Open: make([]muster.Task, 1)}).Done() {
+		t.Error("open work is done")
+	}
+}
+
+// Progress reads what waits for the lead, what cannot be read, and whether anybody is ever timed out.
+func TestProgressReadsAllRecords(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		ctx := l.Context()
+		progress := func() TeamProgress {
+			t.Helper()
+			p, err := l.config.Progress(ctx)
+			l.must(err)
+			return p
+		}
+		if p := progress(); p.Patient || len(p.Requests) != 0 || p.Stuck != "" || !p.Done() {
+			l.Errorf("at first: %+v", p)
+		}
+		for _, to := range []muster.Name{muster.Lead, muster.User} {
+			_, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskPermission, From: "alice", To: to})
+			l.must(err)
+		}
+		if p := progress(); len(p.Requests) != 1 || p.Requests[0].To != muster.Lead {
+			l.Errorf("the requests for the lead are %+v", p.Requests)
+		}
+		l.must(l.world.Requests.Withdraw(ctx, "alice", "no", func(muster.Request) bool { return true }))
+		_, err := l.world.Store.Table(muster.TableTasks).Put(ctx, "7", []byte(`{"id":"torn"}`), muster.None)
+		l.must(err)
+		if p := progress(); len(p.Unreadable) != 1 || p.Done() || !strings.HasPrefix(p.Stuck, "task #7 cannot be read (") {
+			l.Errorf("with a torn record: %+v", p)
+		}
+		l.run.First = 8
+		if p := progress(); len(p.Unreadable) != 0 || p.Stuck != "" {
+			l.Errorf("the torn record is of an earlier run: %+v", p)
+		}
+		l.create(board.Draft{Role: "tester"})
+		if p := progress(); !p.HadTasks || len(p.Open) != 1 || p.Stuck == "" || p.Done() {
+			l.Errorf("with a task for nobody: %+v", p)
+		}
+		l.config.Patient = true
+		if !progress().Patient {
+			l.Error("the team is patient")
+		}
+		l.config.Patient = false
+		lease, err := l.world.Store.Leases().Acquire(ctx, TalkLease)
+		l.must(err)
+		if !progress().Patient {
+			l.Error("the user talks with the lead in another process")
+		}
+		l.must(lease.Release())
+		talk := newTalk()
+		if l.config.Talk = talk; !progress().Patient {
+			l.Error("the user talks with the lead here")
+		}
+		if close(talk.closed); progress().Patient {
+			l.Error("the conversation is closed")
+		}
+	})
+}
+
+// Where nothing can move, mail that waits for an idle teammate still can: it counts as at work. Mail of a shutdown that
+// was decided already wakes nobody, and the lead's own does not count.
+func TestProgressCountsWaitingMail(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		ctx := l.Context()
+		l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Idle })
+		l.send(muster.MailMessage, "alice", muster.Lead, "hello")
+		expect := func(what string, working bool) {
+			t.Helper()
+			if p, err := l.config.Progress(ctx); err != nil || (len(p.Working) > 0) != working ||
+				p.Stuck != "" && working {
+				l.Errorf("%s: %+v, %v", what, p, err)
+			}
+		}
+		expect("mail for the lead", false)
+		q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice"})
+		l.must(err)
+		expect("a request to shut down", true)
+		_, _, err = l.world.Requests.Decide(ctx, q.ID, "alice", false, "no")
+		l.must(err)
+		expect("one that was decided", false)
+		l.create(board.Draft{Role: "tester"})
+		expect("a task for nobody", false)
+		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
+		expect("mail for alice", true)
+		l.create(board.Draft{})
+		for _, box := range []muster.Name{"alice", muster.Lead} {
+			_, end, _, err := l.world.Post.Peek(ctx, box, 0, 0)
+			l.must(err)
+			l.must(l.world.Post.Drop(ctx, box, end))
+		}
+		if p, err := l.config.Progress(ctx); err != nil || p.Stuck != "" || len(p.Working) != 0 {
+			l.Errorf("alice may claim a task: %+v, %v", p, err)
+		}
+	})
+	for _, role := range []string{"", "tester"} {
+		failEachOp(t, muster.Lead, func(l *life) {
+			if role != "" {
+				l.create(board.Draft{Role: role})
+			}
+		}, func(l *life) error {
+			_, err := l.config.Progress(l.Context())
+			return err
+		})
+	}
+	live(t, muster.Lead, func(l *life) {
+		l.runErr = muster.Errorf(muster.Unavailable, "no run")
+		if _, err := l.config.Progress(l.Context()); !errors.Is(err, muster.ErrUnavailable) {
+			l.Errorf("without a run: %v", err)
+		}
+	})
+}
+
+// Who keeps its claim though the idle timeout has passed.
+func TestWhoKeepsItsClaim(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		ctx := l.Context()
+		l.open()
+		l.create(board.Draft{})
+		_, err := l.world.Roster.Add(ctx, muster.Member{Name: "bob", Role: "coder"})
+		l.must(err)
+		expect := func(what string, want bool) {
+			t.Helper()
+			if got, err := l.idle.keepsClaim(ctx); err != nil || got != want {
+				l.Errorf("%s: %v, %v", what, got, err)
+			}
+		}
+		asks := func(whom ...muster.Name) {
+			l.presence.known.change(func(k *knownRecord) { k.asked = whom })
+		}
+		expect("nothing could change", false)
+		asks(muster.User)
+		expect("the user may answer", true)
+		asks(muster.Lead)
+		expect("the lead may answer", true)
+		asks("carol")
+		expect("nobody of that name could answer", false)
+		asks("bob")
+		expect("bob may answer", true)
+		l.change("bob", func(m *muster.Member) { m.Status = muster.Shutdown })
+		expect("bob has shut down", false)
+		asks()
+		talk := newTalk()
+		l.Talk = talk
+		expect("the user is in a conversation", true)
+		close(talk.closed)
+		expect("the conversation is over", false)
+		_, err = l.jobs.Start(ctx, "make", proc.Spec{}, time.Hour, code.NewOutput(l.outputs(), "x"))
+		l.must(err)
+		expect("a job runs", true)
+		l.jobs.Stop()
+	})
+	failEachOp(t, "alice", func(l *life) { l.open() }, func(l *life) error {
+		keeps, err := l.idle.keepsClaim(l.Context())
+		if keeps {
+			l.Error("it keeps its claim for an error")
+		}
+		return err
+	})
 }

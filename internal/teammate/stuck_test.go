@@ -3,6 +3,7 @@ package teammate
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muster"
@@ -120,5 +121,78 @@ func TestCanUnblock(t *testing.T) {
 	board[0].Owner = ""
 	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
 		t.Error("nothing at work could unblock something for a coder")
+	}
+}
+
+// What a task waits for, however indirectly, must move, and none of it may be stuck.
+func TestCanUnblockIndirectly(t *testing.T) {
+	on := func(id muster.TaskID, ids ...muster.TaskID) muster.Task {
+		return muster.Task{ID: id, Status: muster.Pending, BlockedBy: ids, ClaimRole: "tester"}
+	}
+	atWork := muster.Task{ID: 1, Status: muster.InProgress, Owner: "bob"}
+	ready := muster.Task{ID: 1, Status: muster.Pending}
+	for _, c := range []struct {
+		name  string
+		tasks []muster.Task
+		want  bool
+	}{
+		{"one at work", []muster.Task{atWork, on(2, 1)}, true},
+		{"through another", []muster.Task{atWork, on(2, 1), on(3, 2)}, true},
+		{"only through another", []muster.Task{atWork, {ID: 2, Status: muster.Pending, BlockedBy: []muster.TaskID{1},
+			ClaimRole: "writer"}, on(3, 2)}, true},
+		{"one at work and one deleted", []muster.Task{atWork, on(2, 1, 9)}, false},
+		{"one deleted and one at work", []muster.Task{atWork, on(2, 9, 1)}, false},
+		{"one at work and one that needs attention", []muster.Task{atWork, {ID: 3, Status: muster.NeedsAttention},
+			on(2, 1, 3)}, false},
+		{"its own and one at work", []muster.Task{atWork, {ID: 3, Status: muster.InProgress, Owner: "tess"}, on(2, 1, 3)},
+			false},
+		{"one at work, and through another one deleted", []muster.Task{atWork,
+			{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{9}}, on(2, 1, 3)}, false},
+		{"one for nobody and one at work", []muster.Task{atWork, {ID: 3, Status: muster.Pending, ClaimRole: "writer"},
+			on(2, 1, 3)}, false},
+		{"one that bob may take", []muster.Task{ready, on(2, 1)}, true},
+		{"one that only it may take", []muster.Task{on(1), on(2, 1)}, false},
+		{"a cycle", []muster.Task{on(2, 3), on(3, 2)}, false},
+		{"one that is stuck, then one that is not", []muster.Task{atWork, {ID: 3, Status: muster.Pending,
+			BlockedBy: []muster.TaskID{1}, ClaimRole: "writer"}, on(4, 3, 9), on(5, 3)}, true},
+		{"nothing is blocked", []muster.Task{atWork, on(2)}, false},
+		{"what is blocked is not for it", []muster.Task{atWork, {ID: 2, Status: muster.Pending, ClaimRole: "writer",
+			BlockedBy: []muster.TaskID{1}}}, false},
+		{"what was blocked is claimed", []muster.Task{atWork, {ID: 2, Status: muster.InProgress, Owner: "bob",
+			ClaimRole: "tester", BlockedBy: []muster.TaskID{1}}}, false},
+	} {
+		bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
+		bob.Status = muster.Working
+		if got := canUnblock(c.tasks, []muster.Member{bob, tess}, tess); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A claim counts as just made for ten seconds, to the moment, whichever clock is ahead.
+func TestClaimGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bob := idleMember("bob", "coder")
+		for ago, want := range map[time.Duration]bool{claimGrace - time.Millisecond: false, claimGrace: true,
+			-claimGrace + time.Millisecond: false, -claimGrace: true} {
+			task := muster.Task{ID: 1, ClaimedAt: muster.UnixTime(time.Now().Add(-ago))}
+			if isIdleWith(&bob, task) != want {
+				t.Errorf("claimed %v ago", ago)
+			}
+		}
+	})
+}
+
+// Of several whom an idle member has asked, the lead is named first, and nobody where the user may answer.
+func TestResponder(t *testing.T) {
+	for _, c := range []struct {
+		asked []muster.Name
+		want  muster.Name
+	}{{nil, ""}, {[]muster.Name{"bob", "carl"}, "bob"}, {[]muster.Name{"bob", muster.Lead}, muster.Lead},
+		{[]muster.Name{"bob", muster.User}, ""}} {
+		m := idleMember("alice", "coder")
+		if setAsked(&m, c.asked); responder(m) != c.want {
+			t.Errorf("asked %v: %q", c.asked, responder(m))
+		}
 	}
 }
