@@ -107,11 +107,16 @@ func (v *conversation) markLeft(ctx context.Context) error {
 	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.presence.Me().Epoch))
 }
 
-// owesReply reports whether the model has not answered the last message yet.
-func (v *conversation) owesReply() bool {
-	messages := v.script.Messages()
-	return len(messages) > 0 && messages[len(messages)-1].Role == llm.User
+// last returns the last message, or the zero value where there is none.
+func (v *conversation) last() (m llm.Message) {
+	if messages := v.script.Messages(); len(messages) > 0 {
+		m = messages[len(messages)-1]
+	}
+	return m
 }
+
+// owesReply reports whether the model has not answered the last message yet.
+func (v *conversation) owesReply() bool { return v.last().Role == llm.User }
 
 // announceJobs tells of finished background jobs.
 func (v *conversation) announceJobs(ctx context.Context) (bool, error) {

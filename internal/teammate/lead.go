@@ -275,7 +275,7 @@ func (s *Services) LeadEnd(ctx context.Context) (End, error) {
 		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
 		case err != nil:
 			return End{Code: 1}, err
-		case e.Kind == transcript.KindReply && e.Message != nil:
+		case e.Kind == transcript.KindReply:
 			f.Message = textOf(*e.Message)
 			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
 		}

@@ -1,10 +1,12 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -334,7 +336,8 @@ func (f *fakeLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error
 
 func (f *fakeLanes) Scratch(_ context.Context, _ muster.Name, commit string) (string, error) {
 	f.scratches = append(f.scratches, commit)
-	return fmt.Sprintf("%s/%s-%d", f.dir, commit, len(f.scratches)), f.err
+	dir := fmt.Sprintf("%s/%s-%d", f.dir, commit, len(f.scratches))
+	return dir, cmp.Or(f.err, os.MkdirAll(dir, 0o700))
 }
 
 func (f *fakeLanes) Archive(_ context.Context, name muster.Name) (string, error) {

@@ -159,7 +159,6 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 		err = cause
 	}
 	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
-		m.jobs.Close() // no command of it may run when the task goes to the next owner
 		return end, Leave{}.do(ctx, m)
 	}
 	return end, err

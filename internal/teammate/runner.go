@@ -123,7 +123,6 @@ func (Rest) do(ctx context.Context, m *Member) error { return m.beginRest(ctx) }
 
 // beginRest ends the turn. Its watches last until the rest is over.
 func (m *Member) beginRest(ctx context.Context) error {
-	m.endRest()
 	m.stage = Resting
 	watch, stop := context.WithCancel(ctx)
 	m.stopRest = stop
@@ -181,17 +180,23 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 	}
 }
 
-// do says who the member is, what it was spawned with, and its first task if it may claim one. A teammate's
-// prompt is a model's or a person's, and is escaped; the lead's is the runtime's own.
+// prompt returns what the member was spawned with. A teammate's is a model's or a person's, and is escaped; the lead's
+// is the runtime's own.
+func (m *Member) prompt() string {
+	if m.isLead() {
+		return m.Record.Prompt
+	}
+	return mailbox.Escape(m.Record.Prompt)
+}
+
+// do says who the member is, what it was spawned with, and its first task if it may claim one.
 func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	mark, err := m.conversation.openingMark(ctx)
 	if err != nil {
 		return err
 	}
-	texts := []string{m.conversation.identity(), m.Record.Prompt}
-	marks := []muster.MessageID{mark}
+	texts, marks := []string{m.conversation.identity(), m.prompt()}, []muster.MessageID{mark}
 	if !m.isLead() {
-		texts[1] = mailbox.Escape(m.Record.Prompt)
 		text, key, err := m.claims.nextTask(ctx)
 		if err != nil {
 			return err
@@ -322,8 +327,8 @@ func (s *self) finalMessage() string {
 	if c := s.phase.get(); c.words != "" {
 		return c.words
 	}
-	if messages := s.conversation.script.Messages(); len(messages) > 0 && !s.conversation.owesReply() {
-		return textOf(messages[len(messages)-1])
+	if m := s.conversation.last(); m.Role == llm.Assistant {
+		return textOf(m)
 	}
 	return "" // something was said to it since
 }
@@ -376,7 +381,7 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 		if err != nil {
 			return err
 		}
-		texts = append(texts, m.Record.Prompt)
+		texts = append(texts, m.prompt())
 		if tasks := slices.Concat(p.Open, p.NeedsAttention); len(tasks) > 0 {
 			text := "These tasks are on the board:"
 			for _, t := range tasks {
@@ -392,7 +397,7 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 		}
 		texts, marks = append(texts, text), append(marks, key)
 	} else if !m.isLead() {
-		texts = append(texts, m.Record.Prompt)
+		texts = append(texts, m.prompt())
 	}
 	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
 	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)
