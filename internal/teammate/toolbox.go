@@ -166,7 +166,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	event(journal.ToolEnded, end)
 	// An error of a call that was cut off says nothing about what the call did. If its tool
 	// can read the outcome from records, the call is left open, and answerCalls answers it.
-	if failed && !subagent && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {
+	if failed && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {
 		b.phase.change(func(p *counters) { p.pending = append(p.pending, c.ID) })
 	}
 	return r, err

@@ -1,0 +1,186 @@
+package teammate
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"muster"
+	"muster/internal/board"
+	"muster/journal"
+	"muster/llm"
+	"muster/loop"
+)
+
+// A model that calls idle has ended its phase: mail that came meanwhile begins the next one.
+func TestIdleEndsThePhase(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.start(calls("idle", nil, func() { l.send(muster.MailMessage, muster.Lead, "alice", "one more") }), says("Noted."))
+		turns := l.events(journal.TurnStarted)
+		if len(turns) != 2 || turns[1].Fields["turn"] != 1.0 || !strings.Contains(l.heard(), "one more") {
+			l.Errorf("the turns are %v; she hears %s", turns, l.heard())
+		}
+		l.turns = []turn{calls("idle", nil)}
+		l.send(muster.MailMessage, muster.Lead, "alice", "and more")
+		if synctest.Wait(); l.record("alice").IdleReason != muster.IdleTasks {
+			l.Errorf("she is idle: %s", l.record("alice").IdleReason)
+		}
+	})
+}
+
+// Why a member is idle: it waits for an answer, or for tasks, or its model has stopped; a restarted one that was idle
+// is idle for the same reason.
+func TestIdleReason(t *testing.T) {
+	atWork, idle := muster.Member{Status: muster.Working}, muster.Member{Status: muster.Idle, IdleReason: muster.IdleTasks}
+	begun := counters{turns: 1}
+	begun.started = begun.started.AddDate(1, 0, 0)
+	over := begun
+	over.over = true
+	for _, c := range []struct {
+		counters counters
+		asks     bool
+		latest   muster.Member
+		want     muster.IdleReason
+	}{
+		{begun, true, idle, muster.IdleMessages}, {over, false, atWork, muster.IdleTasks},
+		{counters{}, false, idle, muster.IdleTasks}, {counters{}, false, atWork, muster.IdleNoToolUse},
+		{begun, false, idle, muster.IdleNoToolUse}, {begun, false, atWork, muster.IdleNoToolUse},
+	} {
+		if got := c.counters.idleReason(c.asks, c.latest); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// A member that stops with a task in hand is reminded of it once, unless it waits for an answer or a job.
+func TestAMemberIsRemindedOfItsTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		first turn
+		asked int
+	}{
+		"it does nothing": {says("I stop."), 2},
+		"it has asked":    {calls("send_message", map[string]any{"to": "lead", "content": "What now?"}), 2},
+		"it has written":  {calls("send_message", map[string]any{"to": "lead", "content": "All well."}), 3},
+		"a job runs":      {calls("bash", map[string]any{"command": "make", "background": true}), 2},
+	} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{})
+			l.start(c.first)
+			if len(l.asked) != c.asked || strings.Contains(l.heard(), "Task #1 is still yours") != (name == "it does nothing" || c.asked == 3) {
+				l.Errorf("%s: asked %d times, she hears %s", name, len(l.asked), l.heard())
+			}
+			l.jobs.Stop()
+		})
+	}
+}
+
+// The same call with the same result is warned of, and in the end it ends the phase.
+func TestALoopEndsThePhase(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		same := calls("task_get", map[string]any{"task_id": 9})
+		l.start(same, same, same, same, same, same, same)
+		if n := strings.Count(l.heard(), "three times with the same result"); n != 1 || len(l.asked) != repeatEnd || l.hasEnded() {
+			l.Errorf("asked %d times, warned %d times; %v", len(l.asked), n, l.err)
+		}
+	})
+}
+
+// A reply that is paused or cut again and again ends the phase, and the lead is told of one that was cut.
+func TestRepliesWithoutAnEndEndThePhase(t *testing.T) {
+	for stop, c := range map[llm.Stop]struct {
+		asked int
+		tells string
+	}{
+		llm.StopPaused:  {5, "on"},
+		llm.StopMax:     {1 + maxCutReplies, "cut at its length limit again and again"},
+		llm.StopRefused: {1, "refused: on"},
+	} {
+		live(t, "alice", func(l *life) {
+			l.config.Limits.Turns = 2
+			l.restart("alice")
+			var turns []turn
+			for range 10 {
+				turns = append(turns, stops(stop, "on"))
+			}
+			l.start(turns...)
+			mail := l.mail(muster.Lead)
+			if l.hasEnded() || len(l.asked) != c.asked || len(mail) != 2 || !strings.Contains(mail[0].Content, c.tells) {
+				l.Errorf("%s: asked %d times, the lead reads %+v; %v", stop, len(l.asked), mail, l.err)
+			}
+		})
+	}
+}
+
+// A member is reminded of a todo list with open items that it leaves alone for three rounds.
+func TestAMemberIsRemindedOfItsTodoList(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		reminders := func(want int) turn {
+			return func(r llm.Request) (llm.Reply, error) {
+				if n := strings.Count(l.heard(), "Your todo list has open items"); n != want {
+					l.Errorf("turn %d: she is reminded %d times", len(l.asked), n)
+				}
+				return calls("task_get", map[string]any{"task_id": len(l.asked)})(r)
+			}
+		}
+		l.start(calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}),
+			reminders(0), reminders(0), reminders(0), reminders(1), reminders(1), reminders(1), says("Done."))
+		if strings.Count(l.heard(), "Your todo list has open items") != 2 {
+			l.Errorf("at last she hears %s", l.heard())
+		}
+	})
+}
+
+// At a boundary where both come together, one reminder is given, and the turns are granted with it.
+func TestOneReminderAtABoundary(t *testing.T) {
+	for name, c := range map[string]struct{ before, after counters }{
+		"a repeat at the limit":         {counters{turns: 5, repeats: 3}, counters{repeats: 3, warned: true, extended: true}},
+		"a repeat before the limit":     {counters{turns: 4, repeats: 3}, counters{turns: 4, repeats: 3, warned: true}},
+		"a repeat past the first limit": {counters{turns: 5, repeats: 3, extended: true}, counters{turns: 5, repeats: 3, warned: true, extended: true}},
+	} {
+		step := c.before.betweenRounds(5)
+		if step.err != nil || !step.goOn || !strings.Contains(step.reminder, "three times") ||
+			c.before.turns != c.after.turns || c.before.extended != c.after.extended || !c.before.warned {
+			t.Errorf("%s: %+v, %+v", name, step, c.before)
+		}
+	}
+	paused := counters{turns: 3, stop: llm.StopPaused}
+	if !paused.isEndless(1) {
+		t.Error("a limit of one turn is a limit")
+	}
+}
+
+// Calls repeat only with the same tool, the same input and the same result; a call in between ends a row of waits.
+func TestWhatCountsAsARepeat(t *testing.T) {
+	c := counters{}
+	for _, input := range []string{`{"command":"ls"}`, `{"command":"pwd"}`} {
+		if c.round("bash", input, "a"); c.repeats != 1 {
+			t.Errorf("%s counts %d", input, c.repeats)
+		}
+	}
+	if c.round("read_file", `{"command":"pwd"}`, "a"); c.repeats != 1 {
+		t.Errorf("another tool counts %d", c.repeats)
+	}
+	for range repeatEnd - 1 {
+		c.countWait(false, false)
+	}
+	if c.round("bash", `{}`, "b"); c.countWait(false, false) {
+		t.Error("a wait after another call is a loop")
+	}
+}
+
+// No error of the store is lost at a boundary, and the model is not asked again with one.
+func TestABoundaryFailsWithTheStore(t *testing.T) {
+	for _, b := range []loop.Boundary{loop.BetweenRounds, loop.BeforeStop} {
+		failEachOp(t, "alice", func(l *life) {
+			l.open()
+			l.phase.change(func(c *counters) { c.repeats = repeatWarn })
+			l.send(muster.MailMessage, muster.Lead, "alice", "hello")
+		}, func(l *life) error {
+			goOn, err := session{l.self}.Boundary(l.Context(), b)
+			if goOn && err != nil {
+				l.Error("it goes on with an error")
+			}
+			return err
+		})
+	}
+}

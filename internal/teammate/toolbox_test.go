@@ -1,0 +1,331 @@
+package teammate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/journal"
+	"muster/llm"
+	"muster/tool"
+)
+
+// What a model is told of its tools depends on who it is, and stays the same while the member works.
+func TestTheToolsOfAMember(t *testing.T) {
+	for name, c := range map[muster.Name]struct{ has, lacks, system string }{
+		muster.Lead: {"spawn_teammate", "submit_plan", "lead"}, "alice": {"submit_plan", "spawn_teammate", "alice"},
+	} {
+		live(t, name, func(l *life) {
+			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })
+			l.start(calls("read_inbox", nil), says("Done."))
+			if len(l.asked) < 2 {
+				l.Fatalf("%s was asked %d times: %v", name, len(l.asked), l.err)
+			}
+			var names []string
+			for _, s := range l.asked[0].Tools {
+				names = append(names, s.Name)
+			}
+			if !slices.Contains(names, c.has) || slices.Contains(names, c.lacks) ||
+				!strings.Contains(strings.Join(l.asked[0].System, ""), c.system) {
+				l.Errorf("%s has %v, and reads %q", name, names, l.asked[0].System)
+			}
+			if &l.asked[0].Tools[0] != &l.asked[1].Tools[0] {
+				l.Error("the tools are made again for each turn")
+			}
+			if l.asked[0].CacheKey != string(name)+"@demo" {
+				l.Errorf("the cache key is %s", l.asked[0].CacheKey)
+			}
+		})
+	}
+	live(t, "alice", func(l *life) {
+		p := l.toolbox.get()
+		if !p.polls("read_inbox") || p.polls("bash") || p.polls("no_tool") {
+			l.Error("the inbox may be asked again and again, bash may not")
+		}
+		if l.toolbox.recoverer("submit_plan") == nil || l.toolbox.recoverer("bash") != nil || l.toolbox.recoverer("x") != nil {
+			l.Error("records tell the outcome of submit_plan only")
+		}
+	})
+}
+
+// field is a field of an event, or nil.
+func field(e muster.Event, name string) any { return e.Fields[name] }
+
+// The journal tells of each call what it is and how it ended, and of each turn what it cost; also of a subagent's.
+func TestTheJournalTellsOfCallsAndTurns(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.change("alice", func(m *muster.Member) { m.Turns = 5 })
+		l.restart("alice")
+		slow := func(next turn) turn {
+			return func(r llm.Request) (llm.Reply, error) {
+				time.Sleep(1500 * time.Millisecond)
+				return next(r)
+			}
+		}
+		l.start(calls("subagent", map[string]any{"kind": "explore", "prompt": "find it\nand more"}),
+			calls("glob", map[string]any{"pattern": "*.go"}), says("I found it."),
+			slow(calls("claim_task", map[string]any{"task_id": 9})), slow(says("Done.")))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if l.TurnCount() != 8 {
+			l.Errorf("she has had %d turns", l.TurnCount())
+		}
+		started, ended := l.events(journal.ToolStarted), l.events(journal.ToolEnded)
+		if len(started) != 3 || len(ended) != 3 {
+			l.Fatalf("%d calls have begun, %d ended", len(started), len(ended))
+		}
+		for i, c := range []struct {
+			tool, text string
+			subagent   any
+		}{{"subagent", "find it", nil}, {"glob", "*.go", true}, {"claim_task", "9", nil}} {
+			if e := started[i]; field(e, "tool") != c.tool || field(e, "text") != c.text || field(e, "subagent") != c.subagent ||
+				e.Member != "alice" {
+				l.Errorf("call %d: %+v", i, e)
+			}
+		}
+		for _, e := range ended {
+			failed, _ := field(e, "error").(string)
+			if isLast := field(e, "tool") == "claim_task"; isLast != strings.Contains(failed, "task 9") || field(e, "seconds") == nil {
+				l.Errorf("the end is %+v", e)
+			}
+		}
+		turns := l.events(journal.TurnStarted)
+		if n := len(turns); n != 3 || field(turns[0], "turns") != 6.0 || field(turns[2], "turn") != 3.0 {
+			l.Errorf("the turns are %v", turns)
+		}
+		costs := l.events(journal.TurnEnded)
+		if len(costs) != 5 || field(costs[1], "subagent") != true || field(costs[0], "subagent") != nil ||
+			field(costs[4], "turn") != 3.0 || field(costs[4], "seconds") != 1.5 || field(costs[4], "input") != 7.0 ||
+			field(costs[4], "model") != "test" {
+			l.Errorf("they cost %v", costs)
+		}
+		l.send(muster.MailMessage, muster.Lead, "alice", "more")
+		synctest.Wait()
+		if turns = l.events(journal.TurnStarted); field(turns[3], "turn") != 1.0 || field(turns[3], "turns") != 9.0 {
+			l.Errorf("the next phase begins with %v", turns[3:])
+		}
+	})
+}
+
+// Where a plan is required, neither the member nor a subagent of it changes anything before one is approved.
+func TestAPlanIsRequiredOfSubagentsToo(t *testing.T) {
+	for _, isRequired := range []bool{true, false} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{RequirePlan: isRequired})
+			l.start(calls("write_file", map[string]any{"path": "a.txt", "content": "a"}),
+				calls("subagent", map[string]any{"kind": "work", "prompt": "write it"}), says("Written."), says("Done."))
+			if n := strings.Count(l.heard(), "may run: read what you need"); (n == 2) != isRequired || n%2 != 0 {
+				l.Errorf("required %v, she hears %s", isRequired, l.heard())
+			}
+			if _, err := os.Stat(l.lanes.dir + "/a.txt"); (err != nil) != isRequired {
+				l.Errorf("required %v, the file: %v", isRequired, err)
+			}
+		})
+	}
+}
+
+// The whole of an output that is too long for a model is in a file of the team.
+func TestALongOutputIsKept(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		long := strings.Repeat("0123456789", tool.MaxOutput/10) + "!"
+		l.config.Extra = []llm.Tool{tool.Func("shout", "", func(context.Context, struct{}) (string, error) { return long, nil })}
+		l.restart("alice")
+		l.start(calls("shout", nil), says("Done."))
+		files, err := os.ReadDir(l.outputs())
+		if err != nil || len(files) != 1 {
+			l.Fatalf("%v, %v; she hears %.300s", files, err, l.heard())
+		}
+		path := l.outputs() + "/" + files[0].Name()
+		if data, err := os.ReadFile(path); err != nil || string(data) != long || !strings.Contains(l.heard(), path) {
+			l.Errorf("the file has %d bytes: %v", len(data), err)
+		}
+	})
+}
+
+// A long output that cannot be kept is said to be lost.
+func TestALongOutputThatCannotBeKept(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		long := strings.Repeat("0123456789", tool.MaxOutput/10) + "!"
+		l.config.Extra = []llm.Tool{tool.Func("shout", "", func(context.Context, struct{}) (string, error) { return long, nil })}
+		l.config.Home = "/dev/null"
+		l.restart("alice")
+		l.start(calls("shout", nil), says("Done."))
+		if !strings.Contains(l.heard(), "could not be kept") {
+			l.Errorf("she hears %.300s", l.heard())
+		}
+	})
+}
+
+// worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit.
+func TestExecInLane(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		exec := func(command string) (string, int, error) {
+			return l.toolbox.execInLane(l.Context(), l.lanes.dir, command, time.Second)
+		}
+		if text, exit, err := exec("echo"); strings.TrimSpace(text) != "the output" || exit != 0 || err != nil {
+			l.Errorf("%q, %d, %v", text, exit, err)
+		}
+		if text, exit, err := exec("sleep"); !strings.Contains(text, "the output") || !strings.Contains(text, "[killed after 1s]") ||
+			exit != 137 || err != nil {
+			l.Errorf("killed: %q, %d, %v", text, exit, err)
+		}
+		l.commands.err = errTest
+		if _, _, err := exec("echo"); !errors.Is(err, errTest) {
+			l.Errorf("not started: %v", err)
+		}
+		l.commands.err = nil
+		ctx, stop := context.WithCancelCause(l.Context())
+		stop(errTest)
+		if text, _, err := l.toolbox.execInLane(ctx, l.lanes.dir, "sleep", time.Second); !errors.Is(err, errTest) ||
+			strings.Contains(text, "killed") {
+			l.Errorf("stopped: %q, %v", text, err)
+		}
+	})
+}
+
+func TestGist(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"path":"a.go","content":"x"}`: "a.go", `{"command":"make\nall","path":"b"}`: "make", `{"content":"x"}`: "",
+		`{"command":"","path":"c"}`: "c", `{"command":null,"to":"bob"}`: "bob", `{"task_id":7}`: "7", `[`: "",
+	} {
+		if got := gist(llm.Call{Input: json.RawMessage(input)}); got != want {
+			t.Errorf("%s: %q, want %q", input, got, want)
+		}
+	}
+}
+
+// A member without a task reads a checkout of the target's tip, which is made again when something has landed, and
+// writes nothing there; one with a task works in its lane.
+func TestWhereToolsRun(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		ctx := l.Context()
+		l.open()
+		w := &workdir{self: l.self}
+		expect := func(what, dir string, isWritable bool) {
+			t.Helper()
+			d, err := w.Workdir(ctx)
+			if err != nil || d.Dir != l.lanes.dir+dir || d.Writable != isWritable || (d.Why == "") != isWritable ||
+				d.ReadOnly != l.Home.Outputs() {
+				l.Errorf("%s: %+v, %v", what, d, err)
+			}
+		}
+		expect("at first", "/base-1", false)
+		expect("again", "/base-1", false)
+		l.target.tip = "next"
+		expect("after a landing", "/next-2", false)
+		expect("and again", "/next-2", false)
+		fails := func(what string) {
+			t.Helper()
+			if _, err := w.Workdir(ctx); !errors.Is(err, errTest) {
+				l.Errorf("%s: %v", what, err)
+			}
+		}
+		l.target.err = errTest
+		fails("without a target")
+		l.target.err, l.target.tip, l.lanes.err = nil, "last", errTest
+		fails("without a checkout")
+		l.lanes.err = nil
+		expect("a checkout at last", "/last-4", false)
+		l.create(board.Draft{})
+		_, err := l.claims.Claim(ctx, 1)
+		l.must(err)
+		expect("with a task", "", true)
+		l.lanes.err = errTest
+		fails("without its lane")
+		l.lanes.err = nil
+		_, err = l.world.Board.Revoke(ctx, 1, 1, muster.User, "too slow")
+		l.must(err)
+		if _, err := w.Workdir(ctx); !errors.Is(err, muster.ErrFenced) {
+			l.Errorf("with a lost task: %v", err)
+		}
+	})
+}
+
+// A new teammate is recorded as started by the lead, and the supervisor is told; more than the run may have are refused.
+func TestSpawn(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		spawned := 0
+		spawn := func(name muster.Name) error {
+			m, err := l.caller().Spawn(l.Context(), muster.Member{Name: name, Role: "coder"})
+			if err == nil && m.Name != name {
+				l.Errorf("%s is %+v", name, m)
+			}
+			return err
+		}
+		l.must(spawn("bob")) // nobody is told where nobody listens
+		if m := l.record("bob"); m.StartedBy != muster.Lead || m.Status != muster.Working {
+			l.Errorf("bob is %+v", m)
+		}
+		l.Spawned = func() { spawned++ }
+		if err := spawn("carol"); !errors.Is(err, muster.ErrInvalid) || spawned != 0 {
+			l.Errorf("one too many: %v", err)
+		}
+		l.run.Cap = 3
+		if err := spawn("bob"); !errors.Is(err, muster.ErrHeld) || spawned != 0 {
+			l.Errorf("bob is there already: %v", err)
+		}
+		l.must(spawn("carol"))
+		if spawned != 1 {
+			l.Errorf("told %d times", spawned)
+		}
+		l.runErr = errTest
+		if err := spawn("dave"); !errors.Is(err, errTest) {
+			l.Errorf("without a run: %v", err)
+		}
+	})
+}
+
+// A model answers a shutdown request; the first decision stands, and a granted one ends the life after the round.
+func TestAnsweringAShutdown(t *testing.T) {
+	for _, grants := range []bool{true, false} {
+		live(t, "alice", func(l *life) {
+			const id = "0000beef"
+			l.start(calls("respond_shutdown", map[string]any{"request_id": id, "approve": grants, "reason": "well"}, func() {
+				_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: id, Kind: muster.AskShutdown, From: muster.User,
+					To: "alice"})
+				l.must(err)
+			}))
+			if l.hasEnded() != grants || l.err != nil || grants && (l.end.Text != "shut down as asked" || len(l.asked) != 1) {
+				l.Errorf("granted %v: it ended with %+v, %v after %d turns; it hears %s", grants, l.end, l.err, len(l.asked), l.heard())
+			}
+		})
+	}
+	live(t, "alice", func(l *life) {
+		ctx := l.Context()
+		for id, kind := range map[muster.RequestID]muster.RequestKind{"0000beef": muster.AskShutdown,
+			"0000cafe": muster.AskPermission} {
+			_, err := l.world.Requests.Ask(ctx, muster.Request{ID: id, Kind: kind, From: muster.User, To: "alice"})
+			l.must(err)
+		}
+		if err := l.caller().Leave(ctx, "0000cafe", true, ""); !errors.Is(err, muster.ErrInvalid) {
+			l.Errorf("no shutdown: %v", err)
+		}
+		if err := l.caller().Leave(ctx, "0000dead", true, ""); !errors.Is(err, muster.ErrNotFound) {
+			l.Errorf("no request: %v", err)
+		}
+		_, _, err := l.world.Requests.Decide(ctx, "0000beef", "alice", false, "no")
+		l.must(err)
+		if err := l.caller().Leave(ctx, "0000beef", true, ""); err != nil || l.phase.get().leaves {
+			l.Errorf("it was refused before: %v", err)
+		}
+	})
+	failEachOp(t, "alice", func(l *life) {
+		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: "0000beef", Kind: muster.AskShutdown, From: muster.User,
+			To: "alice"})
+		l.must(err)
+	}, func(l *life) error {
+		err := l.caller().Leave(l.Context(), "0000beef", true, "")
+		if err != nil && l.phase.get().leaves {
+			l.Error("it leaves though the answer was not written")
+		}
+		return err
+	}, muster.StreamEvents)
+}
