@@ -51,7 +51,7 @@ func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if err != nil {
 		return llm.Result{}, err
 	}
-	isLoop := false
+	var isLoop bool
 	l.phase.change(func(c *counters) { isLoop = c.countWait(slept, text == mailWaits) })
 	if isLoop { // told the same again and again, the lead does nothing about it
 		return llm.Result{}, errLoop

@@ -85,9 +85,7 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	p.Requests = slices.DeleteFunc(slices.Clone(pending), ofOthers)
 	outOfRun := func(u board.Unreadable) bool { return !run.HasID(u.ID) }
 	p.Unreadable = slices.DeleteFunc(slices.Clone(s.Board.Corrupt()), outOfRun)
-	if len(p.Open)+len(p.Unreadable) > 0 {
-		p.Stuck = stuckReason(p, members, pending)
-	}
+	p.Stuck = stuckReason(p, members, pending)
 	return p, members, nil
 }
 

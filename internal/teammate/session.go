@@ -66,7 +66,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 // answer now would say "interrupted" of a call whose outcome is on record.
 func (s session) Answer(ctx context.Context, r llm.Result) error {
 	p := s.toolbox.get()
-	isPending := false
+	var isPending bool
 	s.phase.change(func(c *counters) {
 		if isPending = slices.Contains(c.pending, r.ID); !isPending {
 			c.countResult(r, p.polls)
