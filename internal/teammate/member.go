@@ -159,6 +159,7 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 		err = cause
 	}
 	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
+		m.jobs.Close() // no command of it may run when its record says that it has shut down
 		return end, Leave{}.do(ctx, m)
 	}
 	return end, err
