@@ -33,10 +33,8 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 			if at == commit {
 				return ref, nil
 			}
-			if content != "" {
-				if its, err := contentOf(ctx, repo, at); err == nil && its == content {
-					return ref, nil
-				}
+			if content != "" && contentOf(ctx, repo, at) == content {
+				return ref, nil
 			}
 			ref = fmt.Sprintf("%s%s-%d", archiveRefs, name, n)
 		}
@@ -48,11 +46,11 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 	}
 }
 
-// contentOf returns a commit's tree and parents: all of it but its message and its date.
-func contentOf(ctx context.Context, repo *git.Repo, commit string) (string, error) {
-	out, err := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P",
+// contentOf returns a commit's tree and parents: all of it but its message and its date. It is "" when git cannot tell.
+func contentOf(ctx context.Context, repo *git.Repo, commit string) string {
+	out, _ := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P",
 		commit)
-	return strings.TrimSpace(out), err
+	return strings.TrimSpace(out)
 }
 
 // snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new

@@ -21,10 +21,6 @@ type leases struct {
 	dir   string
 }
 
-// maxLeases is how many leases of one kind may be held at once. A process holds one for each lane that it is
-// making, and one for each check that it runs.
-const maxLeases = 1000
-
 // leaseName returns the name of the nth lease of a kind.
 func leaseName(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
 
@@ -34,14 +30,14 @@ func (l leases) path(name string) string { return filepath.Join(l.dir, name+".lo
 // acquire takes the first free lease of a kind. The kernel frees the lease of a process that dies, so the caller may
 // get one whose name still stands in what that process left: the caller must deal with that first.
 func (l leases) acquire(kind string) (name string, release func(), err error) {
-	for n := 1; n <= maxLeases; n++ {
+	// A process holds one for each lane that it is making, and one for each check that it runs: the search ends soon.
+	for n := 1; ; n++ {
 		name = leaseName(kind, n)
 		release, err = l.try(name)
 		if !errors.Is(err, muster.ErrHeld) {
 			return name, release, err
 		}
 	}
-	return "", nil, err
 }
 
 // try takes a lease. The error is Held when a living process has it.
@@ -124,14 +120,10 @@ func (d *CheckDirs) parent() (string, error) {
 // RemoveAbandoned removes the directories that dead processes left, and returns them. One that cannot be removed is
 // left and stays noted.
 func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
-	for n := 1; n <= maxLeases; n++ {
+	for n := 1; ; n++ {
 		lease := leaseName(checkLease, n)
-		note := filepath.Join(d.leases.dir, lease)
 		if isMissing(d.leases.path(lease)) {
-			break // leases are taken in order: no later one was ever held
-		}
-		if isMissing(note) {
-			continue
+			return removed, nil // leases are taken in order: no later one was ever held
 		}
 		// Whoever gets the lease may clear what its last holder noted; nobody else can note anything meanwhile.
 		release, err := d.leases.try(lease)
@@ -141,21 +133,17 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 		if err != nil {
 			return removed, err
 		}
-		if dir, err := d.clear(note); err == nil && dir != "" {
+		if dir, err := d.clear(filepath.Join(d.leases.dir, lease)); err == nil && dir != "" {
 			removed = append(removed, dir)
 		}
 		release()
 	}
-	return removed, nil
 }
 
 // clear removes the directory that a note names, and then the note. It returns "" for the directory when the note names
 // none that can be a check directory. The caller has the lease, so the directory is nobody's.
 func (d *CheckDirs) clear(note string) (dir string, err error) {
 	data, _, err := d.leases.files.ReadFile(note)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
 	dir = strings.TrimSuffix(string(data), "\n")
 	if err != nil || !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), checkDirPrefix) {
 		dir = ""

@@ -60,9 +60,9 @@ func isSamePath(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
 	}
-	ra, err1 := filepath.EvalSymlinks(a)
-	rb, err2 := filepath.EvalSymlinks(b)
-	return err1 == nil && err2 == nil && ra == rb
+	ra, err := filepath.EvalSymlinks(a)
+	rb, _ := filepath.EvalSymlinks(b) // "" when that fails, which no path is
+	return err == nil && ra == rb
 }
 
 // isChanged reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed, at its HEAD
@@ -136,8 +136,8 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	if st, err := os.Lstat(link); err == nil && st.IsDir() {
 		return fmt.Sprintf("mv %[1]s %[1]s.other  (a repository of its own), then: git worktree repair", link)
 	}
-	out, err := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
-	if err == nil && c.lane.Base != "" && isSamePath(strings.TrimSpace(out), c.repo.CommonDir()) {
+	out, _ := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir") // "" when it fails
+	if c.lane.Base != "" && isSamePath(strings.TrimSpace(out), c.repo.CommonDir()) {
 		// The worktree is connected, so it is its branch that is gone.
 		return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
 			c.lane.Branch, c.lane.Base)

@@ -19,26 +19,23 @@ import (
 // inside the lane, a lane that is not on its branch), Unavailable (git was killed).
 func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (head string, changed bool, err error) {
 	lane, err := l.enter(ctx, name)
-	if err != nil {
-		return "", false, err
+	if err == nil {
+		// A git of a tool that was killed leaves its lock, with which every later git would fail.
+		err = l.repo.AwaitWorktreeLock(ctx, lane.Path)
 	}
-	// A git of a tool that was killed leaves its lock, with which every later git would fail.
-	if err := l.repo.AwaitWorktreeLock(ctx, lane.Path); err != nil {
-		return "", false, err
-	}
-	head, err = l.checkout(lane).commit(ctx, message)
-	if err != nil {
-		return "", false, err
+	if err == nil {
+		head, err = l.checkout(lane).commit(ctx, message)
 	}
 	// Nothing is written for the lanes without a merge, which are nearly all.
-	if _, ok := lane.Extra[fieldConflicts]; ok {
+	if _, ok := lane.Extra[fieldConflicts]; ok && err == nil {
 		// The merge is committed: what it left is of no interest any more.
-		if _, err := l.index.update(ctx, name, func(row *muster.Lane) error {
+		_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
 			clearField(row, fieldConflicts)
 			return nil
-		}); err != nil {
-			return "", false, err
-		}
+		})
+	}
+	if err != nil {
+		return "", false, err
 	}
 	return head, head != lane.Base, nil
 }
@@ -80,13 +77,13 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 }
 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
-func (c checkout) isCommitPending(ctx context.Context) (bool, error) {
-	_, err := c.run(ctx, "diff", "--cached", "--quiet", "--ignore-submodules=none")
+func (c checkout) isCommitPending(ctx context.Context) (pending bool, err error) {
+	_, err = c.run(ctx, "diff", "--cached", "--quiet", "--ignore-submodules=none")
 	if git.ExitCode(err) == 1 {
 		return true, nil
 	}
 	if err != nil {
-		return false, c.commitError(ctx, err)
+		return pending, c.commitError(ctx, err)
 	}
 	merging, err := c.mergeHead(ctx)
 	return merging != "", err
@@ -174,11 +171,10 @@ func (c checkout) refuseInnerRepositories(ctx context.Context, head string) erro
 	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
 	// no work of this lane.
 	var links []string
-	fields := strings.Split(out, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		modes := strings.Fields(strings.TrimPrefix(fields[i], ":")) // the old one, the new one, ...
-		if len(modes) >= 2 && modes[1] == gitlink && modes[0] != gitlink {
-			links = append(links, fields[i+1])
+	for entry := range slices.Chunk(git.SplitNUL(out), 2) {
+		modes := strings.Fields(entry[0]) // the old one, the new one, ...
+		if modes[1] == gitlink && modes[0] != ":"+gitlink {
+			links = append(links, entry[1])
 		}
 	}
 	if len(links) == 0 {

@@ -63,9 +63,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err := l.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := setField(&lane, fieldMaker, maker); err != nil {
-		return muster.Lane{}, err
-	}
+	setField(&lane, fieldMaker, maker)
 	if err := l.announce(ctx, lane); err != nil {
 		return muster.Lane{}, err
 	}
@@ -110,11 +108,7 @@ func (l *lifecycle) announce(ctx context.Context, lane muster.Lane) error {
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
 // fails when one of them appears later.
 func (l *lifecycle) checkFree(ctx context.Context, lane muster.Lane) error {
-	tip, err := l.repo.Ref(ctx, branchRef(lane))
-	if err != nil {
-		return err
-	}
-	if tip != "" {
+	if tip, _ := l.repo.Ref(ctx, branchRef(lane)); tip != "" {
 		return muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
 			WithHint("git branch -m %s ANOTHER-NAME", lane.Branch)
 	}
@@ -146,10 +140,11 @@ func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool,
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
 	switch {
 	case errors.Is(err, muster.ErrStale):
-		return false, muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
+		err = muster.Errorf(muster.Held, "there is a branch %s already", lane.Branch)
 	case errors.Is(err, muster.ErrHeld):
-		return false, cmp.Or(CheckBranchNames(ctx, l.repo), err)
-	case err != nil:
+		err = cmp.Or(CheckBranchNames(ctx, l.repo), err)
+	}
+	if err != nil {
 		return false, err
 	}
 	failpoint.Hit("lane.branch")

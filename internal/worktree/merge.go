@@ -65,7 +65,10 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 			_, left[f] = c.read(f)
 		}
 	}
-	_, err = l.index.update(ctx, name, func(row *muster.Lane) error { return setField(row, fieldConflicts, left) })
+	_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
+		setField(row, fieldConflicts, left)
+		return nil
+	})
 	return files, err
 }
 
@@ -103,13 +106,11 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 		return mergeErr
 	}
 	// git also fails when the merge conflicts: then it is under way.
-	if merging, err = c.mergeHead(ctx); err != nil {
-		return err
+	merging, err = c.mergeHead(ctx)
+	if err == nil && merging != commit {
+		err = muster.Errorf(muster.Invalid, "%.7s cannot be merged into lane %s: %w", commit, c.lane.Name, mergeErr)
 	}
-	if merging != commit {
-		return muster.Errorf(muster.Invalid, "%.7s cannot be merged into lane %s: %w", commit, c.lane.Name, mergeErr)
-	}
-	return nil
+	return err
 }
 
 // unmerged returns the files that git holds as unmerged. Each has up to three entries in the index and is named once.

@@ -126,7 +126,9 @@ func (l *Lanes) Repair(ctx context.Context) (done []Finding, err error) {
 	// the caller's own Check reports it.
 	for _, f := range before {
 		if !slices.Contains(after, f) {
-			f.Done = l.index.outcome(ctx, f)
+			if f.Done, err = l.index.outcome(ctx, f); err != nil {
+				return nil, err
+			}
 			done = append(done, f)
 		}
 	}
@@ -134,15 +136,15 @@ func (l *Lanes) Repair(ctx context.Context) (done []Finding, err error) {
 }
 
 // outcome says what became of a finding that is no longer there.
-func (x *index) outcome(ctx context.Context, f Finding) string {
+func (x *index) outcome(ctx context.Context, f Finding) (string, error) {
 	if f.Lane == "" {
-		return "written anew from git; what it was is in .team/" + corruption.Table
+		return "written anew from git; what it was is in .team/" + corruption.Table, nil
 	}
 	lane, err := x.get(ctx, f.Lane)
-	if err != nil {
-		return "it is gone"
+	if errors.Is(err, muster.ErrNotFound) {
+		return "it is gone", nil
 	}
-	return "it is " + string(lane.Status) + " now"
+	return "it is " + string(lane.Status) + " now", err
 }
 
 // checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.
@@ -171,7 +173,7 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 		if tip == "" {
 			return Finding{Text: "the index has it, and its directory and its branch are gone"}, err
 		}
-		return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, err
+		return Finding{Text: "its directory is gone; the branch " + lane.Branch + " has its commits"}, nil
 	}
 	_, wrong := c.verify(ctx)
 	if wrong == nil || ctx.Err() != nil {

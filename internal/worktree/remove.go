@@ -33,17 +33,17 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	// and one ref more, which the next archive finds by its content.
 	ref, err = l.preserve(ctx, lane)
 	failpoint.Hit("lane.archived")
-	announced := lane
 	if err == nil {
-		announced, err = l.index.update(ctx, name,
-			func(row *muster.Lane) error { return setField(row, fieldRemoving, removal{ref}) })
+		_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
+			setField(row, fieldRemoving, removal{ref})
+			return nil
+		})
 	}
 	failpoint.Hit("lane.removing")
 	if err != nil && l.isRemoved(ctx, name) {
 		return "", errNoLane(name) // another process was faster: that is why it failed
 	}
 	if err == nil {
-		lane = announced
 		err = l.finish(ctx, lane, ref)
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *Lanes) ArchiveCompleted(ctx context.Context, t muster.Task) (ref string
 		}
 		// Noted after the write: a crash in between repeats the line, which its readers bear, and never loses it.
 		lane, err = l.index.update(ctx, lane.Name,
-			func(row *muster.Lane) error { return setField(row, fieldCompleted, t.Fence) })
+			func(row *muster.Lane) error { setField(row, fieldCompleted, t.Fence); return nil })
 		if err != nil {
 			return "", ignoreNotFound(err)
 		}

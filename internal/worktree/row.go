@@ -34,16 +34,12 @@ type removal struct {
 func removalOf(lane muster.Lane) (r removal, ok bool) { return field[removal](lane, fieldRemoving) }
 
 // setField sets one of the fields above. It copies the map, which other values of the lane may share.
-func setField(lane *muster.Lane, name string, v any) error {
-	raw, err := muster.MarshalLine(v)
-	if err != nil {
-		return err
-	}
+func setField(lane *muster.Lane, name string, v any) {
+	raw, _ := muster.MarshalLine(v) // the fields are texts, numbers and structs of them: each can be written
 	extra := muster.Extra{}
 	maps.Copy(extra, lane.Extra)
 	extra[name] = raw
 	lane.Extra = extra
-	return nil
 }
 
 // clearField removes one of the fields above. It copies the map too.
@@ -83,9 +79,10 @@ func SetOccupant(lane muster.Lane, old, new Occupant) (muster.Lane, error) {
 	}
 	if new == (Occupant{}) {
 		clearField(&lane, fieldOccupant)
-		return lane, nil
+	} else {
+		setField(&lane, fieldOccupant, new)
 	}
-	return lane, setField(&lane, fieldOccupant, new)
+	return lane, nil
 }
 
 // Occupy puts new into the lane in the place of old, as SetOccupant does. Of several that try at once one wins, because

@@ -1,0 +1,198 @@
+package worktree_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+)
+
+// with runs work while each git whose arguments match the pattern of the shell does something else first: it runs a
+// script, in which $git is the real one. Its test cannot be parallel.
+func (w *world) with(pattern, script string, work func() error) error {
+	w.t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	dir, path := w.t.TempDir(), os.Getenv("PATH")
+	gittest.Write(w.t, dir, map[string]string{"git": fmt.Sprintf(
+		"#!/bin/sh\ngit='%s'\ncase \"$*\" in\n*'%s'*) touch '%s/asked'; %s;;\nesac\nexec \"$git\" \"$@\"\n",
+		git, pattern, dir, script)})
+	if err := os.Chmod(filepath.Join(dir, "git"), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Setenv("PATH", dir+string(os.PathListSeparator)+path)
+	err = work()
+	w.t.Setenv("PATH", path)
+	if _, missing := os.Stat(filepath.Join(dir, "asked")); missing != nil {
+		w.t.Errorf("git was never asked for %s", pattern)
+	}
+	return err
+}
+
+// cancelledAt is with for a call whose context ends while such a git runs.
+func (w *world) cancelledAt(pattern string, work func(ctx context.Context) error) error {
+	w.t.Helper()
+	ctx, stop := signal.NotifyContext(w.ctx(), os.Interrupt)
+	defer stop()
+	return w.with(pattern, "kill -INT $PPID; exec sleep 10", func() error { return work(ctx) })
+}
+
+// What git cannot tell is never taken for an answer: neither for "no" nor for "nothing".
+func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	w.git(lane.Path, "add", "-A")
+	w.git(lane.Path, "commit", "-q", "-m", "work")
+	link := w.git(lane.Path, "rev-parse", "HEAD")
+	commit := func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err }
+	preserve := func() error { _, err := w.Preserve(w.ctx(), "one"); return err }
+	for _, c := range []struct {
+		pattern string
+		work    func() error
+		code    *muster.Error
+		says    string
+	}{
+		{"MERGE_HEAD", commit, nil, ""},
+		{"MERGE_HEAD", preserve, muster.ErrInvalid, "cannot verify"},
+		{"MERGE_HEAD", func() error { _, err := w.Merge(w.ctx(), "one", link); return err }, nil, ""},
+		{"--unmerged", commit, muster.ErrUnavailable, "list the conflicts"},
+		{"--others", commit, muster.ErrInvalid, "cannot be committed"},
+		{"diff-tree", commit, muster.ErrInvalid, "cannot be committed"},
+		{"write-tree", preserve, muster.ErrInvalid, "write-tree"},
+		{"add -A", preserve, muster.ErrInvalid, "git add"},
+		{"worktree list", func() error { return w.Recover(w.ctx()) }, muster.ErrUnavailable, "list the worktrees"},
+		{"worktree list", func() error { _, err := w.Check(w.ctx()); return err }, muster.ErrUnavailable, "list the worktrees"},
+	} {
+		err := w.with(c.pattern, "echo broken >&2; exit 128", c.work)
+		if err == nil {
+			t.Errorf("git %s has failed, and there is no error", c.pattern)
+		} else if c.code != nil {
+			wants(t, err, c.code, c.says)
+		}
+	}
+	// A git that was killed is worth another try, and the end of a call is no failure of git.
+	wants(t, w.with("--others", "kill -9 $$", commit), muster.ErrUnavailable, "cannot be committed")
+	err := w.cancelledAt("--others", func(ctx context.Context) error {
+		_, _, err := w.Commit(ctx, "one", "x")
+		return err
+	})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("cancelled: %v", err)
+	}
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{`})
+	list := func() error { _, err := w.List(w.ctx()); return err }
+	wants(t, w.with("worktree list", "exit 128", list), muster.ErrUnavailable, "list the worktrees")
+}
+
+// The end of a call in the middle of a merge, of a removal or of a checkout is told as what it is, and removes nothing.
+func TestACallThatEndsInTheMiddle(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	head := w.git(w.root, "rev-parse", "HEAD")
+	dir, err := w.Scratch(w.ctx(), "alice", head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.conflict("one", "a")
+	main := w.git(w.root, "rev-parse", "main")
+	for pattern, work := range map[string]func(ctx context.Context) error{
+		"merge -q":        func(ctx context.Context) error { _, err := w.Merge(ctx, "one", main); return err },
+		"worktree remove": func(ctx context.Context) error { _, err := w.Archive(ctx, "one"); return err },
+		"checkout -q":     func(ctx context.Context) error { _, err := w.Scratch(ctx, "alice", main); return err },
+		"worktree add":    func(ctx context.Context) error { _, err := w.Create(ctx, "two", 0, ""); return err },
+	} {
+		err := w.cancelledAt(pattern, work)
+		if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrUnavailable) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	if aside, _ := filepath.Glob(dir + ".aside-*"); len(aside) > 0 {
+		t.Errorf("moved aside: %v", aside)
+	}
+	if lane, err := w.Get(w.ctx(), "one"); err != nil || w.git(w.root, "rev-parse", "wt/one") == head {
+		t.Errorf("the lane is %+v, %v", lane, err)
+	}
+	if lane, err := w.Get(w.ctx(), "two"); err == nil {
+		t.Errorf("the lane is %+v", lane)
+	}
+}
+
+// The branch of a lane that is being removed is deleted only where its commits are archived: those that nobody has
+// archived yet, and those that it gets in the last instant.
+func TestARemovalArchivesWhatTheBranchHas(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	commit := func(parent, message string) string {
+		return w.git(w.root, "commit-tree", "-p", parent, "-m", message, "HEAD^{tree}")
+	}
+	first := commit("HEAD", "first")
+	second := commit(first, "second")
+	removing := func(ref string) {
+		w.git(w.root, "branch", "-f", "wt/one", first)
+		w.rows(w.row("one", muster.LaneActive, `,"removing":{"ref":"`+ref+`"}`))
+	}
+	archive := func() error { _, err := w.Archive(w.ctx(), "one"); return err }
+	archived := func(commit string) bool {
+		return strings.HasPrefix(w.git(w.root, "for-each-ref", "--format=%(refname)", "--points-at", commit), "refs/muster/archive/one-")
+	}
+	for _, pattern := range []string{"pack-objects", "merge-base"} { // what cannot be archived, or be told, stays
+		ref := ""
+		if pattern == "merge-base" {
+			ref = "refs/muster/archive/one-1"
+			w.git(w.root, "update-ref", ref, second)
+		}
+		removing(ref)
+		if err := w.with(pattern, "exit 128", archive); err == nil {
+			t.Errorf("git %s has failed, and there is no error", pattern)
+		}
+		if w.git(w.root, "rev-parse", "wt/one") != first {
+			t.Error("the branch is gone")
+		}
+		if ref != "" {
+			w.git(w.root, "update-ref", "-d", ref)
+		}
+	}
+	removing("")
+	if err := archive(); err != nil || !archived(first) {
+		t.Errorf("%v: %s is archived nowhere", err, first)
+	}
+	w.tidy()
+
+	removing("refs/muster/archive/one-1")
+	moves := `"$git" -C '` + w.root + `' update-ref refs/heads/wt/one ` + second
+	if err := w.with("--is-ancestor "+first, moves, archive); err != nil || !archived(second) {
+		t.Errorf("%v: %s is archived nowhere", err, second)
+	}
+	w.tidy()
+}
+
+// A branch that the user makes in the last instant is the user's, and stays.
+func TestABranchThatAppearsMeanwhileStays(t *testing.T) {
+	w := newWorld(t, nil)
+	create := func() error { _, err := w.Create(w.ctx(), "one", 0, ""); return err }
+	err := w.with("update-ref", `"$git" -C '`+w.root+`' branch wt/one`, create)
+	wants(t, err, muster.ErrHeld, "there is a branch wt/one already")
+	if got := w.git(w.root, "branch", "--list", "--format=%(refname:short)", "wt/*"); got != "wt/one" {
+		t.Errorf("branches %q", got)
+	}
+	if all, err := w.List(w.ctx()); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	w.git(w.root, "branch", "-D", "wt/one")
+	err = w.with("update-ref", `"$git" -C '`+w.root+`' branch wt`, create)
+	wants(t, err, muster.ErrInvalid, "your branch wt")
+	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before one", "worktree.create.failed one",
+		"worktree.create.before one", "worktree.create.failed one"}) {
+		t.Errorf("events %v", got)
+	}
+}
