@@ -1,0 +1,220 @@
+package worktree_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// Rows of other programs are read as far as they can be: without a name, with a field of ours that means nothing, or
+// in an index without a table.
+func TestRowsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	lane := w.create("one")
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": fmt.Sprintf(
+		`{"worktrees":{"one":{"path":%q,"branch":"wt/one","status":"active","removing":7,"keep":"yes"},"odd":["what"]}}`, lane.Path)})
+	if got, err := w.Get(w.ctx(), "one"); err != nil || got.Name != "one" || worktree.IsAskedToKeep(got) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := w.Enter(w.ctx(), "one"); err != nil {
+		t.Error(err)
+	}
+	if head, changed, err := w.Commit(w.ctx(), "one", "x"); err != nil || head != lane.Base || !changed {
+		t.Errorf("of an unknown base: %s, %v, %v", head, changed, err)
+	}
+	_, err := w.Get(w.ctx(), "odd")
+	wants(t, err, muster.ErrCorrupt, "odd")
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"version":7}`})
+	if all, err := w.List(w.ctx()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if kept, _ := filepath.Glob(w.root + "/.team/damaged/*"); len(kept) > 0 {
+		t.Errorf("kept as damaged: %v", kept)
+	}
+}
+
+// Of a damaged index the part before the damage stays, and nothing is made of the part behind it.
+func TestWhatStaysOfADamagedIndex(t *testing.T) {
+	t.Parallel()
+	one, two := `"one":{"status":"kept","base":"1234"}`, `"two":{"status":"kept","base":"5678"}`
+	for name, c := range map[string]struct {
+		text   string
+		fields []string
+		rows   []string
+	}{
+		"cut in a value": {`{"version":7,"worktrees":{` + one + `,"two":{"status":"kept","ba`, []string{"version", "worktrees"}, []string{"one"}},
+		"cut in a key":   {`{"version":7,"worktrees":{` + one + `,"tw`, []string{"version", "worktrees"}, []string{"one"}},
+		"zeros":          {`{"worktrees":{` + one + `,"two":{"a": ` + "\x00" + `},"b":{}}}`, []string{"worktrees"}, []string{"one"}},
+		"behind rows":    {`{"worktrees":{` + one + `},"version":7,"x`, []string{"version", "worktrees"}, []string{"one"}},
+		"two writes":     {`{"worktrees":{` + one + `}}{"worktrees":{` + two + `}}`, []string{"worktrees"}, []string{"one", "two"}},
+		"no table":       {`{"worktrees":["one",{"status":"kept"}]}`, []string{"worktrees"}, nil},
+		"no object":      {`["version",7]`, []string{"worktrees"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			for range 2 { // the same damage may come again
+				gittest.Write(t, w.root, map[string]string{".worktrees/index.json": c.text})
+				// A change that is refused leaves a whole index too.
+				wants(t, w.Keep(w.ctx(), "none"), muster.ErrNotFound, "none")
+				var top map[string]json.RawMessage
+				var rows map[string]muster.Lane
+				if err := json.Unmarshal([]byte(w.index()), &top); err != nil {
+					t.Fatalf("the index is still %s", w.index())
+				}
+				if err := json.Unmarshal(top["worktrees"], &rows); err != nil {
+					t.Fatal(err)
+				}
+				if got := slices.Sorted(maps.Keys(top)); !slices.Equal(got, c.fields) {
+					t.Errorf("the fields are %v", got)
+				}
+				if got := slices.Sorted(maps.Keys(rows)); !slices.Equal(got, c.rows) || len(got) > 0 && rows["one"].Base != "1234" {
+					t.Errorf("the rows are %v", rows)
+				}
+			}
+			kept, _ := filepath.Glob(w.root + "/.team/damaged/*")
+			if len(kept) != 1 || !regexp.MustCompile(`/index\.json\.[0-9a-f]{8}$`).MatchString(kept[0]) {
+				t.Errorf("kept: %v", kept)
+			}
+			for e, err := range journal.New(w.log).Read(w.ctx(), 0) {
+				if err != nil || len(e.Text("rev")) != 32 { // as the revisions of documents
+					t.Errorf("told %+v, %v", e, err)
+				}
+			}
+		})
+	}
+}
+
+// While one process searches for the lanes of a damaged index, another one has rebuilt it and gone on: its work stays.
+func TestADamagedIndexThatSomebodyElseRebuilds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one")
+	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"one":{`})
+	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() {
+		if err := w.Keep(w.ctx(), "one"); err != nil {
+			t.Error(err)
+		}
+	}})
+	if all, err := l.List(w.ctx()); err != nil || len(all) != 1 || all[0].Status != muster.LaneKept {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A worktree without a row is a lane only where lanes are, on the branch of its name, with its directory. It gets back
+// its task, its time and its status.
+func TestWhichWorktreesAreFoundAsLanes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, path := range []string{w.root + "/.worktrees/mine", t.TempDir() + "/elsewhere", w.root + "/.worktrees/UPPER",
+		w.root + "/.worktrees/gone"} {
+		name := filepath.Base(path)
+		branch := "wt/" + name
+		if name == "mine" {
+			branch = "feature"
+		}
+		w.git(w.root, "worktree", "add", "-q", "-b", branch, path)
+	}
+	if err := os.RemoveAll(w.root + "/.worktrees/gone"); err != nil {
+		t.Fatal(err)
+	}
+	lane, err := w.Create(w.ctx(), "lost", 7, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rows()
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	all, err := w.List(w.ctx())
+	if err != nil || len(all) != 1 || all[0].Name != "lost" || all[0].TaskID != 7 || all[0].Status != muster.LaneActive ||
+		all[0].CreatedAt < lane.CreatedAt || all[0].Branch != "wt/lost" || all[0].Path != lane.Path {
+		t.Errorf("found %+v, %v", all, err)
+	}
+}
+
+// Recovery removes the files of killed writers and the locks of killed gits, and nothing else.
+func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one")
+	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
+		".worktrees/notes": "mine\n"})
+	if err := w.Recover(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(w.root + "/.worktrees")
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); err != nil || got != ".x.tmp index.json notes one" {
+		t.Errorf("there are %s, %v", got, err)
+	}
+}
+
+// Lanes are made where the settings say: at a path in the repository, or at one that symbolic links lead to.
+func TestWhereLanesAreMade(t *testing.T) {
+	t.Parallel()
+	root, real := gittest.Repo(t, nil), t.TempDir()
+	if err := os.Symlink(real, root+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{"made/here": root + "/made/here/one", "link/lanes": real + "/lanes/two"} {
+		w := openWorld(t, root, worktree.Options{Dir: dir})
+		if lane := w.create(muster.Name(filepath.Base(want))); lane.Path != want {
+			t.Errorf("made in %s", lane.Path)
+		}
+		w.rows() // a lane is found again there
+		if err := w.Recover(w.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if lane, err := w.Get(w.ctx(), muster.Name(filepath.Base(want))); err != nil || lane.Path != want {
+			t.Errorf("found %+v, %v", lane, err)
+		}
+	}
+}
+
+// Where no lane can be made, none is begun, and what was begun is undone.
+func TestWhereLanesCannotBeMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if err := os.Symlink("loop", w.root+"/loop"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := worktree.Open(w.repo, nil, "", nil, nil, worktree.Options{Dir: w.root + "/loop"})
+	wants(t, err, muster.ErrInvalid, "lanes cannot be made in")
+	w = openWorld(t, w.root, worktree.Options{Dir: "lanes"})
+	if err := os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Create(w.ctx(), "one", 0, "")
+	wants(t, err, muster.ErrUnavailable, "the lanes' directory cannot be made")
+	w.tidy()
+}
+
+// Taking an occupant out of a lane changes the lane that is returned, and not the caller's.
+func TestSetOccupantCopies(t *testing.T) {
+	t.Parallel()
+	alice := worktree.Occupant{Member: "alice", Host: "host-1.1"}
+	with, err := worktree.SetOccupant(muster.Lane{Name: "one"}, worktree.Occupant{}, alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := worktree.SetOccupant(with, alice, worktree.Occupant{})
+	if err != nil || worktree.OccupantOf(with) != alice || worktree.OccupantOf(without) != (worktree.Occupant{}) {
+		t.Errorf("%+v, %+v, %v", with, without, err)
+	}
+}
