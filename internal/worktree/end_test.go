@@ -89,16 +89,12 @@ func TestRecoveryBreaksLocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	lane := w.create("one")
-	gitdir := w.git(lane.Path, "rev-parse", "--absolute-git-dir")
 	gittest.Write(t, w.root, map[string]string{
 		".git/refs/muster/landing/7-1.lock": "", ".git/refs/muster/archive/x-1.lock": "", ".git/refs/heads/wt/one.lock": "",
 	})
-	gittest.Write(t, gitdir, map[string]string{"index.lock": "", "HEAD.lock": ""})
-	for _, lock := range []string{"/index.lock", "/HEAD.lock"} {
-		at := time.Now().Add(-time.Minute)
-		if err := os.Chtimes(gitdir+lock, at, at); err != nil {
-			t.Fatal(err)
-		}
+	for _, lock := range []string{".git/worktrees/one/index.lock", ".git/worktrees/one/HEAD.lock"} {
+		gittest.Write(t, w.root, map[string]string{lock: ""})
+		w.age(lock)
 	}
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
 	if err := w.Recover(w.ctx()); err != nil {
@@ -200,4 +196,13 @@ func TestArchiveCompleted(t *testing.T) {
 	must(w.Remove(ctx, "kept", true))
 	must(w.Remove(ctx, "both", true))
 	w.tidy()
+}
+
+// age makes a file look as if it had been there for a minute.
+func (w *world) age(name string) {
+	w.t.Helper()
+	at := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(w.root+"/"+name, at, at); err != nil {
+		w.t.Fatal(err)
+	}
 }

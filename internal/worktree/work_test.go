@@ -93,6 +93,7 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 		wants(t, err, muster.ErrInvalid, "vendor/inner")
 		_, err = w.Archive(w.ctx(), "one")
 		wants(t, err, muster.ErrInvalid, "cannot verify")
+		wants(t, err, muster.ErrInvalid, "vendor/inner")
 		w.git(inner, "add", "-A")
 		w.git(inner, "commit", "-q", "--allow-empty", "-m", "inner")
 	}

@@ -1,0 +1,158 @@
+package worktree_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+	"muster/internal/worktree"
+)
+
+// A commit has one archive ref, a commit of the same content shares it where that is allowed, and every other commit
+// gets the next number.
+func TestOneArchiveRefForOneContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	tree, head := w.git(w.root, "rev-parse", "HEAD^{tree}"), w.git(w.root, "rev-parse", "HEAD")
+	commit := func(message string) string { return w.git(w.root, "commit-tree", "-p", head, "-m", message, tree) }
+	one, same, other, content := commit("one"), commit("same"), commit("other"), tree+" "+head
+	ended, cancel := context.WithCancel(w.ctx())
+	cancel()
+	for range 2 { // before there is any ref, and after
+		if ref, err := worktree.ArchiveRef(ended, w.repo, "x", one, ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %q, %v", ref, err)
+		}
+		for _, c := range []struct{ commit, content, ref string }{
+			{one, content, "x-1"}, {one, "", "x-1"}, {same, content, "x-1"}, {same, "", "x-2"},
+			{other, tree, "x-3"}, {other, "", "x-3"}, {one, content, "x-1"},
+		} {
+			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", c.commit, c.content)
+			if err != nil || ref != "refs/muster/archive/"+c.ref {
+				t.Errorf("archived as %s, %v; want %s", ref, err, c.ref)
+			}
+		}
+	}
+}
+
+// Several who archive at once under one name get a ref each.
+func TestArchiveRefsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	var all sync.WaitGroup
+	for n := range 6 {
+		commit := w.git(w.root, "commit-tree", "-m", fmt.Sprint(n), "HEAD^{tree}")
+		all.Go(func() {
+			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", commit, "")
+			if err != nil || w.git(w.root, "rev-parse", ref) != commit {
+				t.Errorf("archived as %s, %v", ref, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// An archive has the commits of the branch, those at a HEAD that has left it, and those that a merge brings in.
+func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.conflict("one", "a")
+	tip := w.git(lane.Path, "rev-parse", "HEAD")
+	w.git(lane.Path, "checkout", "-q", "--detach", lane.Base)
+	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "beside")
+	beside := w.git(lane.Path, "rev-parse", "HEAD")
+	if out, err := gittest.Try(lane.Path, "merge", "--no-commit", "--no-ff", "main"); err != nil {
+		t.Fatal(out)
+	}
+	ref, err := w.Archive(w.ctx(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.git(w.root, "log", "-1", "--format=%P", ref); got != beside+" "+tip+" "+w.git(w.root, "rev-parse", "main") {
+		t.Errorf("the parents are %s", got)
+	}
+	w.tidy()
+}
+
+// What cannot be read is not archived as if it were nothing, and the error says what it is.
+func TestWhatCannotBeArchivedIsNamed(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	tmp := os.TempDir()
+	t.Setenv("TMPDIR", w.root+"/missing")
+	_, err := w.Preserve(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "no temporary directory")
+	t.Setenv("TMPDIR", tmp)
+	index := w.git(lane.Path, "rev-parse", "--absolute-git-dir") + "/index"
+	if err := errors.Join(os.Remove(index), os.Mkdir(index, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Preserve(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "the lane's index cannot be read")
+}
+
+// A lane of which nothing is left, or whose removal had come to its last step, goes without an archive.
+func TestALaneWithNothingLeftGoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	for _, more := range []string{"", `,"removing":{"ref":""}`} {
+		w.rows(w.row("one", muster.LaneActive, more))
+		if changed, err := w.Changed(w.ctx(), "one"); changed || err != nil {
+			t.Errorf("changed %v, %v", changed, err)
+		}
+		if ref, err := w.Archive(w.ctx(), "one"); ref != "" || err != nil {
+			t.Errorf("archived as %q, %v", ref, err)
+		}
+	}
+	lane := w.create("two")
+	if ref, err := w.Archive(w.ctx(), "two"); ref != "" || err != nil {
+		t.Errorf("archived as %q, %v", ref, err)
+	}
+	w.tidy()
+	if got := w.git(w.root, "for-each-ref", "refs/muster"); got != "" {
+		t.Errorf("refs %s", got)
+	}
+	// One that is being removed is removed without another question, whatever became of its files.
+	w.create("two")
+	if err := os.Remove(lane.Path + "/.git"); err != nil {
+		t.Fatal(err)
+	}
+	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
+	_, err := w.Enter(w.ctx(), "two")
+	wants(t, err, muster.ErrHeld, "being removed")
+	if err := w.Remove(w.ctx(), "two", false); err != nil {
+		t.Error(err)
+	}
+	w.tidy()
+}
+
+// The completion of a later claim on a kept lane is written too, and the other lanes' logs tell no failure.
+func TestEachCompletionIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one")
+	if err := w.Keep(w.ctx(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, fence := range []int{1, 1, 2, 2} {
+		ref, err := w.ArchiveCompleted(w.ctx(), muster.Task{ID: 1, Fence: fence, Worktree: "one", Status: muster.Completed})
+		if ref != "" || err != nil {
+			t.Fatal(ref, err)
+		}
+	}
+	if n := w.notes("task.completed"); n != 2 {
+		t.Errorf("completed %d times", n)
+	}
+	if n := w.notes("worktree.keep"); n != 1 {
+		t.Errorf("kept %d times", n)
+	}
+	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
+	if err := w.Recover(w.ctx()); err != nil || w.notes("worktree.remove.failed") != 0 || w.notes("worktree.remove.after") != 1 {
+		t.Errorf("%v, events %v", err, w.events())
+	}
+}

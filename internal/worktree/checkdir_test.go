@@ -1,0 +1,118 @@
+package worktree_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+	"muster/internal/worktree"
+)
+
+// leases are the names of the locks and notes of check directories.
+func (w *world) leases() string {
+	w.t.Helper()
+	found, _ := filepath.Glob(w.root + "/.team/locks/check-*")
+	for i, path := range found {
+		found[i] = filepath.Base(path)
+	}
+	return strings.Join(found, " ")
+}
+
+// A directory for a check lies in the system's directory for temporary files, or beside the repository when that one
+// lies in the repository. Where none can be made, nothing is held.
+func TestWhereChecksRun(t *testing.T) {
+	w := newWorld(t, nil)
+	elsewhere, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gittest.Write(t, w.root, map[string]string{"tmp/file": "a file\n"})
+	for _, tmp := range []string{w.root + "/missing", w.root + "/tmp/file/below", "/proc"} {
+		t.Setenv("TMPDIR", tmp)
+		_, _, err := w.CheckDirs.Create()
+		wants(t, err, muster.ErrUnavailable, "no directory for the check can be made")
+	}
+	for tmp, parent := range map[string]string{elsewhere: elsewhere, w.root + "/tmp": filepath.Dir(w.root)} {
+		t.Setenv("TMPDIR", tmp)
+		for range 2 { // a lease that is given back is taken again
+			dir, remove, err := w.CheckDirs.Create()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if filepath.Dir(dir) != parent {
+				t.Errorf("made in %s, want %s", filepath.Dir(dir), parent)
+			}
+			if got := w.leases(); got != "check-1 check-1.lock" {
+				t.Errorf("held: %s", got)
+			}
+			remove()
+			if _, err := os.Stat(dir); !os.IsNotExist(err) || w.leases() != "check-1.lock" {
+				t.Errorf("left: %v, %s", err, w.leases())
+			}
+		}
+	}
+}
+
+// What a dead process left is removed and returned, once, and its lease is free again.
+func TestAbandonedDirectoriesAreReturned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	dir, remove, err := w.CheckDirs.Create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := gittest.Read(t, w.root, ".team/locks/check-1")
+	remove()
+	gittest.Write(t, dir, map[string]string{"a/b": "b\n"})
+	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": note})
+	for _, want := range []string{dir, ""} {
+		if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || strings.Join(removed, " ") != want {
+			t.Errorf("removed %v, %v; want %s", removed, err, want)
+		}
+	}
+	if _, remove, err = w.CheckDirs.Create(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.leases(); got != "check-1 check-1.lock" {
+		t.Errorf("held: %s", got)
+	}
+	remove()
+}
+
+// A directory that cannot be removed stays noted, and no other one is noted in its place.
+func TestADirectoryThatCannotBeRemovedStaysNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	note := filepath.Join(t.TempDir(), "muster-check-"+strings.Repeat("x", 300)) + "\n" // no system has so long a name
+	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": note, ".team/locks/check-1.lock": ""})
+	if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || len(removed) != 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	_, _, err := w.CheckDirs.Create()
+	wants(t, err, muster.ErrUnavailable, "too long")
+	if got := gittest.Read(t, w.root, ".team/locks/check-1"); got != note {
+		t.Errorf("noted: %q", got)
+	}
+}
+
+// A step that fails is told: a directory that is not noted is never made.
+func TestACheckDirectoryWithoutANoteIsNotMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, part := range []string{".lock", ".check-"} { // the leases, and the note that is written
+		w.failEachStep(part, func(int) {}, func(l *worktree.Lanes, _ int) error {
+			_, remove, err := l.CheckDirs.Create()
+			if err == nil {
+				remove()
+				_, err = l.CheckDirs.RemoveAbandoned()
+			}
+			return err
+		})
+	}
+	if got := w.leases(); got != "check-1.lock" {
+		t.Errorf("left: %s", got)
+	}
+}

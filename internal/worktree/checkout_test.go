@@ -1,0 +1,227 @@
+package worktree_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+)
+
+// A lane with git settings of its own is a lane, as long as these do not say that its files are elsewhere.
+func TestALaneWithSettingsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	w.git(w.root, "config", "extensions.worktreeConfig", "true")
+	w.git(lane.Path, "config", "--worktree", "user.name", "Bob")
+	if dir, err := w.Enter(w.ctx(), "one"); err != nil || dir != lane.Path {
+		t.Errorf("entered %s, %v", dir, err)
+	}
+	w.git(lane.Path, "checkout", "-q", "--detach")
+	_, err := w.Enter(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "on no branch")
+	w.git(lane.Path, "config", "--worktree", "core.worktree", t.TempDir())
+	_, err = w.Workdir(w.ctx(), "one")
+	wants(t, err, muster.ErrInvalid, "it is part of")
+}
+
+// What a lane holds is told for each place where work may be, and never for a lane of which it cannot be told.
+func TestWhereALaneHasChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	changed := func(want bool) {
+		t.Helper()
+		if got, err := w.Changed(w.ctx(), "one"); err != nil || got != want {
+			t.Errorf("changed is %v, %v; want %v", got, err, want)
+		}
+	}
+	changed(false)
+	w.git(lane.Path, "checkout", "-q", "--detach")
+	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "at HEAD only")
+	changed(true)
+	w.git(lane.Path, "reset", "-q", "--hard", lane.Base)
+	w.git(w.root, "branch", "-D", "wt/one")
+	changed(false)
+	unclear := func(says string) {
+		t.Helper()
+		got, err := w.Changed(w.ctx(), "one")
+		wants(t, err, muster.ErrInvalid, says)
+		if got {
+			t.Error("what cannot be told counts as changed")
+		}
+	}
+	w.rows(strings.Replace(w.row("one", muster.LaneActive, ""), `"base"`, `"bases"`, 1))
+	unclear("what it was made from is not recorded")
+	w.rows(w.row("one", muster.LaneActive, ""))
+	other := gittest.Repo(t, nil)
+	gittest.Write(t, lane.Path, map[string]string{".git": "gitdir: " + other + "/.git\n"})
+	unclear("not the lane one any more")
+	for name, look := range map[string]func() error{
+		"ignored":    func() error { _, err := w.Ignored(w.ctx(), "one"); return err },
+		"status":     func() error { _, err := w.Status(w.ctx(), "one"); return err },
+		"unresolved": func() error { _, err := w.Unresolved(w.ctx(), "one"); return err },
+	} {
+		if err := look(); err == nil {
+			t.Errorf("%s of another repository", name)
+		}
+	}
+	// The link leads to another repository, and not the branch is what is missing.
+	w.git(w.root, "branch", "wt/one", lane.Base)
+	if found := w.findings(); len(found) != 1 || found[0].Lane != "one" || found[0].Fix != "git worktree repair" {
+		t.Errorf("found %+v", found)
+	}
+	if got, err := w.Changed(w.ctx(), "none"); got || err == nil {
+		t.Errorf("of no lane, changed is %v, %v", got, err)
+	}
+}
+
+// The status of a lane has a limit, and says what is left out. It names a branch that is not the lane's, and conflicts.
+func TestTheStatusOfALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.conflict("one", "a")
+	status := func() string {
+		t.Helper()
+		s, err := w.Status(w.ctx(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	has := func(s string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if is := strings.HasPrefix(part, "!"); strings.Contains(s, strings.TrimPrefix(part, "!")) == is {
+				t.Errorf("the status is %s, want %s", s, part)
+			}
+		}
+	}
+	has(status(), "uncommitted: none\n", "commits since its base ", ":\n  ", "!HEAD is not", "!in conflict", "!more")
+	for n := range 21 {
+		gittest.Write(t, lane.Path, map[string]string{fmt.Sprintf("file-%02d", n): "new\n"})
+	}
+	has(status(), "uncommitted:\n", "  ?? file-19\n", "  and 1 more\n", "!file-20")
+	if err := os.Remove(lane.Path + "/file-20"); err != nil {
+		t.Fatal(err)
+	}
+	has(status(), "  ?? file-19\n", "!more")
+	w.git(lane.Path, "checkout", "-q", "--detach")
+	has(status(), "its HEAD is not on its branch: HEAD\n")
+	w.git(lane.Path, "checkout", "-q", "wt/one")
+	w.git(lane.Path, "clean", "-qf")
+	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
+		t.Fatal(err)
+	}
+	has(status(), "in conflict: a line 1\n")
+}
+
+// A submodule that .gitmodules names is committed as its owner has staged it.
+func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	inner := lane.Path + "/sub"
+	w.git(lane.Path, "init", "-q", "sub")
+	w.git(inner, "commit", "-q", "--allow-empty", "-m", "staged")
+	staged := w.git(inner, "rev-parse", "HEAD")
+	gittest.Write(t, lane.Path, map[string]string{".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n"})
+	w.git(lane.Path, "add", "sub")
+	w.git(inner, "commit", "-q", "--allow-empty", "-m", "not staged")
+	head, _, err := w.Commit(w.ctx(), "one", "a submodule")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.git(lane.Path, "rev-parse", head+":sub"); got != staged {
+		t.Errorf("committed %s", got)
+	}
+	// A link to a repository whose files are gone is removed, as any other file that is gone.
+	w.git(lane.Path, "update-index", "--add", "--cacheinfo", "160000,"+staged+",other")
+	head, _, err = w.Commit(w.ctx(), "one", "no other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.git(lane.Path, "ls-tree", "--name-only", head); got != ".gitmodules\na\nsub" {
+		t.Errorf("files %s", got)
+	}
+	// What the base has already is no work of the lane, wherever it points to.
+	w.git(w.root, "update-ref", "refs/heads/main", head)
+	two := w.create("two")
+	w.git(two.Path, "update-index", "--cacheinfo", "160000,"+lane.Base+",sub")
+	gittest.Write(t, two.Path, map[string]string{".gitmodules": "\n"})
+	if _, _, err := w.Commit(w.ctx(), "two", "moved"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A lock that cannot be removed keeps a lane from being committed, and the error says so.
+func TestCommitWithALockThatStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one")
+	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock/x": "x"})
+	w.age(".git/worktrees/one/index.lock")
+	_, _, err := w.Commit(w.ctx(), "one", "x")
+	wants(t, err, muster.ErrUnavailable, "cannot be removed")
+	wants(t, w.Recover(w.ctx()), muster.ErrUnavailable, "cannot be removed")
+}
+
+// A merge of another commit waits for the one that is under way, and one that git refuses is not begun.
+func TestOneMergeAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	w.conflict("one", "a")
+	stranger := w.git(w.root, "commit-tree", "-m", "stranger", "HEAD^{tree}")
+	_, err := w.Merge(w.ctx(), "one", stranger)
+	wants(t, err, muster.ErrInvalid, "cannot be merged")
+	if conflicts, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil || len(conflicts) != 1 {
+		t.Fatal(conflicts, err)
+	}
+	conflicts, err := w.Merge(w.ctx(), "one", stranger)
+	wants(t, err, muster.ErrInvalid, "is under way")
+	if len(conflicts) > 0 {
+		t.Errorf("conflicts %v", conflicts)
+	}
+	// A merge without conflicts leaves no note.
+	w.create("two")
+	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "more")
+	if _, err := w.Merge(w.ctx(), "two", w.git(w.root, "rev-parse", "main")); err != nil {
+		t.Fatal(err)
+	}
+	if two, err := w.Get(w.ctx(), "two"); err != nil || two.Extra != nil {
+		t.Errorf("%+v, %v", two, err)
+	}
+}
+
+// A symbolic link in conflict is resolved when it points elsewhere than the merge left it.
+func TestALinkInConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	link := func(dir, to string) {
+		t.Helper()
+		_ = os.Remove(dir + "/link") // unless it is the first
+		if err := os.Symlink(to, dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lane := w.create("one")
+	link(lane.Path, "ours")
+	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
+		t.Fatal(err)
+	}
+	link(w.root, "theirs")
+	w.git(w.root, "add", "link")
+	w.git(w.root, "commit", "-q", "-m", "theirs")
+	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := w.Commit(w.ctx(), "one", "too early")
+	wants(t, err, muster.ErrInvalid, "not resolved: link (no marker")
+	link(lane.Path, "both")
+	if _, _, err := w.Commit(w.ctx(), "one", "both"); err != nil {
+		t.Error(err)
+	}
+}
