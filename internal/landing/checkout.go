@@ -50,18 +50,17 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 	if err != nil {
 		return err
 	}
-	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
-	// corrupt.
-	shallow, err := os.ReadFile(filepath.Join(l.repo.CommonDir(), "shallow"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	files := map[string]string{
 		"HEAD": commit + "\n", "config": config,
 		"objects/info/alternates": filepath.ToSlash(filepath.Join(l.repo.CommonDir(), "objects")) + "\n",
 	}
-	if len(shallow) > 0 {
+	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
+	// corrupt.
+	switch shallow, err := os.ReadFile(filepath.Join(l.repo.CommonDir(), "shallow")); {
+	case err == nil:
 		files["shallow"] = string(shallow)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(meta, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
@@ -108,7 +107,7 @@ func probeWrite(path string) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
-	return err
+	return nil
 }
 
 // environment is the environment of the check: the user's, without what commands of the team may not see and what

@@ -14,10 +14,10 @@ import (
 	"muster/internal/git"
 )
 
-// attempt is one landing under way. The steps that may end it return done; v is its verdict then.
+// attempt is one landing under way.
 type attempt struct {
 	*Lander
-	v       Verdict // v.Task is the task as it was read last
+	v       Verdict // how it ended; v.Task is the task as it was read last
 	claim   int     // the claim's number: the task's Fence when it was claimed
 	refs    landingRefs
 	by      muster.Name
@@ -38,13 +38,12 @@ func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
-	for pause := firstPause; ; pause *= 4 {
+	for pause := firstPause; ; {
 		v, err := l.land(ctx, id, claim, summary, by)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
 			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
 				return v, err
 			}
-			pause = firstPause / 4
 			continue
 		}
 		// A git that was killed, for want of memory for example, is no reason to lose the member that works.
@@ -55,13 +54,14 @@ func (l *Lander) Land(
 		if clock.Sleep(ctx, pause) != nil {
 			return v, err
 		}
+		pause *= 4
 	}
 }
 
 // The first and the longest pause before a landing that something outside has ended is tried again.
 const (
 	firstPause = 100 * time.Millisecond
-	lastPause  = 2 * time.Second
+	lastPause  = 1600 * time.Millisecond
 )
 
 // land is Land, once.
@@ -112,7 +112,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed := false
+	var changed bool
 	if a.head, changed, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
 		return err
 	}
@@ -122,7 +122,11 @@ func (a *attempt) run(ctx context.Context) error {
 	if !changed && t.Status == muster.InProgress {
 		return a.completeUnchanged(ctx)
 	}
-	if err := a.begin(ctx); err != nil {
+	tip, err := a.Target(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.begin(ctx, tip); err != nil {
 		return err
 	}
 	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
@@ -132,7 +136,7 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	defer unlock()
 	for {
-		if done, err := a.try(ctx); done || err != nil {
+		if err := a.try(ctx); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
@@ -140,7 +144,6 @@ func (a *attempt) run(ctx context.Context) error {
 
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
 func (a *attempt) resume(ctx context.Context) (done bool, err error) {
-	a.head = a.v.Task.Landing.Head
 	// The target decides, not the board: a crash after the transaction leaves the task as landing.
 	if done, err := a.completeLanded(ctx); done || err != nil {
 		return done, err
@@ -156,13 +159,9 @@ func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 	return true, a.returnConflict(ctx, files)
 }
 
-// begin makes the head durable, sets the landing ref to it, and notes the attempt on the board. In this order a crash
-// never leaves a ref or a note that names a commit which the disk may lose.
-func (a *attempt) begin(ctx context.Context) error {
-	tip, err := a.Target(ctx)
-	if err != nil {
-		return err
-	}
+// begin makes the head durable, sets the landing ref to it, and notes the attempt on the board, with the target's tip.
+// In this order a crash never leaves a ref or a note that names a commit which the disk may lose.
+func (a *attempt) begin(ctx context.Context, tip string) error {
 	if err := a.repo.Pack(ctx, a.head, tip); err != nil {
 		return err
 	}
@@ -193,44 +192,48 @@ func (a *attempt) begin(ctx context.Context) error {
 	return err
 }
 
-// try makes one attempt against the target as it is now. done is false when the target or the lane has moved meanwhile.
-func (a *attempt) try(ctx context.Context) (done bool, err error) {
+// errMoved is the error of a try that has to be made again.
+var errMoved = errors.New("the target or the lane has moved")
+
+// try makes one attempt against the target as it is now. The error is errMoved when the target or the lane has moved
+// meanwhile.
+func (a *attempt) try(ctx context.Context) error {
 	tip, err := a.Target(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
 	// any moment without cleaning up.
 	tree, conflicts, err := a.repo.MergeTree(ctx, tip, a.head)
 	if err != nil {
-		return true, a.explainUnmergeable(ctx, tip, err)
+		return a.explainUnmergeable(ctx, tip, err)
 	}
 	if len(conflicts) > 0 {
 		return a.mergeInLane(ctx, tip)
 	}
 	tipTree, err := a.repo.Tree(ctx, tip)
 	if err != nil {
-		return false, err
+		return err
 	}
 	// Everything that the lane holds is on the target already, by another task's work for example.
 	if tree == tipTree {
 		if err := a.cancel(ctx); err != nil {
-			return false, err
+			return err
 		}
-		return true, a.completeUnchanged(ctx)
+		return a.completeUnchanged(ctx)
 	}
 	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
 	landed, res, err := a.runCheck(ctx, tree, tip)
 	if err != nil {
-		return false, err
+		return err
 	}
 	a.log.InfoContext(ctx, "landing checked", "how", res.How, "seconds", res.Seconds, "receipt", landed.Receipt)
 	if landed.Receipt == "" {
-		return true, a.returnRed(ctx, tip, res)
+		return a.returnRed(ctx, tip, res)
 	}
 	failpoint.Hit("landing.checked")
 	if landed.Commit, err = a.makeCommit(ctx, tree, tip, landed); err != nil {
-		return false, err
+		return err
 	}
 	failpoint.Hit("landing.made")
 	return a.moveTarget(ctx, tip, landed)
@@ -253,17 +256,17 @@ func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muste
 
 // moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
 // for the last time just before: other programs only write the task, and delete no landing ref.
-func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) (done bool, err error) {
+func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) error {
 	if err := refuseCheckedOut(ctx, a.repo, a.options.Target); err != nil {
-		return false, err
+		return err
 	}
 	t, err := a.board.Get(ctx, a.v.Task.ID)
 	if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != a.claim || t.Status != muster.Landing) {
 		a.setTask(t)
-		return true, a.refuse(ctx)
+		return a.refuse(ctx)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	failpoint.Hit("landing.moving")
 	// Both updates or none. A target that moved, or a claim that was revoked after the board was asked, makes the
@@ -277,31 +280,33 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 		return a.explainStale(ctx)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	failpoint.Hit("landing.moved")
 	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
-	return true, a.complete(ctx, landed)
+	return a.complete(ctx, landed)
 }
 
-// explainStale finds out why the transaction was refused. The target has moved: then done is false, and the landing is
-// tried once more. Or the landing ref has: then the claim was revoked, or another process has landed it.
-func (a *attempt) explainStale(ctx context.Context) (done bool, err error) {
-	// The landing ref is untouched, so it was the target that moved.
+// explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
+// landing ref has: then the claim was revoked, or another process has landed it.
+func (a *attempt) explainStale(ctx context.Context) error {
 	at, err := a.repo.Ref(ctx, a.refs.landing)
-	if err != nil || at == a.head {
-		return false, err
+	if err != nil {
+		return err
+	}
+	if at == a.head {
+		return errMoved // the landing ref is untouched, so it was the target that moved
 	}
 	// Another process that went on with this very claim may have landed it.
 	if done, err := a.completeLanded(ctx); done || err != nil {
-		return done, err
+		return err
 	}
 	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
 	if at != "" {
-		return true, muster.Errorf(muster.Held,
+		return muster.Errorf(muster.Held,
 			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
 	}
-	return true, a.refuse(ctx)
+	return a.refuse(ctx)
 }
 
 // completeUnchanged completes a task whose lane holds nothing that the target lacks.

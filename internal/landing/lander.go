@@ -44,6 +44,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -105,9 +106,7 @@ func New(
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Check.Timeout <= 0 {
-		o.Check.Timeout = defaultTimeout
-	}
+	o.Check.Timeout = cmp.Or(o.Check.Timeout, defaultTimeout)
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, launch: launch, options: o,
 		slot: make(chan struct{}, 1)}
 }

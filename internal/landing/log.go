@@ -35,7 +35,7 @@ type checkLog struct {
 	mu       sync.Mutex
 	printed  int64  // bytes that the check printed
 	written  int64  // bytes of them that are in the file
-	tail     []byte // the last bytes printed, in the file or not
+	tail     []byte // the last tailSize bytes printed, in the file or not
 	writeErr error  // why the file is not what it should be
 }
 
@@ -59,13 +59,8 @@ func (l *checkLog) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.printed += int64(len(p))
 	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
-	if room := int64(l.headSize) - l.written; room > 0 {
-		l.put(p[:min(int64(len(p)), room)])
-	}
-	l.tail = append(l.tail, p...)
-	if len(l.tail) > 2*l.tailSize { // not at every write: moving the tail costs a copy of it
-		l.tail = append(l.tail[:0], l.tail[len(l.tail)-l.tailSize:]...)
-	}
+	l.put(p[:min(int64(len(p)), int64(l.headSize)-l.written)])
+	l.tail = append(l.tail, p...)[max(0, len(l.tail)+len(p)-l.tailSize):]
 	return len(p), nil
 }
 
@@ -84,16 +79,15 @@ func (l *checkLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// What is not in the file is in the tail, or was left out between the two.
-	if rest := l.printed - l.written; rest > 0 {
-		end := l.tail[max(0, int64(len(l.tail))-min(rest, int64(l.tailSize))):]
-		if int64(len(end)) < rest {
-			end = wholeLines(end)
-			left := rest - int64(len(end))
-			l.put(fmt.Appendf(nil, "\n[... %d bytes are left out here: "+
-				"of %d this log has the first %d and the last %d ...]\n", left, l.printed, l.written, len(end)))
-		}
-		l.put(end)
+	rest := l.printed - l.written
+	end := l.tail[max(0, int64(len(l.tail))-rest):]
+	if int64(len(end)) < rest {
+		end = wholeLines(end)
+		left := rest - int64(len(end))
+		l.put(fmt.Appendf(nil, "\n[... %d bytes are left out here: "+
+			"of %d this log has the first %d and the last %d ...]\n", left, l.printed, l.written, len(end)))
 	}
+	l.put(end)
 	if l.writeErr = cmp.Or(l.writeErr, l.file.Close()); l.writeErr == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,16 +13,17 @@ import (
 )
 
 // mergeInLane merges the target into the lane after the merge of the trees has conflicted. A merge in a worktree obeys
-// attributes that a merge of trees does not: where it needs nobody, the landing goes on. Else the task is returned.
-func (a *attempt) mergeInLane(ctx context.Context, tip string) (done bool, err error) {
+// attributes that a merge of trees does not: where it needs nobody, the error is errMoved, and the landing goes on.
+// Else the task is returned.
+func (a *attempt) mergeInLane(ctx context.Context, tip string) error {
 	files, err := a.mergeTarget(ctx, tip)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if len(files) > 0 {
-		return true, a.returnConflict(ctx, files)
+		return a.returnConflict(ctx, files)
 	}
-	return false, a.begin(ctx)
+	return cmp.Or(a.begin(ctx, tip), errMoved)
 }
 
 // mergeTarget merges the target's tip into the lane, and commits the merge unless files conflict.
@@ -59,11 +61,14 @@ func (a *attempt) returnConflict(ctx context.Context, files []string) error {
 // first: the check failed on both together, and the owner must be able to see it fail.
 func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) error {
 	isUpToDate, err := a.repo.IsAncestor(ctx, tip, a.head)
-	if err == nil && !isUpToDate {
-		_, err = a.mergeTarget(ctx, tip) // the owner resolves a conflict here, as at the next landing
-	}
 	if err != nil {
 		return err
+	}
+	if !isUpToDate {
+		// The owner resolves a conflict here, as at the next landing.
+		if _, err := a.mergeTarget(ctx, tip); err != nil {
+			return err
+		}
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, !isUpToDate),
 		board.Details{Text: lastLines(res.Output, 20), Log: res.Log, Seconds: res.Seconds})

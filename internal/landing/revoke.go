@@ -121,7 +121,7 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error 
 // old id could never land. No landing depends on them, because it asks the board too.
 func ForgetRevoked(ctx context.Context, repo *git.Repo, tasks []muster.Task) error {
 	refs, err := repo.Refs(ctx, revokedRefs)
-	if err != nil || len(refs) == 0 {
+	if err != nil {
 		return err
 	}
 	// A task that the board does not have counts as never claimed: its number is 0.

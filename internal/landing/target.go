@@ -141,10 +141,7 @@ func (t target) update(ctx context.Context) (string, error) {
 func (t target) isTaken(ctx context.Context) (bool, error) {
 	tree, conflicts, err := t.repo.MergeTree(ctx, t.head, t.at)
 	if err != nil {
-		if ctx.Err() == nil {
-			return false, nil // histories without a common start have diverged
-		}
-		return false, err
+		return false, ctx.Err() // histories without a common start have diverged
 	}
 	headTree, err := t.repo.Tree(ctx, t.head)
 	return len(conflicts) == 0 && tree == headTree, err
@@ -177,9 +174,9 @@ func (t target) commits(ctx context.Context, commitRange string) (string, error)
 	if err != nil {
 		return "", unavailable(ctx, "git cannot count commits", err)
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(out))
-	if err != nil || n == 0 {
-		return "", err
+	n, _ := strconv.Atoi(strings.TrimSpace(out)) // git prints a number
+	if n == 0 {
+		return "", nil
 	}
 	return view.Count(n, "commit"), nil
 }
@@ -212,7 +209,7 @@ const checkedOutPoll = 2 * time.Second
 // is what a user does first, and no reason to lose work. It is said once in this process, however many landings wait.
 func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
 	// Only the first landing that waits for a checkout says so.
-	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, true); !isSaid {
+	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, nil); !isSaid {
 		if err := l.note(ctx, fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())); err != nil {
 			return err
 		}
