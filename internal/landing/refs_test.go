@@ -3,6 +3,7 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -110,11 +111,25 @@ func (w *world) landedUnrecorded(receipt string) muster.Task {
 	w.must(err)
 	_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.PendingLanding{Head: head, Onto: onto, Summary: "noted before the crash"})
 	w.must(err)
-	commit, err := w.repo.CommitTree(w.ctx(), gittest.Git(w.t, lane, "rev-parse", "HEAD^{tree}"), []string{onto},
-		"One\n\nMuster-Task: 9\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: "+receipt+"\n")
-	w.must(err)
-	w.must(w.repo.UpdateRefs(w.ctx(), []git.RefUpdate{{Ref: target, New: commit, Old: onto}}))
+	w.moveAsLanded(task, lane, receipt)
 	return task
+}
+
+// moveAsLanded moves the target as the landing of a task that is noted does, and records nothing.
+func (w *world) moveAsLanded(task muster.Task, lane, receipt string) {
+	w.t.Helper()
+	onto := w.git("rev-parse", target)
+	commit, err := w.repo.CommitTree(w.ctx(), gittest.Git(w.t, lane, "rev-parse", "HEAD^{tree}"), []string{onto},
+		fmt.Sprintf("One\n\nMuster-Task: 9\n\nMuster-Task: %d\nMuster-Member: alice\nMuster-Check: %s\n", task.ID, receipt))
+	w.must(err)
+	updates := []git.RefUpdate{{Ref: target, New: commit, Old: onto}}
+	ref := fmt.Sprintf("refs/muster/landing/%d-%d", task.ID, task.Fence)
+	at, err := w.repo.Ref(w.ctx(), ref)
+	w.must(err)
+	if at != "" {
+		updates = append(updates, git.RefUpdate{Ref: ref, Old: at})
+	}
+	w.must(w.repo.UpdateRefs(w.ctx(), updates))
 }
 
 // A crash at each step of a landing; the same call goes on.

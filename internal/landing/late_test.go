@@ -1,0 +1,265 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/proc"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/wait"
+)
+
+// A claim that ends while its work is checked lands nothing, whoever ended it and however. Its owner reads why, and
+// where the work is.
+func TestAClaimThatEndsInTheCheckNeverLands(t *testing.T) {
+	t.Parallel()
+	revoke := func(w *world, task muster.Task, _ string) {
+		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
+		w.noRefs()
+	}
+	takenBack := func(w *world, task muster.Task, _ string) { w.must(takeBack(w, task)) }
+	for name, c := range map[string]struct {
+		check string
+		ends  func(w *world, task muster.Task, lane string)
+		says  string
+	}{
+		"revoked, the board not told":           {"true", revoke, "the claim was taken back"},
+		"revoked, and the check is red":         {"false", revoke, "the claim was taken back"},
+		"taken back on the board, check is red": {"false", takenBack, "the claim was taken back"},
+		"put back by another program, lane lost": {"true", func(w *world, task muster.Task, lane string) {
+			w.edit(task.ID, `"landing"`, `"pending"`)
+			gittest.Git(w.t, lane, "reset", "-q", "--hard", task.Base)
+		}, "it was given back to the board"},
+		"claimed by another program, lane used": {"true", func(w *world, task muster.Task, lane string) {
+			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
+			gittest.Write(w.t, lane, map[string]string{"more": "more\n"})
+		}, "it is bob's now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			w.state = "ok"
+			tip := w.git("rev-parse", target)
+			task, lane := w.task("One", "alice", map[string]string{"late": "late\n"})
+			l := w.lander(c.check, launchAfter(func() { c.ends(w, task, lane) }, launch))
+			v, err := l.Land(w.ctx(), task.ID, task.Fence, "late work", task.Owner)
+			wants(t, err, muster.ErrFenced, "task 1 is no longer yours: "+c.says)
+			if now := w.git("rev-parse", target); now != tip || v.Task.Landed != nil || v.Text != "" {
+				t.Errorf("the target is at %s, %+v", now, v)
+			}
+			if w.kept(err, "late") != "late" {
+				t.Errorf("the work is not kept: %s", hint(err))
+			}
+			if gittest.Read(t, lane, "more") != "" && w.kept(err, "more") != "more" {
+				t.Errorf("the files of the lane are not kept: %s", hint(err))
+			}
+			w.noRefs()
+		})
+	}
+}
+
+// A revoked claim is refused before anything is checked, and an owner who has done nothing is not told of work kept.
+func TestARevokedClaimIsNotChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence)) // the board does not know yet
+	_, err := w.during(task, func() { t.Error("it is checked") })
+	wants(t, err, muster.ErrFenced, "the claim was taken back")
+	idle, _ := w.task("Two", "bob", nil)
+	_, err = w.board.Revoke(w.ctx(), idle.ID, idle.Fence, muster.User, "too slow")
+	w.must(err)
+	_, err = w.try(idle)
+	wants(t, err, muster.ErrFenced, "task 2 is no longer yours: the claim was taken back")
+	if hint(err) != "" {
+		t.Errorf("kept is said to be %q", hint(err))
+	}
+}
+
+// The claim ends while the lane is committed: the owner is refused, and nothing is completed.
+func TestAClaimThatEndsInTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		ends  func(w *world, task muster.Task) error
+		says  string
+	}{
+		"taken back": {map[string]string{"late": "late\n"}, takeBack, "the claim was taken back"},
+		"deleted": {map[string]string{"late": "late\n"}, func(w *world, task muster.Task) error {
+			return w.board.Delete(w.ctx(), task.ID, true)
+		}, "it was deleted"},
+		"taken back, nothing changed": {nil, takeBack, "the claim was taken back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			tip := w.git("rev-parse", target)
+			task, _ := w.task("One", "alice", c.files)
+			l := w.lander("", launch, at("landing committed", func() { w.must(c.ends(w, task)) }))
+			_, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
+			wants(t, err, muster.ErrFenced, c.says)
+			if (hint(err) != "") != (c.files != nil) || w.kept(err, "late") != strings.TrimSpace(c.files["late"]) {
+				t.Errorf("kept: %s", hint(err))
+			}
+			if got, err := w.board.Get(w.ctx(), task.ID); err == nil && got.Status == muster.Completed || w.git("rev-parse", target) != tip {
+				t.Errorf("%+v", got)
+			}
+			w.noRefs()
+		})
+	}
+}
+
+// takeBack ends the claim on the board.
+func takeBack(w *world, task muster.Task) error {
+	_, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.User, "too slow")
+	return err
+}
+
+// A late owner's call leaves the lanes of others alone. It keeps what the late owner did, and nothing else.
+func TestALateOwnerTouchesOnlyItsOwnWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	old, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	_, elsewhere := w.task("Two", "carol", map[string]string{"other": "other\n"})
+	w.must(w.land.Revoke(w.ctx(), old.ID, old.Fence))
+	w.must(takeBack(w, old))
+	next, lane := w.claim(old.ID, "bob", map[string]string{"next": "next\n"})
+	_, err := w.try(old)
+	wants(t, err, muster.ErrFenced, "it is bob's now")
+	if w.kept(err, "late") != "late" || w.kept(err, "next") != "" || w.kept(err, "other") != "" {
+		t.Errorf("kept: %s", hint(err))
+	}
+	for dir, file := range map[string]string{lane: "next", elsewhere: "other"} {
+		if got := gittest.Git(t, dir, "status", "--porcelain"); got != "?? "+file {
+			t.Errorf("in another's lane: %s", got)
+		}
+	}
+	w.lands(next)
+	_, err = w.try(old)
+	wants(t, err, muster.ErrFenced, "it is completed")
+}
+
+// A lane that is gone holds nothing to keep.
+func TestALateOwnerWithoutALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", nil)
+	w.must(w.lanes.Remove(w.ctx(), task.Worktree, true))
+	w.must(takeBack(w, task))
+	_, err := w.try(task)
+	wants(t, err, muster.ErrFenced, "the claim was taken back")
+	if hint(err) != "" {
+		t.Errorf("hint %q", hint(err))
+	}
+	_, err = w.land.Land(w.ctx(), 99, 1, "", "alice")
+	wants(t, err, muster.ErrNotFound, "99")
+}
+
+// Whoever waits for another landing can give up, or lose the claim, and is told so.
+func TestTheEndOfAWaitForAnotherLanding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"same": "same\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"same": "same\n"})
+	three, _ := w.task("Three", "carol", map[string]string{"three": "3\n"})
+	enough := errors.New("enough")
+	ended, end := context.WithCancelCause(w.ctx())
+	end(enough)
+	waiting, stop := context.WithCancelCause(w.ctx())
+	defer stop(nil)
+	revoked, stopped := make(chan error, 1), make(chan error, 1)
+	var l *landing.Lander
+	l = w.lander("true", launchAfter(func() {
+		if _, err := l.Land(ended, one.ID, one.Fence, "", one.Owner); !errors.Is(err, enough) {
+			t.Errorf("a second call for the task: %v", err)
+		}
+		if _, err := l.CheckBase(ended); !errors.Is(err, enough) || w.state != "" {
+			t.Errorf("a check of the base: %v, state %q", err, w.state)
+		}
+		go func() { _, err := l.Land(w.ctx(), two.ID, two.Fence, "", two.Owner); revoked <- err }()
+		go func() { _, err := l.Land(waiting, three.ID, three.Fence, "", three.Owner); stopped <- err }()
+		for _, task := range []muster.Task{two, three} {
+			wait.For(t, "landing", func() bool {
+				got, err := w.board.Get(w.ctx(), task.ID)
+				return err == nil && got.Status == muster.Landing
+			})
+		}
+		stop(enough)
+		if err := <-stopped; !errors.Is(err, enough) {
+			t.Errorf("the landing that gave up: %v", err)
+		}
+		w.must(w.land.Revoke(w.ctx(), two.ID, two.Fence))
+	}, launch))
+	if v, err := l.Land(w.ctx(), one.ID, one.Fence, "", one.Owner); err != nil || v.Task.Landed == nil {
+		t.Errorf("%+v, %v", v, err)
+	}
+	wants(t, <-revoked, muster.ErrFenced, "the claim was taken back") // although the target has all of its work
+	w.lands(three)
+}
+
+// A process that has begun a landing is not alone: another one may have gone on with the claim meanwhile.
+func TestAnotherProcessGoesOnWithTheClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	v, err := w.during(task, func() { w.moveAsLanded(task, lane, muster.ReceiptGreen+", make test") })
+	if err != nil || v.Task.Status != muster.Completed || v.Task.Landed == nil || v.Task.Landed.Check != "make test" || v.Task.Landed.Commit != w.git("rev-parse", target) {
+		t.Errorf("landed by the other: %+v, %v", v, err)
+	}
+	task, lane = w.task("Two", "bob", map[string]string{"two": "2\n"})
+	tip := w.git("rev-parse", target)
+	_, err = w.during(task, func() {
+		w.write(lane, map[string]string{"more": "more\n"})
+		ctx, cancel := context.WithCancel(w.ctx())
+		other := w.lander("true", func() (proc.Launcher, error) { cancel(); return nil, ctx.Err() })
+		if _, err := other.Land(ctx, task.ID, task.Fence, "", task.Owner); !errors.Is(err, context.Canceled) {
+			t.Errorf("the other: %v", err)
+		}
+	})
+	wants(t, err, muster.ErrHeld, "is being landed by another process")
+	if w.git("rev-parse", target) != tip {
+		t.Error("it landed")
+	}
+	w.lands(task)
+	if w.show("more") != "more" {
+		t.Error("the later work has not landed")
+	}
+}
+
+// The target is deleted in the check: the landing says how it comes back, and goes on when it is there.
+func TestTheTargetIsDeletedInTheCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	tip := w.git("rev-parse", target)
+	_, err := w.during(task, func() { w.git("update-ref", "-d", target) })
+	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	_, err = w.try(task)
+	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	fresh, _ := w.board.Create(w.ctx(), board.Draft{Subject: "Two", CreatedBy: muster.Lead})
+	if fresh, err = w.board.Claim(w.ctx(), fresh.ID, board.Claim{Owner: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	lane, err := w.lanes.Create(w.ctx(), "two", fresh.ID, tip)
+	w.must(err)
+	fresh, err = w.board.SetLane(w.ctx(), fresh.ID, fresh.Fence, lane.Name, lane.Base)
+	w.must(err)
+	w.write(lane.Path, map[string]string{"two": "2\n"})
+	_, err = w.try(fresh)
+	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	_, err = w.land.CheckBase(w.ctx())
+	w.must(err) // without a check
+	_, err = w.lander("true", launch).CheckBase(w.ctx())
+	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	if !strings.Contains(hint(err), "git branch muster/demo COMMIT") {
+		t.Errorf("hint %q", hint(err))
+	}
+	w.git("update-ref", target, tip)
+	w.lands(task)
+	w.lands(fresh)
+}
