@@ -3,8 +3,10 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/landing"
@@ -29,6 +31,9 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 			w.must(err)
 		}, muster.ErrFenced},
 		"its owner ends": {true, func(_ *world, _ muster.Task, stop context.CancelCauseFunc) { stop(enough) }, enough},
+		"it is another's": {false, func(w *world, task muster.Task, _ context.CancelCauseFunc) {
+			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
+		}, muster.ErrFenced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +81,47 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However long somebody looks, it is said once, and the landing does not begin anew; it is said again when they look
+// again.
+func TestTheTargetIsCheckedOutForLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	enough := errors.New("enough")
+	ctx, stop := context.WithTimeoutCause(w.ctx(), 3*time.Second, enough) // longer than one look at it takes
+	defer stop()
+	lines := &lineHandler{text: "landing begins"}
+	l := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) })
+	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
+	if _, err := l.Land(ctx, task.ID, task.Fence, "", task.Owner); !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	said := func() (n int) {
+		for e, err := range w.journal.Read(w.ctx(), 0) {
+			w.must(err)
+			if e.Kind == journal.RunNote {
+				n++
+			}
+		}
+		return n
+	}
+	if lines.n != 1 || said() != 1 {
+		t.Errorf("begun %d times, said %d times", lines.n, said())
+	}
+	over := make(chan error, 1)
+	go func() { _, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner); over <- err }()
+	w.leave()
+	w.must(<-over)
+	other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
+	ctx, stop = context.WithTimeoutCause(w.ctx(), time.Second, enough)
+	defer stop()
+	if _, err := l.Land(ctx, other.ID, other.Fence, "", other.Owner); !errors.Is(err, enough) || said() != 2 {
+		t.Errorf("%v, said %d times", err, said())
+	}
+	w.leave()
 }
 
 // leave removes the checkout in which somebody looks at the target.

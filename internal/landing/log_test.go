@@ -80,6 +80,40 @@ func TestALogKeepsHeadAndTail(t *testing.T) {
 	})
 }
 
+// What is left of a long output begins with a whole line, and a long line is cut where it ends.
+func TestALogIsCutAtLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 500)
+	left := func(n, of, head, tail int) string {
+		return fmt.Sprintf("\n[... %d bytes are left out here: of %d this log has the first %d and the last %d ...]\n", n, of, head, tail)
+	}
+	for _, c := range []struct {
+		head, tail int
+		text       string
+		log        string
+		lines      string
+	}{
+		{4, 7, "ab\ncd\nefg\nhij\n", "ab\nc" + left(6, 14, 4, 4) + "hij\n", "hij"},
+		{4, 5, "ab\ncd\nefg\nhij\n", "ab\nc" + left(6, 14, 4, 4) + "hij\n", "hij"},
+		{4, 3, "abcdefgh", "abcd" + left(1, 8, 4, 3) + "fgh", "fgh"},
+		{4, 4, "abcd\nfg\n", "abcd\nfg\n", "fg"},
+		{9, 9, "abcd\nfg\n", "abcd\nfg\n", "abcd\nfg"},
+		{2000, 2000, long + "\n" + long + "y\n", long + "\n" + long + "y\n", long + "\n" + long + " ..."},
+	} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := landing.WriteLog(f, c.head, c.tail, []byte(c.text))
+		if got := strings.Join(lines, "\n"); err != nil || got != c.lines {
+			t.Errorf("of %q the lines are %q, %v", c.text, got, err)
+		}
+		if got, err := os.ReadFile(f.Name()); err != nil || string(got) != c.log {
+			t.Errorf("of %q the log is %q, %v", c.text, got, err)
+		}
+	}
+}
+
 // A log for which there is no room is an error that can be told as that, and takes no room any more.
 func TestALogForWhichThereIsNoRoom(t *testing.T) {
 	t.Parallel()
