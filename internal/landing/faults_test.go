@@ -16,8 +16,8 @@ func TestAFailedGitLandsNothing(t *testing.T) {
 		task, _ := w.task("one", "ann", map[string]string{"b": "b\n"})
 		tip := w.git("rev-parse", target)
 		if err := failing(func() error { _, err := w.try(task); return err }); err != nil {
-			if now, err := w.board.Get(w.ctx(), task.ID); err != nil || now.Owner != "ann" || now.Fence != task.Fence {
-				t.Errorf("the task is %+v, %v", now, err)
+			if now, getErr := w.board.Get(w.ctx(), task.ID); getErr != nil || now.Owner != "ann" || now.Fence != task.Fence || errors.Is(err, muster.ErrFenced) {
+				t.Errorf("the task is %+v, %v; its owner is told: %v", now, getErr, err)
 			}
 			w.lands(task)
 		}

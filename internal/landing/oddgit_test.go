@@ -1,0 +1,187 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/landing"
+	"muster/internal/testing/gittest"
+)
+
+// The steps at which a git fails or dies while a landing goes another way than straight to the target. The landing must
+// come to the end to which it would have come, or return an error that does not call the claim over; then the next call
+// comes to that end.
+func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
+	fails, dies := "exit 128", "kill -9 $$"
+	// beside makes a task with a file in its lane. The target has meanwhile got other content for another file, or for it.
+	beside := func(other, file string) func(w *world) muster.Task {
+		return func(w *world) muster.Task {
+			task, _ := w.task("One", "alice", map[string]string{file: "two\n"})
+			tree := strings.Split(w.git("ls-tree", target), "\n")
+			for i, entry := range tree {
+				if strings.HasSuffix(entry, other) {
+					tree[i] = "100644 blob " + w.git("rev-parse", "main:.gitattributes") + "\t" + other
+				}
+			}
+			made, err := w.repo.Do(w.ctx(), git.Call{Dir: w.repo.CommonDir(), Args: []string{"mktree"}, Stdin: strings.Join(tree, "\n") + "\n"})
+			w.must(err)
+			w.git("update-ref", target, w.git("commit-tree", "-m", "meanwhile", "-p", "main", strings.TrimSpace(made)))
+			w.state = "ok"
+			return task
+		}
+	}
+	merging, conflict, union := beside("a.txt", "b.txt"), beside("a.txt", "a.txt"), beside("log.txt", "log.txt")
+	interrupted := func(w *world) muster.Task { // merged with conflicts, and not yet returned
+		task := conflict(w)
+		head, _, err := w.lanes.Commit(w.ctx(), task.Worktree, "work")
+		w.must(err)
+		tip := w.git("rev-parse", target)
+		_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.PendingLanding{Head: head, Onto: tip})
+		w.must(err)
+		_, err = w.lanes.Merge(w.ctx(), task.Worktree, tip)
+		w.must(err)
+		return task
+	}
+	unrecorded := func(w *world) muster.Task {
+		task := w.landedUnrecorded(muster.ReceiptUnchecked)
+		w.git("update-ref", "refs/muster/landing/1-1", "main")
+		return task
+	}
+	refs := "*'refname) %(objectname) refs/muster/landing/1-1 refs/muster/revoked/1-1 '*"
+	for name, c := range map[string]struct {
+		check   string
+		makes   func(w *world) muster.Task
+		lands   bool // rather than comes back
+		pattern string
+		nth     int
+		line    string
+	}{
+		"red: is the lane behind":           {"test ! -f b.txt", merging, false, "*' merge-base '*", 1, fails},
+		"red: the merge into the lane":      {"test ! -f b.txt", merging, false, "*' merge '*", 1, dies},
+		"red: the landing ref":              {"test ! -f b.txt", merging, false, refs, 2, fails},
+		"conflict: the merge into the lane": {"", conflict, false, "*' merge '*", 1, dies},
+		"conflict: what is unmerged":        {"", conflict, false, "*' --unmerged '*", 2, fails},
+		"union: the commit of the merge":    {"", union, true, "*' commit '*", 2, dies},
+		"union: the landing ref again":      {"", union, true, refs, 2, fails},
+		"resumed conflict: the history":     {"", interrupted, false, "*' log '*", 1, fails},
+		"resumed conflict: what is open":    {"", interrupted, false, "*' --unmerged '*", 1, fails},
+		"landed: the history":               {"", unrecorded, true, "*' log '*", 1, fails},
+		"landed: the landing ref":           {"", unrecorded, true, "*'refname) %(objectname) refs/muster/landing/1-1 '*", 1, fails},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.check, map[string]string{"a.txt": "a\n", "log.txt": "", ".gitattributes": "log.txt merge=union\n"})
+			task := c.makes(w)
+			happened := oddGit(t, c.pattern, c.nth, c.line)
+			v, err := w.try(task)
+			if !happened() {
+				t.Fatal("no git has failed")
+			}
+			if err != nil {
+				if errors.Is(err, muster.ErrFenced) || name == "resumed conflict: what is open" {
+					t.Errorf("%v", err)
+				}
+				v, err = w.try(task)
+			}
+			now, getErr := w.board.Get(w.ctx(), task.ID)
+			w.must(getErr)
+			if err != nil || c.lands && now.Landed == nil || !c.lands && (v.Text == "" || now.Status != muster.InProgress) {
+				t.Errorf("%+v, %v; on the board %+v", v, err, now)
+			}
+			want := "1"
+			if name[:5] == "union" {
+				want = "2" // with the one that came meanwhile
+			}
+			if n := w.git("rev-list", "--count", "--first-parent", "main.."+target); n != want {
+				t.Errorf("%s commits on the target, want %s", n, want)
+			}
+			w.noRefs()
+		})
+	}
+}
+
+// What a late owner did is in its lane, also when git fails to keep it aside; the owner is told.
+func TestAFailedGitTellsALateOwnerWhereTheWorkIs(t *testing.T) {
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	w.git("update-ref", "refs/muster/landing/1-1", "main")
+	w.must(takeBack(w, task))
+	for name, pattern := range map[string]string{
+		"its landing":    "*'%(objectname) refs/muster/landing/1-1 '*",
+		"of the landing": "*' refs/muster/archive/ '*",
+		"of its lane":    "*' write-tree '*",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.git("update-ref", "refs/muster/landing/1-1", "main")
+			happened := oddGit(t, pattern, 1, "exit 128")
+			_, err := w.try(task)
+			wants(t, err, muster.ErrFenced, "the claim was taken back")
+			if !happened() || hint(err) == "" || w.kept(err, "late") != "" {
+				t.Errorf("hint %q", hint(err))
+			}
+		})
+	}
+	_, err := w.try(task)
+	if w.kept(err, "late") != "late" {
+		t.Errorf("kept: %q", hint(err))
+	}
+}
+
+// A git that answers nothing is never taken for a target, or refs, that are not there.
+func TestAGitThatAnswersNothing(t *testing.T) {
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	w.git("update-ref", "refs/muster/revoked/9-1", "main")
+	w.git("symbolic-ref", "refs/heads/alias", target)
+	l := w.lander("", launch, func(o *landing.Options) { o.Target = "refs/heads/alias" })
+	oddGit(t, "*", 0, "exit 128")
+	if tip, err := l.Target(w.ctx()); err == nil || errors.Is(err, muster.ErrNotFound) || tip != "" {
+		t.Errorf("%q, %v", tip, err)
+	}
+	if err := landing.ForgetRevoked(w.ctx(), w.repo, nil); err == nil {
+		t.Error("there is no error")
+	}
+}
+
+// A landing whose move of the target could not be synced is landed, once, and recorded.
+func TestATargetThatWasNotSynced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	mend := func() {}
+	v, err := w.during(task, func() { mend = w.unsyncable() })
+	if err != nil || v.Task.Landed == nil || w.git("rev-list", "--count", "main.."+target) != "1" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	mend()
+}
+
+// The end of the context is what the caller is told, also when a landing is about to be tried again.
+func TestTheEndOfALanding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	enough := errors.New("enough")
+	ctx, stop := context.WithCancelCause(w.ctx())
+	l := w.lander("true", launch, at("landing checked", func() { stop(enough) }))
+	if _, err := l.Land(ctx, task.ID, task.Fence, "", task.Owner); !errors.Is(err, enough) || errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	ctx, stop = context.WithCancelCause(w.ctx())
+	l = w.lander("true", launch, func(o *landing.Options) {
+		o.CheckState = func(context.Context, string) (string, error) {
+			stop(enough)
+			return "", muster.Errorf(muster.Unavailable, "the disk is gone")
+		}
+	})
+	_, err := l.Land(ctx, task.ID, task.Fence, "", task.Owner)
+	wants(t, err, muster.ErrUnavailable, "the disk is gone")
+	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Landing {
+		t.Errorf("completed, and the green check is not recorded: %+v, %v", got, err)
+	}
+	if v, err := w.try(task); err != nil || v.Task.Landed == nil || gittest.Git(t, w.root, "rev-list", "--count", "main.."+target) != "1" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
