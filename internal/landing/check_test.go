@@ -10,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/journal"
 )
 
 // Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points
@@ -143,6 +144,16 @@ func TestARedBase(t *testing.T) {
 		three, _ := w.task("Three", "carol", map[string]string{"bad": "3\n"})
 		if v := w.back(three); !strings.HasPrefix(v.Text, red) {
 			t.Errorf("%+v", v)
+		}
+		said := 0
+		for e, err := range w.journal.Read(w.ctx(), 0) {
+			w.must(err)
+			if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "the check is green on muster/demo now") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("that it is green now was said %d times", said)
 		}
 		// A base check that comes late does not take that back.
 		w.process("false")

@@ -124,5 +124,18 @@ func TestTheTargetIsCheckedOutForLong(t *testing.T) {
 	w.leave()
 }
 
+// A landing does not wait without saying so.
+func TestAWaitThatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
+	w.store = failingStore{w.store, func(op string) bool { return strings.HasPrefix(op, "append") }}
+	w.process("")
+	_, err := w.try(task)
+	wants(t, err, muster.ErrUnavailable, "the disk is gone")
+	w.leave()
+}
+
 // leave removes the checkout in which somebody looks at the target.
 func (w *world) leave() { w.git("worktree", "remove", w.root+"-look") }

@@ -3,11 +3,13 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"muster"
+	"muster/internal/landing"
 	"muster/internal/proc"
 )
 
@@ -21,11 +23,16 @@ func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	pack := filepath.Join(w.root, ".git", "objects", "pack")
 	aside := pack + ".aside"
-	_, err := w.during(task, func() {
+	lines := &lineHandler{text: "landing begins"}
+	l := w.lander("true", launchAfter(func() {
 		w.must(os.Rename(pack, aside))
 		w.must(os.Symlink("nowhere", pack)) // git cannot create a directory of this name, not even for root
-	})
+	}, launch), func(o *landing.Options) { o.Log = slog.New(lines) })
+	_, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
 	wants(t, err, muster.ErrUnavailable, "durable")
+	if lines.n != 4 {
+		t.Errorf("tried %d times, want 4", lines.n)
+	}
 	if now := w.git("rev-parse", target); now != tip {
 		t.Errorf("the target moved to %s, which is not durable", now)
 	}

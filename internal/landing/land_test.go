@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,9 @@ func TestNoChange(t *testing.T) {
 	if err != nil || v.Task.Landed != nil || v.Task.Status != muster.Completed {
 		t.Errorf("%+v, %v", v, err)
 	}
+	if got := w.kinds(task.ID); got != "created claimed completed" {
+		t.Errorf("events: %s", got)
+	}
 	// Two did the same thing: the second has nothing left to land.
 	w.process("")
 	one, _ := w.task("The same", "bob", map[string]string{"b.txt": "b\n"})
@@ -112,8 +116,12 @@ func TestConflict(t *testing.T) {
 	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "1 two") {
 		t.Errorf("in the lane: %s", got)
 	}
-	_, err := w.try(two)
+	lines := &lineHandler{text: "landing begins"} // to try again would not help
+	_, err := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) }).Land(w.ctx(), two.ID, two.Fence, "", two.Owner)
 	wants(t, err, muster.ErrInvalid, "a.txt line 1")
+	if lines.n != 1 {
+		t.Errorf("tried %d times", lines.n)
+	}
 	if got, _ := w.board.Get(w.ctx(), two.ID); got.Returns != 1 {
 		t.Errorf("an unresolved file counted as a return: %d", got.Returns)
 	}
@@ -167,7 +175,7 @@ func TestRedOnTheMergedTree(t *testing.T) {
 		t.Errorf("log: %v", err)
 	}
 	// The owner can see it fail where it stands.
-	if gittest.Read(t, lane, "one") != "1\n" {
+	if gittest.Read(t, lane, "one") != "1\n" || !strings.Contains(v.Text, "is now merged into your lane") {
 		t.Error("the lane lacks what the check saw")
 	}
 	gittest.Write(t, lane, map[string]string{"three": "3\n"})
@@ -183,6 +191,9 @@ func TestThreeReturnsNeedAttention(t *testing.T) {
 	task, lane := w.task("Bad", "alice", map[string]string{"bad": "bad\n"})
 	for n := range 3 {
 		v := w.back(task)
+		if strings.Contains(v.Text, "merged into your lane") { // nothing has landed meanwhile
+			t.Errorf("text: %s", v.Text)
+		}
 		if attention := v.Task.Status == muster.NeedsAttention; attention != (n == 2) {
 			t.Errorf("return %d: %s", n+1, v.Task.Status)
 		}
@@ -191,7 +202,7 @@ func TestThreeReturnsNeedAttention(t *testing.T) {
 		}
 	}
 	_, err := w.try(task)
-	wants(t, err, muster.ErrFenced, "no longer yours")
+	wants(t, err, muster.ErrFenced, "no longer yours: it needs attention now")
 	if gittest.Read(t, lane, "bad") != "bad\n" {
 		t.Error("the lane is gone")
 	}
@@ -286,5 +297,16 @@ func TestAGitThatIsKilled(t *testing.T) {
 				t.Errorf("no git was killed: %v", err)
 			}
 		})
+	}
+}
+
+// The owner reads the names of so many files as it can use.
+func TestTheFilesInConflict(t *testing.T) {
+	t.Parallel()
+	files := strings.Fields(strings.Repeat("f ", 20))
+	for more, want := range map[string]string{"": "f, f", "g": " and 1 more files", "g h": " and 2 more files"} {
+		if got := landing.FileList(append(files, strings.Fields(more)...)); !strings.HasSuffix(got, want) || strings.Count(got, "f,") != 19 {
+			t.Errorf("%s", got)
+		}
 	}
 }

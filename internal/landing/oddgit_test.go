@@ -103,6 +103,36 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	}
 }
 
+// The transaction is refused because the target has moved, or because another process has landed the work, and git fails
+// when it is asked which of the two: the landing goes on, and the work lands once.
+func TestAGitThatFailsAfterTheTargetHasMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		pattern string
+		moves   func(w *world, task muster.Task, lane string)
+		commits string
+	}{
+		"moved": {"*'%(objectname) refs/muster/landing/1-1 '*", func(w *world, _ muster.Task, _ string) {
+			w.git("update-ref", target, w.git("commit-tree", "-m", "meanwhile", "-p", target, target+"^{tree}"))
+		}, "2"},
+		"landed": {"*' log '*", func(w *world, task muster.Task, lane string) {
+			w.moveAsLanded(task, lane, muster.ReceiptUnchecked)
+		}, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+			happened := oddGit(t, c.pattern, 1, "exit 128")
+			v, err := w.during(task, func() { c.moves(w, task, lane) })
+			if err != nil || v.Task.Landed == nil || !happened() {
+				t.Errorf("%+v, %v", v, err)
+			}
+			if n := w.git("rev-list", "--count", "main.."+target); n != c.commits || w.show("one") != "1" {
+				t.Errorf("%s commits on the target", n)
+			}
+		})
+	}
+}
+
 // What a late owner did is in its lane, also when git fails to keep it aside; the owner is told.
 func TestAFailedGitTellsALateOwnerWhereTheWorkIs(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
