@@ -88,39 +88,53 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 func TestTheTargetIsCheckedOutForLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	enough := errors.New("enough")
-	ctx, stop := context.WithTimeoutCause(w.ctx(), 3*time.Second, enough) // longer than one look at it takes
-	defer stop()
 	lines := &lineHandler{text: "landing begins"}
 	l := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) })
-	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
-	if _, err := l.Land(ctx, task.ID, task.Fence, "", task.Owner); !errors.Is(err, enough) {
-		t.Error(err)
-	}
-	said := func() (n int) {
+	// waits lands a task while somebody looks, and gives up so long after it was said, in all, so many times.
+	waits := func(task muster.Task, said int, after time.Duration) {
+		t.Helper()
+		ctx, stop := context.WithCancelCause(w.ctx())
+		over := make(chan error, 1)
+		go func() { _, err := l.Land(ctx, task.ID, task.Fence, "", task.Owner); over <- err }()
+		n := 0
+		for e, err := range w.journal.Follow(w.ctx(), 0) {
+			w.must(err)
+			if e.Kind == journal.RunNote {
+				n++
+			}
+			if n == said {
+				break
+			}
+		}
+		time.AfterFunc(after, func() { stop(enough) })
+		if err := <-over; !errors.Is(err, enough) {
+			t.Errorf("given up: %v", err)
+		}
+		n = 0
 		for e, err := range w.journal.Read(w.ctx(), 0) {
 			w.must(err)
 			if e.Kind == journal.RunNote {
 				n++
 			}
 		}
-		return n
+		if n != said || lines.n != 1 {
+			t.Errorf("said %d times, want %d; begun %d times", n, said, lines.n)
+		}
+		lines.n = 0
 	}
-	if lines.n != 1 || said() != 1 {
-		t.Errorf("begun %d times, said %d times", lines.n, said())
-	}
+	look := func() { w.git("worktree", "add", "-q", w.root+"-look", "muster/demo") }
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	look()
+	waits(task, 1, 2500*time.Millisecond) // longer than until the second look at the checkouts
 	over := make(chan error, 1)
 	go func() { _, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner); over <- err }()
 	w.leave()
 	w.must(<-over)
+	lines.n = 0
 	other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
-	ctx, stop = context.WithTimeoutCause(w.ctx(), time.Second, enough)
-	defer stop()
-	if _, err := l.Land(ctx, other.ID, other.Fence, "", other.Owner); !errors.Is(err, enough) || said() != 2 {
-		t.Errorf("%v, said %d times", err, said())
-	}
+	look()
+	waits(other, 2, 0)
 	w.leave()
 }
 

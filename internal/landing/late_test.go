@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -158,6 +159,26 @@ func TestALateOwnerWithoutALane(t *testing.T) {
 	}
 	_, err = w.land.Land(w.ctx(), 99, 1, "", "alice")
 	wants(t, err, muster.ErrNotFound, "99")
+}
+
+// A landing ref that cannot be deleted may land what the late owner was told is only kept. So that is not said.
+func TestALateOwnersLandingRefIsLocked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", nil)
+	task, err := w.board.SetLane(w.ctx(), task.ID, task.Fence, "", "")
+	w.must(err)
+	w.must(w.lanes.Remove(w.ctx(), "task-1-one-alice", true))
+	w.must(takeBack(w, task))
+	w.git("update-ref", "refs/muster/landing/1-1", "main")
+	gittest.Write(t, w.root, map[string]string{".git/refs/muster/landing/1-1.lock": ""})
+	ctx, stop := context.WithTimeout(w.ctx(), 500*time.Millisecond)
+	defer stop()
+	_, err = w.land.Land(ctx, task.ID, task.Fence, "", task.Owner)
+	wants(t, err, muster.ErrFenced, "the claim was taken back")
+	if !strings.Contains(hint(err), "could not be kept aside") {
+		t.Errorf("hint %q", hint(err))
+	}
 }
 
 // Whoever waits for another landing can give up, or lose the claim, and is told so.
