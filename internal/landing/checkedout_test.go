@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,10 +145,26 @@ func TestAWaitThatCannotBeSaid(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	w.git("worktree", "add", "-q", w.root+"-look", "muster/demo")
-	w.store = failingStore{w.store, func(op string) bool { return strings.HasPrefix(op, "append") }}
+	var isFull atomic.Bool
+	isFull.Store(true)
+	w.store = failingStore{w.store, func(op string) bool { return isFull.Load() && strings.HasPrefix(op, "append") }}
 	w.process("")
 	_, err := w.try(task)
 	wants(t, err, muster.ErrUnavailable, "the disk is gone")
+	isFull.Store(false)
+	ctx, stop := context.WithCancel(w.ctx())
+	over := make(chan error, 1)
+	go func() { _, err := w.land.Land(ctx, task.ID, task.Fence, "", task.Owner); over <- err }()
+	for e, err := range w.journal.Follow(w.ctx(), 0) { // the next one that waits says so
+		w.must(err)
+		if e.Kind == journal.RunNote {
+			break
+		}
+	}
+	stop()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	w.leave()
 }
 

@@ -211,6 +211,7 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 	// Only the first landing that waits for a checkout says so.
 	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, nil); !isSaid {
 		if err := l.note(ctx, fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())); err != nil {
+			l.waitedFor.Delete(busy.path) // whoever waits next says it
 			return err
 		}
 	}
