@@ -129,8 +129,8 @@ func TestTheTargetIsCheckedOutForLong(t *testing.T) {
 	look()
 	waits(task, 1, 2500*time.Millisecond) // longer than until the second look at the checkouts
 	over := make(chan error, 1)
-	go func() { _, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner); over <- err }()
 	w.leave()
+	go func() { _, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner); over <- err }()
 	w.must(<-over)
 	lines.n = 0
 	other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})

@@ -112,6 +112,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.waitedFor.Clear() // whoever waits next waits for another checkout, and says so
 	var changed bool
 	if a.head, changed, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
 		return err

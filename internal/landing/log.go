@@ -59,7 +59,7 @@ func (l *checkLog) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.printed += int64(len(p))
 	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
-	l.put(p[:min(int64(len(p)), int64(l.headSize)-l.written)])
+	l.put(p[:max(0, min(int64(len(p)), int64(l.headSize)-l.written))])
 	l.tail = append(l.tail, p...)[max(0, len(l.tail)+len(p)-l.tailSize):]
 	return len(p), nil
 }

@@ -221,12 +221,10 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 			return context.Cause(ctx)
 		}
 		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
-			break // the next attempt says what became of it
+			return nil // the next attempt says what became of it
 		}
 		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err == nil && path != busy.path {
-			break // what git cannot tell now is asked again
+			return nil // what git cannot tell now is asked again
 		}
 	}
-	l.waitedFor.Delete(busy.path)
-	return nil
 }

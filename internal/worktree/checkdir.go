@@ -21,6 +21,10 @@ type leases struct {
 	dir   string
 }
 
+// maxLeases is how many leases of one kind may be held at once. A process holds one for each lane that it is
+// making, and one for each check that it runs.
+const maxLeases = 1000
+
 // leaseName returns the name of the nth lease of a kind.
 func leaseName(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
 
@@ -30,14 +34,14 @@ func (l leases) path(name string) string { return filepath.Join(l.dir, name+".lo
 // acquire takes the first free lease of a kind. The kernel frees the lease of a process that dies, so the caller may
 // get one whose name still stands in what that process left: the caller must deal with that first.
 func (l leases) acquire(kind string) (name string, release func(), err error) {
-	// A process holds one for each lane that it is making, and one for each check that it runs: the search ends soon.
-	for n := 1; ; n++ {
+	for n := 1; n <= maxLeases; n++ {
 		name = leaseName(kind, n)
 		release, err = l.try(name)
 		if !errors.Is(err, muster.ErrHeld) {
 			return name, release, err
 		}
 	}
+	return "", nil, err
 }
 
 // try takes a lease. The error is Held when a living process has it.
