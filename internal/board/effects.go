@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"muster/internal/clock"
 	"slices"
 	"sync"
 
@@ -117,7 +118,7 @@ func (f *effects) run(ctx context.Context, t muster.Task) (_ muster.Task, owed, 
 // nobody else may settle the board before the next start, and the effects would then run again. It removes
 // only those that have run, and none that a later end of the task, with another fence, has named meanwhile.
 func (f *effects) clear(ctx context.Context, ran muster.Task, done []muster.Effect) (muster.Task, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	return f.change(ctx, ran.ID, func(t *muster.Task) error {
 		if t.Fence != ran.Fence || t.Status != ran.Status {

@@ -13,12 +13,10 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/state"
 	"muster/journal"
 )
-
-// grace is how long what must be written after a step may go on without the caller's context.
-const grace = 5 * time.Second
 
 // errNoChange ends a change of a task, or of meta, that has nothing to write.
 var errNoChange = state.ErrNoChange
@@ -109,7 +107,7 @@ func (r *records) dependants(ctx context.Context, id muster.TaskID) (ids []muste
 // emit writes events to the journal after a step that is already durable. It goes on when the caller's
 // context has ended, and only an engine that cannot be reached is an error: nothing undoes the step.
 func (r *records) emit(ctx context.Context, events ...muster.Event) (down error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	for _, e := range events {
 		if err := r.journal.Emit(ctx, e); errors.Is(err, muster.ErrUnavailable) {
@@ -133,7 +131,7 @@ type claimLine struct {
 // claim, whose task and time it fills in.
 func (r *records) emitClaim(ctx context.Context, t muster.Task, line claimLine, events ...muster.Event) error {
 	down := r.emit(ctx, events...)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	line.Task, line.TS = t.ID, t.UpdatedAt
 	data, err := muster.MarshalLine(line)

@@ -43,6 +43,12 @@ func (c Clock) NewText() string {
 	return rand.Text()
 }
 
+// Detach returns a context for the last writes of an operation whose own context may have just ended. It lasts five
+// seconds: what the operation has done is written down, and a disk that hangs does not hold up its end for long.
+func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
 // Sleep waits for d, or until ctx ends; it then returns the error of ctx. It is not part of a Clock, because a pause is
 // not written down.
 func Sleep(ctx context.Context, d time.Duration) error {

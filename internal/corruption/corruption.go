@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/state"
 	"muster/journal"
 )
@@ -32,12 +33,8 @@ const Lanes = "lanes"
 // HalfWritten is how long to wait before a document that cannot be read is read again.
 const HalfWritten = state.HalfWritten
 
-const (
-	// searchedEvents is how many of the last events are searched for one that reports the same record.
-	searchedEvents = 10_000
-	// grace is how long a report may take, also after the caller's context has ended.
-	grace = 5 * time.Second
-)
+// searchedEvents is how many of the last events are searched for one that reports the same record.
+const searchedEvents = 10_000
 
 // Record is one record that cannot be read, at one revision. A record that is damaged again, in another way, has
 // another revision and is reported again.
@@ -106,7 +103,7 @@ func (t *Teller) Tell(ctx context.Context, all ...Record) (errDown error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	for _, r := range all {
 		if t.reported[r.ID()] {

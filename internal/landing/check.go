@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/proc"
 	"muster/journal"
 )
@@ -153,7 +154,7 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 // taken for "nobody has asked yet": a red check would otherwise be compared with another base than the run's own.
 func (l *Lander) checkState(ctx context.Context, said string) (before string, err error) {
 	// Also when ctx has just ended: the answer cost a whole check.
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	if before, err = l.options.CheckState(late, said); err != nil {
 		return "", fmt.Errorf("what the check said of %s before cannot be read or recorded: %w", l.branch(), err)

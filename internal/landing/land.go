@@ -313,7 +313,7 @@ func (a *attempt) explainStale(ctx context.Context) error {
 // completeUnchanged completes a task whose lane holds nothing that the target lacks.
 func (a *attempt) completeUnchanged(ctx context.Context) error {
 	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	t, err := a.board.Complete(late, a.v.Task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
 	if errors.Is(err, muster.ErrFenced) {
@@ -335,7 +335,7 @@ func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
 // complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
 // the commit.
 func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
 	// another process had resumed.

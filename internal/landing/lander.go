@@ -141,12 +141,6 @@ func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {
 	}
 }
 
-// detach returns a context for the last writes of an operation: what has happened in git is recorded although ctx has
-// just ended.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-}
-
 // unavailable says what could not be done. Such a landing is tried again. The end of ctx stays what it is.
 func unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {

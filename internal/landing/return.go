@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 )
 
@@ -81,7 +82,7 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 		return err
 	}
 	failpoint.Hit("landing.withdrawn")
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	// The return is written even when ctx has just ended: the owner has conflicts or a merge in the lane by now and
 	// must be told why.

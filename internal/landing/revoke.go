@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/internal/worktree"
@@ -107,7 +108,7 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error 
 	if err != nil || landed == nil {
 		return err
 	}
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	outcome := board.Outcome{Landed: landed, Result: t.Landing.Summary, By: t.Owner}
 	if _, err := l.board.Complete(late, id, claim, outcome); err != nil {

@@ -240,7 +240,7 @@ func (r *Roster) Projector(ctx context.Context) {
 	}
 	// The last write shows how the members ended. It must not be lost with ctx, and must not delay the end
 	// for long.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	last, cancel := clock.Detach(ctx)
 	defer cancel()
 	_, _ = r.project(last)
 }

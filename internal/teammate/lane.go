@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/worktree"
 )
@@ -167,7 +168,7 @@ func (k laneKeeper) leave(ctx context.Context, name muster.Name) {
 	if name == "" {
 		return
 	}
-	last, cancel := lastWrites(ctx)
+	last, cancel := clock.Detach(ctx)
 	defer cancel()
 	err := k.Lanes.Occupy(last, name, k.occupant(), worktree.Occupant{})
 	if !errors.Is(err, muster.ErrNotFound) { // it went with its landed task

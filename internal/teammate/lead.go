@@ -12,6 +12,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
 	"muster/internal/transcript"
+	"muster/internal/view"
 	"muster/llm"
 	"muster/tool"
 )
@@ -177,7 +178,7 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 
 // allDoneText says that nothing is open, and names what needs attention.
 func allDoneText(p TeamProgress) string {
-	text := fmt.Sprintf("All done: %s landed, nothing is open.", plural(p.Landed, "task", "tasks"))
+	text := fmt.Sprintf("All done: %s landed, nothing is open.", view.Count(p.Landed, "task"))
 	for _, t := range p.NeedsAttention {
 		text += fmt.Sprintf(" Task #%d (%s) needs attention: %s.", t.ID, t.Subject, t.Result)
 	}
@@ -217,9 +218,9 @@ func (AwaitTeam) do(ctx context.Context, m *Member) error {
 // do tells the lead why nothing can move. If it ends its turn again, the run ends.
 func (a TellStuck) do(ctx context.Context, m *Member) error {
 	m.lead.toldStuck = true
-	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %s open and nothing can move: %s. "+
+	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
 		"Do something about it, or end again to stop the run with this work left.",
-		plural(a.Open, "task is", "tasks are"), mailbox.Escape(a.Why)))
+		a.Open, view.Plural(a.Open, "task is", "tasks are"), mailbox.Escape(a.Why)))
 }
 
 // do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt
@@ -288,12 +289,4 @@ func (s *Services) LeadEnd(ctx context.Context) (End, error) {
 		return end, nil
 	}
 	return End{Text: f.Message}, nil
-}
-
-// plural returns a number with one of the words.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -185,12 +185,6 @@ func (g *guarded[T]) change(f func(*T)) {
 	f(&g.value)
 }
 
-// lastWrites returns a context for the last writes of a life: it goes on for 5 s after ctx
-// was cancelled.
-func lastWrites(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-}
-
 // Services are what the members of one team share.
 type Services struct {
 	Team     muster.Name

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/journal"
 	"muster/llm"
 )
@@ -94,7 +95,7 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 // have no context for it. What the provider has answered is not logged: it may quote the
 // request.
 func (p *presence) onModelWait(until time.Time, why error) {
-	ctx, cancel := lastWrites(context.Background())
+	ctx, cancel := clock.Detach(context.Background())
 	defer cancel()
 	p.parked.Store(true)
 	e := &llm.Error{}

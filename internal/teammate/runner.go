@@ -240,7 +240,7 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 // writes are made even if ctx ends. The record says that it has shut down only after all
 // else: a process that dies in between leaves a member that another process takes over.
 func (Leave) do(ctx context.Context, m *Member) error {
-	ctx, cancel := lastWrites(ctx)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
 		return err

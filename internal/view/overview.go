@@ -165,7 +165,7 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 		what := strings.ReplaceAll(string(name), "_", " ")
 		switch name {
 		case "needs_attention":
-			what = plural(n[name], "needs you", "need you")
+			what = Plural(n[name], "needs you", "need you")
 		case "done":
 			what = "done without a change"
 		}

@@ -141,7 +141,7 @@ func (s Summary) headline() string {
 		h += ", each checked with " + check
 	}
 	if n := len(s.unfinished) + len(s.Unreadable); n > 0 {
-		h += fmt.Sprintf("; %d %s left", n, plural(n, "is", "are"))
+		h += fmt.Sprintf("; %d %s left", n, Plural(n, "is", "are"))
 		if _, why := s.splitReason(); why != "" && s.Code != 0 {
 			h += ": " + Cut(OneLine(why), 160)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/journal"
@@ -80,7 +81,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	failpoint.Hit("lane.added")
 	// The worktree exists now. If ctx ended here and the row stayed "creating", the next process would undo a lane that
 	// its caller has been told of.
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	lane, err = l.index.update(late, lane.Name, func(row *muster.Lane) error {
 		row.Status = muster.LaneActive

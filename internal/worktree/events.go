@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/journal"
 )
 
@@ -53,7 +54,7 @@ type entryLane struct {
 // record writes an event, also when ctx has just ended: what has happened must be told. There are two logs, because
 // the lanes' own has the words of an older format that other programs read.
 func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
-	ctx, cancel := detach(ctx)
+	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	text := ""
 	if e.cause != nil {

@@ -183,12 +183,6 @@ func isMissing(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// detach returns a context for the last writes of an operation: what git has done is recorded although ctx has just
-// ended, or the index would contradict git until the next recovery.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-}
-
 // wait waits for d, or returns the cause of the end of ctx.
 func wait(ctx context.Context, d time.Duration) error {
 	_ = clock.Sleep(ctx, d)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/journal"
@@ -148,7 +149,7 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) er
 	}
 	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more, and every step of
 	// it may be repeated.
-	late, cancel := detach(ctx)
+	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
