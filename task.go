@@ -133,6 +133,13 @@ func (t Task) fields() taskFields {
 	return taskFields(t)
 }
 
+// UnreadableTask is a task whose document cannot be read, and why. It blocks the tasks that depend on it, because
+// nobody knows whether it is completed.
+type UnreadableTask struct {
+	ID  TaskID
+	Why string
+}
+
 // StoredTask is a Task as its document has it: without Blocks, which whoever reads the whole board derives from the
 // tasks' DependsOn. Each edge is stored once, so the two ends of it cannot disagree. A document of an earlier version
 // that still has the field is read like any other, and loses it at its next write.

@@ -13,6 +13,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -58,9 +59,7 @@ func (j *Journal) Emit(ctx context.Context, e muster.Event) error {
 }
 
 func (j *Journal) emit(ctx context.Context, e muster.Event) error {
-	if e.At == 0 {
-		e.At = muster.UnixTime(time.Now())
-	}
+	e.At = cmp.Or(e.At, muster.UnixTime(time.Now()))
 	line, err := muster.MarshalLine(e)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the event %s cannot be written: %w", e.Kind, err)

@@ -35,12 +35,6 @@ type TaskChange struct {
 	Retry                      bool // a task that needs attention is pending again
 }
 
-// UnreadableTask is a task whose record cannot be read, and why.
-type UnreadableTask struct {
-	ID  muster.TaskID
-	Why string
-}
-
 // Add puts a task on the board. The error is Invalid when a field is wrong or a blocker does not exist.
 func (s Tasks) Add(ctx context.Context, d TaskDraft) (muster.Task, error) {
 	w, err := s.t.prepareChange(ctx)
@@ -62,15 +56,10 @@ func (s Tasks) WithBlocks(ctx context.Context, task muster.Task) (muster.Task, e
 }
 
 // List returns all tasks by id, and beside them those whose record cannot be read.
-func (s Tasks) List(ctx context.Context) (tasks []muster.Task, unreadable []UnreadableTask, err error) {
+func (s Tasks) List(ctx context.Context) (tasks []muster.Task, unreadable []muster.UnreadableTask, err error) {
 	b := s.t.services().Board()
-	if tasks, err = b.List(ctx); err != nil {
-		return nil, nil, err
-	}
-	for _, u := range b.Corrupt() {
-		unreadable = append(unreadable, UnreadableTask{ID: u.ID, Why: u.Why})
-	}
-	return tasks, unreadable, nil
+	tasks, err = b.List(ctx)
+	return tasks, b.Corrupt(), err
 }
 
 // Change changes a task that is not completed. Errors: NotFound, Invalid (a cycle of blockers, for example) and Held.

@@ -199,12 +199,9 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 		return nil, err
 	}
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	t := &Team{config: c, opened: w, limiter: new(retry.Limiter),
-		wake: make(chan struct{}, 1), branch: c.Land, launch: proc.New, log: log}
-	// A target of the team's own, so that nobody's branch is touched unless the user names it.
-	if t.branch == "" {
-		t.branch = "muster/" + string(c.Name)
-	}
+	// The target is the team's own, so that nobody's branch is touched unless the user names it.
+	t := &Team{config: c, opened: w, limiter: new(retry.Limiter), wake: make(chan struct{}, 1),
+		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log}
 	if c.Conversation != nil {
 		c.Conversation.listen(w.Mail(context.Background())) // so that the user can say something before the run starts
 	}

@@ -25,6 +25,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,10 +94,7 @@ func Enum(field string, values ...string) Option {
 
 // Text returns a result that says s. If s is empty, it says "Done.": no provider takes an empty text.
 func Text(s string) llm.Result {
-	if s == "" {
-		s = "Done."
-	}
-	return llm.Result{Parts: []llm.Part{llm.Text{Text: s}}}
+	return llm.Result{Parts: []llm.Part{llm.Text{Text: cmp.Or(s, "Done.")}}}
 }
 
 // Progress returns the function with which a running tool shows in one line what it does. It is never nil.

@@ -94,21 +94,14 @@ func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })
 }
 
-// Unreadable is a task whose document cannot be read. It blocks the tasks that depend on it, because nobody
-// knows whether it is completed.
-type Unreadable struct {
-	ID  muster.TaskID
-	Why string
-}
-
 // Corrupt returns the tasks that could not be read when the board was last looked at, by id.
-func (b *Board) Corrupt() []Unreadable {
-	var out []Unreadable
+func (b *Board) Corrupt() []muster.UnreadableTask {
+	var out []muster.UnreadableTask
 	for _, u := range b.tasks.Unreadable() {
 		id, _ := idOf(u.Key)
-		out = append(out, Unreadable{id, u.Err.Error()})
+		out = append(out, muster.UnreadableTask{ID: id, Why: u.Err.Error()})
 	}
-	slices.SortFunc(out, func(a, b Unreadable) int { return int(a.ID - b.ID) })
+	slices.SortFunc(out, func(a, b muster.UnreadableTask) int { return int(a.ID - b.ID) })
 	return out
 }
 

@@ -125,8 +125,8 @@ func mark(set map[muster.TaskID]bool, id muster.TaskID, in bool) {
 	}
 }
 
-// place puts the task into its queue of ready tasks or takes it out. A task is ready exactly when it is pending, has no owner,
-// and all its blockers are completed.
+// place puts the task into its queue of ready tasks or takes it out. A task is ready exactly when it is pending,
+// has no owner, and all its blockers are completed.
 func (g *graph) place(n *node) {
 	g.setReady(n, n.task.Status == muster.Pending && n.task.Owner == "" && !g.waits(n))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"runtime"
@@ -44,10 +45,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	idle := s.IdleTimeout
-	if idle == 0 {
-		idle = -1 // never; zero means the default to package team
-	}
+	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
 		Teammates: s.Teammates, ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,

@@ -103,9 +103,7 @@ func New(
 	repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal,
 	launch func() (proc.Launcher, error), o Options,
 ) *Lander {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Check.Timeout = cmp.Or(o.Check.Timeout, defaultTimeout)
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, launch: launch, options: o,
 		slot: make(chan struct{}, 1)}

@@ -68,7 +68,7 @@ func (f configDoc) render(team muster.Name, all []*muster.Member) (data []byte, 
 	for _, m := range all {
 		ours[m.Name] = configEntry{}
 	}
-	next.rest = f.rest
+	next.rest, next.members = f.rest, []configEntry{}
 	for _, e := range f.members {
 		if _, is := ours[e.name]; is {
 			ours[e.name] = e
@@ -88,14 +88,10 @@ func (f configDoc) render(team muster.Name, all []*muster.Member) (data []byte, 
 		}
 		next.members = append(next.members, e)
 	}
-	raw := make([]json.RawMessage, len(next.members))
-	for i, e := range next.members {
-		raw[i] = e.raw
-	}
 	whole, err := muster.MarshalLine(struct {
-		Team    muster.Name       `json:"team_name"`
-		Members []json.RawMessage `json:"members"`
-	}{team, raw})
+		Team    muster.Name   `json:"team_name"`
+		Members []configEntry `json:"members"`
+	}{team, next.members})
 	if err != nil {
 		return nil, next, err
 	}
@@ -112,6 +108,9 @@ func (f configDoc) render(team muster.Name, all []*muster.Member) (data []byte, 
 	data, err = muster.Encode(json.RawMessage(whole))
 	return data, next, err
 }
+
+// MarshalJSON returns the entry as config.json has it.
+func (e configEntry) MarshalJSON() ([]byte, error) { return e.raw, nil }
 
 // update returns the entry as it is for m. It keeps the fields that other programs added.
 func (e configEntry) update(m *muster.Member) (configEntry, error) {

@@ -87,9 +87,7 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 				"%s is already here: another program wrote it into config.json", others[0])
 		}
 	}
-	if m.Status == "" {
-		m.Status = muster.Working
-	}
+	m.Status = cmp.Or(m.Status, muster.Working)
 	for {
 		now := muster.UnixTime(time.Now())
 		old, rev, err := r.read(ctx, m.Name)
@@ -98,9 +96,7 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 		case errors.Is(err, muster.ErrNotFound):
 			rev = muster.None
 			add.JoinedAt, add.Epoch = now, 1
-			if add.AgentID == "" {
-				add.AgentID = string(m.Name) + "@" + string(r.team)
-			}
+			add.AgentID = cmp.Or(add.AgentID, string(m.Name)+"@"+string(r.team))
 		case err != nil:
 			return muster.Member{}, err
 		default:

@@ -107,7 +107,7 @@ func TestTheNextTask(t *testing.T) {
 
 // orMailed is the error of the store when a claim has failed without it: then the task went back, and the lead knows.
 func orMailed(p *parts, err error) error {
-	if mail := p.mail(muster.Lead); errors.Is(err, muster.ErrUnavailable) || len(mail) == 0 ||
+	if mail := p.leadMail(); errors.Is(err, muster.ErrUnavailable) || len(mail) == 0 ||
 		!strings.Contains(mail[0].Content, "the disk is gone") {
 		return err
 	}
@@ -163,7 +163,7 @@ func TestATaskWithoutALaneGoesBack(t *testing.T) {
 		!strings.Contains(now.Note, "the disk is gone") {
 		t.Errorf("%q, %v; the task is %+v", text, err, now)
 	}
-	mail := p.mail(muster.Lead)
+	mail := p.leadMail()
 	if len(mail) != 1 || mail[0].Type != muster.MailError || mail[0].From != muster.System || mail[0].TaskID != 1 {
 		t.Errorf("the lead got %+v", mail)
 	}
@@ -192,7 +192,7 @@ func TestAClaimOutlivesItsProcess(t *testing.T) {
 	}
 	_, _, err := p.claims.nextTask(ctx)
 	p.wants("stopped", err, muster.CauseShutdown)
-	if now := p.task(1); now.Owner != "alice" || now.Attempts != 0 || len(p.mail(muster.Lead)) > 0 {
+	if now := p.task(1); now.Owner != "alice" || now.Attempts != 0 || len(p.leadMail()) > 0 {
 		t.Errorf("the task is %+v", now)
 	}
 }

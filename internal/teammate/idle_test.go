@@ -67,13 +67,13 @@ func TestTheLastMessageOfAPhase(t *testing.T) {
 		p.phase.change(func(c2 *counters) { c2.words, c2.stop = c.words, c.stop })
 		ctx, stop := context.WithCancel(t.Context())
 		p.must(p.idle.begin(ctx))
-		mail := p.mail(muster.Lead)
+		mail := p.leadMail()
 		if (len(mail) == 1) != (c.want != "") || len(mail) > 1 ||
 			len(mail) == 1 && (mail[0].Type != c.want || mail[0].From != c.from || !strings.Contains(mail[0].Content, c.says)) {
 			t.Errorf("%s: the lead got %+v", c.name, mail)
 		}
 		p.must(p.idle.begin(ctx))
-		if mail = p.mail(muster.Lead); len(mail) > 0 {
+		if mail = p.leadMail(); len(mail) > 0 {
 			t.Errorf("%s: the lead was told again: %+v", c.name, mail)
 		}
 		stop()
@@ -94,11 +94,11 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 			t.Errorf("she is %s (%s), want %s", m.Status, m.IdleReason, want)
 		}
 		text := fmt.Sprintf("alice is idle (%s).", want)
-		if mail := p.mail(muster.Lead); len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != text {
+		if mail := p.leadMail(); len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != text {
 			t.Errorf("the lead got %+v", mail)
 		}
 		p.must(p.idle.markIdle(t.Context(), muster.IdleMessages))
-		if mail := p.mail(muster.Lead); len(mail) > 0 || p.record().IdleReason != muster.IdleMessages {
+		if mail := p.leadMail(); len(mail) > 0 || p.record().IdleReason != muster.IdleMessages {
 			t.Errorf("the lead was told again: %+v", mail)
 		}
 	}
@@ -113,7 +113,7 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
 		p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
 		if m := p.record(); m.Status != muster.Working || m.Doing != "waits for its background job" ||
-			len(p.mail(muster.Lead)) > 0 {
+			len(p.leadMail()) > 0 {
 			t.Errorf("%s: she is %s and %q", what, m.Status, m.Doing)
 		}
 		p.jobs.Stop()
@@ -156,7 +156,7 @@ func TestATaskIsBegun(t *testing.T) {
 	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || !f.TriedTask {
 		t.Errorf("%+v: %v", f, err)
 	}
-	p.claims.find(t.Context())
+	p.must(p.claims.find(t.Context()))
 	if begun, err := p.idle.beginTask(t.Context()); begun || err != nil {
 		t.Errorf("begun again: %v, %v", begun, err)
 	}
@@ -310,7 +310,7 @@ func TestATimedOutMemberGivesItsTaskBack(t *testing.T) {
 			want = "alice was idle for 1m0s with task #1 in hand"
 		}
 		p.must(p.idle.timeOut(t.Context()))
-		mail := p.mail(muster.Lead)
+		mail := p.leadMail()
 		if len(mail) != 1 || mail[0].Type != muster.MailIdle || !strings.HasPrefix(mail[0].Content, want) {
 			t.Errorf("the lead got %+v", mail)
 		}

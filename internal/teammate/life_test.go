@@ -194,11 +194,10 @@ func (l *life) events(kind string) (all []muster.Event) {
 }
 
 // open begins the life without its loop: the transcript is open, and the opening words are said.
-func (l *life) open() *life {
+func (l *life) open() {
 	l.Helper()
 	l.must(l.Member.open(l.Context()))
 	l.must(OpenConversation{}.do(l.Context(), l.Member))
-	return l
 }
 
 // start lets the member live, and returns when it has nothing more to do.

@@ -337,6 +337,16 @@ type LeadFacts struct {
 	OnHold    bool // the user speaks next
 }
 
+// next returns what the member does next. Facts are never kept from one action to the next: an action, or another
+// process, may have changed any of them.
+func (m *Member) next(ctx context.Context) (Action, error) {
+	f, err := m.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Next(f), nil
+}
+
 // facts gathers the facts of the member's stage.
 func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	f = Facts{Stage: m.stage, Lead: m.isLead(), InTalk: m.inTalk()}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/board"
 	"muster/llm"
+
 	"pgregory.net/rapid"
 )
 
@@ -113,7 +113,7 @@ func TestNext(t *testing.T) {
 		{"a task needs attention", lead(LeadFacts{Message: "So far.", Progress: TeamProgress{HadTasks: true,
 			NeedsAttention: openTasks}}), Finish{End: End{Code: 3, Text: "So far."}}},
 		{"a task cannot be read", lead(LeadFacts{Message: "Done.", Progress: TeamProgress{
-			Unreadable: []board.Unreadable{{ID: 7, Why: "torn"}}}}), Finish{End: End{Code: 3,
+			Unreadable: []muster.UnreadableTask{{ID: 7, Why: "torn"}}}}), Finish{End: End{Code: 3,
 			Text: "Done.\ntask #7 cannot be read (torn); mend it, or put it aside: muster doctor"}}},
 		{"a reply that was cut off is no success", lead(LeadFacts{CutOff: "refused", Progress: canGoOn}),
 			Finish{End: End{Code: 3, Text: "refused"}}},

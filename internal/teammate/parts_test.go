@@ -190,12 +190,12 @@ func (p *parts) rehost() {
 	p.must(err)
 }
 
-// mail takes the mail that waits for somebody.
-func (p *parts) mail(to muster.Name) []muster.Message {
+// leadMail takes the mail that waits for the lead.
+func (p *parts) leadMail() []muster.Message {
 	p.t.Helper()
-	all, end, err := p.store.Inbox().Peek(p.t.Context(), to, 0, 100)
+	all, end, err := p.store.Inbox().Peek(p.t.Context(), muster.Lead, 0, 100)
 	p.must(err)
-	p.must(p.store.Inbox().Drop(p.t.Context(), to, end))
+	p.must(p.store.Inbox().Drop(p.t.Context(), muster.Lead, end))
 	return all
 }
 

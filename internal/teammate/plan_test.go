@@ -20,10 +20,10 @@ type planned struct {
 }
 
 // submit submits a plan, and returns when the member waits for its decision.
-func (p *parts) submit(ctx context.Context, plan string) <-chan planned {
+func (p *parts) submit(ctx context.Context) <-chan planned {
 	done := make(chan planned, 1)
 	go func() {
-		r, err := p.plans.Plan(ctx, plan)
+		r, err := p.plans.Plan(ctx, "Rewrite it.")
 		done <- planned{r, err}
 	}()
 	synctest.Wait()
@@ -44,7 +44,7 @@ func TestAPlanIsDecided(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
 			task := p.claim()
-			done := p.submit(t.Context(), "Rewrite it.")
+			done := p.submit(t.Context())
 			all := p.waiting()
 			if len(all) != 1 || all[0].Plan != "Rewrite it." || all[0].TaskID != task.ID || all[0].Fence != task.Fence {
 				t.Fatalf("%+v wait", all)
@@ -95,7 +95,7 @@ func TestAPlanOfALostTask(t *testing.T) {
 			if before {
 				p.revoke(task, true)
 			}
-			done := p.submit(t.Context(), "Rewrite it.")
+			done := p.submit(t.Context())
 			if !before {
 				if n := len(p.waiting()); n != 1 {
 					t.Fatalf("%d plans wait", n)
@@ -116,7 +116,7 @@ func TestAPlanOutlivesItsProcess(t *testing.T) {
 		p := newParts(t, "alice")
 		p.claim()
 		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.submit(ctx, "Rewrite it.")
+		done := p.submit(ctx)
 		stop(muster.ErrFenced) // whatever the cause is: it says nothing about the task
 		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.current().ID == 0 || p.task(1).Owner != "alice" {
 			t.Errorf("%v; she has task %d", got.err, p.current().ID)
@@ -124,7 +124,7 @@ func TestAPlanOutlivesItsProcess(t *testing.T) {
 		was := p.waiting()
 		p.restart(p.store, "alice")
 		p.must(p.claims.find(t.Context()))
-		done = p.submit(t.Context(), "Rewrite it.")
+		done = p.submit(t.Context())
 		if all := p.waiting(); len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID {
 			t.Errorf("%+v wait, and %+v did before", all, was)
 		}
@@ -159,7 +159,7 @@ func TestAFencedProcessLeavesItsClaim(t *testing.T) {
 		p.restart(steadfast{p.store}, "alice")
 		p.claims.setTask(task)
 		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.submit(ctx, "Rewrite it.")
+		done := p.submit(ctx)
 		stop(muster.ErrFenced)
 		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.task(task.ID).Owner != "alice" || p.current().ID == 0 {
 			t.Errorf("%v; the task is %q's", got.err, p.task(task.ID).Owner)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/board"
 )
 
 // TeamProgress is how the team stands, read from the board, the roster, the requests and the
@@ -17,12 +16,12 @@ import (
 type TeamProgress struct {
 	HadTasks       bool // a task was created in this run, or was open in it
 	Open           []muster.Task
-	NeedsAttention []muster.Task      // since this run began
-	Landed         int                // tasks, in this run
-	Working        []muster.Name      // teammates at work; without any, one that mail will wake
-	Unreadable     []board.Unreadable // tasks whose record cannot be read: open, for all that is known
-	Unclaimable    []muster.Task      // ready, and no living teammate may take them
-	Requests       []muster.Request   // that wait for the lead
+	NeedsAttention []muster.Task           // since this run began
+	Landed         int                     // tasks, in this run
+	Working        []muster.Name           // teammates at work; without any, one that mail will wake
+	Unreadable     []muster.UnreadableTask // tasks whose record cannot be read: open, for all that is known
+	Unclaimable    []muster.Task           // ready, and no living teammate may take them
+	Requests       []muster.Request        // that wait for the lead
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
 	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them;
@@ -83,7 +82,7 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	p.addTasks(run, tasks, members)
 	ofOthers := func(r muster.Request) bool { return r.To != muster.Lead }
 	p.Requests = slices.DeleteFunc(slices.Clone(pending), ofOthers)
-	outOfRun := func(u board.Unreadable) bool { return !run.HasID(u.ID) }
+	outOfRun := func(u muster.UnreadableTask) bool { return !run.HasID(u.ID) }
 	p.Unreadable = slices.DeleteFunc(slices.Clone(s.Board.Corrupt()), outOfRun)
 	p.Stuck = stuckReason(p, members, pending)
 	return p, members, nil
@@ -209,7 +208,7 @@ func byName(members []muster.Member) map[muster.Name]*muster.Member {
 }
 
 // unreadableReason says that a task's record cannot be read.
-func unreadableReason(u board.Unreadable) string {
+func unreadableReason(u muster.UnreadableTask) string {
 	return fmt.Sprintf("task #%d cannot be read (%s)", u.ID, u.Why)
 }
 

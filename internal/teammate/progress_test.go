@@ -141,7 +141,7 @@ func TestProgressOfARun(t *testing.T) {
 	if had.addTasks(run, []muster.Task{{ID: 1, Status: muster.Completed}}, nil); !had.HadTasks {
 		t.Error("that there were tasks is forgotten")
 	}
-	if (TeamProgress{Unreadable: []board.Unreadable{{ID: 1}}}).Done() || (TeamProgress{Open: make([]muster.Task, 1)}).Done() {
+	if (TeamProgress{Unreadable: []muster.UnreadableTask{{ID: 1}}}).Done() || (TeamProgress{Open: make([]muster.Task, 1)}).Done() {
 		t.Error("open work is done")
 	}
 }

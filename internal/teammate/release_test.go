@@ -280,7 +280,7 @@ func TestALostClaimWithoutALane(t *testing.T) {
 	}
 	other := errors.New("something else")
 	p.claim()
-	if err := p.claims.onClaimLost(t.Context(), other); err != other || p.current().ID == 0 {
+	if err := p.claims.onClaimLost(t.Context(), other); !errors.Is(err, other) || p.current().ID == 0 {
 		t.Errorf("%v; she has task %d", err, p.current().ID)
 	}
 }

@@ -38,16 +38,6 @@ func (m *Member) run(ctx context.Context) (End, error) {
 	return *m.end, nil
 }
 
-// next returns what the member does next. Facts are never kept from one action to the next: an action, or another
-// process, may have changed any of them.
-func (m *Member) next(ctx context.Context) (Action, error) {
-	f, err := m.facts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Next(f), nil
-}
-
 func (a Finish) do(_ context.Context, m *Member) error {
 	m.end = &a.End
 	return a.Err

@@ -16,10 +16,10 @@ import (
 	"muster/llm"
 )
 
-// task is a task as the board has it.
-func (l *life) task(id muster.TaskID) muster.Task {
+// task is the task 1 as the board has it.
+func (l *life) task() muster.Task {
 	l.Helper()
-	t, err := l.world.Board.Get(l.Context(), id)
+	t, err := l.world.Board.Get(l.Context(), 1)
 	l.must(err)
 	return t
 }
@@ -84,7 +84,7 @@ func TestLeave(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		prepare(l)
 		l.must(leave(l))
-		if task := l.task(1); task.Status != muster.Pending || task.Attempts != 0 {
+		if task := l.task(); task.Status != muster.Pending || task.Attempts != 0 {
 			l.Errorf("the task is %+v", task)
 		}
 		if q, err := l.world.Requests.Get(l.Context(), "0000beef"); err != nil || q.Status == muster.RequestPending {
@@ -130,8 +130,8 @@ func TestALimitReleasesTheTask(t *testing.T) {
 		}
 		l.start(calls("task_list", nil), said("It is hard.", calls("task_get", map[string]any{"task_id": 1})))
 		e := l.events(journal.TaskReleased)
-		if l.hasEnded() || len(e) != 1 || l.task(1).Attempts != 1 || !strings.Contains(l.task(1).Note+l.task(1).Description, "It is hard.") {
-			l.Errorf("the task is %+v after %v; %v", l.task(1), e, l.err)
+		if l.hasEnded() || len(e) != 1 || l.task().Attempts != 1 || !strings.Contains(l.task().Note+l.task().Description, "It is hard.") {
+			l.Errorf("the task is %+v after %v; %v", l.task(), e, l.err)
 		}
 	})
 	failEachOp(t, "alice", func(l *life) {
@@ -156,8 +156,8 @@ func TestAFailingModelEndsItsMember(t *testing.T) {
 			if n := len(mail); n != 1 || mail[0].Type != muster.MailError || strings.Contains(mail[0].Content, "task #1") != hasTask {
 				l.Errorf("the lead is told %+v", mail)
 			}
-			if hasTask && (l.task(1).Attempts != 1 || l.task(1).Status != muster.Pending) {
-				l.Errorf("the task is %+v", l.task(1))
+			if hasTask && (l.task().Attempts != 1 || l.task().Status != muster.Pending) {
+				l.Errorf("the task is %+v", l.task())
 			}
 		})
 	}
@@ -271,8 +271,8 @@ func TestNoCommandOutlivesItsMember(t *testing.T) {
 			if !l.hasEnded() || l.commands.running[0].ctx.Err() == nil {
 				l.Errorf("%v: the job runs on", cause)
 			}
-			if isBack := l.task(1).Status == muster.Pending; isBack != errors.Is(cause, muster.CauseShutdown) {
-				l.Errorf("%v: the task is %s", cause, l.task(1).Status)
+			if isBack := l.task().Status == muster.Pending; isBack != errors.Is(cause, muster.CauseShutdown) {
+				l.Errorf("%v: the task is %s", cause, l.task().Status)
 			}
 			if _, err := l.jobs.Start(l.Context(), "make", proc.Spec{}, time.Hour, code.NewOutput(l.outputs(), "x")); err == nil {
 				l.Error("another one may start")

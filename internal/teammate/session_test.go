@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/llm"
+
 	"pgregory.net/rapid"
 )
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -60,11 +61,7 @@ func (t *Tally) Add(e muster.Event) {
 		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write")
 		t.tokens += n
 		// A turn that names no task belongs to the one that the member has claimed.
-		id := e.Task
-		if id == 0 {
-			id = t.current[e.Member]
-		}
-		if id != 0 {
+		if id := cmp.Or(e.Task, t.current[e.Member]); id != 0 {
 			t.effortOf(id).tokens += n
 		}
 	case journal.TaskClaimed:

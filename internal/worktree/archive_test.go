@@ -60,7 +60,7 @@ func TestArchiveRefsAtOnce(t *testing.T) {
 func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.conflict("one", "a")
+	lane := w.conflict()
 	tip := w.git(lane.Path, "rev-parse", "HEAD")
 	w.git(lane.Path, "checkout", "-q", "--detach", lane.Base)
 	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "beside")

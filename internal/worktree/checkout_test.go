@@ -83,7 +83,7 @@ func TestWhereALaneHasChanged(t *testing.T) {
 func TestTheStatusOfALane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.conflict("one", "a")
+	lane := w.conflict()
 	status := func() string {
 		t.Helper()
 		s, err := w.Status(w.ctx(), "one")
@@ -173,7 +173,7 @@ func TestCommitWithALockThatStays(t *testing.T) {
 func TestOneMergeAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	w.conflict("one", "a")
+	w.conflict()
 	stranger := w.git(w.root, "commit-tree", "-m", "stranger", "HEAD^{tree}")
 	_, err := w.Merge(w.ctx(), "one", stranger)
 	wants(t, err, muster.ErrInvalid, "cannot be merged")

@@ -104,17 +104,20 @@ func TestACallThatEndsInTheMiddle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.conflict("one", "a")
+	w.conflict()
 	main := w.git(w.root, "rev-parse", "main")
-	for pattern, work := range map[string]func(ctx context.Context) error{
-		"merge -q":        func(ctx context.Context) error { _, err := w.Merge(ctx, "one", main); return err },
-		"worktree remove": func(ctx context.Context) error { _, err := w.Archive(ctx, "one"); return err },
-		"checkout -q":     func(ctx context.Context) error { _, err := w.Scratch(ctx, "alice", main); return err },
-		"worktree add":    func(ctx context.Context) error { _, err := w.Create(ctx, "two", 0, ""); return err },
+	for _, c := range []struct { // the lane that is to be removed comes last: nobody can work in it any more
+		pattern string
+		work    func(ctx context.Context) error
+	}{
+		{"merge -q", func(ctx context.Context) error { _, err := w.Merge(ctx, "one", main); return err }},
+		{"checkout -q", func(ctx context.Context) error { _, err := w.Scratch(ctx, "alice", main); return err }},
+		{"worktree add", func(ctx context.Context) error { _, err := w.Create(ctx, "two", 0, ""); return err }},
+		{"worktree remove", func(ctx context.Context) error { _, err := w.Archive(ctx, "one"); return err }},
 	} {
-		err := w.cancelledAt(pattern, work)
+		err := w.cancelledAt(c.pattern, c.work)
 		if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrUnavailable) {
-			t.Errorf("%s: %v", pattern, err)
+			t.Errorf("%s: %v", c.pattern, err)
 		}
 	}
 	if aside, _ := filepath.Glob(dir + ".aside-*"); len(aside) > 0 {

@@ -262,7 +262,7 @@ func TestAMakerThatCannotUndoDoesNotBegin(t *testing.T) {
 func TestAMergeThatCannotBeNotedIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	w.conflict("one", "a")
+	w.conflict()
 	main := w.git(w.root, "rev-parse", "main")
 	w.failEachStep("", func(int) {}, func(l *worktree.Lanes, _ int) error {
 		_, err := l.Merge(w.ctx(), "one", main)
@@ -280,15 +280,15 @@ func TestAMergeThatCannotBeNotedIsTold(t *testing.T) {
 		})
 }
 
-// conflict makes a lane whose file has other content than that of main.
-func (w *world) conflict(name muster.Name, file string) muster.Lane {
+// conflict makes the lane one, whose file a has other content than that of main.
+func (w *world) conflict() muster.Lane {
 	w.t.Helper()
-	lane := w.create(name)
-	gittest.Write(w.t, lane.Path, map[string]string{file: "ours\n"})
-	if _, _, err := w.Commit(w.ctx(), name, "ours"); err != nil {
+	lane := w.create("one")
+	gittest.Write(w.t, lane.Path, map[string]string{"a": "ours\n"})
+	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
 		w.t.Fatal(err)
 	}
-	gittest.Write(w.t, w.root, map[string]string{file: "theirs\n"})
+	gittest.Write(w.t, w.root, map[string]string{"a": "theirs\n"})
 	w.git(w.root, "commit", "-q", "-a", "-m", "theirs")
 	return lane
 }

@@ -7,6 +7,7 @@ package yamldoc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"unicode/utf8"
 
@@ -48,11 +49,8 @@ func Error(name string, err error, what string) *muster.Error {
 	if !errors.As(err, &e) || e.GetToken() == nil {
 		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", name, err)
 	}
-	if what == "" {
-		what = e.GetMessage()
-	}
 	at := e.GetToken().Position
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, at.Line, at.Column, what)
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, at.Line, at.Column, cmp.Or(what, e.GetMessage()))
 }
 
 // Place returns where a node begins. The token of a mapping is a colon inside it, so its first key counts. The place of

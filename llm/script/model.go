@@ -44,9 +44,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	}
 	w := m.script.playTo(me, r)
 	t, _ := w.turn()
-	if t == nil {
-		t = &turn{Say: "Nothing more to say.", Stop: placed[llm.Stop]{value: llm.StopEnd}}
-	}
+	t = cmp.Or(t, &turn{Say: "Nothing more to say.", Stop: placed[llm.Stop]{value: llm.StopEnd}})
 	reply, err := w.reply(t, r)
 	if err != nil {
 		return llm.Reply{}, llm.Errorf(llm.BadRequest, "%s:%d: %s says nothing: %w", m.script.file, t.line, me, err)
