@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,9 +162,7 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 		return
 	}
 	sum.Text = strings.TrimSpace(said + "\n" + sum.Text)
-	if sum.Code == 0 {
-		sum.Code = 3
-	}
+	sum.Code = cmp.Or(sum.Code, 3)
 }
 
 // recoveryCommand is what to type so that the target has the commits again.

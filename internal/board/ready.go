@@ -22,8 +22,8 @@ func inOrder(a, b *node) int {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID))
 }
 
-// roleKey returns the same string for roles that differ in upper and lower case only, as Task.RoleMay compares
-// them.
+// roleKey returns the same string for roles that differ in upper and lower case only. Task.RoleMay decides: a few
+// letters of some languages share a key though it tells them apart.
 func roleKey(role string) string { return strings.ToLower(strings.ToUpper(role)) }
 
 // queue returns the queue of the tasks that ask for the role. With "" it is that of the tasks that ask for none.
@@ -60,7 +60,7 @@ func (g *graph) readyFor(role string) iter.Seq[muster.TaskID] {
 			if len(open) == 0 || len(own) > 0 && inOrder(own[0], open[0]) < 0 {
 				next = &own
 			}
-			if !yield((*next)[0].task.ID) {
+			if t := (*next)[0].task; t.RoleMay(role) && !yield(t.ID) {
 				return
 			}
 			*next = (*next)[1:]

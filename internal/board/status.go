@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -150,9 +151,7 @@ func complete(t *muster.Task, fence int, o Outcome, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
 	}
-	if o.By == "" {
-		o.By = t.Owner
-	}
+	o.By = cmp.Or(o.By, t.Owner)
 	setCompleted(t, o, at)
 	return nil
 }

@@ -3,14 +3,12 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/spf13/cobra"
 
 	"muster"
@@ -130,23 +128,11 @@ func writeList[T any](w io.Writer, all []T) error {
 	buffer := bufio.NewWriterSize(w, 64<<10)
 	// Documents may have fields of other programs, which are printed as they are.
 	e := jsontext.NewEncoder(buffer, jsontext.WithIndent("  "), jsontext.PreserveRawStrings(true),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.EscapeForJS(true))
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	// After an error a part of the list may have been written already. The exit code tells a program that it is not
 	// whole.
-	asStored := json.JoinOptions(jsonv1.OmitEmptyWithLegacySemantics(true),
-		json.WithMarshalers(json.MarshalToFunc(encodeTask)))
-	if err := json.MarshalEncode(e, all, asStored); err != nil {
+	if err := json.MarshalEncode(e, all); err != nil {
 		return err
 	}
 	return buffer.Flush()
-}
-
-// encodeTask writes a task as its MarshalJSON does. That one makes a copy of each, which is a tenth of the time of a
-// list. It is still called for tasks that have fields of other programs.
-func encodeTask(e *jsontext.Encoder, t muster.Task) error {
-	if len(t.Extra) > 0 {
-		return errors.ErrUnsupported
-	}
-	type fields muster.Task // without methods
-	return json.MarshalEncode(e, fields(t))
 }

@@ -17,8 +17,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -174,12 +176,19 @@ func (l osLock) Note(text string) {
 	}
 }
 
-// Glob returns the paths below dir that match the pattern of path.Match, which is relative to dir, sorted. Characters
-// in dir itself have no special meaning, as they have in filepath.Glob: people call a directory [work].
-func Glob(dir, pattern string) []string {
-	names, _ := fs.Glob(os.DirFS(dir), pattern) // the only error is of the pattern
-	for i, name := range names {
-		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+// Glob returns the paths below dir that match the pattern of path.Match, which is relative to dir, sorted. Unlike
+// filepath.Glob it takes no character of dir for a part of the pattern: people call a directory [work]. A link to
+// nothing matches by its name, as does a name that is not UTF-8.
+func Glob(dir, pattern string) (paths []string) {
+	first, rest, isDeeper := strings.Cut(pattern, "/")
+	entries, _ := os.ReadDir(dir) // sorted; a directory that cannot be read has none
+	for _, e := range entries {
+		at := filepath.Join(dir, e.Name())
+		if ok, _ := path.Match(first, e.Name()); ok && isDeeper {
+			paths = append(paths, Glob(at, rest)...)
+		} else if ok {
+			paths = append(paths, at)
+		}
 	}
-	return names
+	return paths
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +85,35 @@ func TestRootHandsOver(t *testing.T) {
 		fi, err := os.Stat(path(name))
 		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != 65534 {
 			t.Errorf("%q is not the owner's: %v", name, err)
+		}
+	}
+}
+
+// Glob finds what lies below a directory whatever that is called, links to nothing and odd names too.
+func TestGlob(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "[a-z]*")
+	for _, name := range []string{"one/x.json", "two/x.json", "two/y.txt"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
+			os.WriteFile(filepath.Join(dir, name), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"one/x.json", "two/x.json"}
+	if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "meta.json")); err != nil {
+		t.Fatal(err)
+	}
+	if os.Mkdir(filepath.Join(dir, "w\xe9"), 0o700) == nil && // where the file system takes such names
+		os.WriteFile(filepath.Join(dir, "w\xe9", "x.json"), nil, 0o600) == nil {
+		want = append(want, "w\xe9/x.json")
+	}
+	for pattern, want := range map[string][]string{"*/*.json": want, "meta.json": {"meta.json"}, "none/*": nil} {
+		var got []string
+		for _, path := range durable.Glob(dir, pattern) {
+			rel, _ := filepath.Rel(dir, path)
+			got = append(got, filepath.ToSlash(rel))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s finds %q, want %q", pattern, got, want)
 		}
 	}
 }

@@ -170,3 +170,40 @@ func TestAWaitThatCannotBeSaid(t *testing.T) {
 
 // leave removes the checkout in which somebody looks at the target.
 func (w *world) leave() { w.git("worktree", "remove", w.root+"-look") }
+
+// A landing that ended while it waited, and one that waits for the next checkout: each is said.
+func TestTheNextCheckoutIsSaidAfterAClaimThatEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	awaitSaid := func(times int) {
+		for e, err := range w.journal.Follow(w.ctx(), 0) {
+			w.must(err)
+			if e.Kind == journal.RunNote {
+				times--
+			}
+			if times == 0 {
+				return
+			}
+		}
+	}
+	look := func() { w.git("worktree", "add", "-q", w.root+"-look", "muster/demo") }
+	look()
+	over := make(chan error, 1)
+	go func() { _, err := w.land.Land(w.ctx(), one.ID, one.Fence, "", one.Owner); over <- err }()
+	awaitSaid(1)
+	w.must(w.land.Revoke(w.ctx(), one.ID, one.Fence))
+	_, err := w.board.Revoke(w.ctx(), one.ID, one.Fence, muster.User, "too slow")
+	w.must(err)
+	if err := <-over; !errors.Is(err, muster.ErrFenced) {
+		t.Fatal(err)
+	}
+	w.leave()
+	look()
+	ctx, stop := context.WithCancel(w.ctx())
+	go func() { _, err := w.land.Land(ctx, two.ID, two.Fence, "", two.Owner); over <- err }()
+	awaitSaid(2)
+	stop()
+	<-over
+}

@@ -104,7 +104,9 @@ func New(
 	launch func() (proc.Launcher, error), o Options,
 ) *Lander {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Check.Timeout = cmp.Or(o.Check.Timeout, defaultTimeout)
+	if o.Check.Timeout <= 0 {
+		o.Check.Timeout = defaultTimeout
+	}
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, launch: launch, options: o,
 		slot: make(chan struct{}, 1)}
 }

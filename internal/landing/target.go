@@ -221,10 +221,12 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 			return context.Cause(ctx)
 		}
 		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
-			return nil // the next attempt says what became of it
+			break // the next attempt says what became of it
 		}
 		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err == nil && path != busy.path {
-			return nil // what git cannot tell now is asked again
+			break // what git cannot tell now is asked again
 		}
 	}
+	l.waitedFor.Delete(busy.path) // whoever still waits, or waits next, says so
+	return nil
 }

@@ -93,9 +93,7 @@ func (p *Mail) Send(ctx context.Context, m muster.Message) (muster.Message, erro
 	if err := p.Check(ctx, m); err != nil {
 		return muster.Message{}, err
 	}
-	if m.ID == "" {
-		m.ID = NewID()
-	}
+	m.ID = cmp.Or(m.ID, NewID())
 	m.Type = cmp.Or(m.Type, muster.MailMessage)
 	m.At = muster.UnixTime(time.Now())
 	if err := p.inbox.Put(ctx, m.To, m); err != nil {

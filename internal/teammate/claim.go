@@ -38,7 +38,12 @@ func (c *claims) CurrentTask() (muster.Task, bool) {
 
 // setTask notes a task that the member has claimed, or the claimed task as it is now.
 func (c *claims) setTask(t muster.Task) {
-	c.held.change(func(h *claim) { h.task = t })
+	c.held.change(func(h *claim) {
+		if claimKey(h.task) != claimKey(t) {
+			*h = claim{} // what was known of another claim says nothing of this one
+		}
+		h.task = t
+	})
 }
 
 // clearTask forgets the claim and everything that this process knew about it.

@@ -200,8 +200,8 @@ func TestAnOverloadedModelIsWaitedFor(t *testing.T) {
 		if last := e[len(e)-1]; last.Fields["turn"] != 4.0 {
 			l.Errorf("the phase goes on with %+v", last)
 		}
+		l.turns = []turn{fails(llm.Overloaded)} // before the mail, which wakes her at once
 		l.send(muster.MailMessage, muster.Lead, "alice", "more")
-		l.turns = []turn{fails(llm.Overloaded)}
 		synctest.Wait()
 		l.stop(muster.CauseUser)
 		if !l.hasEnded() || !errors.Is(l.err, muster.CauseUser) {

@@ -279,3 +279,18 @@ func TestAPlanIsRequired(t *testing.T) {
 		return nil
 	})
 }
+
+// That a landing was resumed is known of its own task only: the next one that is cut off is resumed too.
+func TestASecondLandingIsResumedToo(t *testing.T) {
+	p := newParts(t, "alice")
+	p.rows.changed = true
+	p.beginLanding(p.claim())
+	p.must(p.claims.verify(t.Context()))
+	p.landsAs(muster.Completed, "")
+	p.must(p.claims.resumeLanding(t.Context()))
+	p.beginLanding(p.claim())
+	p.must(p.claims.verify(t.Context()))
+	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
+		t.Errorf("%+v: %v", f, err)
+	}
+}

@@ -13,15 +13,11 @@ func (l *lazy[T]) get(make func() (T, error)) (T, error) {
 	// The lock is held while the value is made, so that nobody makes a second one.
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var none T
-	if l.made != none {
-		return l.made, nil
+	var err error
+	if l.made == *new(T) {
+		l.made, err = make() // the zero value with an error
 	}
-	v, err := make()
-	if err == nil {
-		l.made = v
-	}
-	return v, err
+	return l.made, err
 }
 
 // must is get for what cannot fail.

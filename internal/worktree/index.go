@@ -276,7 +276,10 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	entries, _ := os.ReadDir(x.dir.Worktrees()) // a directory that is missing has none
+	entries, err := os.ReadDir(x.dir.Worktrees())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
+	}
 	for _, e := range entries {
 		if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
 			if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
