@@ -225,7 +225,7 @@ func TestGraphAgreesWithAPlainLook(t *testing.T) {
 				continue
 			}
 			t := muster.Task{ID: id, Status: rapid.SampledFrom([]muster.TaskStatus{muster.Pending, muster.Pending, muster.InProgress, muster.Completed}).Draw(r, "status"),
-				Priority: rapid.IntRange(0, 2).Draw(r, "priority"), ClaimRole: rapid.SampledFrom([]string{"", "coder", "Coder", "KOCH", "Koch"}).Draw(r, "role")}
+				Priority: rapid.IntRange(0, 2).Draw(r, "priority"), ClaimRole: rapid.SampledFrom([]string{"", "coder", "Coder", "KOCH", "Koch", "cod\u0131"}).Draw(r, "role")}
 			for _, d := range rapid.SliceOfN(ids, 0, 3).Draw(r, "on") {
 				t.DependsOn = append(t.DependsOn, muster.TaskID(d))
 			}
@@ -237,7 +237,7 @@ func TestGraphAgreesWithAPlainLook(t *testing.T) {
 			}
 			g.onChange(state.Change[muster.Task]{Key: key(id), New: &read})
 		}
-		for _, role := range []string{"", "coder", "koch", "else"} {
+		for _, role := range []string{"", "coder", "koch", "codi", "else"} {
 			var want []*node
 			for _, t := range all {
 				open := slices.ContainsFunc(t.DependsOn, func(d muster.TaskID) bool { return all[d].Status != muster.Completed })

@@ -125,16 +125,16 @@ func (r runCommands) demo() *cobra.Command {
 			// The directory goes even after an interruption, so an error of the demo leaves nothing behind.
 			defer os.RemoveAll(dir)
 		}
+		if !r.json {
+			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
+				"the model's words are scripted; git, tools, tests and landing are real "+
+				"(a real model: muster run --model ...)\nbefore the first demo Go compiles its standard library\n\n")
+		}
 		job, err := r.Demo(c.Context(), dir)
 		if err != nil {
 			return err
 		}
 		job.demoDir, job.isTemporary = dir, keep == ""
-		if !r.json {
-			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
-				"the model's words are scripted; git, tools, tests and landing are real "+
-				"(a real model: muster run --model ...)\n\n")
-		}
 		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""

@@ -295,11 +295,10 @@ func Render(msgs []muster.Message, waiting int) string {
 		list = strings.Join(mails, ",") + "\n"
 	}
 	more := ""
-	switch waiting {
-	case 0:
-	case 1:
+	switch {
+	case waiting == 1:
 		more = "\n1 more mail waits and comes next."
-	default:
+	case waiting > 1:
 		more = fmt.Sprintf("\n%d more mails wait and come next.", waiting)
 	}
 	return "<inbox>\n[" + list + "]\n</inbox>" + more
