@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
-	{"internal/e2e", "internal/docs", "internal/limits", "bench", "bench/bare"},
+	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits", "bench", "bench/bare"},
 }
 
 // exceptions are imports of a package that is not in a lower layer, each with the reason.

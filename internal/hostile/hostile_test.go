@@ -1,0 +1,107 @@
+// Package hostile holds the promises of docs/security.md against repositories, records, agents and servers that mean
+// harm. Each directory below testdata is a table of cases: scripts of testscript in which each case begins with a
+// comment "# case: NAME" and is judged by what happened outside of the program: files, refs, processes, requests,
+// bytes.
+//
+// Read hostile_test.go first: it runs the tables and has the commands that all of them share. The commands of one table
+// alone are in the file that is named for it.
+package hostile
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster/internal/cli"
+	"muster/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	testscript.Main(m, map[string]func(){"muster": func() { os.Exit(cli.Main()) }})
+}
+
+// A command is what a script may say beside the commands of testscript.
+type command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// runTable runs the scripts of testdata/name with the commands of the table beside the shared ones, and fails when the
+// table has fewer than least cases.
+func runTable(t *testing.T, name string, least int, own map[string]command) {
+	t.Helper()
+	dir := filepath.Join("testdata", name)
+	if n := countCases(t, dir); n < least {
+		t.Errorf("%s has %d cases; at least %d are wanted", dir, n, least)
+	}
+	commands := map[string]command{"repo": repo, "exits": exits, "contains": contains}
+	maps.Copy(commands, own)
+	testscript.Run(t, testscript.Params{Dir: dir, Setup: setup, Cmds: commands, RequireExplicitExec: true})
+}
+
+// countCases counts the lines "# case: NAME" of the scripts in dir.
+func countCases(t *testing.T, dir string) (n int) {
+	t.Helper()
+	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count("\n"+string(text), "\n# case: ")
+	}
+	return n
+}
+
+// setup gives a script a home of its own, git's settings from nowhere else, and no keys.
+func setup(e *testscript.Env) error {
+	for k, v := range map[string]string{
+		"HOME": e.WorkDir + "/home", "XDG_CONFIG_HOME": e.WorkDir + "/home/config",
+		"XDG_STATE_HOME": e.WorkDir + "/home/state", "TZ": "UTC",
+		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": e.WorkDir,
+		"GORACE":          "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
+		"GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "user@example.org",
+		"GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",
+	} {
+		e.Setenv(k, v)
+	}
+	return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
+}
+
+// repo DIR makes a repository with one commit on the branch main and goes there.
+func repo(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
+	ts.Check(ts.Exec("git", "-C", dir, "commit", "-q", "--allow-empty", "-m", "start"))
+	ts.Check(ts.Chdir(dir))
+}
+
+// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		if _, e := fmt.Sscanf(err.Error(), "exit status %d", &code); e != nil {
+			ts.Fatalf("%v", err)
+		}
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// contains FILE TEXT... checks that a file has each of the texts, as they are.
+func contains(ts *testscript.TestScript, neg bool, args []string) {
+	data := ts.ReadFile(args[0])
+	for _, want := range args[1:] {
+		if strings.Contains(data, want) == neg {
+			ts.Fatalf("%s has it: %v, %q\n%s", args[0], !neg, want, data)
+		}
+	}
+}
