@@ -27,7 +27,15 @@ func TestMain(m *testing.M) {
 		"GIT_COMMITTER_NAME": "test", "GIT_COMMITTER_EMAIL": "test@localhost", "GIT_CONFIG_GLOBAL": os.DevNull} {
 		os.Setenv(k, v)
 	}
-	goleak.VerifyTestMain(m)
+	state, err := os.MkdirTemp("", "muster-team-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_STATE_HOME", state)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(state)
+		os.Exit(code)
+	}))
 }
 
 // world is a repository with a team's state, as a test sees it.

@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -63,7 +64,8 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		}
 		return s, nil
 	}
-	return workspace.Options{Config: &settings, Clock: clock.Clock{Time: a.Now}, Log: a.logger(), OpenStore: open}
+	return workspace.Options{Config: &settings, Clock: clock.Clock{Time: a.Now}, Log: a.logger(), OpenStore: open,
+		Registry: trust.Open(a.env)}
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam

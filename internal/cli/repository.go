@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"muster"
 	"muster/internal/config"
 	"muster/internal/proc"
 	"muster/internal/view"
@@ -165,15 +167,34 @@ func newArchiveCommand(a *App) *cobra.Command {
 			RunE: list(a, "nothing was put aside yet", read, archiveTable)})
 	c.Long = "Everything is kept: the state in .team/archive/, each lane as a commit under refs/muster/archive/.\n" +
 		"Task ids go on afterwards."
-	c.RunE = a.changing(func(c *cobra.Command, o opened, _ []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		o, err := a.open(c.Context())
+		if err != nil {
+			return putAside(c.Context(), a, err)
+		}
+		defer o.close()
 		// The state may be moved in part already, and the workspace is opened all the same.
 		// Interrupted, the command is to be called again: the archive goes on where it was.
 		t, err := o.workspace.Archive(c.Context())
 		return a.printLine(t, err, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
 			view.Count(len(t.Lanes), "lane"),
 			o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
-	})
+	}
 	return c
+}
+
+// putAside moves state away that is not the user's own, for which opening it was refused. Any other refusal stays.
+func putAside(ctx context.Context, a *App, refused error) error {
+	w, err := openUnverified(ctx, a)
+	if err != nil {
+		return refused
+	}
+	defer w.Close()
+	if found, err := w.Find(ctx); errors.Is(err, muster.ErrInvalid) || found.IsOwn {
+		return refused
+	}
+	dir, err := w.PutAside(ctx)
+	return a.printLine(map[string]string{"dir": dir}, err, "the state that was here is put aside, unread, in %s", dir)
 }
 
 // archiveTable returns archived teams as a table. A team whose archive was interrupted has no goal to show yet; the

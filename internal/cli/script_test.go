@@ -86,7 +86,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			for k, v := range map[string]string{
-				"HOME": e.WorkDir + "/home", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
+				"HOME": e.WorkDir + "/home", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
 				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CEILING_DIRECTORIES": e.WorkDir,
 				"GORACE":          "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
 				"GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "user@example.org", "GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",

@@ -74,9 +74,9 @@ func setup(e *testscript.Env) error {
 	return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
 }
 
-// repo DIR makes a repository with one commit on the branch main and goes there.
+// repo NAME makes the repository $WORK/NAME with one commit on the branch main and goes there.
 func repo(ts *testscript.TestScript, _ bool, args []string) {
-	dir := ts.MkAbs(args[0])
+	dir := filepath.Join(ts.Getenv("WORK"), args[0])
 	ts.Check(os.MkdirAll(dir, 0o755))
 	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
 	ts.Check(ts.Exec("git", "-C", dir, "commit", "-q", "--allow-empty", "-m", "start"))

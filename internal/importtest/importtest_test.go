@@ -20,7 +20,7 @@ var layers = [][]string{
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
-		"internal/git", "internal/proc", "internal/testing/simfs"},
+		"internal/git", "internal/proc", "internal/trust", "internal/testing/simfs"},
 	{"journal", "internal/testing/gittest"},
 	{"internal/view", "internal/corruption"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},

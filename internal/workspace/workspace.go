@@ -6,9 +6,10 @@
 // has state already, even the root is found without git. Opening a workspace writes nothing, and neither does any
 // method that its comment does not name as one that writes.
 //
-// The main types are Workspace (the services) and Runs (the run's record). The files: workspace.go (Open and the
-// services), lazy.go, runs.go, change.go (what follows from the end of a task, and what a command must respect
-// before it changes anything), check.go, documents.go and repair.go (what doctor does and says) and archive.go.
+// The main types are Workspace (the services), Runs (the run's record) and Unverified (state that muster did not make).
+// The files: workspace.go (Open and the services), lazy.go, verify.go (only state that muster made is used), runs.go,
+// change.go (what follows from the end of a task, and what a command must respect before it changes anything),
+// check.go, documents.go and repair.go (what doctor does and says), archive.go and adopt.go.
 //
 // The package keeps these invariants:
 //
@@ -46,6 +47,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/trust"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -67,10 +69,15 @@ type Options struct {
 	Config *config.Options
 	// WorktreesDir is where lanes are made. By default it is what the settings say, or else .worktrees.
 	WorktreesDir string
+	// Registry tells state that muster made for this user from other state. By default it is the one of this process's
+	// environment.
+	Registry *trust.Registry
 	// Landing has the check of the lander and how it lands. All else of it is filled in.
 	Landing landing.Options
 	// Log is told what nobody else is told. Nil means that nothing is logged.
 	Log *slog.Logger
+	// isUnverified opens state that the registry does not know.
+	isUnverified bool
 	// Clock gives the times and the random text of what is written. The zero value is the system's.
 	Clock clock.Clock
 }
@@ -79,6 +86,7 @@ type Options struct {
 type Workspace struct {
 	options Options
 	root    string
+	common  string // git's common directory; "" for a store in memory without a repository
 	store   muster.Store
 	journal *journal.Journal
 	runs    *Runs
@@ -109,7 +117,8 @@ func Open(ctx context.Context, dir string, o Options) (*Workspace, error) {
 	return OpenRoot(repo.Root(), o)
 }
 
-// OpenRoot opens the workspace at a root that was found before. It asks git nothing.
+// OpenRoot opens the workspace at a root that was found before. It asks git only where the index may have paths of the
+// state. The error is Invalid, with what to do, for state that muster did not make for this user on this machine.
 func OpenRoot(root string, o Options) (*Workspace, error) {
 	if path, err := filepath.EvalSymlinks(root); err == nil {
 		root = path // as git names it
@@ -117,6 +126,10 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
 	}
 	w := &Workspace{options: o, root: root, store: o.Store}
+	// Before anything of the state is read.
+	if err := verifyState(w); err != nil {
+		return nil, err
+	}
 	if w.store == nil {
 		var err error
 		if w.store, err = o.OpenStore(root); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/trust"
 	"muster/store/file"
 )
 
@@ -22,6 +23,14 @@ func newPlainRepository(t *testing.T) (dir string) {
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// As git names it: without symbolic links.
+	dir, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		_, err = trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(dir, ".git"), dir)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir

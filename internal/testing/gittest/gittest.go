@@ -33,8 +33,9 @@ func Main(m *testing.M) {
 const prepared = "MUSTER_TEST_GIT_ENV"
 
 func env(home string) map[string]string {
-	return map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "EMAIL": "", "GIT_CONFIG_NOSYSTEM": "1",
-		"GIT_AUTHOR_NAME": "Ann Tester", "GIT_AUTHOR_EMAIL": "ann@example.com",
+	return map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "EMAIL": "",
+		"GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME":     "Ann Tester", "GIT_AUTHOR_EMAIL": "ann@example.com",
 		"GIT_COMMITTER_NAME": "Ann Tester", "GIT_COMMITTER_EMAIL": "ann@example.com"}
 }
 

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"muster"
+	"muster/internal/view"
+	"muster/internal/workspace"
+)
+
+// newAdoptCommand returns muster adopt, with which the user takes over state that muster did not make here.
+func newAdoptCommand(a *App) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{Use: "adopt", Args: namedArgs(),
+		Short: "take over a team's state that another program made, or that you copied here"}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Long = "State that muster did not make for you on this machine is not used: a clone may bring anything.\n" +
+		"Look at what it says before you take it over: a resumed run uses its check, its set-up and its target."
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		w, err := openUnverified(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		found, err := w.Find(c.Context())
+		if err != nil {
+			return err
+		}
+		if found.IsOwn && len(found.Owners) == 0 {
+			return a.printLine(found, nil, "the state here is your own already: there is nothing to take over")
+		}
+		if !yes {
+			fmt.Fprint(a.Stderr, foundText(found))
+			if err := confirm(a, "take it over", "muster adopt --yes"); err != nil {
+				return err
+			}
+		}
+		return a.printLine(found, w.Adopt(c.Context(), found), "taken over: %s in %s; go on with muster status",
+			view.Count(found.Tasks, "task"), strings.Join(found.Dirs, ", "))
+	}
+	return c
+}
+
+// openUnverified opens the repository with whatever state is there, for a command with which the user decides over it.
+func openUnverified(ctx context.Context, a *App) (*workspace.Unverified, error) {
+	return workspace.OpenUnverified(ctx, a.workDir(), a.workspaceOptions(ctx))
+}
+
+// foundText says what state holds, and what of it would be carried out.
+func foundText(f workspace.FoundState) string {
+	var b strings.Builder
+	line := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s%s\n", view.Pad(title, 10), view.OneLine(text))
+		}
+	}
+	names := func(all []muster.Name) string {
+		texts := make([]string, len(all))
+		for i, n := range all {
+			texts[i] = string(n)
+		}
+		return strings.Join(texts, ", ")
+	}
+	line("state", strings.Join(f.Dirs, ", ")+": "+view.Count(f.Tasks, "task"))
+	line("members", names(f.Members))
+	line("owners", names(f.Owners))
+	line("lanes", names(f.Lanes))
+	line("goal", f.Run.Goal)
+	line("check", f.Run.Check)
+	line("setup", f.Run.Setup)
+	line("target", f.Run.Target)
+	line("model", f.Run.Model)
+	return b.String()
+}
+
+// confirm asks the user a question on the terminal, and returns an error unless the answer is yes. Where nobody can
+// answer, the error names the command that does it without asking.
+func confirm(a *App, question, unasked string) error {
+	f, ok := a.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return muster.Errorf(muster.Invalid, "nobody can be asked here whether to %s", question).WithHint("%s", unasked)
+	}
+	fmt.Fprintf(a.Stderr, "%s? [y/N] ", question)
+	answer, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil && answer == "" {
+		return errors.New("there was no answer: nothing is changed")
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing is changed")
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package trust
+
+import (
+	"crypto/hmac"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// Standing is whose mark a repository has.
+type Standing int
+
+// The standings.
+const (
+	// Unmarked is a repository in which muster never made state, or whose mark was lost.
+	Unmarked Standing = iota
+	// Own is a repository whose mark this user's muster made, for it or for the place from which it was moved.
+	Own
+	// Copied is a copy of a repository that still exists: Mark.Original.
+	Copied
+	// Foreign is a repository with a mark that this user's muster did not make on this machine.
+	Foreign
+)
+
+// Mark is what a repository's mark says, compared with the registry.
+type Mark struct {
+	Standing Standing
+	ID       string // "" unless it is Own
+	Record   Record // of an own mark; the zero Record where it was pruned
+	Original string // for Copied: git's common directory of the original
+}
+
+// markPath returns where the mark of a repository lies.
+func markPath(common string) string { return filepath.Join(common, "muster", "mark") }
+
+// Look reads the mark of the repository with this common directory. It writes nothing.
+func (r *Registry) Look(common string) (Mark, error) {
+	if common == "" {
+		return Mark{}, nil
+	}
+	text, err := readMark(common)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Mark{Standing: Unmarked}, nil
+	}
+	if err != nil {
+		return Mark{}, muster.Errorf(muster.Unavailable, "muster's mark in this repository cannot be read: %w", err)
+	}
+	key, err := r.key()
+	if err != nil {
+		return Mark{}, err
+	}
+	id, signature, _ := strings.Cut(text, " ")
+	// The signature is checked before the id becomes part of a path.
+	if key == nil || !hmac.Equal([]byte(signature), []byte(sign(key, id))) {
+		return Mark{Standing: Foreign}, nil
+	}
+	rec, err := r.Get(id)
+	if err != nil {
+		return Mark{}, err
+	}
+	if rec.GitDir != "" && !sameDirectory(rec.GitDir, common) {
+		if there, err := readMark(rec.GitDir); err == nil && there == text {
+			return Mark{Standing: Copied, Original: rec.GitDir}, nil
+		}
+	}
+	return Mark{Standing: Own, ID: id, Record: rec}, nil
+}
+
+// readMark returns the text of a mark: an id and its signature.
+func readMark(common string) (string, error) {
+	data, _, err := durable.New(durable.OS{}).ReadFile(markPath(common))
+	return strings.TrimSpace(string(data)), err
+}

@@ -1,0 +1,117 @@
+package trust
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/paths"
+)
+
+// Repository is what CheckState needs to know of a repository.
+type Repository struct {
+	Root   string // of its main worktree
+	Common string // git's common directory
+	// Tracked returns the paths below the given ones that git tracks, relative to the root; it may stop after some.
+	Tracked func(below []string) ([]string, error)
+}
+
+// StateDirs are the directories of a team's state, relative to the root.
+func stateDirs() []string {
+	dirs := make([]string, len(paths.Excluded))
+	for i, pattern := range paths.Excluded {
+		dirs[i] = strings.Trim(pattern, "/")
+	}
+	return dirs
+}
+
+// Present returns the state directories that are in a repository, relative to its root. The error is Invalid where one
+// of them, or a directory that muster makes in them, is a symbolic link or a file.
+func Present(root string) (dirs []string, err error) {
+	for _, dir := range stateDirs() {
+		exists, err := checkDir(root, dir)
+		if err != nil {
+			return nil, err
+		}
+		if exists {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil, nil
+	}
+	d := paths.Dir(root)
+	for _, below := range []string{d.Members(), d.Requests(), d.Hosts(), d.Inbox(), d.Locks(), d.Outputs(), d.Scratch(),
+		d.Archive()} {
+		rel, err := filepath.Rel(root, below)
+		if err == nil {
+			_, err = checkDir(root, rel)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return dirs, nil
+}
+
+// checkDir reports whether a directory exists. What else has its name is refused.
+func checkDir(root, rel string) (exists bool, err error) {
+	fi, err := os.Lstat(filepath.Join(root, rel))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, muster.Errorf(muster.Unavailable, "the team's state cannot be looked at: %w", err)
+	case fi.Mode()&fs.ModeSymlink != 0:
+		return false, muster.Errorf(muster.Invalid,
+			"%s is a symbolic link, and muster keeps its state only in directories of its own", rel).
+			WithHint("remove the link: rm %s", rel)
+	case !fi.IsDir():
+		return false, muster.Errorf(muster.Invalid,
+			"%s is a file, and muster keeps its state in a directory there", rel).
+			WithHint("move it away: mv %s %s.old", rel, strings.TrimPrefix(rel, "."))
+	}
+	return true, nil
+}
+
+// CheckTracked refuses state that git tracks: it came with a commit, and the next checkout could change it.
+func CheckTracked(repo Repository, dirs []string) error {
+	tracked, err := repo.Tracked(dirs)
+	if err != nil || len(tracked) == 0 {
+		return err
+	}
+	var top []string // the state directories that have them, each once
+	for _, path := range tracked {
+		if dir, _, _ := strings.Cut(path, "/"); len(top) == 0 || top[len(top)-1] != dir {
+			top = append(top, dir)
+		}
+	}
+	return muster.Errorf(muster.Invalid, "git tracks %s, so the team's state here came with a commit and is not used",
+		tracked[0]).WithHint("git rm -r --cached %s", strings.Join(top, " "))
+}
+
+// CheckState refuses to use a team's state that muster did not make for this user on this machine. It allows a
+// repository without state. Every opening of a repository calls it before any of the state is read. It writes nothing.
+// Errors, each with what to do: Invalid for state that is not to be used, Unavailable where that cannot be decided.
+func (r *Registry) CheckState(repo Repository) error {
+	dirs, err := Present(repo.Root)
+	if err != nil || len(dirs) == 0 {
+		return err
+	}
+	if err := CheckTracked(repo, dirs); err != nil {
+		return err
+	}
+	mark, err := r.Look(repo.Common)
+	if err != nil || mark.Standing == Own {
+		return err
+	}
+	why := "muster did not make it for you on this machine"
+	if mark.Standing == Copied {
+		why = "it belongs to the repository that this one is a copy of (" + filepath.Dir(mark.Original) + ")"
+	}
+	return muster.Errorf(muster.Invalid, "the team's state in %s is not used: %s", strings.Join(dirs, ", "), why).
+		WithHint("take it over:   muster adopt\nput it aside:   muster archive")
+}

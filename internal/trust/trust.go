@@ -1,0 +1,262 @@
+// Package trust decides what of a repository muster believes. A repository's content comes from anybody: whoever
+// clones one, unpacks one or pulls into one brings files that look like a team's state.
+//
+// A Registry is what muster remembers about repositories in the user's state directory (paths.UserState). It has a
+// secret key, and a Record for each repository in which muster made state. A Mark is the proof in the repository: a
+// file in git's common directory, which no clone and no pull can bring, with a random id that is signed with the key.
+// CheckState is what every opening of a repository calls before it reads any state.
+//
+// The package keeps these invariants:
+//
+//   - A mark is durable before the first file of the state is made (Registry.Mark), so state without a mark was not
+//     made by muster.
+//   - A mark holds for one directory. A copy of a repository has the mark of the original, and is refused while the
+//     original exists.
+//   - Nothing here is decided by a file that a clone, a pull or an archive of a working tree can bring.
+//
+// It does not protect from programs that run as the user: they can read the key. It asks nobody and prints nothing.
+package trust
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/paths"
+)
+
+// Registry is what muster remembers about repositories for one user on one machine. Its methods are safe for use by
+// several goroutines and processes.
+type Registry struct {
+	dir     string
+	missing error // why there is no directory
+	files   *durable.Files
+}
+
+// Record is what is remembered about one repository.
+type Record struct {
+	ID        string  `json:"id"`
+	GitDir    string  `json:"git_dir"` // git's common directory when the repository was last written to
+	Root      string  `json:"root"`    // of its main worktree
+	CreatedAt float64 `json:"created_at"`
+}
+
+// Open returns the registry in the user's state directory. It reads and creates nothing. env returns the value of an
+// environment variable, "" when it is not set. Where no such directory is named, each use of the registry is an error.
+func Open(env func(string) string) *Registry {
+	dir, err := paths.UserState(env)
+	if err != nil {
+		err = muster.Errorf(muster.Unavailable, "muster has no place to remember its repositories: %w", err).
+			WithHint("export XDG_STATE_HOME=DIR")
+	}
+	return &Registry{dir, err, durable.New(durable.OS{})}
+}
+
+// recordPath is where the record of a repository lies. An id is hexadecimal, so it is a file's name.
+func (r *Registry) recordPath(id string) string {
+	return filepath.Join(r.dir, "repositories", id+".json")
+}
+
+// keyPath is where the secret key lies.
+func (r *Registry) keyPath() string { return filepath.Join(r.dir, "key") }
+
+// unusable is the error for a registry that cannot be read or written. It is Unavailable.
+func (r *Registry) unusable(err error) error {
+	return muster.Errorf(muster.Unavailable,
+		"muster cannot remember its repositories in %s, or where XDG_STATE_HOME says: %w", r.dir, err).
+		WithHint("export XDG_STATE_HOME=DIR")
+}
+
+// Get returns the record with an id. It is the zero Record, with no error, where there is none.
+func (r *Registry) Get(id string) (rec Record, err error) {
+	data, _, err := r.files.ReadFile(r.recordPath(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &rec)
+	}
+	if err != nil {
+		return Record{}, r.unusable(err)
+	}
+	return rec, nil
+}
+
+// List returns all records, in no order that means anything.
+func (r *Registry) List() (all []Record, err error) {
+	for _, path := range durable.Glob(filepath.Join(r.dir, "repositories"), "*.json") {
+		rec, err := r.Get(strings.TrimSuffix(filepath.Base(path), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		if rec.ID != "" {
+			all = append(all, rec)
+		}
+	}
+	return all, nil
+}
+
+// Mark marks the repository with this common directory as one in which muster makes state for this user, and returns
+// its id. A repository that has a mark of its own keeps it. The mark of a copy, or of another user or machine, is
+// replaced: the caller knows that there is no state, or that the user has decided to take it over.
+func (r *Registry) Mark(ctx context.Context, common, root string) (id string, err error) {
+	if common == "" {
+		return "", muster.Errorf(muster.Unavailable, "%s has no git directory to mark", root)
+	}
+	if mark, err := r.Look(common); err != nil {
+		return "", err
+	} else if mark.Standing == Own && mark.Record.GitDir == common && mark.Record.Root == root {
+		return mark.ID, nil // nothing is locked or written in the usual case
+	}
+	if r.missing != nil {
+		return "", r.missing
+	}
+	if err := r.files.MakeDir(r.dir); err != nil {
+		return "", r.unusable(err)
+	}
+	// One process at a time makes keys, marks and records.
+	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
+	if err != nil {
+		return "", r.unusable(err)
+	}
+	defer unlock()
+	mark, err := r.Look(common)
+	if err != nil {
+		return "", err
+	}
+	key, err := r.makeKey()
+	if err != nil {
+		return "", err
+	}
+	rec := mark.Record
+	if mark.Standing != Own {
+		rec = Record{}
+		mark.ID = newID()
+	}
+	if rec.ID == "" {
+		rec.ID, rec.CreatedAt = mark.ID, muster.UnixTime(time.Now())
+	}
+	rec.GitDir, rec.Root = common, root
+	// The record goes first: a mark that counts has a record, by which a copy is told from its original.
+	if err := r.put(rec); err != nil {
+		return "", err
+	}
+	if mark.Standing != Own {
+		if err := r.files.MakeDir(filepath.Dir(markPath(common))); err != nil {
+			return "", err
+		}
+		if err := r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n")); err != nil {
+			return "", err
+		}
+	}
+	return mark.ID, r.prune()
+}
+
+// put writes a record.
+func (r *Registry) put(rec Record) error {
+	data, err := muster.Encode(rec)
+	if err != nil {
+		return err
+	}
+	if err := r.files.MakeDir(filepath.Dir(r.recordPath(rec.ID))); err != nil {
+		return r.unusable(err)
+	}
+	if err := r.files.Replace(r.recordPath(rec.ID), data); err != nil {
+		return r.unusable(err)
+	}
+	return nil
+}
+
+// prune removes the records of repositories that are gone, or have another mark now. A repository that was moved keeps
+// its mark, which is signed, and gets a new record when it is next written to. The caller holds the registry's lock.
+func (r *Registry) prune() error {
+	all, err := r.List()
+	if err != nil {
+		return err
+	}
+	for _, rec := range all {
+		if id, err := readMark(rec.GitDir); err == nil && strings.HasPrefix(id, rec.ID+" ") {
+			continue
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue // what cannot be read may still be there
+		}
+		if err := r.files.Remove(r.recordPath(rec.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r.unusable(err)
+		}
+	}
+	return nil
+}
+
+// makeKey returns the secret key, which it makes where there is none. The caller holds the registry's lock.
+func (r *Registry) makeKey() ([]byte, error) {
+	key, err := r.key()
+	if err != nil || key != nil {
+		return key, err
+	}
+	key = make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	if err := r.files.Replace(r.keyPath(), []byte(hex.EncodeToString(key)+"\n")); err != nil {
+		return nil, r.unusable(err)
+	}
+	return key, nil
+}
+
+// key returns the secret key, nil where none was made yet.
+func (r *Registry) key() ([]byte, error) {
+	if r.missing != nil {
+		return nil, r.missing
+	}
+	data, _, err := r.files.ReadFile(r.keyPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var key []byte
+	if err == nil {
+		key, err = hex.DecodeString(strings.TrimSpace(string(data)))
+	}
+	if err == nil && len(key) != sha256.Size {
+		err = errors.New("the file key in it is damaged: remove it, and adopt your repositories again")
+	}
+	if err != nil {
+		return nil, r.unusable(err)
+	}
+	return key, nil
+}
+
+// sign returns the signature of an id.
+func sign(key []byte, id string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("muster repository " + id))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// newID returns a random id.
+func newID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // it never fails
+	return hex.EncodeToString(id)
+}
+
+// sameDirectory reports whether two paths lead to one directory.
+func sameDirectory(a, b string) bool {
+	if a == b {
+		return true
+	}
+	at, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bt, err := os.Stat(b)
+	return err == nil && os.SameFile(at, bt)
+}

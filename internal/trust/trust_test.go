@@ -1,0 +1,216 @@
+package trust
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+)
+
+// newRegistry returns a registry in a directory of its own.
+func newRegistry(t *testing.T) *Registry {
+	t.Helper()
+	dir := t.TempDir()
+	return Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": dir}[name] })
+}
+
+// newRepo returns a repository with a board, as far as this package looks.
+func newRepo(t *testing.T) Repository {
+	t.Helper()
+	root := t.TempDir()
+	for _, dir := range []string{".git", ".tasks"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Repository{Root: root, Common: filepath.Join(root, ".git"),
+		Tracked: func([]string) ([]string, error) { return nil, nil }}
+}
+
+func mustMark(t *testing.T, r *Registry, repo Repository) string {
+	t.Helper()
+	id, err := r.Mark(t.Context(), repo.Common, repo.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestStateNeedsAMark(t *testing.T) {
+	r, repo := newRegistry(t), newRepo(t)
+	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
+		t.Errorf("without a mark: %v", err)
+	}
+	id := mustMark(t, r, repo)
+	if err := r.CheckState(repo); err != nil {
+		t.Error(err)
+	}
+	if again := mustMark(t, r, repo); again != id {
+		t.Errorf("marked again: %s, then %s", id, again)
+	}
+	if rec, err := r.Get(id); err != nil || rec.GitDir != repo.Common || rec.Root != repo.Root {
+		t.Errorf("the record is %+v, %v", rec, err)
+	}
+}
+
+// A mark of another user or machine, or one that was made up, is none.
+func TestForeignMarks(t *testing.T) {
+	mine, other, repo := newRegistry(t), newRegistry(t), newRepo(t)
+	mustMark(t, mine, newRepo(t)) // the user has a key
+	mustMark(t, other, repo)
+	foreign, err := os.ReadFile(markPath(repo.Common))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, _ := strings.Cut(string(foreign), " ")
+	for _, text := range []string{string(foreign), id, id + " ", "", "../../../x " + strings.Repeat("0", 64), strings.Repeat("a", 1<<20)} {
+		if err := os.WriteFile(markPath(repo.Common), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := mine.CheckState(repo); !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("%.80q: %v", text, err)
+		}
+	}
+	mustMark(t, mine, repo)
+	if err := mine.CheckState(repo); err != nil {
+		t.Error(err)
+	}
+}
+
+// A moved repository keeps its mark, also after its record was pruned. A copy has none while the original exists.
+func TestMovedAndCopied(t *testing.T) {
+	r, repo := newRegistry(t), newRepo(t)
+	id := mustMark(t, r, repo)
+	copied := repo
+	copied.Root = filepath.Join(t.TempDir(), "copy")
+	copied.Common = filepath.Join(copied.Root, ".git")
+	if err := os.CopyFS(copied.Root, os.DirFS(repo.Root)); err != nil {
+		t.Fatal(err)
+	}
+	err := r.CheckState(copied)
+	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), "copy") || !strings.Contains(err.Error(), repo.Root) {
+		t.Errorf("a copy: %v", err)
+	}
+	if err := r.CheckState(repo); err != nil {
+		t.Errorf("the original: %v", err)
+	}
+
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := os.Rename(repo.Root, moved); err != nil {
+		t.Fatal(err)
+	}
+	repo.Root, repo.Common = moved, filepath.Join(moved, ".git")
+	mustMark(t, r, newRepo(t)) // prunes the record of the old place
+	if rec, err := r.Get(id); err != nil || rec.ID != "" {
+		t.Errorf("the record of a place that is gone: %+v, %v", rec, err)
+	}
+	if err := r.CheckState(repo); err != nil {
+		t.Errorf("moved: %v", err)
+	}
+	if again := mustMark(t, r, repo); again != id {
+		t.Errorf("moved: the mark %s became %s", id, again)
+	}
+	if err := r.CheckState(copied); !errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("a copy of what was moved: %v", err)
+	}
+	if other := mustMark(t, r, copied); other == id {
+		t.Error("an adopted copy has the id of the original")
+	}
+	if err := errors.Join(r.CheckState(copied), r.CheckState(repo)); err != nil {
+		t.Errorf("after the copy was adopted: %v", err)
+	}
+}
+
+// Two processes that mark one repository at once agree on its mark.
+func TestMarkedAtOnce(t *testing.T) {
+	r, repo := newRegistry(t), newRepo(t)
+	ids := make([]string, 8)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			other := &Registry{r.dir, nil, r.files}
+			id, err := other.Mark(t.Context(), repo.Common, repo.Root)
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = id
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("the ids are %v", ids)
+		}
+	}
+	if records, err := r.List(); err != nil || len(records) != 1 {
+		t.Errorf("%v, %v", records, err)
+	}
+}
+
+func TestStatePaths(t *testing.T) {
+	r := newRegistry(t)
+	for name, make := range map[string]func(root string) error{
+		"a link": func(root string) error { return os.Symlink(t.TempDir(), filepath.Join(root, ".team")) },
+		"a file": func(root string) error { return os.WriteFile(filepath.Join(root, ".worktrees"), nil, 0o600) },
+		"a link below": func(root string) error {
+			return errors.Join(os.Mkdir(filepath.Join(root, ".team"), 0o700),
+				os.Symlink(t.TempDir(), filepath.Join(root, ".team", "inbox")))
+		},
+	} {
+		repo := newRepo(t)
+		mustMark(t, r, repo)
+		if err := make(repo.Root); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || muster.HintOf(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTrackedState(t *testing.T) {
+	r, repo := newRegistry(t), newRepo(t)
+	mustMark(t, r, repo)
+	repo.Tracked = func(below []string) ([]string, error) { return []string{".tasks/a", ".tasks/b", ".team/c"}, nil }
+	err := r.CheckState(repo)
+	if !errors.Is(err, muster.ErrInvalid) || muster.HintOf(err) != "git rm -r --cached .tasks .team" {
+		t.Errorf("%v: %s", err, muster.HintOf(err))
+	}
+}
+
+// Without a place for the registry nothing is used, and nothing is made.
+func TestNoRegistry(t *testing.T) {
+	repo := newRepo(t)
+	r := Open(func(string) string { return "" })
+	if err := r.CheckState(repo); err == nil {
+		t.Error("state is used without a registry")
+	}
+	_, err := r.Mark(t.Context(), repo.Common, repo.Root)
+	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(muster.HintOf(err), "XDG_STATE_HOME") {
+		t.Errorf("%v", err)
+	}
+	if os.Geteuid() != 0 {
+		sealed := t.TempDir()
+		if err := os.Chmod(sealed, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": sealed}[name] })
+	} else { // for root everything is writable but what is no directory
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": file}[name] })
+	}
+	if _, err = r.Mark(t.Context(), repo.Common, repo.Root); !errors.Is(err, muster.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "XDG_STATE_HOME") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(markPath(repo.Common)); err == nil {
+		t.Error("a mark was made without a record")
+	}
+}

@@ -1,0 +1,77 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster/internal/git"
+	"muster/internal/trust"
+)
+
+// verifyState refuses state that muster did not make for this user on this machine. It writes nothing.
+func verifyState(w *Workspace) error {
+	o := &w.options
+	w.common = commonDir(w.root)
+	if o.Repo != nil {
+		w.common = o.Repo.CommonDir()
+	}
+	if w.common == "" && o.Store != nil {
+		return nil // a team in memory, in tests without git
+	}
+	if o.Registry == nil {
+		o.Registry = trust.Open(os.Getenv)
+	}
+	if o.isUnverified {
+		return nil
+	}
+	return o.Registry.CheckState(repositoryOf(w))
+}
+
+// repositoryOf returns what package trust must know of the repository.
+func repositoryOf(w *Workspace) trust.Repository {
+	return trust.Repository{Root: w.root, Common: w.common, Tracked: func(below []string) ([]string, error) {
+		if !git.MayTrack(w.common, below) {
+			return nil, nil
+		}
+		// No caller waits for longer than one question to git takes.
+		repo, err := w.Repo(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		return repo.Tracked(context.Background(), below)
+	}}
+}
+
+// Mark marks the repository as one in which muster makes state for this user. It must be called before any state is
+// made; PrepareChange does it too.
+func (w *Workspace) Mark(ctx context.Context) error {
+	if w.common == "" {
+		return nil // nothing lies on a disk
+	}
+	// State that came after the workspace was opened is not this user's either.
+	if err := w.options.Registry.CheckState(repositoryOf(w)); err != nil {
+		return err
+	}
+	_, err := w.options.Registry.Mark(ctx, w.common, w.root)
+	return err
+}
+
+// commonDir returns git's common directory of the repository whose main worktree has this root. There .git is a
+// directory, or a file that names one: in a submodule, and after git init --separate-git-dir. It is "" where there is
+// none.
+func commonDir(root string) string {
+	path := filepath.Join(root, ".git")
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return path
+	}
+	dir := git.DirOf(root)
+	if dir == "" {
+		return ""
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "commondir")); err == nil {
+		dir = filepath.Join(dir, strings.TrimSpace(string(data)))
+	}
+	return dir
+}
