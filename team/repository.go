@@ -73,6 +73,15 @@ func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, ch
 	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
 }
 
+// checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.
+func (p *runHost) checkTarget(ctx context.Context) error {
+	r, isGit := p.repository.(gitRepository)
+	if p.config.Land == "" || !isGit {
+		return nil
+	}
+	return landing.CheckTarget(ctx, r.Repo, p.config.Land)
+}
+
 // ForgetRevoked removes the refs of claims that no board with these tasks can have made.
 func (r gitRepository) ForgetRevoked(ctx context.Context, tasks []muster.Task) error {
 	return landing.ForgetRevoked(ctx, r.Repo, tasks)

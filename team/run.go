@@ -26,6 +26,10 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if _, err := t.checkStart(ctx, s.Add); err != nil {
 		return Summary{Code: 1}, err
 	}
+	// A branch that the user named wrongly is refused before anything is made, the lease too.
+	if err := p.checkTarget(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
 		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
 		state, err := t.checkStart(ctx, s.Add)
@@ -68,6 +72,10 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 	// What cannot be used is refused before a record is written.
 	note, err := p.repository.Prepare(ctx, p.target(), p.config.Land != "", fresh)
 	if err != nil {
+		return sum, err
+	}
+	// A store in memory has made no file so far. The members will make some.
+	if err := p.workspace.Mark(ctx); err != nil {
 		return sum, err
 	}
 	// Git looks while the records are written, and does not outlive the run.

@@ -28,10 +28,6 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	// The lease is the first file that is made.
-	if err := t.services().Mark(ctx); err != nil {
-		return nil, err
-	}
 	w, leases := t.services(), t.config.Store.Leases()
 	only, err := leases.Acquire(ctx, workspace.LeadLease)
 	// Somebody else has the lease. Which of three it is decides what the user is told: a lead at work, an archive, or

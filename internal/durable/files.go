@@ -22,6 +22,10 @@ var ErrEnded = errors.New("writing has ended")
 // Files writes the state files of one process. After a failed sync every later write fails with Unavailable: what the
 // kernel dropped is unknown, so a second sync that succeeds would prove nothing.
 type Files struct {
+	// BeforeMakeDir, when it is set, is called before a directory is made, and its error refuses that. Set it before
+	// the first write.
+	BeforeMakeDir func() error
+
 	fs    FS
 	ended atomic.Pointer[muster.Error]
 
@@ -89,6 +93,11 @@ func (f *Files) openIn(path string, open func() error) error {
 // process that made it may not have synced yet.
 func (f *Files) makeDir(dir string) error {
 	up := filepath.Dir(dir)
+	if f.BeforeMakeDir != nil {
+		if err := f.BeforeMakeDir(); err != nil {
+			return err
+		}
+	}
 	failpoint.Hit("directory.begin")
 	err := f.openIn(dir, func() error { return f.fs.Mkdir(dir, 0o700) })
 	if errors.Is(err, fs.ErrExist) {

@@ -177,6 +177,7 @@ func TestNeighbour(t *testing.T) {
 	}
 	// Task 50 is the neighbour's own: it works on it while the team runs.
 	n.save(map[string]any{"id": 50, "subject": "dora's own", "description": "", "status": "in_progress", "owner": "dora", "blockedBy": []int{}})
+	w.muster(0, "adopt", "--yes")
 	run := w.start("run", "--team", "wide", "--model", model, "work beside dora")
 	w.awaits("alice is there", func() bool { return len(w.config().Members) > 0 })
 

@@ -69,6 +69,15 @@ func PrepareTarget(
 	return t.update(ctx)
 }
 
+// CheckTarget refuses a branch on which work cannot land: one that has no valid name, or that is checked out. It
+// writes nothing.
+func CheckTarget(ctx context.Context, repo *git.Repo, branch string) error {
+	if err := checkBranchName(ctx, repo, branch); err != nil {
+		return err
+	}
+	return refuseCheckedOut(ctx, repo, "refs/heads/"+branch)
+}
+
 // checkBranchName refuses what cannot be a branch's name. git's --branch also expands @{-1}, so what comes out must be
 // what went in.
 func checkBranchName(ctx context.Context, repo *git.Repo, branch string) error {

@@ -29,17 +29,13 @@ const (
 )
 
 // PrepareChange must be called before a command changes the team's state. It refuses a change by one of the team's own
-// tools and a change of state that is being archived. It marks the repository as one in which muster makes state for
-// this user, and writes .git/info/exclude, which keeps the state out of the user's commits.
+// tools and a change of state that is being archived. It writes .git/info/exclude, which keeps the state out of the
+// user's commits.
 func (w *Workspace) PrepareChange(ctx context.Context) error {
 	if err := w.CheckOutsideTools(ctx); err != nil {
 		return err
 	}
 	if err := w.CheckNotArchiving(ctx); err != nil {
-		return err
-	}
-	// Invariant: the mark is durable before the first file of the state is made.
-	if err := w.Mark(ctx); err != nil {
 		return err
 	}
 	return exclude(ctx, w)

@@ -44,8 +44,11 @@ func repositoryOf(w *Workspace) trust.Repository {
 	}}
 }
 
-// Mark marks the repository as one in which muster makes state for this user. It must be called before any state is
-// made; PrepareChange does it too.
+// mark is Mark for what makes directories, which has no context.
+func (w *Workspace) mark() error { return w.Mark(context.Background()) }
+
+// Mark marks the repository as one in which muster makes state for this user. The store and the lanes call it before
+// they make a directory.
 func (w *Workspace) Mark(ctx context.Context) error {
 	if w.common == "" {
 		return nil // nothing lies on a disk

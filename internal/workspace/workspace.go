@@ -136,6 +136,10 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 			return nil, err
 		}
 	}
+	// Invariant: the mark is durable before the first directory of the state is made.
+	if s, ok := w.store.(interface{ BeforeMakeDir(func() error) }); ok {
+		s.BeforeMakeDir(w.mark)
+	}
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = o.Log
 	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}
@@ -257,7 +261,9 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			}
 			o.Dir = settings.WorktreesDir
 		}
-		return worktree.Open(repo, durable.New(durable.OS{}), w.Paths(), w.journal, w.store.Log(), o)
+		files := durable.New(durable.OS{})
+		files.BeforeMakeDir = w.mark
+		return worktree.Open(repo, files, w.Paths(), w.journal, w.store.Log(), o)
 	})
 }
 

@@ -91,6 +91,10 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 	return s, nil
 }
 
+// BeforeMakeDir sets what is called before the store makes a directory; an error of it refuses the write. The first
+// write makes one. Call it before that.
+func (s *Store) BeforeMakeDir(f func() error) { s.files.BeforeMakeDir = f }
+
 // Root returns the directory that the store was opened in, absolute.
 func (s *Store) Root() string { return string(s.dir) }
 
