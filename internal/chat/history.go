@@ -25,7 +25,7 @@ type History struct {
 // conversations write to it.
 func OpenHistory(dir paths.Dir) *History {
 	return &History{filepath.Join(dir.Team(), "typed.jsonl"), filepath.Join(dir.Locks(), "typed.lock"),
-		durable.New(durable.OS{})}
+		durable.New(durable.OS{Root: string(dir)})}
 }
 
 // Lines returns the last lines. Lines that cannot be read are left out.

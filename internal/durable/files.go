@@ -161,7 +161,7 @@ func writeError(path string, err error) error {
 	}
 	dir := filepath.Dir(path)
 	switch why := systemError(err); {
-	case errors.Is(err, ErrNotRegular) || errors.Is(err, syscall.EISDIR):
+	case isNotUsed(err):
 		return muster.Errorf(muster.Unavailable, "%s is in the way where muster needs a file (%w)", path, why).
 			WithHint("move it away")
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
@@ -208,21 +208,35 @@ func systemError(err error) error {
 	return err
 }
 
+// MaxFile is how large a state file may be that is read as a whole, in bytes. The largest that muster writes has an
+// entry for each member or lane, of less than a kilobyte.
+const MaxFile = 16 << 20
+
 // ReadFile returns the content of a file, and its info from before it was read. Whoever keeps both then takes a content
-// for too old, never for too new.
+// for too old, never for too new. The error for a file above MaxFile is ErrTooLarge.
 func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
 	file, err := f.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = file.Close() }()
+	return readAll(file, name, MaxFile)
+}
+
+// readAll returns the content of an open file of at most limit bytes, and its info from before it was read.
+func readAll(file File, name string, limit int64) ([]byte, fs.FileInfo, error) {
 	fi, err := file.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
-	b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
-	_, err = b.ReadFrom(file)
-	return b.Bytes(), fi, err
+	if fi.Size() <= limit {
+		b := bytes.NewBuffer(make([]byte, 0, max(fi.Size(), 0)+bytes.MinRead))
+		// It may grow while it is read.
+		if n, err := b.ReadFrom(io.LimitReader(file, limit+1)); n <= limit {
+			return b.Bytes(), fi, err
+		}
+	}
+	return nil, nil, tooLarge(name, limit)
 }
 
 // ReadPart returns so many bytes of a file from an offset on. It is an error if the file has fewer.

@@ -71,22 +71,29 @@ type Locked interface {
 // ErrLocked is the error of TryLock when somebody else has the lock.
 var ErrLocked = errors.New("locked")
 
-// ErrNotRegular is the error for the name of a directory, a pipe, a socket or a device.
-var ErrNotRegular = errors.New("it is a directory, a pipe or a device, and no file")
-
-// ConcernsOneFile reports whether an error concerns only one file, because it belongs to another user or is no regular
-// file. The files beside it can be read.
+// ConcernsOneFile reports whether an error concerns only one file: it belongs to another user, it is no regular file or
+// a link, or it is too large. The files beside it can be read.
 func ConcernsOneFile(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrNotRegular) || errors.Is(err, syscall.EISDIR) ||
-		errors.Is(err, syscall.ELOOP)
+	return errors.Is(err, fs.ErrPermission) || isNotUsed(err)
 }
 
-// OS is the real file system.
-type OS struct{}
+// isNotUsed reports whether something has the name of a state file and is not used as one.
+func isNotUsed(err error) bool {
+	return errors.Is(err, ErrNotRegular) || errors.Is(err, ErrLink) || errors.Is(err, ErrLinked) ||
+		errors.Is(err, ErrTooLarge) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ELOOP)
+}
 
-// OpenFile opens a file with close-on-exec. It never waits, as opening a pipe would. Errors: ErrNotRegular.
-func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := open(name, flag, perm)
+// OS is the real file system. With a Root, which is the root of a repository, it uses only what lies below it: no
+// method follows a symbolic link there, and OpenFile refuses a file that has another name. A repository that somebody
+// else has filled can then neither lead a write out of it nor bring in a file from elsewhere.
+type OS struct {
+	Root string // absolute; "": nothing is refused but what is no regular file
+}
+
+// OpenFile opens a file with close-on-exec. It never waits, as opening a pipe would. Errors: ErrNotRegular, ErrLink,
+// ErrLinked.
+func (o OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := o.open(name, flag, perm)
 	if err != nil {
 		return nil, err // not a nil *os.File in an interface
 	}
@@ -94,12 +101,12 @@ func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 }
 
 // Mkdir makes a directory. What root makes belongs to the owner of the directory above it, as with files.
-func (OS) Mkdir(name string, perm fs.FileMode) error { return makeDir(name, perm) }
+func (o OS) Mkdir(name string, perm fs.FileMode) error { return o.mkdir(name, perm) }
 
 // Names lists a directory. It makes no object of each entry, and does not sort them, because a first look at a large
 // table would take noticeably longer.
-func (OS) Names(dir string) ([]string, error) {
-	d, err := os.Open(dir)
+func (o OS) Names(dir string) ([]string, error) {
+	d, err := o.openPath(dir, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -107,30 +114,42 @@ func (OS) Names(dir string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-// Stat describes a file.
-func (OS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+// Stat describes a file. Below a root it describes a link itself. It says nothing of what leads to the file: whoever
+// opens that learns it.
+func (o OS) Stat(name string) (fs.FileInfo, error) {
+	if o.Root == "" || name == o.Root {
+		return os.Stat(name)
+	}
+	return os.Lstat(name)
+}
 
 // Rename renames a file, and replaces one that has the new name.
-func (OS) Rename(from, to string) error {
-	return retryTransient(func() error { return os.Rename(from, to) })
+func (o OS) Rename(from, to string) error {
+	return retryTransient(func() error { return o.rename(from, to) })
 }
 
 // Link gives a file a second name.
-func (OS) Link(from, to string) error { return os.Link(from, to) }
+func (o OS) Link(from, to string) error { return o.link(from, to) }
 
 // Remove removes a file.
-func (OS) Remove(name string) error { return retryTransient(func() error { return os.Remove(name) }) }
+func (o OS) Remove(name string) error { return retryTransient(func() error { return o.remove(name) }) }
 
 // Truncate cuts a file.
-func (OS) Truncate(name string, size int64) error { return os.Truncate(name, size) }
+func (o OS) Truncate(name string, size int64) error {
+	f, err := o.open(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
 
 // SyncDir makes the names in a directory durable. Windows has no such call, and some file systems refuse it; both keep
 // names in a journal of their own.
-func (OS) SyncDir(name string) error {
+func (o OS) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	d, err := os.Open(name)
+	d, err := o.openPath(name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return err
 	}
@@ -142,12 +161,12 @@ func (OS) SyncDir(name string) error {
 }
 
 // TryLock locks a file.
-func (OS) TryLock(name string, how LockMode) (Locked, error) {
+func (o OS) TryLock(name string, how LockMode) (Locked, error) {
 	flag := os.O_RDWR | os.O_CREATE
 	if how == Shared {
 		flag = os.O_RDONLY
 	}
-	f, err := open(name, flag, 0o600)
+	f, err := o.open(name, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}

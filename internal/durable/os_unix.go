@@ -38,28 +38,18 @@ func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 // retryTransient calls f once. Here an open file can be renamed and removed.
 func retryTransient(f func() error) error { return f() }
 
-// open opens a file with close-on-exec. It returns ErrNotRegular for everything else that has the name, because
-// opening or reading a pipe could wait forever.
-func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, perm)
-	if errors.Is(err, syscall.ENXIO) { // a socket, or a pipe that nobody reads
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+// openNonblock keeps an open from waiting for the other end of a pipe.
+const openNonblock = syscall.O_NONBLOCK
+
+// isNeverOpened reports whether an open failed because the name is a socket's, or that of a pipe without a reader.
+func isNeverOpened(err error) bool { return errors.Is(err, syscall.ENXIO) }
+
+// links returns how many names a file has.
+func links(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink) //nolint:unconvert // It is smaller on some systems.
 	}
-	if err != nil {
-		return nil, err
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	if flag&os.O_CREATE != 0 && fi.Size() == 0 {
-		giveToOwner(f)
-	}
-	return f, nil
+	return 1
 }
 
 // giveToOwner gives what root made to the owner of its directory, so that a command under sudo leaves nothing behind
@@ -72,14 +62,70 @@ func giveToOwner(f *os.File) {
 	}
 }
 
-// makeDir makes a directory.
-func makeDir(name string, perm fs.FileMode) error {
-	err := os.Mkdir(name, perm)
+// mkdir makes a directory. What root makes belongs to the owner of the directory above it.
+func (o OS) mkdir(name string, perm fs.FileMode) error {
+	err := o.inDir("mkdir", name, func(dir int, base string) error {
+		return unix.Mkdirat(dir, base, uint32(perm.Perm()))
+	})
 	if err == nil && os.Geteuid() == 0 {
-		if d, e := os.Open(name); e == nil {
+		if d, e := o.openPath(name, os.O_RDONLY, 0); e == nil {
 			giveToOwner(d)
 			_ = d.Close()
 		}
 	}
 	return err
+}
+
+// rename renames a file.
+func (o OS) rename(from, to string) error { return o.inDirs("rename", from, to, unix.Renameat) }
+
+// link gives a file a second name.
+func (o OS) link(from, to string) error {
+	return o.inDirs("link", from, to, func(fromDir int, from string, toDir int, to string) error {
+		return unix.Linkat(fromDir, from, toDir, to, 0)
+	})
+}
+
+// remove removes a file or an empty directory.
+func (o OS) remove(name string) error {
+	return o.inDir("remove", name, func(dir int, base string) error {
+		err := unix.Unlinkat(dir, base, 0)
+		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) { // the latter is what darwin says of a directory
+			if e := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR); !errors.Is(e, unix.ENOTDIR) {
+				err = e
+			}
+		}
+		return err
+	})
+}
+
+// inDir calls do with the directory of a name, open, and the rest of the name. So nobody can put a link in the place of
+// the directory between the check and the call.
+func (o OS) inDir(op, name string, do func(dir int, base string) error) error {
+	err := error(nil)
+	if o.Root == "" {
+		err = do(unix.AT_FDCWD, name)
+	} else {
+		dir, e := o.openPath(filepath.Dir(name), os.O_RDONLY|syscall.O_DIRECTORY, 0)
+		if e != nil {
+			return e
+		}
+		defer func() { _ = dir.Close() }()
+		err = do(int(dir.Fd()), filepath.Base(name))
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
+
+// inDirs is inDir for a call with two names.
+func (o OS) inDirs(op, from, to string, do func(fromDir int, from string, toDir int, to string) error) error {
+	return o.inDir(op, from, func(fromDir int, fromBase string) error {
+		if o.Root != "" && filepath.Dir(from) == filepath.Dir(to) {
+			return do(fromDir, fromBase, fromDir, filepath.Base(to))
+		}
+		err := o.inDir(op, to, func(toDir int, toBase string) error { return do(fromDir, fromBase, toDir, toBase) })
+		return systemError(err)
+	})
 }

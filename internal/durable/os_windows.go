@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -48,13 +49,45 @@ func retryTransient(f func() error) error {
 	}
 }
 
-// open opens a file. What has the name and is no file is ErrNotRegular.
-func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-	}
-	return os.OpenFile(name, flag, perm)
+// openNonblock is nothing here: an open does not wait.
+const openNonblock = 0
+
+// isNeverOpened reports whether an open failed because of what has the name. Here none does.
+func isNeverOpened(error) bool { return false }
+
+// links returns how many names a file has. Windows does not say it with the other properties of a file.
+func links(fs.FileInfo) uint64 { return 1 }
+
+// giveToOwner does nothing: Windows has no root whose files would have to be given away.
+func giveToOwner(*os.File) {}
+
+// mkdir makes a directory.
+func (o OS) mkdir(name string, perm fs.FileMode) error {
+	return o.inDir(name, func() error { return os.Mkdir(name, perm) })
 }
 
-// makeDir makes a directory. Windows has no root whose files would have to be given away.
-func makeDir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+// rename renames a file.
+func (o OS) rename(from, to string) error {
+	return o.inDir(from, func() error { return o.inDir(to, func() error { return os.Rename(from, to) }) })
+}
+
+// link gives a file a second name.
+func (o OS) link(from, to string) error {
+	return o.inDir(from, func() error { return o.inDir(to, func() error { return os.Link(from, to) }) })
+}
+
+// remove removes a file or an empty directory.
+func (o OS) remove(name string) error { return o.inDir(name, func() error { return os.Remove(name) }) }
+
+// inDir calls do if no link leads to the directory of a name. The directory stays open, so nobody can replace it
+// meanwhile.
+func (o OS) inDir(name string, do func() error) error {
+	if o.Root != "" {
+		dir, err := o.openPath(filepath.Dir(name), os.O_RDONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dir.Close() }()
+	}
+	return do()
+}

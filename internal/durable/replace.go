@@ -49,6 +49,10 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	if err := f.Ended(); err != nil {
 		return nil, err
 	}
+	if len(data) > MaxFile { // nobody could read it again
+		return nil, muster.Errorf(muster.Invalid, "%s would have %d bytes: a state file has at most %d", path, len(data),
+			MaxFile)
+	}
 	failpoint.HitFile(path, "put.begin")
 	dir, base := filepath.Split(path)
 	temp := filepath.Join(dir, "."+base+"."+strings.ToLower(rand.Text()[:12])+".tmp")

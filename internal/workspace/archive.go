@@ -77,7 +77,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if !w.HasState() {
 		return t, ErrNoTeam
 	}
-	a := &archiver{w: w, files: durable.New(durable.OS{})}
+	a := &archiver{w: w, files: w.stateFiles()}
 	release, err := a.acquire(ctx, ArchiveLease,
 		"another process is putting the team aside right now", "muster archive list")
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *archiver) begin(ctx context.Context) error {
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return durable.Unreadable(durable.OS{}, note, err)
+		return durable.Unreadable(a.files.FS(), note, err)
 	}
 	run, errRun := w.runs.Look(ctx)
 	tasks, errTasks := w.Board().List(ctx)

@@ -67,14 +67,14 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 // CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
 // part.
 func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
-	on, note := durable.OS{}, w.Paths().Moving()
-	data, _, err := durable.New(on).ReadFile(note)
+	files, note := w.stateFiles(), w.Paths().Moving()
+	data, _, err := files.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "whether the last team is being put aside cannot be told: %w",
-			durable.Unreadable(on, note, err))
+			durable.Unreadable(files.FS(), note, err))
 	}
 	// The note alone does not tell an archive under way from one that was killed. The lease does, because the kernel
 	// frees it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,7 +53,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 // removes the files with which it tries. Both are tried and not looked up: network file systems take a lock that no
 // other machine sees, and rights, quotas and read-only mounts show in a real write only.
 func CheckDirectories(repo *git.Repo) (found Findings) {
-	dir := paths.Dir(repo.Root())
+	dir, on := paths.Dir(repo.Root()), durable.OS{Root: repo.Root()}
 	locks := dir.Locks()
 	if !exists(locks) { // tried in git's directory, because looking must not make state
 		temp, err := os.MkdirTemp(repo.CommonDir(), "muster-doctor-")
@@ -62,9 +63,9 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 			return found
 		}
 		defer os.RemoveAll(temp)
-		locks = temp
+		locks, on = temp, durable.OS{Root: temp}
 	}
-	if err := durable.New(durable.OS{}).ProbeLocks(locks); err != nil {
+	if err := durable.New(on).ProbeLocks(locks); err != nil {
 		found.AddError("locks", err)
 	} else {
 		found.Add("locks", Healthy, "two processes exclude each other", "")
@@ -78,7 +79,7 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 			found.Add("writing", Broken, path+" is a file where muster needs a directory", "move it away")
 			continue
 		}
-		if err := tryWriting(path); err != nil {
+		if err := tryWriting(string(dir), path); err != nil {
 			fix := "make it writable for you"
 			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 				fix = "free some space; a team that runs goes on when there is room"
@@ -93,8 +94,9 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 }
 
 // tryWriting writes and removes a file. It is not empty, because an empty file can be made on a full disk.
-func tryWriting(dir string) error {
-	f, err := os.CreateTemp(dir, ".muster-doctor-")
+func tryWriting(root, dir string) error {
+	name := filepath.Join(dir, ".muster-doctor-"+rand.Text())
+	f, err := durable.OpenBelow(root, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -265,7 +267,7 @@ func (d *doctor) setAside() {
 		files = append(files, durable.Glob(of[0], of[1])...)
 	}
 	for _, path := range files {
-		data, _, err := durable.New(durable.OS{}).ReadFile(path)
+		data, _, err := d.w.stateFiles().ReadFile(path)
 		if err != nil || len(data) == 0 {
 			continue
 		}

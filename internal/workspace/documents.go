@@ -63,7 +63,7 @@ func (d *doctor) documents() {
 		files := durable.Glob(kind.dir, kind.pattern)
 		total += len(files)
 		for _, path := range files {
-			err := readTwice(path, kind.read)
+			err := d.readTwice(path, kind.read)
 			if err == nil {
 				continue
 			}
@@ -87,17 +87,17 @@ func (d *doctor) documents() {
 
 // readTwice returns why a document cannot be read. It reads again after a moment, because another program may be in the
 // middle of writing the document.
-func readTwice(path string, read func([]byte) error) error {
-	if readOnce(path, read) == nil {
+func (d *doctor) readTwice(path string, read func([]byte) error) error {
+	if d.readOnce(path, read) == nil {
 		return nil
 	}
 	time.Sleep(corruption.HalfWritten)
-	return readOnce(path, read)
+	return d.readOnce(path, read)
 }
 
 // readOnce returns why a document cannot be read now.
-func readOnce(path string, read func([]byte) error) error {
-	data, _, err := durable.New(durable.OS{}).ReadFile(path)
+func (d *doctor) readOnce(path string, read func([]byte) error) error {
+	data, _, err := d.w.stateFiles().ReadFile(path)
 	// The name of the file is in the finding already.
 	if p, is := errors.AsType[*os.PathError](err); is {
 		return p.Err

@@ -65,7 +65,7 @@ func (d *doctor) refuse(what, why string) {
 // removeTemporaries removes what killed processes left half written. A file that was not renamed was never promised
 // to anybody.
 func (d *doctor) removeTemporaries() {
-	files := durable.New(durable.OS{})
+	files := d.w.stateFiles()
 	all := temporaries(d.w.Paths())
 	for _, path := range all {
 		if err := files.Remove(path); err != nil {
@@ -100,7 +100,7 @@ func (d *doctor) repairConfig(ctx context.Context) error {
 		kept = slices.Max(all)
 	}
 	// Missing without a kept one means that the team never had it, and a roster writes it when it is needed.
-	if isMissing && kept == "" || !isMissing && readTwice(path, readObject) == nil {
+	if isMissing && kept == "" || !isMissing && d.readTwice(path, readObject) == nil {
 		return nil
 	}
 	// A living team writes the file whenever a member changes, also between two steps of this repair.
@@ -115,7 +115,7 @@ func (d *doctor) repairConfig(ctx context.Context) error {
 		_ = d.w.Roster(ctx).Project(ctx)
 		kept = filepath.Join(d.w.Paths().Team(), corruption.Table,
 			filepath.Base(path)+"."+d.w.options.Clock.Now().UTC().Format("20060102T150405.000000000Z"))
-		if err := durable.New(durable.OS{}).Rename(path, kept); err != nil {
+		if err := d.w.stateFiles().Rename(path, kept); err != nil {
 			return err
 		}
 	}
@@ -136,13 +136,13 @@ func (d *doctor) repairBoard(ctx context.Context) error {
 		return err
 	}
 	meta := filepath.Join(d.w.Paths().Tasks(), "meta.json")
-	wasDamaged := exists(meta) && readTwice(meta, readAs[metaFile]) != nil
+	wasDamaged := exists(meta) && d.readTwice(meta, readAs[metaFile]) != nil
 	if err := b.Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
 		return err
 	} else if err != nil {
 		d.Add("repair", Note, err.Error(), muster.HintOf(err))
 	}
-	if wasDamaged && readTwice(meta, readAs[metaFile]) == nil {
+	if wasDamaged && d.readTwice(meta, readAs[metaFile]) == nil {
 		d.mended(".tasks/meta.json written anew from the tasks and the events; what it was is in .team/%s",
 			corruption.Table)
 	}

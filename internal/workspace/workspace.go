@@ -208,6 +208,9 @@ func (w *Workspace) Files() (*os.Root, error) {
 	})
 }
 
+// stateFiles opens the state that no service covers, by its absolute paths.
+func (w *Workspace) stateFiles() *durable.Files { return durable.New(durable.OS{Root: w.root}) }
+
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each
 // carries its source. Without Options.Config they are the defaults.
 func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config.Value, error) {
@@ -261,7 +264,7 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			}
 			o.Dir = settings.WorktreesDir
 		}
-		files := durable.New(durable.OS{})
+		files := w.stateFiles()
 		files.BeforeMakeDir = w.mark
 		return worktree.Open(repo, files, w.Paths(), w.journal, w.store.Log(), o)
 	})

@@ -61,14 +61,16 @@ type Store struct {
 }
 
 // Open opens the state of the repository whose main worktree has this root. It creates nothing; the first write does.
-func Open(root string) (*Store, error) { return openOn(durable.New(durable.OS{}), root) }
-
-// openOn is Open on the given Files. Tests use it with a simulated file system.
-func openOn(files *durable.Files, root string) (*Store, error) {
+func Open(root string) (*Store, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "where this program runs cannot be found: %w", err)
 	}
+	return openOn(durable.New(durable.OS{Root: root}), root)
+}
+
+// openOn is Open on the given Files and an absolute root. Tests use it with a simulated file system.
+func openOn(files *durable.Files, root string) (*Store, error) {
 	if fi, err := files.FS().Stat(root); err != nil || !fi.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "%s is not a directory that can be read", root)
 	}

@@ -1,0 +1,152 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The errors for a file that has the name of a state file and is not used as one. Each of them concerns that file
+// alone.
+var (
+	// ErrNotRegular is the error for the name of a directory, a pipe, a socket or a device.
+	ErrNotRegular = errors.New("it is a directory, a pipe or a device, and no file")
+	// ErrLink is the error for a name below the root that is a symbolic link, or that a symbolic link leads to. What is
+	// written there would change a file elsewhere.
+	ErrLink = errors.New("it is, or lies below, a symbolic link")
+	// ErrLinked is the error for a file that has another name. What is written to it would change the other file too.
+	ErrLinked = errors.New("it has a second name: it is a hard link")
+	// ErrTooLarge is wrapped by the error for a file or a line that is larger than its limit.
+	ErrTooLarge = errors.New("it is too large")
+)
+
+// tooLarge returns the error for what is larger than limit bytes.
+func tooLarge(name string, limit int64) error {
+	size, unit := limit>>10, "KiB"
+	if size >= 1<<10 {
+		size, unit = size>>10, "MiB"
+	}
+	return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: the limit is %d %s", ErrTooLarge, size, unit)}
+}
+
+// errOutside is the error for a name that does not lie below the root.
+var errOutside = errors.New("it is outside of the repository")
+
+// OpenBelow opens a regular file below root. It refuses a symbolic link anywhere between the two, a file that has
+// another name, and what is no regular file. It never waits, as opening a pipe would. The names above root may be
+// symbolic links. Errors: ErrLink, ErrLinked and ErrNotRegular, each in an *fs.PathError.
+func OpenBelow(root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return OS{Root: root}.open(name, flag, perm)
+}
+
+// ReadBelow returns the content of a regular file below root. It refuses what OpenBelow refuses, and a file that is
+// larger than limit, which is ErrTooLarge.
+func ReadBelow(root, name string, limit int64) ([]byte, error) {
+	f, err := OpenBelow(root, name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, _, err := readAll(f, name, limit)
+	return data, err
+}
+
+// open opens a file as OpenFile says.
+func (o OS) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := o.openPath(name, flag|openNonblock, perm)
+	if isNeverOpened(err) { // a socket, or a pipe that nobody reads
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	fi, err := f.Stat()
+	if err == nil {
+		err = o.check(f, fi)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	if flag&os.O_CREATE != 0 && fi.Size() == 0 {
+		giveToOwner(f)
+	}
+	return f, nil
+}
+
+// check refuses an open file that is no regular one. Below a root it also refuses one with another name.
+func (o OS) check(f *os.File, fi fs.FileInfo) error {
+	switch {
+	case !fi.Mode().IsRegular():
+		return &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}
+	case o.Root == "" || links(fi) <= 1 || isOnlyStaged(f, fi):
+		return nil
+	}
+	return &fs.PathError{Op: "open", Path: f.Name(), Err: ErrLinked}
+}
+
+// isOnlyStaged reports whether the only other name of a file is the temporary one that Staged.Create gave it. It has
+// both for a moment, and for longer if its process was killed then.
+func isOnlyStaged(f *os.File, fi fs.FileInfo) bool {
+	dir, base := filepath.Split(f.Name())
+	for _, temp := range Glob(dir, ".*.tmp") {
+		other, err := os.Lstat(temp)
+		if err == nil && strings.HasPrefix(filepath.Base(temp), "."+base+".") && os.SameFile(fi, other) {
+			return links(fi) == 2
+		}
+	}
+	now, err := f.Stat() // the temporary name may have gone meanwhile
+	return err == nil && links(now) <= 1
+}
+
+// openPath opens a file or a directory. Below a root, one system call does it where the system has one that refuses
+// links and no link lies above the root.
+func (o OS) openPath(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if o.Root == "" {
+		return os.OpenFile(name, flag, perm)
+	}
+	rel, ok := o.relative(name)
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errOutside}
+	}
+	f, err := openWithoutLinks(name, flag, perm)
+	if errors.Is(err, errors.ErrUnsupported) {
+		f, err = o.openStepwise(rel, name, flag, perm)
+	}
+	return f, err
+}
+
+// relative returns a name relative to the root.
+func (o OS) relative(name string) (rel string, ok bool) {
+	if name == o.Root {
+		return ".", true
+	}
+	rel, ok = strings.CutPrefix(name, strings.TrimSuffix(o.Root, string(filepath.Separator))+string(filepath.Separator))
+	return rel, ok && filepath.IsLocal(rel)
+}
+
+// openStepwise looks at each directory on the way before it opens the file. A link that somebody puts there in between
+// still leads to nothing outside of the root, because os.Root refuses that.
+func (o OS) openStepwise(rel, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	root, err := os.OpenRoot(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	for i := 0; i <= len(rel); i++ {
+		if i < len(rel) && !os.IsPathSeparator(rel[i]) {
+			continue
+		}
+		if fi, err := root.Lstat(rel[:i]); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: ErrLink}
+		}
+	}
+	f, err := root.OpenFile(rel, flag, perm)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: systemError(err)}
+	}
+	return f, nil
+}
