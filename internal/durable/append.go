@@ -3,6 +3,7 @@ package durable
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -80,6 +81,9 @@ func (t *Tail) findTorn() error {
 	if err != nil || at == t.size || failpoint.Disabled(failpoint.TailRepair) {
 		return err
 	}
+	if t.size-at > MaxLine { // none of ours is as long, and it must be moved away by somebody who looks at it
+		return fmt.Errorf("its last line: %w", tooLarge(MaxLine))
+	}
 	t.torn = make([]byte, t.size-at)
 	n, err := t.file.ReadAt(t.torn, at)
 	t.torn = t.torn[:n]
@@ -87,25 +91,6 @@ func (t *Tail) findTorn() error {
 		err = nil
 	}
 	return err
-}
-
-// LineStart returns the offset after the last newline before end, or 0 if there is none. It reads backwards in blocks,
-// so the size of the file does not matter.
-func LineStart(r io.ReaderAt, end int64) (int64, error) {
-	size := int64(1) // mostly the last byte is that newline
-	for end > 0 {
-		b := make([]byte, min(size, end))
-		n, err := r.ReadAt(b, end-int64(len(b)))
-		if n < len(b) && err != nil && err != io.EOF {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(b[:n], '\n'); i >= 0 {
-			return end - int64(len(b)) + int64(i) + 1, nil
-		}
-		end -= int64(len(b))
-		size = 64 << 10
-	}
-	return 0, nil
 }
 
 // End returns the offset after the last whole line.

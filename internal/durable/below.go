@@ -24,12 +24,12 @@ var (
 )
 
 // tooLarge returns the error for what is larger than limit bytes.
-func tooLarge(name string, limit int64) error {
+func tooLarge(limit int64) error {
 	size, unit := limit>>10, "KiB"
 	if size >= 1<<10 {
 		size, unit = size>>10, "MiB"
 	}
-	return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: the limit is %d %s", ErrTooLarge, size, unit)}
+	return fmt.Errorf("%w: the limit is %d %s", ErrTooLarge, size, unit)
 }
 
 // errOutside is the error for a name that does not lie below the root.

@@ -215,12 +215,17 @@ const MaxFile = 16 << 20
 // ReadFile returns the content of a file, and its info from before it was read. Whoever keeps both then takes a content
 // for too old, never for too new. The error for a file above MaxFile is ErrTooLarge.
 func (f *Files) ReadFile(name string) ([]byte, fs.FileInfo, error) {
+	return f.ReadAtMost(name, MaxFile)
+}
+
+// ReadAtMost is ReadFile with a limit of its own, in bytes.
+func (f *Files) ReadAtMost(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	file, err := f.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return readAll(file, name, MaxFile)
+	return readAll(file, name, limit)
 }
 
 // readAll returns the content of an open file of at most limit bytes, and its info from before it was read.
@@ -236,7 +241,7 @@ func readAll(file File, name string, limit int64) ([]byte, fs.FileInfo, error) {
 			return b.Bytes(), fi, err
 		}
 	}
-	return nil, nil, tooLarge(name, limit)
+	return nil, nil, &fs.PathError{Op: "read", Path: name, Err: tooLarge(limit)}
 }
 
 // ReadPart returns so many bytes of a file from an offset on. It is an error if the file has fewer.

@@ -256,7 +256,11 @@ func (c *cache) scan(named map[string]bool) error {
 func (c *cache) readNamed(named map[string]bool) (map[string][]byte, error) {
 	keys := slices.SortedFunc(maps.Keys(named), byKey)
 	all := make([]docContent, len(keys))
-	inParallel(len(keys), func(i int) { all[i] = c.t.read(keys[i]) })
+	inParallel(len(keys), func(i int) {
+		if all[i] = c.t.read(keys[i]); all[i].bad != nil {
+			all[i].data = nil // nobody is given it, and many large ones would take much memory
+		}
+	})
 	fresh := map[string][]byte{}
 	for i, now := range all {
 		if now.err != nil {

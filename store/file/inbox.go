@@ -204,7 +204,10 @@ func (x *boxes) Peek(
 		read := start
 		err := p.scan(start, b.isOld(p), func(u unit) bool {
 			if u.why != "" {
-				bad = append(bad, u)
+				if len(bad) < maxBad && !b.isRejected(u) {
+					u.raw = bytes.Clone(u.raw[:min(len(u.raw), maxQuarantined)])
+					bad = append(bad, u)
+				}
 			} else {
 				if len(mails) >= most {
 					return false
@@ -215,7 +218,9 @@ func (x *boxes) Peek(
 			read = u.end
 			return true
 		})
-		if err != nil {
+		if durable.ConcernsOneFile(err) { // the mail before it is read, and that of the other files
+			bad = append(bad, unit{gen: p.gen, start: -1, raw: []byte(p.path), why: err.Error()})
+		} else if err != nil {
 			return nil, after, errUnreadable(p.path, err)
 		}
 		had[p.gen] = read
@@ -292,12 +297,23 @@ type quarantined struct {
 	Bytes []byte `json:"bytes,omitempty"` // instead of Line, when it is no text
 }
 
+// maxQuarantined is how many bytes of a line are kept that is no mail. A longer one is no mail that anybody wrote.
+const maxQuarantined = 64 << 10
+
+// maxBad is how many of them a Peek sets aside. The next one sets aside those that follow.
+const maxBad = 1000
+
+// isRejected reports whether this process knows a unit to be set aside.
+func (b *box) isRejected(u unit) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rejected[u.place()]
+}
+
 // quarantine copies units that are no mail to NAME.rejected.jsonl, each once, and reports those that it copied. It is
 // a service to people and never delays mail: what fails is tried again at the next Peek.
 func (b *box) quarantine(ctx context.Context, bad []unit) {
-	b.mu.Lock()
-	bad = slices.DeleteFunc(bad, func(u unit) bool { return b.rejected[u.place()] })
-	b.mu.Unlock()
+	bad = slices.DeleteFunc(bad, b.isRejected)
 	if len(bad) == 0 {
 		return
 	}
@@ -329,6 +345,9 @@ func (b *box) writeQuarantine(ctx context.Context, bad []unit) (fresh []unit, er
 	defer unlock()
 	path := filepath.Join(b.s.dir.Inbox(), string(b.name)+".rejected.jsonl")
 	data, _, err := b.s.files.ReadFile(path)
+	if errors.Is(err, durable.ErrTooLarge) { // what it has stays for people, as long as no further one is full
+		err = b.s.files.Rename(path, path+".old")
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // A line that we write ends in a checksum of the record without it: {"a":1} becomes {"a":1,"sum":"e1b2c3d4"}. Programs
@@ -94,7 +95,12 @@ func splitChecksum(line []byte) (body []byte, ours, good bool) {
 func isObject(b []byte) bool { return len(b) > 0 && b[0] == '{' && json.Valid(b) }
 
 // checkRecord reports why rec cannot be a record. A newline in it would make two lines of it, and neither would be one.
+// One that is too long could not be read again.
 func checkRecord(stream string, rec []byte) error {
+	if len(rec)+sumLen+2 > durable.MaxLine {
+		return muster.Errorf(muster.Invalid, "a record for %s has %d bytes: a line has at most %d", stream, len(rec),
+			durable.MaxLine)
+	}
 	if !isObject(rec) || rec[len(rec)-1] != '}' || bytes.ContainsAny(rec, "\r\n") || !utf8.Valid(rec) {
 		return muster.Errorf(muster.Invalid, "a record for %s is not a JSON object on one line", stream)
 	}

@@ -210,7 +210,7 @@ func (s logSegment) read(ctx context.Context, after int64, yield func(muster.Rec
 	}
 	r := bufio.NewReaderSize(io.NewSectionReader(s.file, after-s.from, s.to-after), 64<<10)
 	for pos := after; ; {
-		line, err := r.ReadBytes('\n')
+		line, size, err := durable.ReadLine(r)
 		if errors.Is(err, io.EOF) {
 			return true // with what has no newline yet
 		}
@@ -224,12 +224,14 @@ func (s logSegment) read(ctx context.Context, after int64, yield func(muster.Rec
 			return false
 		}
 		start := pos - s.from
-		pos += int64(len(line))
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
-			continue
+		pos += size
+		rec, why := []byte(nil), "it is longer than 32 MiB"
+		if line != nil {
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				continue
+			}
+			rec, why = verifyLine(line)
 		}
-		rec, why := verifyLine(line)
 		var bad error
 		if why != "" {
 			bad = muster.Errorf(muster.Corrupt, "the line at byte %d of %s is damaged: %s", start, s.path, why)
@@ -269,36 +271,40 @@ func (l logs) tail(path string, n int) (place muster.Pos, err error) {
 }
 
 // tail returns the position before the last n records of an open segment. more is how many records are still to be
-// found in earlier segments. It reads ever larger parts of the end, so the size of the file does not matter.
+// found in earlier segments. It goes backwards in blocks, so neither the size of the file nor the length of a line
+// matters.
 func (s logSegment) tail(n int) (place muster.Pos, more int, err error) {
 	if s.file == nil {
 		return muster.Pos(s.from), n, s.err
 	}
 	end, err := durable.LineStart(s.file, s.to-s.from)
-	for size := min(end, 64<<10); err == nil; size = min(end, 4*size) {
-		place, more = muster.Pos(s.from+end), n
-		if n <= 0 {
-			return place, 0, nil
-		}
+	place, more = muster.Pos(s.from+end), n
+	hasText := false // the line that is being looked at is more than white space
+	for at := end; err == nil && at > 0 && more > 0; {
 		var part []byte
-		if part, err = durable.ReadPart(s.file, end-size, size); err != nil {
+		if part, err = durable.ReadPart(s.file, at-min(at, 64<<10), min(at, 64<<10)); err != nil {
 			break
 		}
-		for more > 0 && len(part) > 0 {
-			start := 1 + bytes.LastIndexByte(part[:len(part)-1], '\n')
-			if start == 0 && size < end {
-				break // the line begins before the part
+		at -= int64(len(part))
+		for more > 0 {
+			start := 1 + bytes.LastIndexByte(part, '\n') // of the line; 0 if it begins before the part
+			hasText = hasText || len(bytes.TrimSpace(part[start:])) > 0
+			if start == 0 && at > 0 {
+				break
 			}
-			if len(bytes.TrimSpace(part[start:])) > 0 {
-				place, more = muster.Pos(s.from+end-size+int64(start)), more-1
+			if hasText {
+				place, more, hasText = muster.Pos(s.from+at+int64(start)), more-1, false
 			}
-			part = part[:start]
-		}
-		if more == 0 || size == end {
-			return place, more, nil
+			if start == 0 {
+				break
+			}
+			part = part[:start-1]
 		}
 	}
-	return 0, 0, errUnreadable(s.path, err)
+	if err != nil {
+		return 0, 0, errUnreadable(s.path, err)
+	}
+	return place, more, nil
 }
 
 // startsLine reports whether a line may start at a position of an open segment: at its beginning or after a newline. A

@@ -267,18 +267,21 @@ func (u unit) id() muster.MessageID {
 func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(p.file, from, p.size-from), 64<<10)
 	for at := from; ; {
-		line, err := r.ReadBytes('\n')
+		line, size, err := durable.ReadLine(r)
 		if err != nil && err != io.EOF {
 			return err
 		}
 		units, rest := splitObjects(line, at)
+		if size > durable.MaxLine {
+			rest = unit{start: at, end: at + size, raw: []byte{}, why: "it is longer than 32 MiB"}
+		}
 		// The rest of a line without its newline may be a mail that is just being written.
 		if err == nil || old {
-			if len(rest.raw) > 0 {
+			if rest.why != "" {
 				units = append(units, rest)
 			}
 			if len(units) > 0 {
-				units[len(units)-1].end = at + int64(len(line))
+				units[len(units)-1].end = at + size
 			}
 		}
 		for _, u := range units {
@@ -289,12 +292,15 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 		if err == io.EOF {
 			return nil
 		}
-		at += int64(len(line))
+		at += size
 	}
 }
 
 // blanks are the white space between objects, as JSON defines it.
 const blanks = " \t\r\n"
+
+// maxObjects is how many objects of a line are read: each takes hundreds of bytes of memory, however short it is.
+const maxObjects = 10_000
 
 // splitObjects splits a line into its objects. There is mostly one, but a program that writes no newlines leaves
 // several. rest is what follows the last whole one.
@@ -306,9 +312,15 @@ func splitObjects(line []byte, at int64) (units []unit, rest unit) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for done := int64(0); done < int64(len(text)); done = d.InputOffset() {
 		var raw json.RawMessage
-		if d.Decode(&raw) != nil {
+		why := "a line has more than 10,000 objects"
+		if len(units) < maxObjects {
+			if why = ""; d.Decode(&raw) != nil {
+				why = "it is not a JSON object"
+			}
+		}
+		if why != "" {
 			left, end := bytes.TrimLeft(text[done:], blanks), at+int64(len(text))
-			return units, unit{start: end - int64(len(left)), end: end, raw: left, why: "it is not a JSON object"}
+			return units, unit{start: end - int64(len(left)), end: end, raw: left, why: why}
 		}
 		units = append(units, parseUnit(raw, at+d.InputOffset()-int64(len(raw))))
 	}

@@ -30,6 +30,8 @@ import (
 const snapshotMark = "muster snapshot 2\n"
 
 const (
+	// maxSnapshotList is how long a list may be, in bytes: enough for a million documents.
+	maxSnapshotList = 256 << 20
 	// revisionSize is the length of a revision.
 	revisionSize = 32
 	// minSnapshotAge is how long a snapshot is kept before it is written again, unless most of it is out of date.
@@ -85,7 +87,7 @@ func readList(f io.ReaderAt, size int64) ([]byte, error) {
 		return nil, err
 	}
 	length := binary.LittleEndian.Uint64(trailer)
-	if string(trailer[8+revisionSize:]) != snapshotMark || length > uint64(end) {
+	if string(trailer[8+revisionSize:]) != snapshotMark || length > uint64(min(end, maxSnapshotList)) {
 		return nil, errNoSnapshot
 	}
 	list, err := durable.ReadPart(f, end-int64(length), int64(length))
@@ -103,7 +105,8 @@ func (c *cache) restore(list []byte, size int64) bool {
 	for stored := int64(1); len(list) > 0; stored += numbers[1] {
 		n, err := binary.Decode(list, binary.LittleEndian, numbers)
 		left := int64(len(list) - n - revisionSize)
-		if err != nil || numbers[0] < 0 || numbers[0] > left || numbers[1] < 0 || numbers[1] > size-stored {
+		if err != nil || numbers[0] < 0 || numbers[0] > left || numbers[1] < 0 ||
+			numbers[1] > min(c.t.limit, size-stored) {
 			return false
 		}
 		text := string(list[n : n+revisionSize+int(numbers[0])])

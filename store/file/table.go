@@ -26,6 +26,8 @@ type table struct {
 	s    *Store
 	name string
 	dir  string
+	// limit is how large a document may be.
+	limit int64
 	// errInvalid says why the name is no table's.
 	errInvalid error
 	cache      cache
@@ -39,16 +41,22 @@ func isNumber(key string) bool {
 	return key != "" && len(key) <= 18 && key[0] != '0' && strings.Trim(key, "0123456789") == ""
 }
 
+// maxDocument is how large a document may be, in bytes, but for those that have an entry for each of many things: all
+// documents of a table are in memory at once.
+const maxDocument = 2 << 20
+
 // newTable returns a table with the directory that the formats give it. Any name is accepted; that of no table makes
 // every later call fail.
 func newTable(s *Store, name string) *table {
-	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name)}
+	t := &table{s: s, name: name, dir: filepath.Join(s.dir.Team(), name), limit: maxDocument}
 	t.cache.t, t.cache.named = t, map[string]bool{}
 	switch name {
 	case muster.TableTasks:
 		t.dir = s.dir.Tasks()
 	case muster.TableTeam:
-		t.dir = s.dir.Team()
+		t.dir, t.limit = s.dir.Team(), durable.MaxFile
+	case "damaged": // what was replaced, with all of its bytes written as text
+		t.limit = durable.MaxFile
 	default:
 		t.errInvalid = checkName("the name of a table", name)
 		if slices.Contains(reserved, name) {
@@ -130,6 +138,10 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	}
 	if !json.Valid(data) || !utf8.Valid(data) {
 		return muster.None, muster.Errorf(muster.Invalid, "the document %q for %s is not JSON", key, t.name)
+	}
+	if int64(len(data)) > t.limit { // it could not be read again
+		return muster.None, muster.Errorf(muster.Invalid, "the document %q for %s has %d bytes: it may have %d", key,
+			t.name, len(data), t.limit)
 	}
 	unlock, err := t.lock(ctx, key)
 	if err != nil {
@@ -255,7 +267,7 @@ func (t *table) read(key string) docContent {
 func (t *table) fetch(key string) docContent {
 	path := t.path(key)
 	began := time.Now() // the stamp must have been old before the read, or the file may have changed after it
-	data, fi, err := t.s.files.ReadFile(path)
+	data, fi, err := t.s.files.ReadAtMost(path, t.limit)
 	switch {
 	case err == nil:
 		return docContent{file: stampOf(fi).settled(began), data: muster.TrimBOM(data), rev: revOf(data)}
@@ -272,9 +284,13 @@ func (t *table) fetch(key string) docContent {
 // checkJSON returns what is wrong with the bytes of a document, with the line.
 func (t *table) checkJSON(key string, data []byte) error {
 	if !utf8.Valid(data) {
-		lines := slices.Collect(bytes.Lines(data))
-		bad := slices.IndexFunc(lines, func(line []byte) bool { return !utf8.Valid(line) })
-		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), 1+bad)
+		bad := 0
+		for line := range bytes.Lines(data) {
+			if bad++; !utf8.Valid(line) {
+				break
+			}
+		}
+		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), bad)
 	}
 	if json.Valid(data) {
 		return nil
