@@ -107,6 +107,9 @@ func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string,
 	return all, nil
 }
 
+// LogMessage is what the logs of refs say of each move by the runtime.
+const LogMessage = "muster"
+
 // RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
 // must be there and stays. Both "": it must not exist.
 type RefUpdate struct{ Ref, New, Old string }
@@ -131,7 +134,7 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	for try := 1; ; try++ {
 		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
-			Args: []string{"update-ref", "-m", "muster", "--stdin"}})
+			Args: []string{"update-ref", "-m", LogMessage, "--stdin"}})
 		if err == nil {
 			failpoint.Hit("refs.moved")
 			defer failpoint.Hit("refs.end")

@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/durable"
 )
 
 // Worktree is one working tree of the repository, as git has it registered.
@@ -107,10 +108,16 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	return err
 }
 
-// RemoveWorktree removes a worktree with everything in it. One that is gone already is no error; one that is locked is.
-// It also removes what a killed removal left: files below a path that has lost its .git.
+// RemoveWorktree removes a linked worktree with everything in it. One that is gone already is no error; one that is
+// locked is, and so is a directory with files that is no worktree of this repository: nothing in it is touched.
+//
+// The files go first and the .git file after them. A removal that is cut off, or that meets something which cannot be
+// removed, leaves a worktree that git still knows, so that it can be tried again.
 func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 	for try := 1; ; try++ {
+		if err := removeFiles(r.common, path); err != nil {
+			return muster.Errorf(muster.Unavailable, "the files of the worktree %s cannot be removed: %w", path, err)
+		}
 		_, err := r.Run(ctx, r.common, "worktree", "remove", "--force", path)
 		if err == nil || !isExit(err) {
 			return err
@@ -127,13 +134,10 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 		case w.Locked:
 			return err
 		case try == 4:
-			// git removes .git first and then the files. When it was killed in between, it no longer knows the
-			// directory. The tries before give a git that is alive the time to end.
-			if _, gerr := os.Lstat(filepath.Join(path, ".git")); isGone || !errors.Is(gerr, os.ErrNotExist) {
+			// git removes .git before it removes the directory, and may have been killed in between. The tries before
+			// give a git that is alive the time to end. Only an empty directory is removed without a .git.
+			if derr := os.Remove(path); derr != nil && !errors.Is(derr, os.ErrNotExist) {
 				return err
-			}
-			if err := os.RemoveAll(path); err != nil {
-				return muster.Errorf(muster.Unavailable, "the rest of the worktree %s cannot be removed: %w", path, err)
 			}
 			return removeRegistrations(ctx, r.common, path)
 		}
@@ -141,6 +145,69 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 			return err
 		}
 	}
+}
+
+// removeFiles removes all that is in a worktree but its .git file. It does nothing where the directory and this
+// repository do not name each other, and where the worktree is locked: what becomes of these is for git to say.
+func removeFiles(common, path string) error {
+	admin := AdminDir(common, path)
+	if admin == "" {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(admin, "locked")); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return durable.RemoveContents(path, ".git")
+}
+
+// AdminDir returns the directory in .git/worktrees of the linked worktree at path. It is "" when there is none, or when
+// the two do not name each other. common is the repository's common directory. A symbolic link to a worktree is none.
+func AdminDir(common, path string) string {
+	admin := DirOf(path)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() ||
+		filepath.Dir(admin) != filepath.Join(common, "worktrees") || linkOf(admin) != filepath.Join(path, ".git") {
+		return ""
+	}
+	return admin
+}
+
+// linkOf returns the .git file that a registration names, "" when it names none.
+func linkOf(admin string) string {
+	link := readLine(filepath.Join(admin, "gitdir"))
+	if link == "" {
+		return ""
+	}
+	if link = filepath.FromSlash(link); !filepath.IsAbs(link) {
+		link = filepath.Join(admin, link) // of a git with worktree.useRelativePaths
+	}
+	return filepath.Clean(link)
+}
+
+// RestoreLink writes the .git file of a registered worktree that has lost it, so that git knows the files in it again.
+// It does nothing where there is one, and where no registration names the path.
+func RestoreLink(common, path string) error {
+	link := filepath.Join(path, ".git")
+	if _, err := os.Lstat(link); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	}
+	for _, e := range entries {
+		admin := filepath.Join(common, "worktrees", e.Name())
+		if linkOf(admin) != link {
+			continue
+		}
+		// O_EXCL: another process may be doing the same, or the owner may have made a repository of its own.
+		f, err := os.OpenFile(link, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err != nil {
+			return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected again: %w", path, err)
+		}
+		_, err = f.WriteString("gitdir: " + filepath.ToSlash(admin) + "\n")
+		return errors.Join(err, f.Close())
+	}
+	return nil
 }
 
 // WorktreeAt returns the registered worktree with that path. A directory that exists and is not registered is none.
@@ -205,7 +272,10 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 			link, _ := os.ReadFile(filepath.Join(dir, "gitdir")) // a missing one names nothing
 			return filepath.FromSlash(strings.TrimSpace(string(link)))
 		}
-		at, isNamesake := names(), strings.HasPrefix(e.Name(), filepath.Base(path))
+		// git names a registration like the directory, with a number behind it where that is taken.
+		number, isNamesake := strings.CutPrefix(e.Name(), filepath.Base(path))
+		isNamesake = isNamesake && strings.Trim(number, "0123456789") == ""
+		at := names()
 		for try := 1; at == "" && isNamesake && try <= 15; try++ { // a git that is alive writes the path at once
 			if err := pause(ctx, try); err != nil {
 				return err

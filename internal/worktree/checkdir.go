@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,22 +150,8 @@ func (d *CheckDirs) clear(note string) (dir string, err error) {
 	dir = strings.TrimSuffix(string(data), "\n")
 	if err != nil || !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), checkDirPrefix) {
 		dir = ""
-	} else if err := removeAll(dir); err != nil {
+	} else if err := durable.RemoveAll(dir); err != nil {
 		return "", err
 	}
 	return dir, d.leases.files.Remove(note)
-}
-
-// removeAll removes a directory, also when a build has made a part of it read-only.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll below says what could not be removed
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

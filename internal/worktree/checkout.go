@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,13 +24,21 @@ func (c checkout) run(ctx context.Context, args ...string) (string, error) {
 	return c.repo.Run(ctx, c.lane.Path, args...)
 }
 
-// verify checks that the lane's path is a worktree of this repository, and returns what its HEAD points to:
-// refs/heads/..., or "HEAD" when it is detached. Whatever is unclear is an error: a command that ran in the wrong
+// verify checks that the lane's path is a worktree of this repository and the lane's, and returns what its HEAD points
+// to: refs/heads/..., or "HEAD" when it is detached. Whatever is unclear is an error: a command that ran in the wrong
 // directory could destroy the user's work.
 func (c checkout) verify(ctx context.Context) (head string, err error) {
 	head, err = headOf(ctx, c.repo, c.lane.Path)
+	if err == nil && head != branchRef(c.lane) {
+		err = c.checkOrigin(ctx)
+	}
 	if err == nil || ctx.Err() != nil {
 		return head, err
+	}
+	if errors.Is(err, errOtherWorktree) {
+		return "", muster.Errorf(muster.Invalid, "%s is not the lane %s: %w, on %s", c.lane.Path, c.lane.Name, err,
+			strings.TrimPrefix(head, "refs/heads/")).
+			WithHint("it stays as it is; move it elsewhere: git worktree move %s OTHER-PLACE", c.lane.Path)
 	}
 	// The text only: that git has failed here is no reason to try a landing again.
 	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name,
@@ -41,14 +50,18 @@ func headOf(ctx context.Context, repo *git.Repo, dir string) (head string, err e
 	if head, ok := repo.LinkedHead(dir); ok && ctx.Err() == nil {
 		return head, nil // the usual case, read without a git process: every call of a tool asks
 	}
+	// A link could lead to any worktree, also to the user's own checkout.
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return "", errors.New("it is a symbolic link")
+	}
 	out, err := repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
-		"--symbolic-full-name", "HEAD")
+		"--git-dir", "--symbolic-full-name", "HEAD")
 	if err != nil {
 		return "", err
 	}
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if len(line) == 3 && isSamePath(line[0], dir) && isSamePath(line[1], repo.CommonDir()) {
-		return line[2], nil
+	if len(line) == 4 && isSamePath(line[0], dir) && isSamePath(line[1], repo.CommonDir()) && line[2] != line[1] {
+		return line[3], nil
 	}
 	return "", fmt.Errorf("it is part of %q", line[0])
 }

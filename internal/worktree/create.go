@@ -248,20 +248,25 @@ func (l *lifecycle) undoOf(ctx context.Context, name muster.Name, maker string) 
 }
 
 // undo takes back a lane that was never handed out: its worktree, its branch if that is still at its base, and its row
-// last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept, and the row
-// says failed.
+// last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept: a lane in
+// which somebody has worked is active, and of anything else the row says failed.
 func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
-	// UndoWorktree refuses a directory with files that git does not know, so nothing of the user's is removed.
-	err := l.repo.UndoWorktree(ctx, lane.Path)
+	isUsed, err := l.isUsed(ctx, lane)
+	if err == nil && isUsed {
+		_, err = l.index.update(ctx, lane.Name, func(row *muster.Lane) error {
+			row.Status = muster.LaneActive
+			clearField(row, fieldMaker)
+			return nil
+		})
+		return err
+	}
+	if err == nil {
+		// UndoWorktree refuses a directory with files that git does not know, so nothing of the user's is removed.
+		err = l.repo.UndoWorktree(ctx, lane.Path)
+	}
 	failpoint.Hit("lane.undone")
 	if err == nil && lane.Base != "" {
-		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: lane.Base}})
-		if errors.Is(err, muster.ErrStale) { // the branch is gone, or somebody has worked on it
-			var tip string
-			if tip, err = l.repo.Ref(ctx, branchRef(lane)); err == nil && tip != "" {
-				err = muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
-			}
-		}
+		err = l.undoBranch(ctx, lane)
 	}
 	if err == nil {
 		failpoint.Hit("lane.unbranched")
@@ -274,4 +279,50 @@ func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
 	cause := muster.Errorf(muster.Held,
 		"cannot verify that the half-made lane %s has nothing to lose, so it is kept: %w", lane.Name, err)
 	return l.events.recordFailure(ctx, l.index, lane, event{name: "worktree.create.failed", cause: cause})
+}
+
+// isUsed reports whether somebody has worked in a lane whose row says that it is half made. Then the row is an old one
+// that another program has written again. The error says that the directory is not the lane's.
+func (l *lifecycle) isUsed(ctx context.Context, lane muster.Lane) (bool, error) {
+	if err := l.index.checkRow(lane); err != nil {
+		return false, err
+	}
+	w, found, err := l.repo.WorktreeAt(ctx, lane.Path)
+	if err != nil || !found {
+		return false, err
+	}
+	isUnused, err := isUnused(ctx, l.repo, w, branchRef(lane))
+	if errors.Is(err, muster.ErrInvalid) {
+		if _, verr := l.checkout(lane).verify(ctx); verr == nil {
+			return true, nil // its owner has switched branches
+		}
+	}
+	if err != nil || !isUnused {
+		return !isUnused, err
+	}
+	tip, err := l.repo.Ref(ctx, branchRef(lane))
+	return tip != "" && tip != lane.Base, err
+}
+
+// undoBranch deletes the branch of a lane that was never handed out. A branch that has moved is kept, and so is one
+// with commits that no other ref has: lanes are made from commits that others have.
+func (l *lifecycle) undoBranch(ctx context.Context, lane muster.Lane) error {
+	tip, err := l.repo.Ref(ctx, branchRef(lane))
+	if err != nil || tip == "" {
+		return err
+	}
+	isElsewhere := false
+	if tip == lane.Base {
+		if isElsewhere, err = hasOtherRef(ctx, l.repo, tip, branchRef(lane)); err != nil {
+			return err
+		}
+	}
+	if !isElsewhere {
+		return muster.Errorf(muster.Held, "the branch %s has work of its own", lane.Branch)
+	}
+	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
+	if errors.Is(err, muster.ErrStale) {
+		return muster.Errorf(muster.Held, "the branch %s has moved", lane.Branch)
+	}
+	return err
 }

@@ -135,14 +135,18 @@ func (x *index) lanes(doc *document) (all []muster.Lane) {
 	return all
 }
 
-// get returns a lane. The error is NotFound when there is no row of that name.
-func (x *index) get(ctx context.Context, name muster.Name) (muster.Lane, error) {
+// get returns a lane with which something may be done: its row passes checkRow. The error is NotFound when there is no
+// row of that name.
+func (x *index) get(ctx context.Context, name muster.Name) (lane muster.Lane, err error) {
 	doc, err := x.read(ctx)
 	if err != nil {
-		return muster.Lane{}, err
+		return lane, err
 	}
-	lane, err := doc.lane(name)
-	return x.absolute(lane), err
+	if lane, err = doc.lane(name); err != nil {
+		return lane, err
+	}
+	lane = x.absolute(lane)
+	return lane, x.checkRow(lane)
 }
 
 // read returns the index as it is now. It rebuilds one that cannot be read.

@@ -39,8 +39,20 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	return l.index.addMissing(ctx)
 }
 
+// reject reports a row that names no lane. It is told once: the row says "failed" from then on, and stays as it is
+// otherwise.
+func (l *lifecycle) reject(ctx context.Context, lane muster.Lane, cause error) error {
+	if lane.Status == muster.LaneFailed {
+		return nil
+	}
+	return l.events.recordFailure(ctx, l.index, lane, event{cause: cause})
+}
+
 // recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
 func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
+	if err := l.index.checkRow(lane); err != nil {
+		return l.reject(ctx, lane, err)
+	}
 	r, isRemoving := removalOf(lane)
 	switch {
 	case lane.Status == muster.LaneCreating:
@@ -51,6 +63,10 @@ func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 		return nil
 	case isMissing(lane.Path):
 		return l.recoverMissing(ctx, lane)
+	}
+	// A directory that is not the lane's is left alone; Check says what is wrong with it.
+	if _, err := l.checkout(lane).verify(ctx); err != nil {
+		return ctx.Err()
 	}
 	// A killed git may have left locks with which the next owner could not commit.
 	if err := l.repo.BreakLocks(ctx, branchRef(lane)); err != nil {
@@ -149,6 +165,9 @@ func (x *index) outcome(ctx context.Context, f Finding) (string, error) {
 
 // checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.
 func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err error) {
+	if err := l.index.checkRow(lane); err != nil {
+		return Finding{Text: err.Error(), Fix: muster.HintOf(err)}, nil
+	}
 	c := l.checkout(lane)
 	_, isRemoving := removalOf(lane)
 	switch {

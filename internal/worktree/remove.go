@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"strings"
+	"time"
 
 	"muster"
 	"muster/internal/clock"
@@ -22,7 +25,7 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 		return "", err
 	}
 	if r, ok := removalOf(lane); ok {
-		return r.Ref, l.finish(ctx, lane, r.Ref)
+		return l.resumeRemoval(ctx, lane, r)
 	}
 	if lane.Status == muster.LaneCreating {
 		return "", muster.Errorf(muster.Held, "the lane %s is being made right now", name)
@@ -34,9 +37,13 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	// and one ref more, which the next archive finds by its content.
 	ref, err = l.preserve(ctx, lane)
 	failpoint.Hit("lane.archived")
+	var theirs removal
+	var isTheirs bool // another process has announced the removal meanwhile
 	if err == nil {
 		_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
-			setField(row, fieldRemoving, removal{ref})
+			if theirs, isTheirs = removalOf(*row); !isTheirs {
+				setField(row, fieldRemoving, removal{ref})
+			}
 			return nil
 		})
 	}
@@ -44,8 +51,11 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	if err != nil && l.isRemoved(ctx, name) {
 		return "", errNoLane(name) // another process was faster: that is why it failed
 	}
-	if err == nil {
-		err = l.finish(ctx, lane, ref)
+	switch {
+	case err == nil && isTheirs:
+		ref, err = l.resumeRemoval(ctx, lane, theirs)
+	case err == nil:
+		ref, err = l.finish(ctx, lane, ref)
 	}
 	if err != nil {
 		return "", cmp.Or(l.events.record(ctx, lane, event{name: "worktree.remove.failed", cause: err}), err)
@@ -64,7 +74,14 @@ func (l *Lanes) ArchiveAll(ctx context.Context, saved func(name muster.Name, ref
 		return err
 	}
 	for _, lane := range lanes {
+		// What a row names and what is no lane is not the team's to put aside; it is reported and stays.
+		if l.index.checkRow(lane) != nil {
+			continue
+		}
 		ref, err := l.Archive(ctx, lane.Name)
+		if errors.Is(err, errOtherWorktree) {
+			continue
+		}
 		if err != nil {
 			return muster.Errorf(muster.Invalid, "lane %s cannot be archived: %w", lane.Name, err).
 				WithHint("muster worktree list")
@@ -138,14 +155,86 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 	return err
 }
 
-// finish finishes an announced removal: what it removes is archived. Two processes may do it at once; the one that
-// deletes the row writes the events.
-func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) error {
-	if err := l.dismantle(ctx, lane, ref); err != nil {
-		if l.isRemoved(ctx, lane.Name) {
-			return nil // another process has finished it
+// resumeRemoval finishes a removal that another process has announced, or a row of another program. That everything is
+// archived is the row's word alone, so what the archive lacks is archived before anything is removed.
+func (l *lifecycle) resumeRemoval(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
+	if ref, err = l.archiveRest(ctx, lane, r); err == nil {
+		return l.finish(ctx, lane, ref)
+	}
+	if l.isRemoved(ctx, lane.Name) {
+		return ref, nil // another process has finished it
+	}
+	return ref, err
+}
+
+// archiveRest archives what a lane holds that is being removed, unless the announced archive has it already. It returns
+// the archive. Of a lane whose removal was cut off, some files are missing: what is left counts.
+func (l *lifecycle) archiveRest(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
+	if strings.HasPrefix(r.Ref, archiveRefs+string(lane.Name)+"-") {
+		if at, err := l.repo.Ref(ctx, r.Ref); err != nil {
+			return "", err
+		} else if at != "" {
+			ref = r.Ref
 		}
-		return err
+	}
+	// Another process may be removing the files meanwhile, and git fails at one that vanishes.
+	for try := 1; ; try++ {
+		if isEmpty(lane.Path) {
+			return ref, nil
+		}
+		var commit, content string
+		if err = git.RestoreLink(l.repo.CommonDir(), lane.Path); err == nil {
+			commit, content, err = l.checkout(lane).snapshot(ctx)
+		}
+		if err == nil && commit != "" {
+			return l.archiveUncovered(ctx, lane, ref, commit, content)
+		}
+		if err == nil || try == archiveTries || ctx.Err() != nil || l.isRemoved(ctx, lane.Name) {
+			break
+		}
+		if err := wait(ctx, time.Duration(try)*10*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		err = muster.Errorf(muster.Invalid, "cannot verify what the lane %s still holds, so it is kept: %w",
+			lane.Name, err).WithHint("%s", muster.HintOf(err))
+	}
+	return ref, err
+}
+
+// archiveTries is how often git may fail to see what a lane holds that another process is removing.
+const archiveTries = 8
+
+// archiveUncovered archives a snapshot of a lane that its archive, or its base where it has none, does not cover.
+func (l *lifecycle) archiveUncovered(
+	ctx context.Context, lane muster.Lane, ref, commit, content string,
+) (string, error) {
+	if kept := cmp.Or(ref, lane.Base); kept != "" {
+		if covers, err := covers(ctx, l.repo, kept, commit, content != ""); err == nil && covers {
+			return ref, nil
+		} else if ctx.Err() != nil {
+			return ref, err
+		}
+	}
+	return l.archive(ctx, lane, commit, content)
+}
+
+// isEmpty reports that nothing is at path, or a directory with nothing in it.
+func isEmpty(path string) bool {
+	entries, err := os.ReadDir(path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// finish finishes an announced removal: what it removes is archived at ref. It returns the archive, which is a new one
+// when the branch had something else. Two processes may do it at once; the one that deletes the row writes the events.
+func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (string, error) {
+	ref, err := l.dismantle(ctx, lane, ref)
+	if err != nil {
+		if l.isRemoved(ctx, lane.Name) {
+			return ref, nil // another process has finished it
+		}
+		return ref, err
 	}
 	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more, and every step of
 	// it may be repeated.
@@ -154,16 +243,16 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) er
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
-		return err
+		return ref, err
 	}
 	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
 	// that has not happened.
 	if ref != "" {
 		if err := l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
-			return err
+			return ref, err
 		}
 	}
-	return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+	return ref, l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 }
 
 // isRemoved reports that the lane has no row any more.
@@ -172,48 +261,52 @@ func (l *lifecycle) isRemoved(ctx context.Context, name muster.Name) bool {
 	return errors.Is(err, muster.ErrNotFound)
 }
 
-// dismantle removes the lane's worktree and its branch.
-func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string) error {
+// dismantle removes the lane's worktree and its branch. It returns the archive of the lane, as removeBranch does.
+func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	if err := l.repo.RemoveWorktree(ctx, lane.Path); err != nil {
 		if ctx.Err() != nil {
-			return err
+			return ref, err
 		}
-		hint := l.checkout(lane).unlockHint(ctx)
-		return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
+		hint := cmp.Or(l.checkout(lane).unlockHint(ctx), "mend that, then: muster doctor --repair")
+		return ref, muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
 			lane.Name, err).WithHint("%s", hint)
 	}
 	failpoint.Hit("lane.removed")
-	if err := l.removeBranch(ctx, lane, ref); err != nil {
-		return err
+	ref, err := l.removeBranch(ctx, lane, ref)
+	if err != nil {
+		return ref, err
 	}
 	failpoint.Hit("lane.branchless")
-	return nil
+	return ref, nil
 }
 
-// removeBranch deletes the lane's branch. Commits on it that the archive lacks are archived first: the branch moved in
-// the last instant, or the archive has the same content in another commit.
-func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref string) error {
+// removeBranch deletes the lane's branch. Commits on it that neither the archive nor any other ref has are archived
+// first: the branch moved in the last instant, the archive has the same content in another commit, or the base that the
+// row names is not what the lane was made from. It returns the archive, a new one in these cases.
+func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	for {
 		tip, err := l.repo.Ref(ctx, branchRef(lane))
 		if err != nil || tip == "" {
-			return err
+			return ref, err
 		}
-		// A branch at its base has no work, and one whose tip the archive contains is kept by it.
-		archived := tip == lane.Base
-		if !archived && ref != "" {
-			if archived, err = l.repo.IsAncestor(ctx, tip, ref); err != nil {
-				return err
-			}
+		archived := false
+		if ref != "" {
+			archived, err = l.repo.IsAncestor(ctx, tip, ref)
+		} else if tip == lane.Base { // a branch at its base has no work
+			archived, err = hasOtherRef(ctx, l.repo, tip, branchRef(lane))
+		}
+		if err != nil {
+			return ref, err
 		}
 		if !archived {
 			if ref, err = l.archive(ctx, lane, tip, ""); err != nil {
-				return err
+				return ref, err
 			}
 		}
 		// Stale: the branch moved after it was looked at, and what it has now must be archived too.
 		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
 		if !errors.Is(err, muster.ErrStale) {
-			return err
+			return ref, err
 		}
 	}
 }
@@ -238,8 +331,14 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 		return "", muster.Errorf(muster.Invalid, "cannot verify what the lane %s holds, so it is kept: %w",
 			lane.Name, err)
 	}
-	if commit == "" || commit == lane.Base {
+	if commit == "" {
 		return "", nil
+	}
+	// The base is what the row says: a commit that only the lane has is work, whatever the row calls it.
+	if commit == lane.Base {
+		if isElsewhere, err := hasOtherRef(ctx, l.repo, commit, branchRef(lane)); err != nil || isElsewhere {
+			return "", err
+		}
 	}
 	return l.archive(ctx, lane, commit, content)
 }
@@ -248,7 +347,15 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 // with the same content. The commit is durable before the ref names it: nothing but the archive ref will have it when
 // the lane is gone, so it must survive a power cut.
 func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
-	if err := l.repo.Pack(ctx, commit, lane.Base); err != nil {
+	base := lane.Base
+	if base == commit {
+		base = "" // the row is wrong: lanes are made from commits that others have
+	}
+	err = l.repo.Pack(ctx, commit, base)
+	if err != nil && base != "" && ctx.Err() == nil {
+		err = l.repo.Pack(ctx, commit, "") // git may not have what the row calls the base
+	}
+	if err != nil {
 		return "", err
 	}
 	return ArchiveRef(ctx, l.repo, string(lane.Name), commit, content)
@@ -260,7 +367,7 @@ func (l *lifecycle) recoverRemoval(ctx context.Context, lane muster.Lane, announ
 	if err := endLeftGit(ctx, l.repo, lane); err != nil {
 		return err
 	}
-	err := l.finish(ctx, lane, announced.Ref)
+	_, err := l.resumeRemoval(ctx, lane, announced)
 	if ctx.Err() == nil && (errors.Is(err, muster.ErrHeld) || errors.Is(err, muster.ErrInvalid)) {
 		return l.events.record(ctx, lane, event{kind: journal.LaneFailed, name: "worktree.remove.failed", cause: err})
 	}

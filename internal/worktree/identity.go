@@ -1,0 +1,122 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+)
+
+// A row of the index is a claim. Other programs write the index too, members can write it, and a clone may bring one.
+// Before anything is done with what a row names, checkRow compares the row with where its lane must be, and
+// checkout.verify compares the directory with what git has registered. What does not agree is reported and kept.
+
+// plainName matches the names of lanes, and also those that other programs choose and that are harmless.
+var plainName = regexp.MustCompile(`^[\pL\pN_][\pL\pN_.-]*$`)
+
+// checkRow returns an Invalid error, which says what to do, unless the row names the directory and the branch that
+// the lane of its name has: NAME directly below a lanes directory, and wt/NAME. It looks at nothing else.
+func (x *index) checkRow(lane muster.Lane) error {
+	name, at := string(lane.Name), ""
+	switch {
+	case !plainName.MatchString(name):
+		at = "has a name that no lane can have"
+	case filepath.Base(lane.Path) != name || !x.isHome(filepath.Dir(lane.Path)):
+		at = "names the directory " + lane.Path + ", where no lane of that name can be"
+	case lane.Branch != "wt/"+name:
+		at = "names the branch " + lane.Branch + ", which is no branch of that lane"
+	default:
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "the row of lane %q %s: nothing is done with what it names", name, at).
+		WithHint("see who wrote it, then delete the row from %s", x.dir.Index())
+}
+
+// isHome reports whether lanes are made in dir, or were made there before the settings named another directory.
+func (x *index) isHome(dir string) bool {
+	return dir == x.home || isSamePath(dir, x.home) || isSamePath(dir, x.dir.Worktrees())
+}
+
+// errOtherWorktree is in the error for a directory that is a worktree of the repository, and not the lane.
+var errOtherWorktree = errors.New("it is another worktree of this repository")
+
+// checkOrigin refuses a worktree in the lane's place that has something else checked out than the lane's branch, unless
+// the runtime made that branch or the worktree was on it before: then it is the lane, in which its owner has switched
+// branches or is in a rebase. A worktree that the user has put there is the user's, whatever the row says. Logs of refs
+// tell, because no clone brings them.
+func (c checkout) checkOrigin(ctx context.Context) error {
+	if wasMadeHere(ctx, c.repo, branchRef(c.lane)) || hasLeft(ctx, c.repo, c.lane.Path, c.lane.Branch) {
+		return nil
+	}
+	return errOtherWorktree
+}
+
+// wasMadeHere reports whether the first entry in the log of a ref is the runtime's own, which made it. No clone brings
+// such a log. It is false where there is no log, or where git cannot tell.
+func wasMadeHere(ctx context.Context, repo *git.Repo, ref string) bool {
+	lines := refLog(ctx, repo, repo.CommonDir(), ref)
+	return len(lines) > 0 && lines[len(lines)-1] == git.LogMessage
+}
+
+// hasLeft reports whether the worktree at dir was on a branch (without refs/heads/) and was switched away from it, by
+// the log of its HEAD.
+func hasLeft(ctx context.Context, repo *git.Repo, dir, branch string) bool {
+	return slices.ContainsFunc(refLog(ctx, repo, dir, "HEAD"), func(line string) bool {
+		return strings.HasPrefix(line, "checkout: moving from "+branch+" to ")
+	})
+}
+
+// refLog returns the messages in the log of a ref, the newest first. There are none where git cannot tell.
+func refLog(ctx context.Context, repo *git.Repo, dir, ref string) []string {
+	out, err := repo.Run(ctx, dir, "reflog", "show", "--format=%gs", ref, "--")
+	if err != nil || out == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(out, "\n"), "\n")
+}
+
+// hasOtherRef reports whether the commit can be reached from HEAD or from a ref other than the given one.
+func hasOtherRef(ctx context.Context, repo *git.Repo, commit, ref string) (bool, error) {
+	out, err := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--single-worktree", commit, "--not",
+		"--exclude="+ref, "--all")
+	return out == "", err
+}
+
+// covers reports whether kept has all that snapshot has: each of its commits, and each of its files as it is. Files
+// that only kept has do not matter. isNew says that snapshot itself is a commit that nobody else knows.
+func covers(ctx context.Context, repo *git.Repo, kept, snapshot string, isNew bool) (bool, error) {
+	commits, err := repo.Run(ctx, repo.CommonDir(), "rev-list", snapshot, "--not", kept)
+	if err != nil {
+		return false, err
+	}
+	if commits = strings.TrimSpace(commits); commits != "" && (!isNew || commits != snapshot) {
+		return false, nil
+	}
+	files, err := repo.Run(ctx, repo.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",
+		"--diff-filter=d", "--ignore-submodules=none", kept, snapshot)
+	return files == "", err
+}
+
+// isUnused reports whether nobody has worked in a linked worktree since it was made on the branch (refs/heads/...): git
+// has not finished it, or it is as git has made it, ignored files included. The error is Invalid when the worktree is
+// none of this branch.
+func isUnused(ctx context.Context, repo *git.Repo, w git.Worktree, branch string) (bool, error) {
+	// git writes the index when all files are there: without one the worktree was never handed out.
+	admin := git.AdminDir(repo.CommonDir(), w.Path)
+	isHalfMade := admin == "" || isMissing(filepath.Join(admin, "index"))
+	switch {
+	case w.Branch != branch && (w.Branch != "" || !isHalfMade):
+		return false, muster.Errorf(muster.Invalid, "%s is a worktree of %s, not of %s", w.Path,
+			cmp.Or(w.Branch, "no branch"), branch)
+	case isHalfMade:
+		return true, nil
+	}
+	out, err := repo.Run(ctx, w.Path, "status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
+	return out == "", err
+}
