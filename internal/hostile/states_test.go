@@ -3,4 +3,4 @@ package hostile
 import "testing"
 
 // State that muster did not make for this user on this machine is not used.
-func TestStates(t *testing.T) { runTable(t, "states", 1, nil) }
+func TestStates(t *testing.T) { runTable(t, "states", 1, recordCommands) }
