@@ -15,7 +15,7 @@ import (
 var recordCommands = map[string]command{"edit": edit, "untouched": untouched, "tries": tries}
 
 // edit FILE PATH VALUE... sets values in a file of JSON, which it makes where there is none. PATH is the keys with slashes
-// between them. A VALUE that is no JSON is a text; the value "-" removes the key.
+// between them. A VALUE that is no JSON is a text; the value "-" removes the key, and "@FILE" is the line in a file.
 func edit(ts *testscript.TestScript, _ bool, args []string) {
 	file, doc := ts.MkAbs(args[0]), map[string]any{}
 	data, err := os.ReadFile(file)
@@ -38,6 +38,9 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		var value any = args[i+1]
 		_ = json.Unmarshal([]byte(args[i+1]), &value)
+		if from, ok := strings.CutPrefix(args[i+1], "@"); ok {
+			value = strings.TrimSpace(ts.ReadFile(from))
+		}
 		if last := keys[len(keys)-1]; value == "-" {
 			delete(at, last)
 		} else {
