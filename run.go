@@ -20,7 +20,17 @@ type Run struct {
 	// A record of an earlier version has neither, and First is 0.
 	First TaskID   `json:"first_task,omitempty"`
 	Open  []TaskID `json:"open_tasks,omitempty"`
-	Extra Extra    `json:"-"`
+	// Tips are where the target may be: where it was found at the start, and what has landed or is just landing. A
+	// record of an earlier version has none, and then the target may be anywhere.
+	Tips  []Tip `json:"tips,omitempty"`
+	Extra Extra `json:"-"`
+}
+
+// Tip is a commit at which the target may be. Onto is the tip that it landed on; "" is the one of the run's start, or
+// one that the user has accepted.
+type Tip struct {
+	Commit string `json:"commit"`
+	Onto   string `json:"onto,omitempty"`
 }
 
 // runFields has no methods, so that package json fills and writes the fields by itself.

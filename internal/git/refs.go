@@ -86,6 +86,33 @@ func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 	return all[ref], err
 }
 
+// Branch returns where a branch (refs/heads/...) is, "" when there is none or when it is broken. link is the ref that
+// it leads to when it is symbolic, "" when it is a branch of its own.
+func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err error) {
+	// A ref may be a symbolic link of the file system too, which git takes for a symbolic ref.
+	st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(ref)))
+	if err != nil && errors.Is(err, os.ErrNotExist) || err == nil && st.Mode().IsRegular() {
+		if id, ok := r.files.branch(ref); ok {
+			return id, "", nil
+		}
+	}
+	out, err := r.Run(ctx, r.common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)", ref)
+	if err != nil {
+		return "", "", err
+	}
+	for line := range strings.Lines(out) {
+		if f := strings.Split(strings.TrimRight(line, "\n"), " "); len(f) == 3 && f[0] == ref {
+			return f[1], f[2], nil
+		}
+	}
+	// A symbolic ref that leads nowhere is in no list.
+	link, err = r.Run(ctx, r.common, "symbolic-ref", "-q", ref)
+	if ExitCode(err) > 0 { // 1: it is not symbolic; 128: it is broken
+		return "", "", nil
+	}
+	return "", strings.TrimSpace(link), err
+}
+
 // Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
 func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
 	// In most repositories a run finds no refs of an earlier one, and to see that needs no process.
@@ -110,13 +137,45 @@ func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string,
 // LogMessage is what the logs of refs say of each move by the runtime.
 const LogMessage = "muster"
 
+// InTheWay returns the refs whose names keep a branch (refs/heads/...) from being made, with their commits. It removes
+// a file in the branch's place that git cannot read as a ref: git would neither read nor replace it.
+func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, error) {
+	patterns := []string{ref + "/"}
+	for parent := filepath.Dir(ref); parent != "refs/heads" && parent != "."; parent = filepath.Dir(parent) {
+		patterns = append(patterns, parent)
+	}
+	all, err := r.Refs(ctx, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for other, at := range all {
+		if strings.HasPrefix(other, ref+"/") || strings.HasPrefix(ref, other+"/") {
+			found[other] = at
+		}
+	}
+	if !r.files.areFiles() {
+		return found, nil
+	}
+	file := filepath.Join(r.common, filepath.FromSlash(ref))
+	data, err := os.ReadFile(file)
+	text := strings.TrimRight(string(data), "\n")
+	if err == nil && (text == "" || !isID(text)) && !strings.HasPrefix(text, "ref: ") {
+		if err := os.Remove(file); err != nil {
+			return nil, muster.Errorf(muster.Unavailable, "%s is no ref and cannot be removed: %w", file, err)
+		}
+	}
+	return found, nil
+}
+
 // RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
 // must be there and stays. Both "": it must not exist.
 type RefUpdate struct{ Ref, New, Old string }
 
 // UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer
 // than the age at which a lock is a dead git's: that one it breaks. Once git has begun, the end of ctx does not stop
-// it. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way,
+// it. A symbolic ref is replaced, and what it leads to stays: whoever made the target symbolic would else have a
+// landing move another branch. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way,
 // Unavailable.
 func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	if len(updates) == 0 {
@@ -134,7 +193,7 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	for try := 1; ; try++ {
 		failpoint.Hit("refs.begin")
 		_, err := r.Do(ctx, Call{Dir: r.common, Stdin: script, Uninterruptible: true,
-			Args: []string{"update-ref", "-m", LogMessage, "--stdin"}})
+			Args: []string{"update-ref", "-m", LogMessage, "--no-deref", "--stdin"}})
 		if err == nil {
 			failpoint.Hit("refs.moved")
 			defer failpoint.Hit("refs.end")

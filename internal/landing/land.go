@@ -33,7 +33,7 @@ type attempt struct {
 //
 // Errors: Fenced when the claim is another's now or the task was deleted (the work is kept under refs/muster/archive/),
 // Invalid when the lane cannot be committed as it is, Unavailable (after several tries). While somebody has the target
-// checked out it waits.
+// checked out it waits, and while the target is where the user may have moved it.
 func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
@@ -42,6 +42,12 @@ func (l *Lander) Land(
 		v, err := l.land(ctx, id, claim, summary, by)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
 			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
+				return v, err
+			}
+			continue
+		}
+		if d, ok := errors.AsType[*Displaced](err); ok {
+			if err := l.waitUntilBack(ctx, id, claim, d); err != nil {
 				return v, err
 			}
 			continue
@@ -97,6 +103,12 @@ func (l *Lander) land(
 // run takes the work of the lane to the target, or returns the task.
 func (a *attempt) run(ctx context.Context) error {
 	t := a.v.Task
+	// Before anything is compared with the target: a lane with the content of a target that no landing made would seem
+	// to have nothing to land.
+	d, err := a.secure(ctx)
+	if err != nil {
+		return err
+	}
 	if t.Worktree == "" {
 		return a.completeUnchanged(ctx)
 	}
@@ -108,8 +120,7 @@ func (a *attempt) run(ctx context.Context) error {
 		}
 	}
 	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
-	err := refuseCheckedOut(ctx, a.repo, a.options.Target)
-	if err != nil {
+	if err = refuseCheckedOut(ctx, a.repo, a.options.Target); err != nil {
 		return err
 	}
 	a.waitedFor.Clear() // whoever waits next waits for another checkout, and says so
@@ -120,7 +131,7 @@ func (a *attempt) run(ctx context.Context) error {
 	failpoint.Hit("landing.committed")
 	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through a try, which finds out.
-	if !changed && t.Status == muster.InProgress {
+	if !changed && t.Status == muster.InProgress && d == nil {
 		return a.completeUnchanged(ctx)
 	}
 	tip, err := a.Target(ctx)
@@ -129,6 +140,9 @@ func (a *attempt) run(ctx context.Context) error {
 	}
 	if err := a.begin(ctx, tip); err != nil {
 		return err
+	}
+	if d != nil {
+		return a.returnDisplaced(ctx, d)
 	}
 	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
 	unlock, err := lock(ctx, a.slot)
@@ -199,6 +213,13 @@ var errMoved = errors.New("the target or the lane has moved")
 // try makes one attempt against the target as it is now. The error is errMoved when the target or the lane has moved
 // meanwhile.
 func (a *attempt) try(ctx context.Context) error {
+	d, err := a.secure(ctx)
+	if err != nil {
+		return err
+	}
+	if d != nil {
+		return a.returnDisplaced(ctx, d)
+	}
 	tip, err := a.Target(ctx)
 	if err != nil {
 		return err
@@ -228,6 +249,7 @@ func (a *attempt) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.noteGoneInCheck(ctx)
 	a.log.InfoContext(ctx, "landing checked", "how", res.How, "seconds", res.Seconds, "receipt", landed.Receipt)
 	if landed.Receipt == "" {
 		return a.returnRed(ctx, tip, res)
@@ -267,6 +289,9 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 		return a.refuse(ctx)
 	}
 	if err != nil {
+		return err
+	}
+	if err := a.announce(ctx, tip, landed.Commit); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.moving")

@@ -1,5 +1,5 @@
-// Package landing is the only writer of the target branch. It takes the work of a lane to a commit on the target, or
-// returns the task to its owner with the reason.
+// Package landing is the only writer of the target branch, and puts it back when another has written it. It takes the
+// work of a lane to a commit on the target, or returns the task to its owner with the reason.
 //
 // Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
 // parts:
@@ -8,6 +8,7 @@
 //   - runCheck (check.go, checkout.go, log.go) runs the project's check on the merged tree. checkState knows whether
 //     the check failed before any work: only then may a landing whose check fails land.
 //   - message.go writes the landed commit, and finds it again after a crash.
+//   - tip.go remembers where landings left the target, and puts back one that something else has moved.
 //   - return.go returns a task, with what its owner reads.
 //   - target.go prepares the target before a run, and waits while somebody has it checked out.
 //   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
@@ -18,6 +19,8 @@
 //     repository; a landing moves one ref. Nothing is fetched.
 //   - A commit and all its objects are synced to disk before a ref names them.
 //   - The target moves and the claim's landing ref goes in one transaction, so a claim lands once or not at all.
+//   - A commit is announced as a tip in the run's record before the target is at it. A target at any other commit was
+//     moved by something else: it is put back, or its user is asked, and nothing lands on it until then.
 //   - Landings of one process queue. Between processes the target's ref decides: whoever finds it moved merges and
 //     checks again.
 //
@@ -50,6 +53,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster"
@@ -80,6 +84,11 @@ type Options struct {
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
 	// records what the check has said ("" records nothing, and "ok" stays) and returns what was known before.
 	CheckState func(ctx context.Context, said string) (before string, err error)
+	// Tips keeps where the target, a branch without refs/heads/, may be. It applies change, unless that is nil, and
+	// returns the tips then; the first is where it was found at the start. Without any, the target may be anywhere.
+	Tips func(ctx context.Context, target string, change func([]muster.Tip) []muster.Tip) ([]muster.Tip, error)
+	// TellLead tells the lead that the target was put back. nil: only the journal says it.
+	TellLead func(ctx context.Context, text string) error
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -94,7 +103,13 @@ type Lander struct {
 	options   Options
 	slot      chan struct{} // holds one token: the landings and checks of this process queue for it
 	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
-	waitedFor sync.Map      // the checkouts of the target for which it was said that landings wait
+	waitedFor sync.Map      // what landings wait for, of which people were told
+
+	// What is known of where the target may be; see tip.go.
+	verified    atomic.Pointer[string]            // the tip at which it was found last
+	movedAtRest atomic.Pointer[string]            // the displacement that was found while no agent worked
+	usersRefs   atomic.Pointer[map[string]string] // the user's refs when no agent worked
+	goneInCheck atomic.Bool                       // the check has deleted it, which the user has to undo
 }
 
 // New makes the Lander of a board. launch returns what starts checks; it is called at each check, so that one Lander
@@ -118,14 +133,32 @@ type Verdict struct {
 	Text string      // of a returned task, for its owner's model: what happened, what to do, the log's last lines
 }
 
-// Target returns the commit that the target branch is at. The error is NotFound when there is no such branch.
+// Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
+// error is NotFound when there is no such branch.
 func (l *Lander) Target(ctx context.Context) (string, error) {
+	// In most calls the target is where this process has seen it last, and the record need not be read again.
+	if seen := l.verified.Load(); seen != nil {
+		if at, link, err := l.repo.Branch(ctx, l.options.Target); err == nil && link == "" && at == *seen {
+			return at, nil
+		}
+	}
+	tip, _, err := l.Secure(ctx)
+	return tip, err
+}
+
+// resolve returns the commit that the target is at, wherever that is.
+func (l *Lander) resolve(ctx context.Context) (string, error) {
 	tip, err := l.repo.Resolve(ctx, l.options.Target)
 	if errors.Is(err, muster.ErrNotFound) {
-		return "", muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
-			WithHint("git branch %s COMMIT brings it back", l.branch())
+		return "", l.errGone()
 	}
 	return tip, err
+}
+
+// errGone is the error of a target that is not there.
+func (l *Lander) errGone() error {
+	return muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
+		WithHint("git branch %s COMMIT brings it back", l.branch())
 }
 
 // branch returns the target's name without refs/heads/.

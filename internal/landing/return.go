@@ -134,6 +134,13 @@ func targetMovedText(branch string) string {
 		"back, then call complete_task again, or release the task.", branch, branch)
 }
 
+// displacedText is for an owner in whose phase the target was displaced.
+func displacedText(d *Displaced, branch string) string {
+	return fmt.Sprintf("%s.\nOnly landings move %s: work in your lane, on its own branch, and let complete_task land "+
+		"it. Your lane is as it was. Look at git status and git log there, then call complete_task again.",
+		d.Error(), branch)
+}
+
 // maxFiles is how many files fileList names.
 const maxFiles = 20
 

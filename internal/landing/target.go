@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,12 @@ func PrepareTarget(
 	}
 	if err := refuseCheckedOut(ctx, repo, t.ref); err != nil {
 		return "", err
+	}
+	// A landing replaces a symbolic ref, and the branch to which it leads would not follow.
+	if _, link, err := repo.Branch(ctx, t.ref); err != nil || link != "" {
+		return "", cmp.Or(err, error(muster.Errorf(muster.Invalid, "%s is a symbolic ref, and work lands on plain "+
+			"branches only", branch).
+			WithHint("name the branch itself: muster run --land %s", strings.TrimPrefix(link, "refs/heads/"))))
 	}
 	// Only the team's own branch may be moved here; one that the user named is looked at and left where it is.
 	switch {
@@ -211,20 +218,32 @@ func refuseCheckedOut(ctx context.Context, repo *git.Repo, ref string) error {
 		WithHint("%s", e.fix())
 }
 
-// checkedOutPoll is the time between two looks at a target that somebody has checked out.
+// checkedOutPoll is the time between two looks at a target that somebody has checked out or moved.
 const checkedOutPoll = 2 * time.Second
 
 // waitUntilFree waits until nobody has the target checked out, or until the claim is over. Looking at what has landed
-// is what a user does first, and no reason to lose work. It is said once in this process, however many landings wait.
+// is what a user does first, and no reason to lose work.
 func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
-	// Only the first landing that waits for a checkout says so.
-	if _, isSaid := l.waitedFor.LoadOrStore(busy.path, nil); !isSaid {
-		if err := l.note(ctx, fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())); err != nil {
-			l.waitedFor.Delete(busy.path) // whoever waits next says it
+	text := fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())
+	return l.waitFor(ctx, id, claim, busy.path, text, func(ctx context.Context) bool {
+		path, err := l.repo.CheckedOut(ctx, l.options.Target)
+		return err == nil && path != busy.path // what git cannot tell now is asked again
+	})
+}
+
+// waitFor waits until isOver says so, or until the claim is over. What landings wait for, which is named by key, is
+// said once in this process, however many wait for it.
+func (l *Lander) waitFor(
+	ctx context.Context, id muster.TaskID, claim int, key, text string, isOver func(context.Context) bool,
+) error {
+	// Only the first landing that waits for it says so.
+	if _, isSaid := l.waitedFor.LoadOrStore(key, nil); !isSaid {
+		if err := l.note(ctx, text); err != nil {
+			l.waitedFor.Delete(key) // whoever waits next says it
 			return err
 		}
 	}
-	// No ref is watched: a poll costs one look at the worktrees, and people switch branches seldom.
+	// No ref is watched: a poll costs one look, and people move branches seldom.
 	for {
 		if clock.Sleep(ctx, checkedOutPoll) != nil {
 			return context.Cause(ctx)
@@ -232,10 +251,10 @@ func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int,
 		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
 			break // the next attempt says what became of it
 		}
-		if path, err := l.repo.CheckedOut(ctx, l.options.Target); err == nil && path != busy.path {
-			break // what git cannot tell now is asked again
+		if isOver(ctx) {
+			break
 		}
 	}
-	l.waitedFor.Delete(busy.path) // whoever still waits, or waits next, says so
+	l.waitedFor.Delete(key) // whoever still waits, or waits next, says so
 	return nil
 }

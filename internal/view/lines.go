@@ -239,7 +239,10 @@ func (t lineWriter) taskLine() Line {
 	case journal.TaskReturned:
 		l.Who, l.Verb, l.Tone = "landing", "back", Bad
 		why := "conflict in " + t.field("text", 100)
-		if t.Text("reason") == "check" {
+		switch t.Text("reason") {
+		case "target":
+			why = t.field("text", 100)
+		case "check":
 			why = Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
 		}
 		l.Text = name + " to " + t.who("its owner") + ": " + why

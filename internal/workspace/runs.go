@@ -101,3 +101,23 @@ func (r *Runs) CheckState(ctx context.Context, said string) (before string, err 
 	})
 	return run.BaseCheck, err
 }
+
+// Tips returns where the run's target may be, after change was applied to it; a nil change only reads. There are none
+// when the target is not the run's, or when the record is an earlier version's.
+func (r *Runs) Tips(
+	ctx context.Context, target string, change func([]muster.Tip) []muster.Tip,
+) ([]muster.Tip, error) {
+	run, err := r.Look(ctx)
+	if err != nil || run.Target != target || len(run.Tips) == 0 {
+		return nil, err
+	}
+	if change == nil {
+		return run.Tips, nil
+	}
+	run, err = r.Change(ctx, func(run *muster.Run) {
+		if run.Target == target {
+			run.Tips = change(run.Tips)
+		}
+	})
+	return run.Tips, err
+}

@@ -327,7 +327,12 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		}
 		o := w.options.Landing
 		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
-		o.CheckState = w.runs.CheckState
+		o.CheckState, o.Tips = w.runs.CheckState, w.runs.Tips
+		o.TellLead = func(ctx context.Context, text string) error {
+			_, err := w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
+				Content: text})
+			return err
+		}
 		// The lander is made before the launcher is known and lives longer, because revoking a landing runs no check.
 		launcher := func() (proc.Launcher, error) {
 			if l := w.launcher.Load(); l != nil {

@@ -66,6 +66,9 @@ import (
 	"muster/journal"
 )
 
+// BranchPrefix begins the refs of the lanes' branches.
+const BranchPrefix = "refs/heads/wt/"
+
 // Options are the settings of lanes.
 type Options struct {
 	Dir  string // where lanes are made; "" is .worktrees in the repository

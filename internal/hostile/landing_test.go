@@ -1,0 +1,79 @@
+package hostile
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestLanding runs what agents do to get around the landing, or to change what is the user's.
+func TestLanding(t *testing.T) {
+	runTable(t, "landing", 1, map[string]command{"team": teamRun, "landed": landed, "at": at, "held": held})
+}
+
+// teamRun CODE SCRIPT ARGS... runs a team whose lead is the scripted model of the file, alone and without a check unless
+// the arguments say otherwise, and checks the exit code.
+func teamRun(ts *testscript.TestScript, neg bool, args []string) {
+	all := append([]string{args[0], "muster", "run", "goal", "--teammates", "0", "--model",
+		"script/" + ts.MkAbs(ts.Getenv("WORK")+"/"+args[1])}, args[2:]...)
+	exits(ts, neg, all)
+}
+
+// git returns what git prints in the current directory, "" when it fails.
+func git(ts *testscript.TestScript, args ...string) string {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "PATH", "GIT_CEILING_DIRECTORIES"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		ts.Logf("git %s: %v", strings.Join(args, " "), err)
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// landed BRANCH N FILES... checks that the branch has N commits beyond main, all of which landings made, and these files.
+func landed(ts *testscript.TestScript, _ bool, args []string) {
+	branch := "refs/heads/" + args[0]
+	if link := git(ts, "symbolic-ref", "-q", branch); link != "" {
+		ts.Fatalf("%s leads to %s", branch, link)
+	}
+	commits := strings.Fields(git(ts, "rev-list", "main.."+branch))
+	trailers := strings.Count(git(ts, "log", "--format=%(trailers:key=Muster-Task)", "main.."+branch), "Muster-Task")
+	if fmt.Sprint(len(commits)) != args[1] || trailers != len(commits) {
+		ts.Fatalf("%s has %d commits, %d of them landings", branch, len(commits), trailers)
+	}
+	files := strings.Join(strings.Fields(git(ts, "ls-tree", "-r", "--name-only", branch)), " ")
+	if files != strings.Join(args[2:], " ") {
+		ts.Fatalf("%s has %q", branch, files)
+	}
+}
+
+// at REF COMMIT checks that a ref is at a commit; "none" is no ref.
+func at(ts *testscript.TestScript, neg bool, args []string) {
+	is, want := git(ts, "rev-parse", "-q", "--verify", args[0]), ""
+	if args[1] != "none" {
+		want = git(ts, "rev-parse", "-q", "--verify", args[1])
+	}
+	if (is == want) == neg {
+		ts.Fatalf("%s is at %q, and %s is %q", args[0], is, args[1], want)
+	}
+}
+
+// held TEXT... checks that some ref below refs/muster/archive/ has each of the files in its tree.
+func held(ts *testscript.TestScript, _ bool, args []string) {
+	var files string
+	for _, ref := range strings.Fields(git(ts, "for-each-ref", "--format=%(refname)", "refs/muster/archive/target-*")) {
+		files += git(ts, "ls-tree", "-r", "--name-only", ref) + "\n"
+	}
+	for _, want := range args {
+		if !strings.Contains("\n"+files, "\n"+want+"\n") {
+			ts.Fatalf("no archived target has %s: %q", want, files)
+		}
+	}
+}

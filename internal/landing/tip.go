@@ -1,0 +1,315 @@
+package landing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/clock"
+	"muster/internal/git"
+	"muster/internal/worktree"
+)
+
+// Only landings move the target. Before a landing moves it, it announces the commit in the run's record, so that the
+// record names each commit at which the target may be: the tips. An agent's git can move any ref, so a target that is
+// at no tip is put back, after where it was has got a ref; or its user is asked, when it may be theirs.
+
+// Displaced says that the target is not where landings left it.
+type Displaced struct {
+	At     string // the commit that it was found at; "" when it was gone
+	Link   string // the ref that it led to, when it was symbolic
+	Tip    string // where landings left it
+	Kept   string // the ref under which what it had is kept; "" when nothing needs one
+	branch string // without refs/heads/
+	// IsUsers says that the user may have moved it on purpose, so that it was left where it is.
+	IsUsers bool
+}
+
+// Error says what happened to the target, and how the user gets the other outcome.
+func (d *Displaced) Error() string {
+	what := fmt.Sprintf("%s was moved to %.7s", d.branch, d.At)
+	switch {
+	case d.Link != "":
+		what = fmt.Sprintf("%s was made to follow %s", d.branch, strings.TrimPrefix(d.Link, "refs/heads/"))
+	case d.At == "":
+		what = d.branch + " was deleted"
+	}
+	if d.IsUsers {
+		return fmt.Sprintf("%s, and no landing did that", what)
+	}
+	what = fmt.Sprintf("%s by something else than a landing and is back at %.7s", what, d.Tip)
+	if d.Kept != "" {
+		what += ", and what it had is kept as " + d.Kept
+	}
+	return what
+}
+
+// key tells two displacements apart.
+func (d *Displaced) key() string { return d.At + " " + d.Link }
+
+// look returns where the target is, when it is at one of the tips or when nothing is remembered of it; else it says
+// where it should be. It changes nothing.
+func (l *Lander) look(ctx context.Context) (tip string, d *Displaced, err error) {
+	var tips []muster.Tip
+	if l.options.Tips != nil {
+		if tips, err = l.options.Tips(ctx, l.branch(), nil); err != nil {
+			return "", nil, fmt.Errorf("where %s should be cannot be read: %w", l.branch(), err)
+		}
+	}
+	if len(tips) == 0 {
+		tip, err = l.resolve(ctx)
+		return tip, nil, err
+	}
+	at, link, err := l.repo.Branch(ctx, l.options.Target)
+	if err != nil {
+		return "", nil, err
+	}
+	isTip := func(t muster.Tip) bool { return t.Commit == at }
+	if at != "" && link == "" && slices.ContainsFunc(tips, isTip) {
+		l.goneInCheck.Store(false)
+		l.verified.Store(&at)
+		return at, nil, nil
+	}
+	d = &Displaced{At: at, Link: link, branch: l.branch()}
+	d.Tip, err = l.lastTip(ctx, tips, at)
+	return "", d, err
+}
+
+// lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
+// when what the target has now was built on it.
+func (l *Lander) lastTip(ctx context.Context, tips []muster.Tip, at string) (string, error) {
+	tasks, err := l.board.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	landed := map[string]bool{}
+	for _, t := range tasks {
+		if t.Landed != nil {
+			landed[t.Landed.Commit] = true
+		}
+	}
+	for _, t := range slices.Backward(tips[1:]) {
+		if landed[t.Commit] {
+			return t.Commit, nil
+		}
+		if at == "" {
+			continue
+		}
+		if isBelow, err := l.repo.IsAncestor(ctx, t.Commit, at); err == nil && isBelow {
+			return t.Commit, nil
+		}
+	}
+	return tips[0].Commit, nil
+}
+
+// announce adds the commit that is to land on tip to the tips. What was to land on another tip can land no more: the
+// transaction that moves the target names the tip. This is durable before the target moves, so that no process takes
+// the landed commit for one that somebody else put there.
+func (a *attempt) announce(ctx context.Context, tip, commit string) error {
+	if a.options.Tips == nil {
+		return nil
+	}
+	_, err := a.options.Tips(ctx, a.branch(), func(tips []muster.Tip) []muster.Tip {
+		tips = slices.DeleteFunc(slices.Clone(tips), func(t muster.Tip) bool {
+			return t.Commit != tip && t.Onto != tip
+		})
+		if n := len(tips) - maxTips; n > 0 {
+			tips = slices.Delete(tips, 1, 1+n) // the first is where the target is
+		}
+		return append(tips, muster.Tip{Commit: commit, Onto: tip})
+	})
+	return err
+}
+
+// maxTips is how many commits wait to land on one tip. Each process has one under way, and each failed try leaves one.
+const maxTips = 64
+
+// Secure returns where the target is after it has put back one that was displaced. d says what was found. One that the
+// user may have moved on purpose is left where it is, and tip is where landings left it.
+func (l *Lander) Secure(ctx context.Context) (tip string, d *Displaced, err error) {
+	for {
+		if tip, d, err = l.look(ctx); err != nil || d == nil {
+			return tip, nil, err
+		}
+		if d.At == "" && d.Link == "" && l.goneInCheck.Load() {
+			return "", nil, l.errGone()
+		}
+		if d.IsUsers, err = l.mayBeUsers(ctx, d); err != nil || d.IsUsers {
+			return d.Tip, d, err
+		}
+		if err = l.putBack(ctx, d); !errors.Is(err, muster.ErrStale) {
+			break
+		}
+	}
+	if err != nil {
+		return "", d, err
+	}
+	l.options.Log.WarnContext(ctx, "target put back", "at", d.At, "link", d.Link, "tip", d.Tip, "kept", d.Kept)
+	text := d.Error()
+	if d.At != "" {
+		text += fmt.Sprintf(" (to have it there all the same: muster target --accept %.12s)", d.At)
+	}
+	return d.Tip, d, l.tell(ctx, text)
+}
+
+// putBack moves the target to where landings left it. What it had gets a ref first, so that at no moment a commit has
+// none. The error is Stale when the target was moved meanwhile.
+func (l *Lander) putBack(ctx context.Context, d *Displaced) error {
+	name := "target-" + strings.ReplaceAll(l.branch(), "/", "-")
+	isOld := false
+	var err error
+	if d.At != "" {
+		if isOld, err = l.repo.IsAncestor(ctx, d.At, d.Tip); err != nil {
+			return unavailable(ctx, "git cannot compare commits", err)
+		}
+	}
+	if d.At != "" && !isOld {
+		if d.Kept, err = worktree.ArchiveRef(ctx, l.repo, name, d.At, ""); err != nil {
+			return err
+		}
+	}
+	// Branches whose names need the target's as a directory, or the other way round, keep it from being made.
+	inTheWay, err := git.InTheWay(ctx, l.repo, l.options.Target)
+	if err != nil {
+		return err
+	}
+	updates := []git.RefUpdate{{Ref: l.options.Target, New: d.Tip, Old: d.At}}
+	for ref, at := range inTheWay {
+		if _, err := worktree.ArchiveRef(ctx, l.repo, name, at, ""); err != nil {
+			return err
+		}
+		// In a transaction of its own: git makes no ref in the place of one that the same transaction deletes.
+		if err := l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, Old: at}}); err != nil {
+			return err
+		}
+	}
+	return l.repo.UpdateRefs(ctx, updates)
+}
+
+// mayBeUsers reports whether the user may have moved the target there on purpose: nobody worked when it came there, or
+// the commit is in the history of one of their branches.
+func (l *Lander) mayBeUsers(ctx context.Context, d *Displaced) (bool, error) {
+	if key := l.movedAtRest.Load(); key != nil && *key == d.key() {
+		return true, nil
+	}
+	if d.At == "" || d.Link != "" {
+		return false, nil
+	}
+	refs := l.usersRefs.Load()
+	if refs == nil {
+		return false, nil
+	}
+	in := d.At + "\n"
+	for _, commit := range *refs {
+		in += "^" + commit + "\n"
+	}
+	// Without output all that the commit has is in the history of one of them.
+	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Stdin: in,
+		Args: []string{"rev-list", "--max-count=1", "--ignore-missing", "--stdin"}})
+	if err != nil && ctx.Err() != nil {
+		return false, err
+	}
+	return err == nil && out == "", nil
+}
+
+// AtRest is called while no agent works. A target that is displaced now was moved by the user, or by a program of
+// theirs, and landings wait until they have said what they want. refs are the user's branches, tags and HEAD: a commit
+// in their history is the user's too.
+func (l *Lander) AtRest(ctx context.Context, refs map[string]string) error {
+	mine := map[string]string{}
+	for ref, commit := range refs {
+		if ref != l.options.Target && !strings.HasPrefix(ref, worktree.BranchPrefix) {
+			mine[ref] = commit
+		}
+	}
+	l.usersRefs.Store(&mine)
+	_, d, err := l.look(ctx)
+	if err == nil && d != nil {
+		key := d.key()
+		l.movedAtRest.Store(&key)
+	}
+	return err
+}
+
+// waitUntilBack waits until the target is where landings may go on, or until the claim is over.
+func (l *Lander) waitUntilBack(ctx context.Context, id muster.TaskID, claim int, d *Displaced) error {
+	return l.waitFor(ctx, id, claim, d.key(), d.question(), func(ctx context.Context) bool {
+		_, now, err := l.look(ctx)
+		return err == nil && (now == nil || now.key() != d.key())
+	})
+}
+
+// question asks the user what they want of a target that they may have moved.
+func (d *Displaced) question() string {
+	back := fmt.Sprintf("git branch -f %s %.12s", d.branch, d.Tip)
+	if d.Link != "" {
+		back = fmt.Sprintf("git symbolic-ref -d refs/heads/%s && %s", d.branch, back)
+	}
+	return fmt.Sprintf("%s: landings wait until you say what holds. Put it back: %s. Go on from there: "+
+		"muster target --accept %s", d.Error(), back, cmp.Or(fmt.Sprintf("%.12s", d.At), "COMMIT"))
+}
+
+// tell tells the user and the lead something about the target. It is told when it has happened, so the end of ctx does
+// not keep it back.
+func (l *Lander) tell(ctx context.Context, text string) error {
+	late, cancel := clock.Detach(ctx)
+	defer cancel()
+	if err := l.note(late, text); err != nil || l.options.TellLead == nil {
+		return err
+	}
+	return l.options.TellLead(late, text)
+}
+
+// secure puts a displaced target back before the attempt goes on. d is what it found, unless that was the work of
+// another lane: then the attempt has no part in it. The error is *Displaced while the user has to say what holds.
+func (a *attempt) secure(ctx context.Context) (d *Displaced, err error) {
+	_, d, err = a.Secure(ctx)
+	switch {
+	case err != nil || d == nil:
+		return nil, err
+	case d.IsUsers:
+		return nil, d
+	case a.isOthers(ctx, d):
+		return nil, nil
+	}
+	return d, nil
+}
+
+// noteGoneInCheck notes that the target has gone while the check ran. The check is the user's own command, so it is
+// theirs to bring the target back.
+func (a *attempt) noteGoneInCheck(ctx context.Context) {
+	at, link, err := a.repo.Branch(ctx, a.options.Target)
+	if err == nil && at == "" && link == "" {
+		a.goneInCheck.Store(true)
+	}
+}
+
+// isOthers reports whether what the target was displaced to is the work of another lane than the attempt's own.
+func (a *attempt) isOthers(ctx context.Context, d *Displaced) bool {
+	lanes, err := a.lanes.List(ctx)
+	if err != nil || d.At == "" {
+		return false
+	}
+	for _, lane := range lanes {
+		if at, err := a.repo.Ref(ctx, "refs/heads/"+lane.Branch); err == nil && at != "" {
+			isIn, err := a.repo.IsAncestor(ctx, d.At, at)
+			if err != nil || isIn && lane.Name == a.v.Task.Worktree {
+				return false
+			}
+			if isIn {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// returnDisplaced returns the task to the owner in whose phase the target was displaced.
+func (a *attempt) returnDisplaced(ctx context.Context, d *Displaced) error {
+	return a.returnTask(ctx, "target", displacedText(d, a.branch()), board.Details{Text: d.Error()})
+}
