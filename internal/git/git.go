@@ -10,9 +10,12 @@
 //     is never taken for a directory of the user's checkout.
 //   - Hooks, fsmonitor, signing, automatic maintenance and the network are off, and the GIT_* of the environment that
 //     redirect git are gone.
-//   - Filters, merge drivers, external diffs and textconv that a config names do not run (drivers.go). So files that a
-//     filter would expand (git-lfs) are in lanes and checks as the repository stores them: pointers. A setup command
-//     may say git lfs pull.
+//   - Filters and merge drivers of the user's own config run, those of the repository's config only after TrustDrivers,
+//     both as they were when the repository was opened (drivers.go). External diffs and textconv never run. Where a
+//     filter does not run, a file is in lanes and checks as the repository stores it; who stages it must ask Filter.
+//   - Which changes of a working tree count is as the config said when the repository was
+//     opened (config.go). What else could make git overlook a change is off.
+//   - Commits are what their ids say: replacements and grafts do not count.
 //   - Refs move in transactions that are synced to disk. A lock that a killed git left is broken only when no living
 //     git can hold it.
 //
@@ -38,7 +41,8 @@
 // # Config
 //
 // A config is read right before each call that could run what it names. Between the two an agent can still change it:
-// git 2.39 leaves that hole, and a sandbox around the agents' tools closes it.
+// git 2.39 leaves that hole, and a sandbox around the agents' tools closes it. The user's own config is an agent's to
+// write too as long as there is no sandbox; what it says counts only when a repository is opened.
 //
 // What refs and worktrees mean to muster is for the packages worktree and landing.
 package git
@@ -90,14 +94,14 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
 	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
-	// The version and the identity are asked for at the same time as the rest, which saves the start of two processes.
+	// The version and the config are asked for at the same time as the rest, which saves the start of two processes.
 	// When git is too old, that is the error: an old git may fail at the rest too.
 	asker := r.runner
 	var others sync.WaitGroup
-	var identity []string
+	var found userConfig
 	var tooOld, unreadable error
 	others.Go(func() { tooOld = asker.checkVersion(ctx, dir) })
-	others.Go(func() { identity, unreadable = asker.readIdentity(ctx, dir) })
+	others.Go(func() { found, unreadable = asker.readConfig(ctx, dir) })
 	err = findRepo(ctx, r, dir)
 	others.Wait()
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
@@ -110,7 +114,8 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		}
 		return nil, errNoCommit(ctx, r)
 	}
-	r.env = append(r.env, identity...)
+	r.env = append(r.env, found.identity...)
+	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
 	return r, nil
 }
 
@@ -224,35 +229,4 @@ func isInsideRepository(dir string) bool {
 		}
 	}
 	return false
-}
-
-// The identity that the runtime commits as when the user has not told git who they are.
-const (
-	ownName  = "muster"
-	ownEmail = "muster@localhost"
-)
-
-// readIdentity returns the environment that makes git commit as the user, whom git knows in dir, else as
-// muster <muster@localhost>. It is called once, when the repository is opened, so that what an agent later writes into
-// the config signs no commit.
-func (r *runner) readIdentity(ctx context.Context, dir string) (env []string, err error) {
-	configured, err := r.Config(ctx, Call{Dir: dir, Upward: true}, `^user\.(name|email)$`)
-	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
-	}
-	// git takes a text of spaces for none.
-	text := func(variable string) string { return strings.TrimSpace(os.Getenv(variable)) }
-	name := cmp.Or(text("GIT_AUTHOR_NAME"), text("GIT_COMMITTER_NAME"), strings.TrimSpace(configured["user.name"]))
-	email := cmp.Or(text("GIT_AUTHOR_EMAIL"), text("GIT_COMMITTER_EMAIL"), strings.TrimSpace(configured["user.email"]),
-		text("EMAIL"))
-	if name == "" || email == "" {
-		return identityEnv(ownName, ownEmail), nil
-	}
-	return identityEnv(name, email), nil
-}
-
-// identityEnv is the environment that makes git commit as that person.
-func identityEnv(name, email string) []string {
-	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email,
-		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email}
 }

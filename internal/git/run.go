@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -64,14 +65,35 @@ func isExit(err error) bool {
 
 // runner runs git. Its environment and settings are what every call has in common.
 type runner struct {
-	env    []string
-	common string // the git directory that all worktrees share; "" while the repository is not known
+	env     []string
+	common  string // the git directory that all worktrees share; "" while the repository is not known
+	pinned  []setting
+	drivers drivers
 }
 
 // Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the
 // context's.
 func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, error) {
 	return r.Do(ctx, Call{Dir: dir, Args: args})
+}
+
+// scopedConfig returns the settings whose keys match a pattern, as git sees them in c.Dir, in git's order: the last value
+// of a key counts.
+func (r *runner) scopedConfig(ctx context.Context, c Call, pattern string) ([]scoped, error) {
+	c.Args = []string{"config", "-z", "--show-scope", "--get-regexp", pattern}
+	out, err := r.Do(ctx, c)
+	if err != nil && ExitCode(err) != 1 { // 1: no such key
+		return nil, err
+	}
+	var values []scoped
+	for entry := range slices.Chunk(SplitNUL(out), 2) {
+		key, value, hasValue := strings.Cut(entry[len(entry)-1], "\n")
+		if !hasValue {
+			value = "true" // a key alone
+		}
+		values = append(values, scoped{scope: entry[0], key: key, value: value})
+	}
+	return values, nil
 }
 
 // Config returns the settings whose keys match a pattern, as git sees them in c.Dir. c.Args are options of git config.
@@ -95,14 +117,13 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
-	settings := always
-	// The config is read for each such call, because an agent may have changed it since the last one.
+	settings := append(slices.Clip(always), r.pinned...)
 	if runsDrivers(c.Args) {
-		disarmed, err := r.disarmDrivers(ctx, c)
+		drivers, err := r.driverSettings(ctx, c)
 		if err != nil {
 			return "", err
 		}
-		settings = append(slices.Clip(settings), disarmed...)
+		settings = append(settings, drivers...)
 	}
 	args := []string{"-C", c.Dir, "--no-pager"}
 	if c.Bare {
@@ -175,6 +196,9 @@ func cleanEnv(env []string) []string {
 		"GIT_PAGER=cat",
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", // not even a partial clone's missing blobs
+		"GIT_LFS_SKIP_DOWNLOAD_ERRORS=1", // a file that git-lfs cannot get stays a pointer
+		// Commits, trees and files are what their ids say. An agent can write replacements for them.
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE="+os.DevNull,
 	)
 }
 

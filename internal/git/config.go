@@ -1,0 +1,95 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"muster"
+)
+
+// userConfig is what git's config said when the repository was opened and what holds from then on, whatever an agent
+// later writes into the config.
+type userConfig struct {
+	identity []string  // the environment that makes git commit as the user
+	pinned   []setting // which changes of a working tree git sees
+	drivers  drivers
+}
+
+// pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
+// changes one of them could hide what it did.
+func pinnedKeys() map[string]string {
+	keys := map[string]string{"core.filemode": "true", "core.symlinks": "true"}
+	home := os.Getenv("XDG_CONFIG_HOME")
+	if user, err := os.UserHomeDir(); home == "" && err == nil {
+		home = filepath.Join(user, ".config")
+	}
+	if home != "" {
+		keys["core.excludesfile"] = filepath.Join(home, "git", "ignore")
+		keys["core.attributesfile"] = filepath.Join(home, "git", "attributes")
+	}
+	return keys
+}
+
+// configPattern matches the keys that readConfig reads.
+const configPattern = `^(user\.(name|email)|core\.(filemode|symlinks|excludesfile|attributesfile)|` +
+	`(filter|merge)\..*)$`
+
+// readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
+func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err error) {
+	values, err := r.scopedConfig(ctx, Call{Dir: dir, Upward: true}, configPattern)
+	if err != nil {
+		return c, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
+	}
+	last := map[string]string{}
+	for _, v := range values {
+		if v.scope != "command" { // what this program sets itself
+			last[v.key] = v.value
+		}
+	}
+	for key, byDefault := range pinnedKeys() {
+		value, ok := last[key]
+		if !ok {
+			value = byDefault
+		}
+		c.pinned = append(c.pinned, setting{key, value})
+	}
+	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
+	return c, nil
+}
+
+// caseSetting says whether the file system tells names apart that differ in their case. The config may be wrong about
+// it, when the repository was copied from another system: then git would take two files for one.
+func caseSetting(common string) setting {
+	_, err := os.Lstat(filepath.Join(common, "head")) // git's file is HEAD
+	return setting{"core.ignoreCase", strconv.FormatBool(err == nil)}
+}
+
+// The identity that the runtime commits as when the user has not told git who they are.
+const (
+	ownName  = "muster"
+	ownEmail = "muster@localhost"
+)
+
+// identityOf returns the environment that makes git commit as the user, whom the environment or the config names, else
+// as muster <muster@localhost>.
+func identityOf(userName, userEmail string) (env []string) {
+	// git takes a text of spaces for none.
+	text := func(variable string) string { return strings.TrimSpace(os.Getenv(variable)) }
+	name := cmp.Or(text("GIT_AUTHOR_NAME"), text("GIT_COMMITTER_NAME"), strings.TrimSpace(userName))
+	email := cmp.Or(text("GIT_AUTHOR_EMAIL"), text("GIT_COMMITTER_EMAIL"), strings.TrimSpace(userEmail),
+		text("EMAIL"))
+	if name == "" || email == "" {
+		return identityEnv(ownName, ownEmail)
+	}
+	return identityEnv(name, email)
+}
+
+// identityEnv is the environment that makes git commit as that person.
+func identityEnv(name, email string) []string {
+	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email,
+		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email}
+}
