@@ -82,26 +82,61 @@ func (b *replyBuilder) Event(data []byte) (done bool, err error) {
 		if e.Index != len(b.blocks) {
 			return false, b.ErrBroken("blocks out of order")
 		}
-		b.blocks = append(b.blocks, &blockBuilder{start: e.Block})
-		b.addPieces(e.Index, e.Block.Text+e.Block.Thinking, e.Block.Signature, "")
+		return false, b.addBlock(e.Block)
 	case "content_block_delta", "content_block_stop":
 		if e.Index < 0 || e.Index >= len(b.blocks) || b.blocks[e.Index].isDone {
 			return false, b.ErrBroken("%s for a block that is not open", e.Type)
 		}
 		b.blocks[e.Index].isDone = e.Type == "content_block_stop"
-		b.addPieces(e.Index, e.Delta.Text+e.Delta.Thinking, e.Delta.Signature, e.Delta.PartialJSON)
+		return false, b.addPieces(e.Index, e.Delta.Text+e.Delta.Thinking, e.Delta.Signature, e.Delta.PartialJSON)
 	case "message_delta":
 		b.stop = cmp.Or(e.Delta.StopReason, b.stop)
 		b.addUsage(e.Usage)
 	case "message_stop":
 		b.hasStopped = true
+	case "message": // the server does not stream: this is the whole reply
+		return true, b.addWhole(data)
 	}
 	return b.hasStopped, nil
 }
 
+// addWhole reads a reply that did not come as a stream. Its blocks are those that a stream begins with, and whole.
+func (b *replyBuilder) addWhole(data []byte) error {
+	var whole struct {
+		Model      string
+		Content    []blockStart
+		StopReason string `json:"stop_reason"`
+		Usage      json.RawMessage
+	}
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return err
+	}
+	for i, block := range whole.Content {
+		if err := b.addBlock(block); err != nil {
+			return err
+		}
+		b.blocks[i].isDone = true
+	}
+	b.modelName, b.stop, b.hasStopped = whole.Model, whole.StopReason, true
+	b.addUsage(whole.Usage)
+	return nil
+}
+
+// addBlock begins a block.
+func (b *replyBuilder) addBlock(start blockStart) error {
+	if err := b.KeepPart(len(start.ID) + len(start.Name) + len(start.Data) + len(start.Input)); err != nil {
+		return err
+	}
+	b.blocks = append(b.blocks, &blockBuilder{start: start})
+	return b.addPieces(len(b.blocks)-1, start.Text+start.Thinking, start.Signature, "")
+}
+
 // addPieces appends to a block and passes the text or the thinking on. The part of a delta is the index of
 // the block, so that what people see is grouped as in the finished reply.
-func (b *replyBuilder) addPieces(index int, text, signature, input string) {
+func (b *replyBuilder) addPieces(index int, text, signature, input string) error {
+	if err := b.Keep(len(text) + len(signature) + len(input)); err != nil {
+		return err
+	}
 	n := b.blocks[index]
 	n.text = append(n.text, text...)
 	n.signature = append(n.signature, signature...)
@@ -113,6 +148,7 @@ func (b *replyBuilder) addPieces(index int, text, signature, input string) {
 	default:
 		b.Emit(llm.Delta{Part: index, Text: text})
 	}
+	return nil
 }
 
 // addUsage applies a report of usage, if there is one. A later report may leave out what an earlier one

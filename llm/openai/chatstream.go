@@ -32,18 +32,22 @@ type callBuilder struct {
 	args strings.Builder
 }
 
+// chatPiece is a piece of a reply, or the whole of one that does not come as a stream.
+type chatPiece struct {
+	Content   string     `json:"content"`
+	Refusal   string     `json:"refusal"`
+	ReasonedA string     `json:"reasoning_content"`
+	ReasonedB string     `json:"reasoning"`
+	ToolCalls []chatCall `json:"tool_calls"`
+}
+
 // chatChunk is what is read of one event. All other fields are ignored, because servers add their own.
 type chatChunk struct {
 	Model   string `json:"model"`
 	Choices []struct {
-		Delta struct {
-			Content   string     `json:"content"`
-			Refusal   string     `json:"refusal"`
-			ReasonedA string     `json:"reasoning_content"`
-			ReasonedB string     `json:"reasoning"`
-			ToolCalls []chatCall `json:"tool_calls"`
-		} `json:"delta"`
-		FinishReason string `json:"finish_reason"`
+		Delta        chatPiece  `json:"delta"`
+		Message      *chatPiece `json:"message"` // in place of Delta where the server does not stream
+		FinishReason string     `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *struct {
 		Prompt     int `json:"prompt_tokens"`
@@ -70,7 +74,10 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	if len(k.Choices) == 0 { // the chunk with the usage has none
 		return false, nil
 	}
-	d := k.Choices[0].Delta
+	d := cmp.Or(k.Choices[0].Message, &k.Choices[0].Delta)
+	if err := c.Keep(len(d.ReasonedA) + len(d.ReasonedB) + len(d.Content) + len(d.Refusal)); err != nil {
+		return false, err
+	}
 	field, thought := "reasoning_content", d.ReasonedA
 	if thought == "" {
 		field, thought = "reasoning", d.ReasonedB
@@ -86,23 +93,34 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		c.Emit(llm.Delta{Part: 1, Text: s})
 	}
 	for _, t := range d.ToolCalls {
-		c.addCall(t)
+		if err := c.addCall(t); err != nil {
+			return false, err
+		}
 	}
 	c.finish = cmp.Or(k.Choices[0].FinishReason, c.finish)
 	return false, nil
 }
 
 // addCall appends a piece of a call, or begins a new call with it. The name and the id count when they first
-// come; a server that repeats them in each piece does not change them.
-func (c *chatReplyBuilder) addCall(t chatCall) {
-	at := c.findCall(t)
-	if at == nil {
+// come; a server that repeats them in each piece does not change them. A whole call that comes once more under its id
+// is not taken for the rest of its arguments.
+func (c *chatReplyBuilder) addCall(t chatCall) error {
+	at, args := c.findCall(t), string(t.Function.Arguments)
+	switch {
+	case at == nil:
+		if err := c.KeepPart(len(t.ID) + len(t.Function.Name)); err != nil {
+			return err
+		}
 		at = &callBuilder{chatCall: t}
+		at.Function.Arguments = ""
 		c.calls = append(c.calls, at)
+	case t.ID != "" && t.Function.Name != "" && args == at.args.String() && json.Valid([]byte(args)):
+		return nil
 	}
 	at.Function.Name = cmp.Or(at.Function.Name, t.Function.Name)
 	at.ID = cmp.Or(at.ID, t.ID)
-	at.args.WriteString(string(t.Function.Arguments))
+	at.args.WriteString(args)
+	return c.Keep(len(args))
 }
 
 // findCall returns the call that the piece continues, or nil if it begins a new one. The index should tell,

@@ -49,9 +49,14 @@ func (c *responseBuilder) Event(data []byte) (bool, error) {
 		Delta    json.RawMessage `json:"delta"`
 		Item     json.RawMessage `json:"item"`
 		Response json.RawMessage `json:"response"`
+		Object   string          `json:"object"` // of a response that does not come as a stream
+		Status   string          `json:"status"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, err
+	}
+	if e.Type == "" && e.Object == "response" {
+		e.Type, e.Response = "response."+e.Status, data
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
@@ -61,6 +66,9 @@ func (c *responseBuilder) Event(data []byte) (bool, error) {
 	case "response.output_item.done":
 		it := item{index: e.Index}
 		if err := json.Unmarshal(e.Item, &it); err != nil {
+			return false, err
+		}
+		if err := c.KeepPart(len(e.Item)); err != nil {
 			return false, err
 		}
 		c.items = append(c.items, it)
@@ -78,7 +86,10 @@ func (c *responseBuilder) Event(data []byte) (bool, error) {
 		}
 		r.isIncomplete = e.Type == "response.incomplete"
 		c.end = &r
-		return true, nil
+		if len(c.items) > 0 { // the event repeats them, and they were counted
+			return true, nil
+		}
+		return true, c.KeepPart(len(e.Response))
 	}
 	return false, nil
 }

@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -146,8 +147,13 @@ func parseErrorBody(body []byte) (f errorBody) {
 // firstLine returns the first line of a body, at most 300 bytes of it.
 func firstLine(b []byte) string {
 	s, _, _ := strings.Cut(string(bytes.TrimSpace(b)), "\n")
-	if len(s) > 300 {
-		s = strings.ToValidUTF8(s[:300], "") + "..."
+	return clip(s, 300)
+}
+
+// clip returns s, or the first n bytes of a longer one.
+func clip(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "..."
 	}
 	return s
 }
@@ -159,7 +165,12 @@ func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Erro
 	e := p.errorFor(status, f)
 	e.Status = status
 	if e.Kind == llm.Overloaded || e.Kind == llm.Limited && !isSpendLimit(f, status) {
-		e.After = RetryAfter(h, time.Now())
+		now := time.Now()
+		asked := askedWait(h, now)
+		if e.After = min(asked, MaxWait); asked > MaxWait {
+			e.Err = fmt.Errorf("%w (it says to come back at %s, and is asked again after %v)", e.Err,
+				now.Add(asked).Format("2006-01-02 15:04:05"), MaxWait)
+		}
 	}
 	return e
 }
@@ -170,7 +181,7 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	status := statusOf(f)
 	if status == 0 {
-		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), f.Message)
+		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), clip(f.Message, maxSays))
 	}
 	e := p.errorFor(status, f)
 	if e.Kind == llm.Limited && !isSpendLimit(f, status) {
@@ -213,7 +224,7 @@ const midstreamWait = 20 * time.Second
 // errorFor returns the error for a status and a body. The order of the cases matters: vendors report an
 // empty account and a full context window with statuses that otherwise mean something else.
 func (p Peer) errorFor(status int, f errorBody) *llm.Error {
-	says := cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given")
+	says := clip(cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given"), maxSays)
 	switch {
 	case isSpendLimit(f, status):
 		return llm.Errorf(llm.Limited, "%s has a spend limit or no credit left: %s", p.Host(), says)
@@ -261,10 +272,13 @@ func isContextFull(f errorBody) bool {
 	}, func(words string) bool { return strings.Contains(message, words) })
 }
 
-// RetryAfter returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms,
+// RetryAfter returns how long to wait because the answer says so, at most MaxWait, or 0 if it says nothing.
+func RetryAfter(h http.Header, now time.Time) time.Duration { return min(askedWait(h, now), MaxWait) }
+
+// askedWait returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms,
 // retry-after in seconds or as a date, and otherwise the reset of a limit that has nothing remaining. A
 // time is counted from the answer's own Date, or from now if it has none.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+func askedWait(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clampSeconds(ms / 1000)
 	}
@@ -293,21 +307,16 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return d
 }
 
-// The longest times that a server is believed.
-const (
-	maxWait = 365 * 24 * time.Hour
-	// maxUntrustedWait is the longest wait for a time that only our own clock could measure, which may be a
-	// day behind. Whoever comes back too early is told to wait again.
-	maxUntrustedWait = time.Hour
-)
+// MaxWait is the longest time that a server may make us wait before the request is sent again. Whoever comes back too
+// early is told to wait again. It also bounds what a clock that is off, ours or the server's, can do.
+const MaxWait = time.Hour
 
 // waitUntil returns how long it is to a time that the answer names. A time in the past means at once.
 func waitUntil(t time.Time, h http.Header, now time.Time) time.Duration {
-	most := maxUntrustedWait
 	if date, err := http.ParseTime(h.Get("Date")); err == nil { // both by the clock of who says so
-		now, most = date, maxWait
+		now = date
 	}
-	return min(max(t.Sub(now), time.Millisecond), most)
+	return max(t.Sub(now), time.Millisecond)
 }
 
 // clampSeconds converts seconds to a Duration and limits absurd values.
@@ -315,8 +324,6 @@ func clampSeconds(s float64) time.Duration {
 	if !(s > 0) { // not a number, too
 		return 0
 	}
-	if s > maxWait.Seconds() {
-		return maxWait
-	}
-	return time.Duration(s * float64(time.Second))
+	const longest = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(s, longest.Seconds()) * float64(time.Second))
 }

@@ -25,7 +25,7 @@ func TestEvents(t *testing.T) {
 		"broken":                   {io.MultiReader(strings.NewReader("data: 1\n\ndata: 2"), iotest.ErrReader(broken)), []string{"1"}, true},
 		"one byte at a time":       {iotest.OneByteReader(strings.NewReader("data: 1\n\ndata: 2\n\n")), []string{"1", "2"}, false},
 		"an event that never ends": {endlessEvent(), nil, true},
-		"a line that never ends":   {io.LimitReader(endless{}, 2*maxEvent), nil, true},
+		"a line that never ends":   {io.LimitReader(endless{}, 2*MaxEvent), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -45,7 +45,7 @@ func TestEvents(t *testing.T) {
 // endlessEvent is a stream of data without a blank line.
 func endlessEvent() io.Reader {
 	line := "data: " + strings.Repeat("a", 1<<20) + "\n"
-	return strings.NewReader(strings.Repeat(line, 2*maxEvent>>20))
+	return strings.NewReader(strings.Repeat(line, 2*MaxEvent>>20))
 }
 
 // endless is a stream without a newline.

@@ -54,7 +54,8 @@ type Exchange struct {
 	// answered says that a stream came. An error from then on means a broken answer, which is asked for
 	// again; an error before it means that the request could not be made.
 	answered bool
-	messages int // of the request
+	request  llm.Request
+	kept     int // bytes of the reply
 }
 
 // NewExchange returns the exchange for a request. emit may be nil.
@@ -62,7 +63,7 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	if emit == nil {
 		emit = func(llm.Delta) {}
 	}
-	return &Exchange{Peer: p, Emit: emit, messages: len(r.Messages)}
+	return &Exchange{Peer: p, Emit: emit, request: r}
 }
 
 // Post sends body as JSON by c, or by the default client if c is nil, and reads the answer. header has what the
@@ -98,14 +99,16 @@ func (x *Exchange) Post(
 	defer func() { _ = res.Body.Close() }() // the reply is complete or lost by then
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
-		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 		return llm.Reply{}, x.errorOf(ctx, x.errorForResponse(res.StatusCode, res.Header, body))
 	}
 	if e := x.errNotStream(res.StatusCode, res.Header); e != nil {
 		return llm.Reply{}, x.errorOf(ctx, e)
 	}
 	x.answered = true
-	return x.read(ctx, io.TeeReader(res.Body, pinger(x.Emit)), to)
+	stream := &limited{io.TeeReader(res.Body, pinger(x.Emit)), MaxStream,
+		x.errLimit("does not end: it has more than %s", formatSize(MaxStream))}
+	return x.read(ctx, bufio.NewReaderSize(stream, 32<<10), to)
 }
 
 // Reader makes a reply of the events of a stream.
@@ -116,13 +119,21 @@ type Reader interface {
 	Reply() (r llm.Reply, ok bool, err error)
 }
 
-// read reads the events of a stream.
-func (x *Exchange) read(ctx context.Context, stream io.Reader, to Reader) (llm.Reply, error) {
+// read reads the events of a stream. Some servers, and what stands in front of them, answer in one piece although a
+// stream was asked for: that piece is the only event.
+func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (llm.Reply, error) {
 	var broken error
-	for e, err := range events(stream) {
+	all := events(stream)
+	if isObject(stream) {
+		all = oneEvent(stream)
+	}
+	for e, err := range all {
 		if err != nil || bytes.HasPrefix(e.data, []byte("[DONE]")) {
 			broken = err
 			break
+		}
+		if problem := checkJSON(e.data); problem != "" {
+			return llm.Reply{}, x.errLimit("has an event that %s", problem)
 		}
 		if e.name == "error" || isErrorEvent(e.data) {
 			return llm.Reply{}, x.ErrorInStream(e.data)
@@ -167,6 +178,8 @@ func (x *Exchange) errorOf(ctx context.Context, err error) error {
 		return e
 	}
 	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return x.errLimit("has an event of more than %s", formatSize(MaxEvent))
 	case err == nil:
 		return llm.Errorf(llm.Incomplete, "%s stopped in the middle of its answer", x.Host())
 	case x.answered:
@@ -179,38 +192,6 @@ func (x *Exchange) errorOf(ctx context.Context, err error) error {
 // ErrBroken is the error for a stream that makes no sense. Its kind lets the request be repeated.
 func (x *Exchange) ErrBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+x.Host()+" is broken: "+f, a...)
-}
-
-// Finish returns the reply with these parts, the calls among them as the server sent them. Calls count only
-// if the reply ended by itself: in a reply that was cut or refused a call may be incomplete, and an
-// incomplete call must never run.
-//
-// A call without an id, or with that of another call, gets one made from its place in the conversation. It
-// is the same when the request is sent again, and different from that of any other call. What the server
-// wants back with the call names the call by its own id, so it is dropped then.
-func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error) {
-	r.Message.Role, r.Model = llm.Assistant, cmp.Or(r.Model, x.Model)
-	canRun, calls, ids := r.Stop == llm.StopEnd, 0, map[string]bool{}
-	for _, p := range parts {
-		if c, ok := p.(llm.Call); ok {
-			if !canRun {
-				continue
-			}
-			input, err := llm.Input(c.Input)
-			if err != nil {
-				return llm.Reply{}, false, x.ErrBroken("call %q: %w", c.Name, err)
-			}
-			calls++
-			if c.ID == "" || ids[c.ID] {
-				c.ID, c.Opaque = fmt.Sprintf("call_%d_%d", x.messages, calls), nil
-			}
-			ids[c.ID] = true
-			c.Input, r.Stop = input, llm.StopTools
-			p = c
-		}
-		r.Message.Parts = append(r.Message.Parts, p)
-	}
-	return r, true, nil
 }
 
 // errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base
@@ -242,8 +223,29 @@ func (emit pinger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxEvent is the size of the largest event of a stream in bytes. The vendors send whole replies in one.
-const maxEvent = 32 << 20
+// isObject reports whether a body begins with a JSON object, which no stream of events does.
+func isObject(body *bufio.Reader) bool {
+	for n := 1; ; n++ {
+		begin, err := body.Peek(n)
+		if err != nil {
+			return false
+		}
+		if c := begin[n-1]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c == '{'
+		}
+	}
+}
+
+// oneEvent yields a whole body as an event. The error of a body that is too large is bufio.ErrTooLong.
+func oneEvent(body io.Reader) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		data, err := io.ReadAll(io.LimitReader(body, MaxEvent+1))
+		if err == nil && len(data) > MaxEvent {
+			err = bufio.ErrTooLong
+		}
+		yield(event{data: data}, err)
+	}
+}
 
 // event is an event of a stream. Its data is valid until the next one.
 type event struct {
@@ -259,7 +261,7 @@ type event struct {
 func events(r io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, maxEvent)
+		lines.Buffer(nil, MaxEvent)
 		var e event
 		for lines.Scan() {
 			name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
@@ -267,7 +269,7 @@ func events(r io.Reader) iter.Seq2[event, error] {
 			switch {
 			case string(name) == "event":
 				e.name = string(value)
-			case string(name) == "data" && len(e.data)+len(value) > maxEvent:
+			case string(name) == "data" && len(e.data)+len(value) > MaxEvent:
 				yield(event{}, bufio.ErrTooLong)
 				return
 			case string(name) == "data":

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"muster/llm"
+)
+
+// Finish returns the reply with these parts, the calls among them as the server sent them. Calls count only
+// if the reply ended by itself: in a reply that was cut or refused a call may be incomplete, and an
+// incomplete call must never run.
+//
+// Of calls with the same id only one is kept if they are the same call. A call without an id, or with that of another
+// one in the conversation, gets one made from its place in it. It is the same when the request is sent again, and
+// different from that of any other call. What the server wants back with the call names the call by its own id, so it
+// is dropped then.
+//
+// A reply with more calls than MaxCalls, or with a call that is too large to run, is taken for one that was cut at its
+// length limit: its model is told to go on in smaller steps.
+func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error) {
+	r.Message.Role, r.Model = llm.Assistant, cmp.Or(r.Model[:min(len(r.Model), maxModelName)], x.Model)
+	r.Usage = clampUsage(r.Usage)
+	calls := callList{messages: len(x.request.Messages), seen: map[string]llm.Call{}}
+	for _, m := range x.request.Messages {
+		for _, c := range m.Calls() {
+			calls.seen[c.ID] = llm.Call{}
+		}
+	}
+	canRun := r.Stop == llm.StopEnd
+	for _, p := range parts {
+		if c, ok := p.(llm.Call); ok {
+			if !canRun {
+				continue
+			}
+			if isTooLarge(c) {
+				return withoutCalls(r), true, nil
+			}
+			input, err := llm.Input(c.Input)
+			if err != nil {
+				return llm.Reply{}, false, x.ErrBroken("call %q: %w", c.Name, err)
+			}
+			if c.Input = input; !calls.add(&c) {
+				continue
+			}
+			if calls.n > MaxCalls {
+				return withoutCalls(r), true, nil
+			}
+			r.Stop = llm.StopTools
+			p = c
+		}
+		r.Message.Parts = append(r.Message.Parts, p)
+	}
+	return r, true, nil
+}
+
+// callList gives the calls of a reply their ids.
+type callList struct {
+	messages int // of the request
+	n        int // calls so far
+	seen     map[string]llm.Call
+}
+
+// add gives c an id that no other call of the conversation has. ok is false if c is a call of this reply once more.
+func (l *callList) add(c *llm.Call) (ok bool) {
+	before, isTaken := l.seen[c.ID]
+	if isTaken && c.ID != "" && before.Name == c.Name && bytes.Equal(before.Input, c.Input) {
+		return false
+	}
+	l.n++
+	called := *c
+	for i := l.n; c.ID == "" || isTaken; i++ {
+		c.ID, c.Opaque = fmt.Sprintf("call_%d_%d", l.messages, i), nil
+		_, isTaken = l.seen[c.ID]
+	}
+	l.seen[c.ID] = called
+	return true
+}
+
+// isTooLarge reports whether a call exceeds a limit.
+func isTooLarge(c llm.Call) bool {
+	return len(c.Input) > MaxInput || len(c.ID) > maxID || len(c.Name) > maxID || checkJSON(c.Input) != ""
+}
+
+// withoutCalls returns a reply that was cut at its length limit.
+func withoutCalls(r llm.Reply) llm.Reply {
+	r.Stop = llm.StopMax
+	r.Message.Parts = slices.DeleteFunc(r.Message.Parts, func(p llm.Part) bool { _, is := p.(llm.Call); return is })
+	return r
+}
+
+// clampUsage returns numbers that can be added up: a server may report any.
+func clampUsage(u llm.Usage) llm.Usage {
+	clamp := func(n int) int { return min(max(n, 0), maxTokens) }
+	return llm.Usage{Input: clamp(u.Input), Output: clamp(u.Output), CacheRead: clamp(u.CacheRead),
+		CacheWrite: clamp(u.CacheWrite)}
+}
