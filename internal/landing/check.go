@@ -81,6 +81,8 @@ func (l *Lander) runCommand(ctx context.Context, spec proc.Spec, command string,
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
 		res.How = fmt.Sprintf("no end within %v", l.options.Check.Timeout)
+	case errors.Is(err, errTooMuchOutput):
+		res.How = errTooMuchOutput.Error()
 	case err != nil:
 		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
 	case exit == 126:

@@ -18,7 +18,12 @@ import (
 const (
 	logHead = 15 << 20
 	logTail = 1 << 20
+	// maxPrinted is how much a check may print. One that prints more is killed, and has failed.
+	maxPrinted = 1 << 30
 )
+
+// errTooMuchOutput is the error of a check that has printed too much.
+var errTooMuchOutput = fmt.Errorf("it printed more than %d MB, which is the most a check may print", maxPrinted>>20)
 
 // The owner of a task reads the last maxTail lines of a log, of each of them maxLine bytes.
 const (
@@ -53,10 +58,13 @@ func newCheckLog(outputs, name string) (*checkLog, error) {
 	return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be made: %w", err)
 }
 
-// Write never fails: a check does not end because its output cannot be kept.
+// Write fails only with errTooMuchOutput, which ends the check. It does not fail because the output cannot be kept.
 func (l *checkLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.printed > maxPrinted {
+		return 0, errTooMuchOutput
+	}
 	l.printed += int64(len(p))
 	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
 	l.put(p[:max(0, min(int64(len(p)), int64(l.headSize)-l.written))])

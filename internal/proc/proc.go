@@ -57,7 +57,7 @@ type Spec struct {
 	// Stdin is what the program reads; nil is an empty input. An *os.File is handed over as it is.
 	Stdin io.Reader
 	// Out gets stdout and stderr as they come, from one goroutine; nil discards them. An *os.File is handed over as it
-	// is. When Out fails, the pipe is closed and Wait returns the error.
+	// is. When Out fails, the pipe is closed, what does not end by that is killed, and Wait returns the error.
 	Out io.Writer
 }
 
@@ -85,6 +85,9 @@ type Process interface {
 
 // outputTimeout is how long output may still arrive after the tree was killed.
 const outputTimeout = 2 * time.Second
+
+// brokenPipeGrace is how long a program may go on when its output is not taken any more.
+const brokenPipeGrace = time.Second
 
 // CallVar is the environment variable that tags everything that a tool starts. Its value differs for each call.
 const CallVar = "MUSTER_CALL"

@@ -102,7 +102,7 @@ func follow(
 	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error, ended func() (exit int, err error),
 ) *child {
 	c := &child{pid: pid, stop: stop, done: make(chan struct{})}
-	pipes.begin(s)
+	pipes.begin(s, c.Kill)
 	// A guard that cannot be told is dead, and then everything is.
 	release := context.AfterFunc(ctx, func() { _ = c.Kill() })
 	go func() {

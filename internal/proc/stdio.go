@@ -49,8 +49,8 @@ func (p *stdio) fileOf(end any) (*os.File, error) {
 	return f, err
 }
 
-// begin starts to copy. The program has started and has its ends.
-func (p *stdio) begin(s Spec) {
+// begin starts to copy. The program has started and has its ends; kill ends it when its output cannot be taken.
+func (p *stdio) begin(s Spec, kill func() error) {
 	p.closeProgramEnds()
 	if p.feed != nil {
 		go func() {
@@ -63,7 +63,8 @@ func (p *stdio) begin(s Spec) {
 		go func() {
 			_, err := io.Copy(s.Out, p.drain)
 			if err != nil {
-				_ = p.drain.Close() // the program learns it at its next write
+				_ = p.drain.Close() // the program learns it at its next write, of which most programs die
+				time.AfterFunc(brokenPipeGrace, func() { _ = kill() })
 			}
 			p.copied <- err
 		}()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -138,6 +139,9 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	exit, err := p.Wait()
 	out.Done()
 	text := out.Text()
+	if errors.Is(err, code.ErrTooMuchOutput) {
+		return text + fmt.Sprintf("\n[killed: %v]", err), exit, nil
+	}
 	if ctx.Err() == context.DeadlineExceeded { // the caller is told what the command had printed by then
 		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
 	}

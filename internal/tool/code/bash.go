@@ -73,12 +73,14 @@ func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.D
 	// know; any other cause means that the member is to stop.
 	exit, err := p.Wait()
 	out.Done()
-	timedOut := errors.Is(err, errTimeout)
-	if err != nil && !timedOut {
+	timedOut, tooMuch := errors.Is(err, errTimeout), errors.Is(err, ErrTooMuchOutput)
+	if err != nil && !timedOut && !tooMuch {
 		return llm.Result{}, err
 	}
 	text := strings.TrimRight(out.Text(), "\n")
 	switch {
+	case tooMuch:
+		text = joinLines(text, fmt.Sprintf("[killed with all it had started: %v]", ErrTooMuchOutput))
 	case timedOut:
 		text = joinLines(text, fmt.Sprintf("[killed with all it had started after %v: its time was up. "+
 			"Give a longer timeout (at most %.0f), or run it in the background]", limit, maxBashTimeout.Seconds()))
@@ -87,7 +89,7 @@ func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.D
 	case text == "":
 		text = "[exit 0, no output]"
 	}
-	r := llm.Result{IsError: exit != 0 || timedOut, Parts: []llm.Part{llm.Text{Text: text}}}
+	r := llm.Result{IsError: exit != 0 || err != nil, Parts: []llm.Part{llm.Text{Text: text}}}
 	if path := out.Path(); path != "" {
 		r.Files = []string{path}
 	}
@@ -146,11 +148,15 @@ var exitMeanings = map[int]string{
 
 // firstLine shortens a command to its first line, for a display of one line.
 func firstLine(s string) string {
-	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
-	if more {
-		s += " ..."
+	const most = 200
+	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if len(line) > most {
+		line, more = strings.ToValidUTF8(line[:most], ""), true
 	}
-	return s
+	if more {
+		line += " ..."
+	}
+	return line
 }
 
 // Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach

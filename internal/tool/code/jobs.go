@@ -19,10 +19,11 @@ import (
 
 // The limits of a member's background jobs.
 const (
-	maxRunningJobs  = 8  // at a time
-	maxFinishedJobs = 64 // that can still be asked about after they were reported
-	announcedLines  = 20 // of a job's output in an announcement, and in the result of stop_background
-	checkedLines    = 50 // of a job's output in the result of check_background
+	maxRunningJobs  = 8        // at a time
+	maxFinishedJobs = 64       // that can still be asked about after they were reported
+	announcedLines  = 20       // of a job's output in an announcement, and in the result of stop_background
+	checkedLines    = 50       // of a job's output in the result of check_background
+	maxAnnounced    = 64 << 10 // bytes of one announcement; the outputs of further jobs are left out of it
 )
 
 // errStopped is the cause when a job was stopped on request.
@@ -139,6 +140,8 @@ func (j *Jobs) end(b *job, exit int, err error, limit time.Duration) {
 	switch {
 	case errors.Is(err, errTimeout):
 		b.Why = fmt.Sprintf("killed after %v: its time was up", limit)
+	case errors.Is(err, ErrTooMuchOutput):
+		b.Why = fmt.Sprintf("killed: %v", ErrTooMuchOutput)
 	case err != nil:
 		b.Why = err.Error()
 	}
@@ -319,7 +322,11 @@ func Render(done []Job) string {
 		if job.Last != "" {
 			text += "\n  " + strings.ReplaceAll(job.Last, "\n", "\n  ")
 		}
-		announcement += mailbox.Escape(text) + "\n"
+		text = mailbox.Escape(text) + "\n"
+		if len(announcement)+len(text) > maxAnnounced {
+			text = mailbox.Escape(job.outcome()) + "\n" // check_background has the rest
+		}
+		announcement += text
 	}
 	return announcement + "</background-results>"
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -17,11 +20,17 @@ import (
 // The limits of an output. A command may print without end, and neither memory nor the disk may fill up
 // with it.
 const (
-	maxFileBytes   = 100 << 20            // of an output go to its file; of the rest only the last lines are kept
+	maxPrinted     = 100 << 20            // bytes that one command may print
+	maxFileBytes   = maxPrinted           // of an output go to its file; of the rest only the last lines are kept
+	maxFilesBytes  = 1 << 30              // of all outputs in one directory; the oldest files make room for a new one
 	maxOutputChars = tool.MaxOutput - 500 // are shown; the rest of the limit is for what is said about them
 	maxEndChars    = maxOutputChars / 2   // are shown of the beginning and of the end of a longer output
 	maxEndBytes    = maxEndChars * utf8.UTFMax
 )
+
+// ErrTooMuchOutput is the error of Output.Write, and so of a command that has printed too much. It was killed.
+var ErrTooMuchOutput = fmt.Errorf("it printed more than %d MB, which is the most a command may print: "+
+	"send what is long to a file, or print only what is needed of it", maxPrinted>>20)
 
 // Output collects what a command prints, without control characters, in bounded memory. It keeps everything
 // up to the number of characters that a result may have. Of more it keeps the beginning and the end, and
@@ -33,6 +42,7 @@ type Output struct {
 
 	mu      sync.Mutex
 	cleaner cleaner
+	printed int64    // all bytes so far
 	chars   int      // all characters so far
 	head    []byte   // the first maxEndBytes bytes
 	tail    []byte   // what follows head; of a long output only its end, but at least maxEndBytes
@@ -48,11 +58,16 @@ func NewOutput(dir, name string) *Output {
 	return &Output{dir: dir, name: name, maxFileBytes: maxFileBytes}
 }
 
-// Write never fails: a command must not end because its output cannot be kept.
+// Write fails only with ErrTooMuchOutput, which ends the command. It does not fail because the output cannot be kept.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.add(o.cleaner.clean(nil, p))
+	fits := p[:min(int64(len(p)), maxPrinted-o.printed)]
+	o.printed += int64(len(fits))
+	o.add(o.cleaner.clean(nil, fits))
+	if len(fits) < len(p) {
+		return len(fits), ErrTooMuchOutput
+	}
 	return len(p), nil
 }
 
@@ -97,8 +112,29 @@ func (o *Output) openFile() {
 	if o.fileErr = os.MkdirAll(cmp.Or(o.dir, os.TempDir()), 0o700); o.fileErr != nil {
 		return
 	}
+	if o.dir != "" { // what lies in the system's directory is not ours alone
+		makeRoom(o.dir, maxFilesBytes-o.maxFileBytes)
+	}
 	if o.file, o.fileErr = os.CreateTemp(o.dir, o.name+"-*.txt"); o.fileErr == nil {
 		o.path = o.file.Name()
+	}
+}
+
+// makeRoom removes the oldest files of dir until the others have at most so many bytes. An output is no state: a
+// command can be run again.
+func makeRoom(dir string, most int64) {
+	entries, _ := os.ReadDir(dir) // what cannot be read cannot be removed either
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
+			files = append(files, fi)
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, fi := range files {
+		if most -= fi.Size(); most < 0 {
+			_ = os.Remove(filepath.Join(dir, fi.Name()))
+		}
 	}
 }
 
