@@ -49,6 +49,15 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 }
 
+// FormatEnd returns when a wait ends that begins now, with the date where the wait is long or ends on another day.
+func FormatEnd(end, now time.Time) string {
+	const long = 30 * time.Minute
+	if end.Sub(now) < long && end.YearDay() == now.YearDay() {
+		return end.Format("15:04:05")
+	}
+	return end.Format("2006-01-02 15:04:05")
+}
+
 // Sleep waits for d, or until ctx ends; it then returns the error of ctx. It is not part of a Clock, because a pause is
 // not written down.
 func Sleep(ctx context.Context, d time.Duration) error {

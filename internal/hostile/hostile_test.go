@@ -23,7 +23,11 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.GuardMain()
-	testscript.Main(m, map[string]func(){"muster": func() { os.Exit(cli.Main()) }})
+	testscript.Main(m, map[string]func(){"muster": func() {
+		code := cli.Main()
+		notePeak()
+		os.Exit(code)
+	}})
 }
 
 // A command is what a script may say beside the commands of testscript.

@@ -102,7 +102,7 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	errors.As(why, &e)
 	p.Log.Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
 		"wait", time.Until(until).Round(time.Millisecond).String())
-	p.show(ctx, "parked until "+until.Format("15:04:05"))
+	p.show(ctx, "parked until "+clock.FormatEnd(until, time.Now()))
 	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/journal"
 )
 
@@ -205,7 +206,7 @@ func (t lineWriter) memberLine() Line {
 	case journal.ModelRetry: // also of the lead: a run that stands still for minutes looks broken
 		l.Verb, l.Text, l.Show, l.Tone = "waits", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {
-			l.Text += "; goes on by itself at " + muster.Time(until).Local().Format("15:04:05")
+			l.Text += "; goes on by itself at " + clock.FormatEnd(muster.Time(until).Local(), muster.Time(t.At).Local())
 		}
 	}
 	return l

@@ -168,8 +168,8 @@ func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Erro
 		now := time.Now()
 		asked := askedWait(h, now)
 		if e.After = min(asked, MaxWait); asked > MaxWait {
-			e.Err = fmt.Errorf("%w (it says to come back at %s, and is asked again after %v)", e.Err,
-				now.Add(asked).Format("2006-01-02 15:04:05"), MaxWait)
+			e.Err = fmt.Errorf("told to wait until %s, which is more than %v: %w",
+				now.Add(asked).Format("2006-01-02 15:04:05"), MaxWait, e.Err)
 		}
 	}
 	return e

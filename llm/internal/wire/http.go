@@ -123,7 +123,7 @@ type Reader interface {
 // stream was asked for: that piece is the only event.
 func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (llm.Reply, error) {
 	var broken error
-	all := events(stream)
+	n, all := 0, events(stream)
 	if isObject(stream) {
 		all = oneEvent(stream)
 	}
@@ -131,6 +131,9 @@ func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (l
 		if err != nil || bytes.HasPrefix(e.data, []byte("[DONE]")) {
 			broken = err
 			break
+		}
+		if n++; n > MaxEvents {
+			return llm.Reply{}, x.errLimit("does not end: it has more than %d events", MaxEvents)
 		}
 		if problem := checkJSON(e.data); problem != "" {
 			return llm.Reply{}, x.errLimit("has an event that %s", problem)

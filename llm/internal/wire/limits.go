@@ -13,6 +13,8 @@ import (
 const (
 	// MaxStream is how many bytes of one answer are read, pings and what the protocol adds included.
 	MaxStream = 128 << 20
+	// MaxEvents is how many events one stream may have. Each takes time, however small it is.
+	MaxEvents = 1_000_000
 	// MaxEvent is the size of the largest event, and of an answer that is no stream. Some vendors send a whole reply
 	// in one.
 	MaxEvent = 4 << 20

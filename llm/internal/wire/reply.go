@@ -35,8 +35,8 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 			if !canRun {
 				continue
 			}
-			if isTooLarge(c) {
-				return withoutCalls(r), true, nil
+			if problem := tooLarge(c); problem != "" {
+				return withoutCalls(r, "a call that "+problem), true, nil
 			}
 			input, err := llm.Input(c.Input)
 			if err != nil {
@@ -46,7 +46,7 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 				continue
 			}
 			if calls.n > MaxCalls {
-				return withoutCalls(r), true, nil
+				return withoutCalls(r, fmt.Sprintf("more than %d calls", MaxCalls)), true, nil
 			}
 			r.Stop = llm.StopTools
 			p = c
@@ -79,15 +79,22 @@ func (l *callList) add(c *llm.Call) (ok bool) {
 	return true
 }
 
-// isTooLarge reports whether a call exceeds a limit.
-func isTooLarge(c llm.Call) bool {
-	return len(c.Input) > MaxInput || len(c.ID) > maxID || len(c.Name) > maxID || checkJSON(c.Input) != ""
+// tooLarge returns in what respect a call is too large to run, or "".
+func tooLarge(c llm.Call) string {
+	switch {
+	case len(c.Input) > MaxInput:
+		return "has more than " + formatSize(MaxInput)
+	case max(len(c.ID), len(c.Name)) > maxID:
+		return fmt.Sprintf("has a name of more than %d bytes", maxID)
+	}
+	return checkJSON(c.Input)
 }
 
-// withoutCalls returns a reply that was cut at its length limit.
-func withoutCalls(r llm.Reply) llm.Reply {
+// withoutCalls returns a reply that was cut at its length limit. Its model reads why.
+func withoutCalls(r llm.Reply, has string) llm.Reply {
 	r.Stop = llm.StopMax
 	r.Message.Parts = slices.DeleteFunc(r.Message.Parts, func(p llm.Part) bool { _, is := p.(llm.Call); return is })
+	r.Message.Parts = append(r.Message.Parts, llm.Text{Text: "[This reply had " + has + ", and none may. It was cut here.]"})
 	return r
 }
 
