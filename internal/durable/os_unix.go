@@ -35,6 +35,9 @@ func lock(f *os.File, how LockMode) error {
 // unlock releases the lock.
 func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
+// hasDied reports whether no process has that number.
+func hasDied(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
 // retryTransient calls f once. Here an open file can be renamed and removed.
 func retryTransient(f func() error) error { return f() }
 

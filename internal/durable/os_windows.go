@@ -37,6 +37,9 @@ func unlock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
 }
 
+// hasDied returns false: whether a process lives is not asked here.
+func hasDied(int) bool { return false }
+
 // retryTransient repeats f for a while, because a reader, a virus scanner or an indexer may have the file open.
 func retryTransient(f func() error) error {
 	for wait := time.Millisecond; ; wait *= 2 {

@@ -1,13 +1,11 @@
 package durable
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"muster"
 	"muster/internal/failpoint"
@@ -38,11 +36,6 @@ type Staged struct {
 	temp, path string
 }
 
-// IsTemporary reports whether a file's name is one that Stage makes. A killed process leaves such files behind.
-func IsTemporary(name string) bool {
-	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
-}
-
 // Stage writes and syncs data beside path. It makes missing directories. The content is durable before it can get its
 // name, so that a power loss never leaves the name with half of it.
 func (f *Files) Stage(path string, data []byte) (*Staged, error) {
@@ -55,7 +48,7 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 	}
 	failpoint.HitFile(path, "put.begin")
 	dir, base := filepath.Split(path)
-	temp := filepath.Join(dir, "."+base+"."+strings.ToLower(rand.Text()[:12])+".tmp")
+	temp := filepath.Join(dir, TemporaryName(base))
 	var file File
 	err := f.openIn(temp, func() (err error) {
 		file, err = f.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

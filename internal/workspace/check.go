@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,7 +94,7 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 
 // tryWriting writes and removes a file. It is not empty, because an empty file can be made on a full disk.
 func tryWriting(root, dir string) error {
-	name := filepath.Join(dir, ".muster-doctor-"+rand.Text())
+	name := filepath.Join(dir, durable.TemporaryName("muster-doctor"))
 	f, err := durable.OpenBelow(root, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

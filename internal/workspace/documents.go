@@ -114,13 +114,10 @@ func (d *doctor) readOnce(path string, read func([]byte) error) error {
 	return read(muster.TrimBOM(data))
 }
 
-// minTemporaryAge is how old a temporary file is before it counts as left by a killed process. A file is written and
-// renamed within moments, so an older one belongs to nobody who is alive.
-const minTemporaryAge = time.Minute
-
 // temporaries returns the files that killed processes left half written.
 func temporaries(dir paths.Dir) (all []string) {
-	for _, root := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees()} {
+	excluded := filepath.Join(string(dir), ".git", "info") // where info/exclude is written
+	for _, root := range []string{dir.Tasks(), dir.Team(), dir.Transcripts(), dir.Worktrees(), excluded} {
 		// What cannot be looked at is skipped: the walk function returns no error but SkipDir.
 		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
@@ -130,7 +127,7 @@ func temporaries(dir paths.Dir) (all []string) {
 				return fs.SkipDir // the members' own files
 			}
 			if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
-				if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > minTemporaryAge {
+				if fi, err := e.Info(); err == nil && durable.IsAbandoned(e.Name(), fi.ModTime()) {
 					all = append(all, path)
 				}
 			}

@@ -62,20 +62,28 @@ func (d *doctor) refuse(what, why string) {
 		strings.Join(pids, ", ")), "stop it (Ctrl-C where it runs), then: "+repairCommand)
 }
 
+// RemoveTemporaries removes what killed processes left half written among the team's files, and returns how many files
+// that were. A process that begins to host members calls it.
+func (w *Workspace) RemoveTemporaries() (removed int, err error) {
+	files := w.stateFiles()
+	for _, path := range temporaries(w.Paths()) {
+		if err := files.Remove(path); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
 // removeTemporaries removes what killed processes left half written. A file that was not renamed was never promised
 // to anybody.
 func (d *doctor) removeTemporaries() {
-	files := d.w.stateFiles()
-	all := temporaries(d.w.Paths())
-	for _, path := range all {
-		if err := files.Remove(path); err != nil {
-			d.AddError("repair", err)
-			return
-		}
+	n, err := d.w.RemoveTemporaries()
+	if n > 0 {
+		d.mended("%s of killed processes removed: nothing had been promised of them", view.Count(n, "temporary file"))
 	}
-	if len(all) > 0 {
-		d.mended("%s of killed processes removed: nothing had been promised of them",
-			view.Count(len(all), "temporary file"))
+	if err != nil {
+		d.AddError("repair", err)
 	}
 }
 

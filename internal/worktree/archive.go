@@ -90,12 +90,13 @@ func (c checkout) snapshot(ctx context.Context) (commit, content string, err err
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
 // owner, who may be at work, sees no change.
 func (c checkout) writeTree(ctx context.Context) (string, error) {
-	// A directory, and not only a file: git makes a lock beside its index.
-	tmp, err := os.MkdirTemp("", "muster-index-")
+	// A directory, and not only a file: git makes a lock beside its index. It is noted, as that of a check is: what a
+	// process leaves that is killed here is removed by the next recovery.
+	tmp, remove, err := c.temp.CreateTemporary()
 	if err != nil {
-		return "", muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)
+		return "", err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	index := filepath.Join(tmp, "index")
 	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
 	// an empty one to git.

@@ -56,9 +56,9 @@ func (l leases) try(name string) (release func(), err error) {
 // never keeps another one from working.
 func (l leases) isHeld(name string) (bool, error) { return l.files.Locked(l.path(name)) }
 
-// CheckDirs makes directories outside the repository, in which landing checks out the merged tree. Each holder of a
-// lease has one note, a file that names its directory. The note is written before the directory is made, so that
-// RemoveAbandoned finds what a killed process left.
+// CheckDirs makes temporary directories outside the repository: those in which landing checks out the merged tree, and
+// those for the temporary files of tools. Each holder of a lease has one note, a file that names its directory. The
+// note is written before the directory is made, so that RemoveAbandoned finds what a killed process left.
 type CheckDirs struct {
 	root   string // of the repository
 	leases leases
@@ -71,12 +71,23 @@ const (
 	checkDirPrefix = "muster-check-"
 )
 
-// Create makes a directory and returns the function that removes it. The directory lies outside the repository, so that
-// nothing above it looks like a part of one. Its path has no symbolic links.
+// Create makes a directory for a check and returns the function that removes it. The directory lies outside the
+// repository, so that nothing above it looks like a part of one. Its path has no symbolic links.
 func (d *CheckDirs) Create() (dir string, remove func(), err error) {
+	return d.create("directory for the check", rand.Text())
+}
+
+// CreateTemporary is Create for temporary files. The name is short, because programs make sockets below the directory,
+// and the path of a socket may have 107 bytes.
+func (d *CheckDirs) CreateTemporary() (dir string, remove func(), err error) {
+	return d.create("temporary directory", rand.Text()[:10])
+}
+
+// create makes a directory of a random name, so that no other user of a shared temporary directory can make it first.
+func (d *CheckDirs) create(what, random string) (dir string, remove func(), err error) {
 	defer func() {
 		if err != nil {
-			err = muster.Errorf(muster.Unavailable, "no directory for the check can be made: %w", err)
+			err = muster.Errorf(muster.Unavailable, "no %s can be made: %w", what, err)
 		}
 	}()
 	parent, err := d.parent()
@@ -88,8 +99,7 @@ func (d *CheckDirs) Create() (dir string, remove func(), err error) {
 		return "", nil, err
 	}
 	note := filepath.Join(d.leases.dir, lease)
-	// The name is random, so that no other user of a shared temporary directory can make it first.
-	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(rand.Text()))
+	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(random))
 	// The order is lease, note, directory: whatever exists is named by a note, and whoever gets the lease of a dead
 	// process finds it.
 	if _, err = d.clear(note); err == nil { // the directory of a process that died

@@ -17,6 +17,7 @@ import (
 type checkout struct {
 	repo *git.Repo
 	lane muster.Lane
+	temp *CheckDirs // makes temporary directories
 }
 
 // run runs git in the lane.

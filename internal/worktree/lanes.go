@@ -161,7 +161,9 @@ func (l *Lanes) keep(ctx context.Context, name muster.Name, isAsked bool) error 
 }
 
 // checkout is the working tree of a lane.
-func (l *lifecycle) checkout(lane muster.Lane) checkout { return checkout{repo: l.repo, lane: lane} }
+func (l *lifecycle) checkout(lane muster.Lane) checkout {
+	return checkout{repo: l.repo, lane: lane, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
+}
 
 // errNoLane is the error of a lane that has no row.
 func errNoLane(name muster.Name) error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"muster"
@@ -189,15 +190,10 @@ func (c *cache) save(found lookResult, misses int) {
 	if err := on.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return
 	}
-	// All processes of a team may start at once, and only one of them is to write the large file. What a dead process
-	// left keeps nobody from it.
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	if fi, err := on.Stat(temp); err == nil {
-		if time.Since(fi.ModTime()).Abs() < snapshotWriteTime {
-			return
-		}
-		_ = on.Remove(temp)
+	if c.isBeingSaved() {
+		return
 	}
+	temp := filepath.Join(filepath.Dir(path), durable.TemporaryName(filepath.Base(path)))
 	failpoint.Hit("snapshot.begin")
 	f, err := on.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -213,6 +209,28 @@ func (c *cache) save(found lookResult, misses int) {
 		_ = on.Remove(temp)
 	}
 	failpoint.Hit("snapshot.named")
+}
+
+// isBeingSaved reports whether another process writes the snapshot right now. All processes of a team may start at once,
+// and only one of them is to write the large file. What a dead process left keeps nobody from it, and is removed.
+func (c *cache) isBeingSaved() bool {
+	on, dir := c.t.s.fs, filepath.Dir(c.snapshotPath())
+	names, _ := on.Names(dir) // what cannot be listed cannot be written either
+	for _, name := range names {
+		if !durable.IsTemporary(name) || !strings.HasPrefix(name, "."+filepath.Base(c.snapshotPath())+".") {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		fi, err := on.Stat(path)
+		if err != nil {
+			continue
+		}
+		if time.Since(fi.ModTime()).Abs() < snapshotWriteTime && !durable.IsAbandoned(name, fi.ModTime()) {
+			return true
+		}
+		_ = on.Remove(path)
+	}
+	return false
 }
 
 // writeSnapshot writes the contents, the list, and the trailer.

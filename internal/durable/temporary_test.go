@@ -1,0 +1,46 @@
+package durable
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A temporary file counts as left behind as soon as its writer is dead, and else when it is old.
+func TestAbandonedTemporaryFiles(t *testing.T) {
+	child := exec.Command("true")
+	if err := child.Run(); err != nil {
+		t.Skip(err)
+	}
+	own := TemporaryName("a.json")
+	parts := strings.Split(own, "-")
+	if len(parts) != 3 || !strings.HasPrefix(own, ".a.json.") || own == TemporaryName("a.json") {
+		t.Fatalf("the name %s does not say what it should", own)
+	}
+	named := func(space string, pid int) string { return fmt.Sprintf("%s-%d-%s", space, pid, parts[2]) }
+	dead := child.ProcessState.Pid()
+	now, old := time.Now(), time.Now().Add(-2*minTemporaryAge)
+	for _, c := range []struct {
+		name     string
+		modified time.Time
+		want     bool
+	}{
+		{own, now, false},
+		{own, old, true},
+		{named(parts[0], dead), now, hasDied(dead)}, // Windows does not tell
+		{named(parts[0]+"x", dead), now, false},     // of another container
+		{named(parts[0], 0), now, false},
+		{named(parts[0], -1), now, false},
+		{".a.json.abcdefghijkl.tmp", now, false},
+		{".a.json.abcdefghijkl.tmp", old, true},
+		{".tmp", now, false},
+		{"a.tmp", old, false},
+		{".a.json", old, false},
+	} {
+		if got := IsAbandoned(c.name, c.modified); got != c.want {
+			t.Errorf("%s of %v ago: left behind %v, want %v", c.name, time.Since(c.modified).Round(time.Second), got, c.want)
+		}
+	}
+}
