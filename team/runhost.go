@@ -15,6 +15,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
+	"muster/internal/worktree"
 	"muster/journal"
 )
 
@@ -91,14 +92,30 @@ func (p *runHost) host(
 		return err
 	}
 	defer func() { logDropped(ctx, p.Log, "releasing the lease", host.Release()) }()
+	_, err = p.Roster.EndGuards(ctx)
+	logDropped(ctx, p.Log, "ending the tools of dead processes", err)
+	// What killed processes left half written goes beside everything else: nobody waits for it but the end of the run.
+	var sweeping sync.WaitGroup
+	defer sweeping.Wait()
+	sweeping.Go(func() {
+		_, err := p.workspace.RemoveTemporaries()
+		logDropped(ctx, p.Log, "removing temporary files", err)
+	})
 	// The launcher starts beside the records, because a process of its own (the guard) takes as long as they do. It
 	// outlives a cancelled ctx: members that are cancelled still end their commands with it.
 	uncancelled := context.WithoutCancel(ctx)
 	launched := inBackground(func() (proc.Launcher, error) { return p.team.launch(uncancelled) })
+	removeTemporaryDir := func() {}
 	defer func() {
 		if l, err := launched(); err == nil {
-			logDropped(uncancelled, p.Log, "closing the launcher", l.Close())
+			closeErr := l.Close()
+			logDropped(uncancelled, p.Log, "closing the launcher", closeErr)
+			// A guard that is noted is looked for by the next command.
+			if _, ok := l.(guarded); ok && closeErr == nil {
+				logDropped(uncancelled, p.Log, "noting the end of the guard", host.SetGuard(uncancelled, 0))
+			}
 		}
+		removeTemporaryDir() // nothing that could write there runs any more
 	}()
 	if err := prepare(ctx, host.ID()); err != nil {
 		return err
@@ -109,15 +126,28 @@ func (p *runHost) host(
 	}
 	// The record names the guard before any tool runs, so that a command which a tool starts is recognised as inside
 	// of the team even after the tool has killed the guard.
-	if g, ok := launcher.(interface{ PID() int }); ok {
+	if g, ok := launcher.(guarded); ok {
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return err
 		}
+		g.OnRenewal(func(pid int) { logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid)) })
 	}
 	p.Launcher = loggedLauncher{launcher, p.Log}
-	p.workspace.SetLauncher(p.Launcher)
+	p.workspace.SetLauncher(p.Launcher) // a check has a temporary directory of its own
+	if lanes, ok := p.Lanes.(*worktree.Lanes); ok {
+		tools := &temporaryLauncher{Launcher: p.Launcher, dirs: lanes.CheckDirs,
+			warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
+		removeTemporaryDir = tools.removeDir
+		p.Launcher = tools
+	}
 	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)})
+}
+
+// guarded is a launcher whose tools are guarded by a process of its own.
+type guarded interface {
+	PID() int
+	OnRenewal(f func(pid int))
 }
 
 // inBackground begins to call f at once. The function that it returns waits for the result.

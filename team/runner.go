@@ -43,6 +43,9 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 			logDropped(ctx, s.Log, "looking whether a member's host lives", err)
 			return
 		}
+		// Nothing of the dead process may write where the member now works.
+		_, err := roster.EndGuards(ctx)
+		logDropped(ctx, s.Log, "ending the tools of dead processes", err)
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
 	list, err := s.Requests.List(ctx)

@@ -35,6 +35,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
+	w.EndGuards(ctx)
 	t, err := team.OpenIn(w, team.Config{}) //nolint:contextcheck // OpenIn starts nothing.
 	return opened{t, w}, err
 }

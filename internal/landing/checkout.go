@@ -31,11 +31,18 @@ func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, r
 	} else {
 		spec.Env, err = l.environment(ctx, spec.Dir, top)
 	}
+	// What the check's programs leave in the temporary directory goes with the rest, also when they were killed.
+	if err == nil {
+		err = os.Mkdir(filepath.Join(top, temporaryDir), 0o700)
+	}
 	if err != nil {
 		remove()
 	}
 	return spec, remove, err
 }
+
+// temporaryDir is the directory for temporary files, beside the checkout.
+const temporaryDir = "temporary"
 
 // fill makes the repository in dir and checks the commit out.
 func (l *Lander) fill(ctx context.Context, dir, commit string) error {
@@ -123,7 +130,8 @@ func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, er
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := []string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork}
+	set := []string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork,
+		"TMPDIR=" + filepath.Join(top, temporaryDir)}
 	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

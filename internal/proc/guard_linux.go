@@ -31,7 +31,7 @@ func canGuard() bool { return hasGuardMain.Load() }
 // GuardMain is called first thing in main, and in TestMain of packages whose tests start tools. If this process was
 // started as a guard, it serves and never returns; else it notes that New can start one.
 func GuardMain() {
-	if len(os.Args) != 2 || os.Args[1] != guardWord {
+	if len(os.Args) != 3 || os.Args[1] != guardWord {
 		hasGuardMain.Store(true)
 		return
 	}
@@ -44,9 +44,10 @@ func GuardMain() {
 
 // Guard is a launcher whose tools are started by a guard. If that is killed, the next Start starts another.
 type Guard struct {
-	mu     sync.Mutex
-	link   *link // to the last guard, which may be dead
-	closed bool
+	mu      sync.Mutex
+	link    *link // to the last guard, which may be dead
+	closed  bool
+	renewed func(pid int) // is told of each guard that follows the first; may be nil
 }
 
 // newGuard starts a guard and returns the launcher that uses it.
@@ -63,6 +64,14 @@ func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.link.pid
+}
+
+// OnRenewal sets the function that is told the process id of each guard that takes the place of one that was killed,
+// before it starts anything.
+func (g *Guard) OnRenewal(f func(pid int)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.renewed = f
 }
 
 // Start has the guard start a program.
@@ -104,6 +113,9 @@ func (g *Guard) liveLink() (*link, error) {
 			return nil, err
 		}
 		g.link = l
+		if g.renewed != nil {
+			g.renewed(l.pid)
+		}
 	default:
 	}
 	return g.link, nil
@@ -184,7 +196,10 @@ func startGuard() (*link, error) {
 		return nil, fail(err)
 	}
 	// /proc/self/exe is the running program, also when an update has replaced its file.
-	guard, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], guardWord}, &os.ProcAttr{
+	// Its arguments say whose guard it is, for whoever finds it after its program has died: see KillAbandoned.
+	program, _ := readProcess(os.Getpid())
+	args := []string{os.Args[0], guardWord, program.id().String()}
+	guard, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   guardEnv(),
 		Files: []*os.File{null, null, os.Stderr, theirs},

@@ -122,7 +122,7 @@ func serve() error {
 }
 
 // guardTag begins the tag of each call of a guard. The start time tells the guard from a later one with the same pid.
-func guardTag(pid int, started uint64) string { return fmt.Sprintf("%d.%d.", pid, started) }
+func guardTag(pid int, started uint64) string { return processID{pid, started}.String() + "." }
 
 // handle obeys an order of the program. files are the descriptors that came with it.
 func (g *guard) handle(order frame, files []int) {

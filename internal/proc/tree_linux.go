@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"strconv"
@@ -28,6 +29,9 @@ type processID struct {
 	pid     int
 	started uint64
 }
+
+// String returns the identity as guards and tags have it: PID.STARTED.
+func (id processID) String() string { return fmt.Sprintf("%d.%d", id.pid, id.started) }
 
 // id returns the identity of the process.
 func (t process) id() processID { return processID{t.pid, t.started} }
@@ -229,6 +233,13 @@ func (t *tree) sweep() {
 func Parent(pid int) int {
 	t, _ := readProcess(pid)
 	return t.parent
+}
+
+// StartTime returns when a process started, in clock ticks since the system did, or 0 when that is not known. Together
+// with the number it is the identity of a process: a later one with the same number has another.
+func StartTime(pid int) uint64 {
+	t, _ := readProcess(pid)
+	return t.started
 }
 
 // marker marks the processes of a call by a resource limit, which they inherit: each call has its own limit on the

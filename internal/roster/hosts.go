@@ -13,18 +13,21 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/proc"
 	"muster/internal/state"
 )
 
 // HostRecord is one process that hosts members: the document of the slot whose lease it holds. It is alive as
 // long as the lease is held and the document has its life; everything else in it is for people.
 type HostRecord struct {
-	Slot     string  `json:"slot"` // host-1, host-2, ...: the lease's name
-	Life     int     `json:"life"` // how often the slot was taken
-	PID      int     `json:"pid"`
-	About    string  `json:"about,omitempty"`
-	GuardPID int     `json:"guard_pid,omitempty"`
-	Since    float64 `json:"since"`
+	Slot     string `json:"slot"` // host-1, host-2, ...: the lease's name
+	Life     int    `json:"life"` // how often the slot was taken
+	PID      int    `json:"pid"`
+	About    string `json:"about,omitempty"`
+	GuardPID int    `json:"guard_pid,omitempty"`
+	// GuardStarted tells the guard from a later process with its number: see proc.StartTime.
+	GuardStarted uint64  `json:"guard_started,omitempty"`
+	Since        float64 `json:"since"`
 }
 
 // ID names this life of this process.
@@ -87,17 +90,55 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 // ID names this life of this process.
 func (h *Host) ID() muster.HostID { return h.doc.ID() }
 
-// SetGuard notes which process guards the host's tools. Errors: Fenced when another process has the slot by
-// now.
+// SetGuard notes which process guards the host's tools; 0 is none any more. Errors: Fenced when another process has the
+// slot by now.
 func (h *Host) SetGuard(ctx context.Context, pid int) error {
 	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *HostRecord) error {
 		if p.Life != h.doc.Life {
 			return muster.Errorf(muster.Fenced, "%s is no longer this process", h.doc.Slot)
 		}
-		p.GuardPID = pid
+		if p.GuardPID == pid {
+			return state.ErrNoChange
+		}
+		p.GuardPID, p.GuardStarted = pid, proc.StartTime(pid)
 		return nil
 	})
 	return err
+}
+
+// EndGuards kills the guards of hosts that have died, with the tools that still run below them, and returns how many
+// processes that were. A guard ends with its host, unless somebody has stopped or killed it.
+func (r *Roster) EndGuards(ctx context.Context) (killed int, err error) {
+	all, err := r.hosts.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range all {
+		if h.GuardPID == 0 {
+			continue
+		}
+		// A life that has begun since the record was read has a guard of its own, which this record does not name.
+		held, err := r.leases.Held(ctx, h.Slot)
+		if err != nil {
+			return killed, err
+		}
+		if held {
+			continue
+		}
+		killed += proc.KillAbandoned(h.GuardPID, h.GuardStarted)
+		// Noted after the kill: a crash in between looks for them once more.
+		_, err = r.hosts.Update(ctx, h.Slot, func(p *HostRecord) error {
+			if p.Life != h.Life || p.GuardPID != h.GuardPID {
+				return state.ErrNoChange
+			}
+			p.GuardPID, p.GuardStarted = 0, 0
+			return nil
+		})
+		if err != nil {
+			return killed, err
+		}
+	}
+	return killed, nil
 }
 
 // Alive reports whether that life of that process goes on. It is alive exactly if the lease of its slot is

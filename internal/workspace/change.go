@@ -64,6 +64,18 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	return nil
 }
 
+// EndGuards kills what processes of the team that have died left running: a guard that somebody has stopped, and the
+// tools below it. Every command calls it. What fails is left for the next one.
+func (w *Workspace) EndGuards(ctx context.Context) {
+	if !exists(w.Paths().Hosts()) {
+		return // no process of this team ever lived
+	}
+	killed, err := w.Roster(ctx).EndGuards(ctx)
+	if w.options.Log != nil && (killed > 0 || err != nil) {
+		w.options.Log.InfoContext(ctx, "tools of dead processes killed", "processes", killed, "err", err)
+	}
+}
+
 // CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
 // part.
 func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
