@@ -59,6 +59,8 @@ func fileKind(path string) string {
 		return base[1:]
 	case strings.Contains(filepath.ToSlash(path), "/.team/archive/"):
 		return "archive"
+	case dir == "repositories" || dir == "muster": // the user's registry, and the mark in a repository
+		return "registry"
 	case strings.HasSuffix(base, ".torn"):
 		return "torn"
 	case dir == ".tasks" && base == "claim_events.jsonl":

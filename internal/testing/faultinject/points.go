@@ -56,7 +56,8 @@ var places = []Point{
 
 // The points of files. Each kind of file in documents has all points of ofDocuments, and so on.
 var (
-	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks"}
+	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks",
+		"registry"}
 	streams   = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "rejected", "torn"}
 	moved     = []string{"events", "lane_events", "tasks", "transcripts", "team"}
 

@@ -55,6 +55,9 @@ func recovery(ctx context.Context, a *env) error {
 		return err
 	}
 	w := &teamRepo{a, a, a.dir}
+	if code, said := w.muster(ctx, "", "adopt", "--yes"); code != 0 {
+		return muster.Errorf(muster.Unavailable, "the board cannot be adopted: %s", said)
+	}
 	for i := range members {
 		if code, said := w.muster(ctx, "", "team", "spawn", fmt.Sprintf("m%d", i+1), "--role", "coder"); code != 0 {
 			return muster.Errorf(muster.Unavailable, "no member can be spawned: %s", said)

@@ -179,6 +179,7 @@ func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 		return nil, err
 	}
 	for _, args := range [][]string{
+		{"adopt", "--yes"}, // another program made the board
 		{"team", "spawn", "alice", "--role", "coder"}, {"team", "spawn", "bob", "--role", "coder"},
 	} {
 		if code, said := w.muster(ctx, "", args...); code != 0 {

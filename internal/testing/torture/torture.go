@@ -167,6 +167,11 @@ func (c *Config) prepare() error {
 	if c.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
 		return err
 	}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return err
+	}
+	// The throw-away repositories are nothing to remember among the user's own.
+	c.Env = append(slices.Clone(c.Env), "XDG_STATE_HOME="+filepath.Join(c.Dir, registry))
 	text, err := json.Marshal(map[string]uint64{"seed": c.Seed})
 	if err != nil {
 		return err
@@ -174,8 +179,13 @@ func (c *Config) prepare() error {
 	return os.WriteFile(filepath.Join(c.Dir, marker), append(text, '\n'), 0o600)
 }
 
-// clear removes the marker file of the session, so that the directory is empty again.
-func (c *Config) clear() error { return os.Remove(filepath.Join(c.Dir, marker)) }
+// registry is the directory in which the session's repositories are remembered.
+const registry = "registry"
+
+// clear removes the marker file of the session and its registry, so that the directory is empty again.
+func (c *Config) clear() error {
+	return errors.Join(os.RemoveAll(filepath.Join(c.Dir, registry)), os.Remove(filepath.Join(c.Dir, marker)))
+}
 
 // env is the environment of one scenario that is running.
 type env struct {
