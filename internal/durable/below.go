@@ -42,10 +42,19 @@ func OpenBelow(root, name string, flag int, perm fs.FileMode) (*os.File, error) 
 	return OS{Root: root}.open(name, flag, perm)
 }
 
+// ReadRegular returns the content of a regular file of at most limit bytes, wherever it lies: one of git's or of the
+// user's own. Links are followed. It never waits. Errors: ErrNotRegular and ErrTooLarge.
+func ReadRegular(name string, limit int64) ([]byte, error) { return OS{}.read(name, limit) }
+
 // ReadBelow returns the content of a regular file below root. It refuses what OpenBelow refuses, and a file that is
 // larger than limit, which is ErrTooLarge.
 func ReadBelow(root, name string, limit int64) ([]byte, error) {
-	f, err := OpenBelow(root, name, os.O_RDONLY, 0)
+	return OS{Root: root}.read(name, limit)
+}
+
+// read returns the content of a file that open opens.
+func (o OS) read(name string, limit int64) ([]byte, error) {
+	f, err := o.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // refFiles reads refs from git's own files. A turn asks again and again where a branch is, and a git process for it
@@ -29,7 +30,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	}
 	// A loose ref counts before a packed one. Where refs are kept in another form, refs/heads is a file, and this is no
 	// ErrNotExist.
-	data, err := os.ReadFile(filepath.Join(f.common, filepath.FromSlash(ref)))
+	data, err := readFile(filepath.Join(f.common, filepath.FromSlash(ref)))
 	if err == nil {
 		id = strings.TrimRight(string(data), "\n")
 		return id, id != "" && isID(id)
@@ -37,7 +38,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
 		return "", false
 	}
-	data, err = os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	data, err = readFile(filepath.Join(f.common, "packed-refs"))
 	if err != nil {
 		return "", errors.Is(err, os.ErrNotExist)
 	}
@@ -56,7 +57,7 @@ func (f *refFiles) hasNone(prefix string) bool {
 	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
 		return false
 	}
-	packed, err := os.ReadFile(filepath.Join(f.common, "packed-refs"))
+	packed, err := readFile(filepath.Join(f.common, "packed-refs"))
 	return errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Contains(packed, []byte(" "+prefix))
 }
 
@@ -114,9 +115,15 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 	return branch, ok && known && id != ""
 }
 
+// maxGitFile is how large a file of git's may be that is read here, in bytes: the packed refs of a million branches.
+const maxGitFile = 128 << 20
+
+// readFile reads a file of git's, which may be missing. It does not wait for a pipe.
+func readFile(path string) ([]byte, error) { return durable.ReadRegular(path, maxGitFile) }
+
 // readLine returns the content of a file of one line, "" when it cannot be read or has more.
 func readLine(path string) string {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	text, rest, _ := strings.Cut(string(data), "\n")
 	if err != nil || rest != "" {
 		return ""
@@ -124,13 +131,17 @@ func readLine(path string) string {
 	return text
 }
 
+// maxExclude is how large the exclude file may be, in bytes.
+const maxExclude = 1 << 20
+
 // Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
 // user's .gitignore alone.
 func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 	path := filepath.Join(r.common, "info", "exclude")
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadBelow(r.common, path, maxExclude)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err)
+		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err).
+			WithHint("muster writes to it: make it a plain file, with no link on the way")
 	}
 	existing := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
@@ -148,18 +159,18 @@ func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		lines = "\n" + lines
 	}
-	if err := appendLines(path, lines); err != nil {
+	if err := appendLines(r.common, path, lines); err != nil {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be written: %w", err)
 	}
 	return nil
 }
 
 // appendLines appends with one write, so that a program that appends at the same time loses nothing.
-func appendLines(path, lines string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+func appendLines(root, path, lines string) error {
+	if err := (durable.OS{Root: root}).Mkdir(filepath.Dir(path), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := durable.OpenBelow(root, path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,12 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if err := checkGitDir(dir); err != nil {
+		return nil, err
+	}
 	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
 	// The version and the config are asked for at the same time as the rest, which saves the start of two processes.
 	// When git is too old, that is the error: an old git may fail at the rest too.
@@ -171,7 +177,7 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		if isExit(err) && !isInsideRepository(dir) {
+		if isExit(err) && topAbove(dir) == "" {
 			return muster.Errorf(muster.NotFound, "%s is not in a git repository", dir).
 				WithHint(`git init && git add -A && git commit -m "start"`)
 		}
@@ -189,8 +195,13 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 	}
 	if !isBare && (!isInside || gitDir != r.common) {
 		r.linked = r.root
-		if r.root, err = r.mainRoot(ctx, dir); err != nil {
+		if r.root, isBare, err = r.mainRoot(ctx, dir); err != nil {
 			return muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s: %w", dir, err)
+		}
+	}
+	if !isBare {
+		if err := findTop(dir, r); err != nil {
+			return err
 		}
 	}
 	if r.root == "" {
@@ -199,6 +210,9 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 			WithHint("git clone %s DIR, and start muster in DIR", r.common)
 	}
 	r.root = filepath.FromSlash(r.root)
+	if err := cmp.Or(CheckPath(r.root), CheckPath(r.common)); err != nil {
+		return err
+	}
 	// The root is compared with paths that git prints, which have no symbolic links.
 	if resolved, err := filepath.EvalSymlinks(r.root); err == nil {
 		r.root = resolved
@@ -207,26 +221,19 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 }
 
 // mainRoot returns the main worktree of a repository, asked from a linked one or from inside the git directory. It is
-// "" when the repository is bare.
-func (r *runner) mainRoot(ctx context.Context, dir string) (string, error) {
+// "" when the repository is bare, and when git cannot tell.
+func (r *runner) mainRoot(ctx context.Context, dir string) (top string, isBare bool, err error) {
 	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"worktree", "list", "--porcelain", "-z"}})
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	all := parseWorktrees(out)
 	if len(all) == 0 || all[0].Bare {
-		return "", nil
+		return "", true, nil
 	}
-	top, err := r.Do(ctx, Call{Dir: all[0].Path, Args: []string{"rev-parse", "--show-toplevel"}})
-	return strings.TrimRight(top, "\n"), err
-}
-
-// isInsideRepository looks for a .git above dir, to tell "no repository" from "one that git refuses".
-func isInsideRepository(dir string) bool {
-	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return true
-		}
+	top, err = r.Do(ctx, Call{Dir: all[0].Path, Args: []string{"rev-parse", "--show-toplevel"}})
+	if isExit(err) {
+		return "", false, nil
 	}
-	return false
+	return strings.TrimRight(top, "\n"), false, err
 }

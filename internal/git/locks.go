@@ -68,7 +68,7 @@ func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 
 // DirOf returns the git directory of a linked worktree, "" when it cannot be read.
 func DirOf(path string) string {
-	file, err := os.ReadFile(filepath.Join(path, ".git"))
+	file, err := readFile(filepath.Join(path, ".git"))
 	dir, ok := strings.CutPrefix(strings.TrimSpace(string(file)), "gitdir: ")
 	if err != nil || !ok {
 		return ""

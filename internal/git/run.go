@@ -65,10 +65,12 @@ func isExit(err error) bool {
 
 // runner runs git. Its environment and settings are what every call has in common.
 type runner struct {
-	env     []string
-	common  string // the git directory that all worktrees share; "" while the repository is not known
-	pinned  []setting
-	drivers drivers
+	env    []string
+	common string // the git directory that all worktrees share; "" while the repository is not known
+	// workTree is the top level of the main worktree when the config says that it is elsewhere, else "".
+	workTree string
+	pinned   []setting
+	drivers  drivers
 }
 
 // Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the
@@ -139,7 +141,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if c.Dir == r.common {
 		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
 	} else if !c.Upward {
-		cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
+		cmd.Env = append(cmd.Env, r.within(c.Dir)...)
 	}
 	cmd.Env = append(cmd.Env, c.Env...)
 	var out, errs bytes.Buffer
@@ -169,6 +171,17 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		return out.String(), &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: errs.String()}
 	}
 	return "", err
+}
+
+// within returns the environment that keeps git in dir, the top level of a worktree.
+func (r *runner) within(dir string) []string {
+	env := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
+	if strings.ContainsRune(dir, filepath.ListSeparator) { // which a list of directories cannot hold
+		env = []string{"GIT_DIR=" + cmp.Or(DirOf(dir), filepath.Join(dir, ".git")), "GIT_WORK_TREE=" + dir}
+	} else if dir == r.workTree {
+		env = append(env, "GIT_WORK_TREE="+dir)
+	}
+	return env
 }
 
 // keptVariables are the GIT_* of the user's environment that say where git and its settings lie, not which repository

@@ -269,7 +269,7 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 	for _, e := range entries {
 		dir := filepath.Join(common, "worktrees", e.Name())
 		names := func() string {
-			link, _ := os.ReadFile(filepath.Join(dir, "gitdir")) // a missing one names nothing
+			link, _ := readFile(filepath.Join(dir, "gitdir")) // a missing one names nothing
 			return filepath.FromSlash(strings.TrimSpace(string(link)))
 		}
 		// git names a registration like the directory, with a number behind it where that is taken.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -105,12 +105,8 @@ func ErrArchiving() error {
 
 // exclude keeps the state out of the user's commits. In the plain case it asks git nothing.
 func exclude(ctx context.Context, w *Workspace) error {
-	files, err := w.Files()
-	if err != nil {
-		return err
-	}
 	// A file that cannot be read, or is elsewhere, is git's to find.
-	data, _ := files.ReadFile(path.Join(".git", "info", "exclude"))
+	data, _, _ := w.stateFiles().ReadFile(filepath.Join(w.root, ".git", "info", "exclude"))
 	lines := strings.Split(string(data), "\n")
 	isMissing := func(pattern string) bool { return !slices.Contains(lines, pattern) }
 	if !slices.ContainsFunc(paths.Excluded, isMissing) {

@@ -121,6 +121,9 @@ func Open(ctx context.Context, dir string, o Options) (*Workspace, error) {
 // state. The error is Invalid, with what to do, for state that muster did not make for this user on this machine.
 func OpenRoot(root string, o Options) (*Workspace, error) {
 	if path, err := filepath.EvalSymlinks(root); err == nil {
+		if err := git.CheckPath(path); err != nil {
+			return nil, err
+		}
 		root = path // as git names it
 	} else if o.Store == nil { // a store in memory needs no directory
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
@@ -354,7 +357,7 @@ func branchRef(branch string) string { return "refs/heads/" + branch }
 // repository that has a team's state already. Everything else, and every refusal, is left to git.
 func findRoot(dir string) (root string, ok bool) {
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
+	if err != nil || git.CheckPath(dir) != nil {
 		return "", false
 	}
 	for ; ; dir = filepath.Dir(dir) {
