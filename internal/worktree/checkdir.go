@@ -2,11 +2,15 @@ package worktree
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"muster"
 	"muster/internal/durable"
@@ -67,7 +71,7 @@ type CheckDirs struct {
 const (
 	// checkLease is the kind of lease that the makers of check directories hold.
 	checkLease = "check"
-	// checkDirPrefix begins the name of each check directory. Nothing else is ever removed because a note names it.
+	// checkDirPrefix begins the name of each check directory.
 	checkDirPrefix = "muster-check-"
 )
 
@@ -94,18 +98,15 @@ func (d *CheckDirs) create(what, random string) (dir string, remove func(), err 
 	if err != nil {
 		return "", nil, err
 	}
-	lease, release, err := d.leases.acquire(checkLease)
+	lease, release, err := d.acquire()
 	if err != nil {
 		return "", nil, err
 	}
 	note := filepath.Join(d.leases.dir, lease)
-	dir = filepath.Join(parent, checkDirPrefix+strings.ToLower(random))
+	dir = filepath.Join(parent, checkDirName(note, strings.ToLower(random)))
 	// The order is lease, note, directory: whatever exists is named by a note, and whoever gets the lease of a dead
 	// process finds it.
-	if _, err = d.clear(note); err == nil { // the directory of a process that died
-		err = d.leases.files.Replace(note, []byte(dir+"\n"))
-	}
-	if err == nil {
+	if err = d.leases.files.Replace(note, []byte(dir+"\n")); err == nil {
 		err = os.Mkdir(dir, 0o700)
 	}
 	if err != nil {
@@ -116,6 +117,38 @@ func (d *CheckDirs) create(what, random string) (dir string, remove func(), err 
 		_, _ = d.clear(note) // what cannot be removed now stays noted
 		release()
 	}, nil
+}
+
+// acquire takes a lease and removes the directory that its last holder, which has died, left. A lease whose directory
+// the system does not let this user remove is left noted, and the next one is taken.
+func (d *CheckDirs) acquire() (lease string, release func(), err error) {
+	for {
+		if lease, release, err = d.leases.acquire(checkLease); err != nil {
+			return "", nil, err
+		}
+		_, err = d.clear(filepath.Join(d.leases.dir, lease))
+		if err == nil {
+			return lease, release, nil
+		}
+		// Held until the end, so that the next turn takes another one.
+		defer release()
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {
+			return "", nil, err
+		}
+	}
+}
+
+// checkDirName returns the name of the check directory with that random text that a note can name. The name is made of
+// both, so a note that somebody else has written leads to no directory but those that it has made.
+func checkDirName(note, random string) string {
+	sum := sha256.Sum256([]byte(note + "\x00" + random))
+	return checkDirPrefix + random + "-" + hex.EncodeToString(sum[:4])
+}
+
+// hasMade reports whether a directory has a name that only the note gives.
+func hasMade(note, dir string) bool {
+	random, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), checkDirPrefix), "-")
+	return filepath.Base(dir) == checkDirName(note, random)
 }
 
 // parent is where directories are made: the system's, or beside the repository when that one lies in the repository.
@@ -154,14 +187,24 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 }
 
 // clear removes the directory that a note names, and then the note. It returns "" for the directory when the note names
-// none that can be a check directory. The caller has the lease, so the directory is nobody's.
+// none that it has made. The caller has the lease, so the directory is nobody's.
 func (d *CheckDirs) clear(note string) (dir string, err error) {
 	data, _, err := d.leases.files.ReadFile(note)
 	dir = strings.TrimSuffix(string(data), "\n")
 	if err != nil || !filepath.IsAbs(dir) || !strings.HasPrefix(filepath.Base(dir), checkDirPrefix) {
-		dir = ""
-	} else if err := durable.RemoveAll(dir); err != nil {
+		return "", d.leases.files.Remove(note)
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // its maker died before it was made, or after it was removed
+	case err != nil:
 		return "", err
+	case !info.IsDir() || !hasMade(note, dir):
+		dir = ""
+	default:
+		if err := durable.RemoveAll(dir); err != nil {
+			return "", err
+		}
 	}
 	return dir, d.leases.files.Remove(note)
 }

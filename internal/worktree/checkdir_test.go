@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 )
@@ -115,4 +116,40 @@ func TestACheckDirectoryWithoutANoteIsNotMade(t *testing.T) {
 	if got := w.leases(); got != "check-1.lock" {
 		t.Errorf("left: %s", got)
 	}
+}
+
+// A note is a claim: what it names and has not made stays. A directory that cannot be removed now takes its lease out
+// of use and no other.
+func TestANoteLeadsToItsOwnDirectoryOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	precious := filepath.Join(t.TempDir(), "muster-check-precious")
+	gittest.Write(t, precious, map[string]string{"a": "a\n"})
+	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": precious + "\n", ".team/locks/check-1.lock": ""})
+	if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || len(removed) != 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if gittest.Read(t, precious, "a") != "a\n" {
+		t.Error("what the note named is gone")
+	}
+	l := w.on(refusesNote{})
+	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": precious + "\n"})
+	_, remove, err := l.CheckDirs.Create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	if got := w.leases(); got != "check-1 check-1.lock check-2 check-2.lock" {
+		t.Errorf("held: %s", got)
+	}
+}
+
+// refusesNote is a file system in which the first note cannot be removed.
+type refusesNote struct{ durable.OS }
+
+func (f refusesNote) Remove(name string) error {
+	if strings.HasSuffix(name, "/check-1") {
+		return &os.PathError{Op: "remove", Path: name, Err: os.ErrPermission}
+	}
+	return f.OS.Remove(name)
 }
