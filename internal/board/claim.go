@@ -143,6 +143,25 @@ func (b *Board) SetLane(
 	})
 }
 
+// ForgetLane takes the name of a removed lane from the completed task that it belonged to. It leaves any other task, and
+// one that cannot be read, as it is.
+func (b *Board) ForgetLane(ctx context.Context, lane muster.Lane) error {
+	if lane.TaskID == 0 {
+		return nil
+	}
+	_, err := b.change(ctx, lane.TaskID, func(t *muster.Task) error {
+		if t.Status != muster.Completed || t.Worktree != lane.Name {
+			return errNoChange
+		}
+		t.Worktree = ""
+		return nil
+	})
+	if errors.Is(err, muster.ErrNotFound) || errors.Is(err, muster.ErrCorrupt) {
+		return nil
+	}
+	return err
+}
+
 // Release says why a task is given back.
 type Release struct {
 	Reason string

@@ -258,7 +258,8 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: laneBase(ctx, w, repo)}
+		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: laneBase(ctx, w, repo),
+			Task: w.Board().Get, Removed: w.Board().ForgetLane}
 		// No flag names the directory, so the settings are those of the files and of the environment.
 		if o.Dir == "" && w.options.Config != nil {
 			settings, _, err := w.Settings(nil)

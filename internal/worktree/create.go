@@ -34,6 +34,8 @@ type lifecycle struct {
 	events recorder
 	leases leases
 	home   string // the directory in which lanes are made
+
+	removed func(context.Context, muster.Lane) error // Options.Removed
 }
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
@@ -61,8 +63,11 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err := l.undoDead(ctx, lane.Name, maker); err != nil {
 		return muster.Lane{}, err
 	}
+	if doc, err := l.index.read(ctx); err != nil || doc.has(name) {
+		return muster.Lane{}, cmp.Or(err, errHasLane(name))
+	}
 	if err := l.checkFree(ctx, lane); err != nil {
-		return muster.Lane{}, err
+		return muster.Lane{}, cmp.Or(l.recordClash(ctx, lane, err), err)
 	}
 	setField(&lane, fieldMaker, maker)
 	if err := l.announce(ctx, lane); err != nil {
@@ -100,10 +105,28 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 func (l *lifecycle) announce(ctx context.Context, lane muster.Lane) error {
 	return l.index.edit(ctx, func(doc *document) error {
 		if doc.has(lane.Name) {
-			return muster.Errorf(muster.Held, "there is a lane %q already", string(lane.Name))
+			return errHasLane(lane.Name)
 		}
 		return doc.put(lane)
 	})
+}
+
+// errHasLane is the error for a name that a lane has already.
+func errHasLane(name muster.Name) error {
+	return muster.Errorf(muster.Held, "there is a lane %q already", string(name))
+}
+
+// recordClash writes the events of a lane that was not begun because its branch or its directory is somebody else's. It
+// is for the readers of a board's lanes: lanes without a board write nothing where nothing was begun.
+func (l *lifecycle) recordClash(ctx context.Context, lane muster.Lane, clash error) error {
+	if l.events.task == nil {
+		return nil
+	}
+	if err := l.events.record(ctx, lane, event{name: "worktree.create.before"}); err != nil {
+		return err
+	}
+	lane.Status = muster.LaneFailed
+	return l.events.record(ctx, lane, event{name: "worktree.create.failed", cause: clash})
 }
 
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself

@@ -3,6 +3,7 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"muster"
@@ -15,6 +16,7 @@ import (
 type recorder struct {
 	log     muster.Log
 	journal *journal.Journal
+	task    func(context.Context, muster.TaskID) (muster.Task, error) // nil: nobody knows the tasks
 }
 
 // event is what happened to a lane.
@@ -64,7 +66,7 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 		line := entry{Event: e.name, At: muster.UnixTime(time.Now()), Error: text,
 			Worktree: entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}}
 		if id := cmp.Or(e.task.ID, lane.TaskID); id != 0 {
-			line.Task = &entryTask{ID: id, Subject: e.task.Subject, Status: e.task.Status}
+			line.Task = r.taskEntry(ctx, id, e.task)
 		}
 		data, err := muster.MarshalLine(line)
 		if err != nil {
@@ -88,6 +90,24 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 	}
 	return r.journal.Emit(ctx, muster.Event{Kind: e.kind, Task: lane.TaskID, Fields: fields})
 }
+
+// taskEntry is the task of an event as it is now, or as the caller knows it. What cannot be read leaves the id alone.
+func (r recorder) taskEntry(ctx context.Context, id muster.TaskID, known muster.Task) *entryTask {
+	if known.ID == 0 && r.task != nil {
+		t, err := r.task(ctx, id)
+		if errors.Is(err, muster.ErrNotFound) {
+			t.Status = taskDeleted
+		}
+		known = t
+	}
+	return &entryTask{ID: id, Subject: known.Subject, Status: known.Status}
+}
+
+// The statuses that only events have: a task that is deleted has no document, and a removed lane has no row.
+const (
+	taskDeleted muster.TaskStatus = "deleted"
+	laneRemoved muster.LaneStatus = "removed"
+)
 
 // recordFailure marks a lane that cannot be finished as failed, and writes why. A lane that is gone by now is no error.
 func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane, e event) error {

@@ -74,6 +74,12 @@ type Options struct {
 	Dir  string // where lanes are made; "" is .worktrees in the repository
 	Base string // what a lane starts from when Create names nothing; "" is HEAD
 
+	// Task returns a task, for the events of its lane; nil: they have its id only.
+	Task func(context.Context, muster.TaskID) (muster.Task, error)
+	// Removed is called when nothing but the row of a lane is left, possibly several times, so that a task need not
+	// name a lane that is gone. nil: nobody is told.
+	Removed func(context.Context, muster.Lane) error
+
 	Inbox muster.Inbox // where the lead is told that the index was damaged; nil: only the events say so
 }
 
@@ -105,7 +111,8 @@ func Open(
 	index.corrupt = corruption.New(log, o.Inbox, j)
 	return &Lanes{base: o.Base, scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
-		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j}, leases: leases, home: home}}, nil
+		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
+			removed: o.Removed}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.

@@ -240,11 +240,17 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 	// it may be repeated.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
+	if l.removed != nil {
+		if err := l.removed(late, lane); err != nil {
+			return ref, err
+		}
+	}
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
 		return ref, err
 	}
+	lane.Status = laneRemoved
 	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
 	// that has not happened.
 	if ref != "" {
@@ -387,6 +393,7 @@ func (l *lifecycle) recoverMissing(ctx context.Context, lane muster.Lane) error 
 		if err != nil || !existed {
 			return err
 		}
+		lane.Status = laneRemoved
 		return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 	}
 	return l.events.recordFailure(ctx, l.index, lane,
