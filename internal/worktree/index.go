@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"muster"
 	"muster/internal/corruption"
@@ -112,6 +113,9 @@ type index struct {
 	repo    *git.Repo
 	home    string // the directory in which lanes are made
 	journal *journal.Journal
+
+	written  sync.Map // by name, the muster.Lane that this process wrote last
+	occupied sync.Map // by name, the Occupant that this process put there
 }
 
 // lockPath is the lock that is held while the index is read, changed and written.
@@ -147,6 +151,18 @@ func (x *index) get(ctx context.Context, name muster.Name) (lane muster.Lane, er
 	}
 	lane = x.absolute(lane)
 	return lane, x.checkRow(lane)
+}
+
+// getRestored is get, and restores a row that another program has overwritten (see overwritten).
+func (x *index) getRestored(ctx context.Context, name muster.Name) (muster.Lane, error) {
+	lane, err := x.get(ctx, name)
+	if !x.overwritten(lane, err, name) {
+		return lane, err
+	}
+	if err := x.restoreRow(ctx, name); err != nil {
+		return lane, err
+	}
+	return x.get(ctx, name)
 }
 
 // read returns the index as it is now. It rebuilds one that cannot be read.
@@ -243,7 +259,10 @@ func (x *index) update(
 		}
 		return doc.put(lane)
 	})
-	return x.absolute(lane), err
+	if lane = x.absolute(lane); err == nil {
+		x.written.Store(name, lane)
+	}
+	return lane, err
 }
 
 // delete removes a row, and reports whether there was one: of several processes that remove it, one is told so.
@@ -253,6 +272,10 @@ func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err
 		delete(doc.rows, string(name))
 		return nil
 	})
+	if err == nil {
+		x.written.Delete(name)
+		x.occupied.Delete(name)
+	}
 	return existed, err
 }
 

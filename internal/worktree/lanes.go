@@ -129,9 +129,10 @@ func realPath(path string) (string, error) {
 	return filepath.Join(resolved, filepath.Base(path)), err
 }
 
-// Get returns a lane. The error is NotFound when there is none of that name.
+// Get returns a lane. It restores a row that another program has overwritten. Errors: NotFound when there is no lane of
+// that name, Invalid when its row names something else than its directory and its branch.
 func (l *Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	return l.index.get(ctx, name)
+	return l.index.getRestored(ctx, name)
 }
 
 // List returns all lanes, sorted by name. It leaves out rows of other programs that cannot be read as a lane, and

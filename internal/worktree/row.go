@@ -92,6 +92,13 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 		*lane, err = SetOccupant(*lane, old, new)
 		return err
 	})
+	switch {
+	case err != nil:
+	case new == Occupant{}:
+		l.index.occupied.Delete(name)
+	default:
+		l.index.occupied.Store(name, new)
+	}
 	return err
 }
 
