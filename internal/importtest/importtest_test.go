@@ -16,7 +16,8 @@ import (
 var layers = [][]string{
 	{"", "llm"},
 	{"internal/clock"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/safetext", "internal/yamldoc",
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/safetext",
+		"internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/paths", "internal/config", "internal/durable", "internal/terminal", "llm/internal/wire"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",

@@ -1,0 +1,294 @@
+// Package redact keeps the user's keys out of everything that muster shows, stores or sends on.
+//
+// Secrets are the values to hide, in the forms in which they usually appear: as they are, in URLs, in JSON, in base64
+// and in hex. Each boundary has a function that hides them: Secrets.String and Secrets.Bytes for text,
+// Secrets.Writer for a stream, whose pieces may cut a secret in two, Secrets.JSON for the arguments of calls,
+// Secrets.Store for what is stored, Secrets.Model for what a model says, and Secrets.Error for its errors. FromEnviron
+// finds the secrets of an environment, and IsCredential says which variables hold one.
+//
+// The package keeps these invariants:
+//
+//   - A nil *Secrets hides nothing, and costs nothing.
+//   - Of a long secret each piece of 16 bytes is hidden, so that a text that was cut or wrapped does not show it.
+//   - What is hidden once stays as it is when it is hidden again.
+//   - No method prints, logs or returns a secret.
+//
+// It is no protection against a model or a program that means to carry a key away: who knows a key can write it in a form
+// that nobody recognises. Against those, package proc keeps keys from all commands.
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Mark is what stands in place of a secret.
+const Mark = "[secret]"
+
+// The lengths in bytes that decide what is hidden.
+const (
+	// minSecret is the length of the shortest secret. A shorter value is also a part of ordinary words.
+	minSecret = 8
+	// minPiece is the length of the shortest piece of a secret that is hidden without the rest.
+	minPiece = 16
+	// gram is the length of the pieces by which text is searched. A piece of minPiece bytes has a whole one at a
+	// multiple of gram, wherever it begins.
+	gram = 8
+)
+
+// Secrets are the values to hide. They are safe for concurrent use.
+type Secrets struct {
+	values []string
+
+	// What follows is made of values when something is searched first.
+	once sync.Once
+	// short are the forms that are shorter than minPiece, and long all others.
+	short, long [][]byte
+	// longest is the length of the longest form.
+	longest int
+	// filter has the bits of each gram of the long forms. Text whose grams are not in it holds none of them.
+	filter []uint64
+}
+
+// New returns the secrets with these values, without those that are too short and placeholders. It returns nil if
+// none is left.
+func New(values ...string) *Secrets {
+	s := &Secrets{}
+	for _, v := range values {
+		v = strings.TrimSpace(v)
+		if len(v) >= minSecret && !slices.Contains(placeholders, strings.ToLower(v)) && !slices.Contains(s.values, v) {
+			s.values = append(s.values, v)
+		}
+	}
+	if len(s.values) == 0 {
+		return nil
+	}
+	return s
+}
+
+// placeholders are what people write where a server wants a key and does not look at it. They are ordinary words.
+var placeholders = []string{"lm-studio", "not-needed", "not needed", "no-key-required", "sk-no-key-required",
+	"placeholder", "undefined"}
+
+// Contains reports whether text holds a secret.
+func (s *Secrets) Contains(text string) bool { return s != nil && len(s.find([]byte(text))) > 0 }
+
+// String returns text with the secrets hidden.
+func (s *Secrets) String(text string) string {
+	if s == nil || len(text) < minSecret {
+		return text
+	}
+	data := []byte(text)
+	if hidden := s.Bytes(data); len(hidden) != len(data) || &hidden[0] != &data[0] {
+		return string(hidden)
+	}
+	return text
+}
+
+// Bytes returns data with the secrets hidden. It returns data itself if there are none, and never writes to it.
+func (s *Secrets) Bytes(data []byte) []byte {
+	if s == nil {
+		return data
+	}
+	found := s.find(data)
+	if len(found) == 0 {
+		return data
+	}
+	var out []byte
+	end := 0
+	for _, f := range found {
+		out = append(append(out, data[end:f.from]...), Mark...)
+		end = f.to
+	}
+	return append(out, data[end:]...)
+}
+
+// span is a piece of text.
+type span struct{ from, to int }
+
+// find returns the pieces of data that are secrets, in order. They do not overlap.
+func (s *Secrets) find(data []byte) (found []span) {
+	s.once.Do(s.compile)
+	for _, form := range s.short {
+		for from := 0; ; {
+			i := bytes.Index(data[from:], form)
+			if i < 0 {
+				break
+			}
+			found = append(found, span{from + i, from + i + len(form)})
+			from += i + len(form)
+		}
+	}
+	for at := 0; len(s.long) > 0 && at+gram <= len(data); at += gram {
+		g := binary.LittleEndian.Uint64(data[at:])
+		if !s.mayHave(g) {
+			continue
+		}
+		if f, ok := s.widest(data, at); ok {
+			found = append(found, f)
+			at = max(at, (f.to/gram-1)*gram)
+		}
+	}
+	if len(found) < 2 {
+		return found
+	}
+	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	return merge(found)
+}
+
+// merge joins the spans of a sorted list that overlap.
+func merge(sorted []span) []span {
+	out := sorted[:1]
+	for _, f := range sorted[1:] {
+		if last := &out[len(out)-1]; f.from <= last.to {
+			last.to = max(last.to, f.to)
+		} else {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// widest returns the longest piece of a long form that has the gram at a position of data in it. ok is false for a
+// piece that is too short to hide.
+func (s *Secrets) widest(data []byte, at int) (f span, ok bool) {
+	g := data[at : at+gram]
+	for _, form := range s.long {
+		for from := 0; ; from++ {
+			i := bytes.Index(form[from:], g)
+			if i < 0 {
+				break
+			}
+			from += i
+			l, r := 0, gram
+			for l < from && l < at && form[from-l-1] == data[at-l-1] {
+				l++
+			}
+			for from+r < len(form) && at+r < len(data) && form[from+r] == data[at+r] {
+				r++
+			}
+			if l+r >= minPiece && l+r > f.to-f.from {
+				f, ok = span{at - l, at + r}, true
+			}
+		}
+	}
+	return f, ok
+}
+
+// safeEnd returns up to where data can be shown while more may follow: what is behind it may be the beginning of a
+// secret.
+func (s *Secrets) safeEnd(data []byte) int {
+	s.once.Do(s.compile)
+	n := 0
+	for _, forms := range [][][]byte{s.short, s.long} {
+		for _, form := range forms {
+			for k := min(len(form)-1, len(data)); k > n; k-- {
+				if data[len(data)-k] == form[0] && bytes.HasPrefix(form, data[len(data)-k:]) {
+					n = k
+					break
+				}
+			}
+		}
+	}
+	end := len(data) - n
+	if n == 0 {
+		return end
+	}
+	// The end of a secret may be the beginning of the next. It is not cut in two.
+	before := max(0, end-s.longest)
+	for _, f := range s.find(data[before:]) {
+		if before+f.from < end && end < before+f.to {
+			end = before + f.to
+		}
+	}
+	return end
+}
+
+// compile makes the forms and the filter.
+func (s *Secrets) compile() {
+	seen := map[string]bool{}
+	grams := 0
+	for _, v := range s.values {
+		for _, form := range forms(v) {
+			switch {
+			case len(form) < minSecret || seen[form]:
+			case len(form) < minPiece:
+				s.short = append(s.short, []byte(form))
+			default:
+				s.long = append(s.long, []byte(form))
+				grams += len(form)
+			}
+			seen[form] = true
+			s.longest = max(s.longest, len(form))
+		}
+	}
+	// With 64 bits for each gram, two of which are set, one gram of other text in a thousand is searched for in vain.
+	size := 1 // a power of two, for bits
+	for size < grams {
+		size *= 2
+	}
+	s.filter = make([]uint64, size)
+	for _, form := range s.long {
+		for i := 0; i+gram <= len(form); i++ {
+			a, b := s.bits(binary.LittleEndian.Uint64(form[i:]))
+			s.filter[a/64] |= 1 << (a % 64)
+			s.filter[b/64] |= 1 << (b % 64)
+		}
+	}
+}
+
+// bits returns the two bits of a gram in the filter.
+func (s *Secrets) bits(g uint64) (a, b uint64) {
+	g *= 0x9E3779B97F4A7C15 // mixes all bits of g into the upper ones
+	mask := uint64(len(s.filter))*64 - 1
+	return g >> 32 & mask, g >> 12 & mask
+}
+
+// mayHave reports whether the long forms may have a gram.
+func (s *Secrets) mayHave(g uint64) bool {
+	a, b := s.bits(g)
+	return s.filter[a/64]&(1<<(a%64)) != 0 && s.filter[b/64]&(1<<(b%64)) != 0
+}
+
+// forms returns a secret in the forms in which programs write it.
+func forms(v string) (all []string) {
+	if !strings.ContainsAny(v, "\n\r") && !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "-----BEGIN") {
+		return encodings(v)
+	}
+	// Of a document, such as a private key or the file of a service account, only what looks random is secret: its
+	// other words stand in other documents too.
+	for _, field := range strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(" \t\r\n\\\"'{}[],;", r) }) {
+		field = strings.TrimSuffix(field, "\\n") // a line break in JSON
+		if len(field) >= minPiece && strings.ContainsAny(field, "0123456789") && !strings.Contains(field, "://") {
+			all = append(all, encodings(field)...)
+		}
+	}
+	return all
+}
+
+// encodings returns a text as it is and as URLs, JSON, hex and base64 have it.
+func encodings(v string) []string {
+	plain, _ := json.Marshal(v) // a string can be encoded
+	var raw bytes.Buffer
+	e := json.NewEncoder(&raw)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	inHex := hex.EncodeToString([]byte(v))
+	all := []string{v, url.QueryEscape(v), url.PathEscape(v), strings.Trim(string(plain), `"`),
+		strings.Trim(raw.String(), "\"\n"), inHex, strings.ToUpper(inHex)}
+	// In base64 a text looks different at each of three places. The characters at either end that depend on what
+	// stands beside it are left out.
+	for before, from := range []int{0, 2, 3} {
+		padded := append(make([]byte, before), v...)
+		code := base64.StdEncoding.EncodeToString(padded)[from : len(padded)/3*4+len(padded)%3]
+		all = append(all, code, strings.NewReplacer("+", "-", "/", "_").Replace(code))
+	}
+	return all
+}

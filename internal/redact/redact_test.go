@@ -1,0 +1,165 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const key = "sk-ant-api03-Zq7/w+9fK2mXv81LrT4cYbN0dHs6Pj3E"
+
+func TestFormsOfAKeyAreHidden(t *testing.T) {
+	s := New("a word of eight", key)
+	inJSON, _ := json.Marshal(map[string]string{"k": "<" + key + ">"})
+	for name, text := range map[string]string{
+		"plain":              key,
+		"header":             "Authorization: Bearer " + key + "\r\n",
+		"URL":                "https://h/?key=" + url.QueryEscape(key) + "&x=1",
+		"path":               "https://h/" + url.PathEscape(key),
+		"JSON":               string(inJSON),
+		"hex":                hex.EncodeToString([]byte(key)),
+		"base64":             base64.StdEncoding.EncodeToString([]byte(key)),
+		"base64, one before": base64.StdEncoding.EncodeToString([]byte("x" + key)),
+		"base64, of a pair":  "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+key)),
+		"base64, of URLs":    base64.URLEncoding.EncodeToString([]byte("id:" + key + ":rest")),
+		"the beginning":      "401: " + key[:20],
+		"the end":            "..." + key[20:],
+		"wrapped":            key[:24] + "\n" + key[24:],
+		"twice":              key + key,
+	} {
+		got := s.String(text)
+		if !strings.Contains(got, Mark) {
+			t.Errorf("%s: nothing hidden in %q", name, got)
+		}
+		for i := 0; i+minPiece <= len(key); i++ {
+			if strings.Contains(got, key[i:i+minPiece]) {
+				t.Errorf("%s: a piece of the key in %q", name, got)
+			}
+		}
+		for _, word := range strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune(" []", r) }) {
+			if plain, _ := base64.RawStdEncoding.DecodeString(word); bytes.Contains(plain, []byte(key[8:16])) {
+				t.Errorf("%s: %q is base64 of the key", name, word)
+			}
+		}
+		if again := s.String(got); again != got {
+			t.Errorf("%s: hidden again %q is %q", name, got, again)
+		}
+	}
+	for _, text := range []string{"", "sk-ant-api03-", "a word", "short of any key", strings.Repeat("text ", 100)} {
+		if got := s.String(text); got != text {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+}
+
+func TestWhatIsNoSecret(t *testing.T) {
+	if s := New("", "k", "1234567", "lm-studio", "  "); s != nil {
+		t.Errorf("secrets of nothing: %q", s.values)
+	}
+	var none *Secrets
+	data := []byte(key)
+	if none.String(key) != key || &none.Bytes(data)[0] != &data[0] || none.Contains(key) {
+		t.Error("no secrets hide something")
+	}
+}
+
+// A document, such as the file of a service account, has words that are in many texts.
+func TestADocumentIsNotHiddenAsAWhole(t *testing.T) {
+	s := New("{\"type\":\"service_account\",\"auth_uri\":\"https://accounts.example.com/o/oauth2/auth\"," +
+		"\"private_key\":\"-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\\nAgEAAoIBAQC7Q4YV1f\\n\"}")
+	for _, text := range []string{`{"type":"service_account","project":1}`, "https://accounts.example.com/o/oauth2/auth"} {
+		if got := s.String(text); got != text {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+	if got := s.String("x MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj y"); got != "x "+Mark+" y" {
+		t.Errorf("a line of the key: %q", got)
+	}
+}
+
+// However a text is written, and wherever it is cut, no piece of a key of minPiece bytes comes out.
+func TestStreamsHideWhatIsCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[ab01]{8,40}`).Draw(t, "secret")
+		s := New(secret)
+		var text strings.Builder
+		for range rapid.IntRange(1, 6).Draw(t, "n") {
+			text.WriteString(rapid.StringMatching(`[ab01 ]{0,20}`).Draw(t, "noise"))
+			if rapid.Bool().Draw(t, "has it") {
+				text.WriteString(secret)
+			}
+		}
+		var out bytes.Buffer
+		w := s.Writer(&out)
+		for rest := text.String(); rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			if k, err := w.Write([]byte(rest[:n])); k != n || err != nil {
+				t.Fatalf("wrote %d of %d, %v", k, n, err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		piece := min(len(secret), minPiece)
+		for i := 0; i+piece <= len(secret); i++ {
+			if strings.Contains(out.String(), secret[i:i+piece]) {
+				t.Fatalf("%q of %q is in %q, from %q", secret[i:i+piece], secret, out.String(), text.String())
+			}
+		}
+		if !strings.Contains(text.String(), secret) && len(secret) < minPiece && out.String() != text.String() {
+			t.Fatalf("%q became %q", text.String(), out.String())
+		}
+	})
+}
+
+func TestNamesOfCredentials(t *testing.T) {
+	for _, name := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD",
+		"NPM_CONFIG__AUTH", "npm_config_//registry.npmjs.org/:_authToken", "AZURE_CLIENT_SECRET", "DbPassword", "MYSQL_PWD",
+		"GOOGLE_CREDENTIALS", "API_KEY_2", "TOKEN1", "DOCKER_AUTH_CONFIG", "CARGO_REGISTRY_TOKEN", "SESSION_COOKIE",
+		"AZURE_STORAGE_CONNECTION_STRING", "githubToken", "GITHUB_PAT", "X_APIKEY", "SENTRY_DSN"} {
+		if !IsCredential(name) {
+			t.Errorf("%s is none", name)
+		}
+	}
+	for _, name := range []string{"PATH", "PWD", "OLDPWD", "GIT_AUTHOR_NAME", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY", "HOME",
+		"PASSENGER_ROOT", "GOPATH", "COLORTERM", "LC_ALL"} {
+		if IsCredential(name) {
+			t.Errorf("%s is one", name)
+		}
+	}
+}
+
+func TestSecretsOfAnEnvironment(t *testing.T) {
+	got := FromEnviron([]string{"OPENAI_API_KEY=one", "HOME=/home/me", "GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json",
+		"HTTPS_PROXY=http://me:two@proxy:8080", "ALL_PROXY=me:three@proxy", "AWS_SECRET_ACCESS_KEY=/four",
+		"ANTHROPIC_BASE_URL=https://h/v1?key=five&version=2024-06-01", "ORIGIN=ssh://me@h/x", "GOPROXY=off,https://six@h",
+		"SLACK_WEBHOOK=https://hooks.example.com/services/T0123/abcdefghijklmnop01"})
+	want := []string{"one", "two", "three", "/four", "five", "six", "abcdefghijklmnop01"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func BenchmarkBytes(b *testing.B) {
+	s := New(key, "another-secret-of-some-length-0123456789", "0123456789abcdef0123456789abcdef01234567")
+	data := []byte(strings.Repeat(fmt.Sprintln("a line of ordinary output, as a list of tasks has it", 123456), 1<<14))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		s.Bytes(data)
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for b.Loop() {
+		New(key, "another-secret-of-some-length-0123456789", "0123456789abcdef0123456789abcdef01234567").Contains("some text")
+	}
+}
