@@ -65,6 +65,8 @@ func runsDrivers(args []string) bool {
 	switch args[0] {
 	case "worktree":
 		return !slices.Contains(args, "list") && !slices.Contains(args, "--no-checkout")
+	case "diff-index", "update-index":
+		return !slices.Contains(args, "--cached") && !slices.Contains(args, "-z")
 	case "ls-files":
 		return slices.Contains(args, "--modified") // it reads the files of which the times do not tell
 	}

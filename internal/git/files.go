@@ -137,11 +137,14 @@ const maxExclude = 1 << 20
 // Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
 // user's .gitignore alone.
 func (r *Repo) Exclude(_ context.Context, patterns []string) error {
-	path := filepath.Join(r.common, "info", "exclude")
+	path := r.ExcludeFile()
 	text, err := durable.ReadBelow(r.common, path, maxExclude)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err).
 			WithHint("muster writes to it: make it a plain file, with no link on the way")
+	}
+	for _, p := range patterns {
+		r.excluded.Store(p, true)
 	}
 	existing := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
@@ -163,6 +166,28 @@ func (r *Repo) Exclude(_ context.Context, patterns []string) error {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be written: %w", err)
 	}
 	return nil
+}
+
+// ExcludeFile returns the path of git's exclude file, which is the user's and counts in all worktrees.
+func (r *Repo) ExcludeFile() string { return filepath.Join(r.common, "info", "exclude") }
+
+// readExcludes returns the lines of the exclude file. One that cannot be read has none: git does not see it either.
+func (r *Repo) readExcludes() []string {
+	text, _ := durable.ReadBelow(r.common, r.ExcludeFile(), maxExclude)
+	return strings.Split(string(text), "\n")
+}
+
+// AddedExcludes returns the patterns that have come into the exclude file since the repository was opened, without those
+// that Exclude has added.
+func (r *Repo) AddedExcludes() []string {
+	var added []string
+	for _, line := range r.readExcludes() {
+		_, isKnown := r.excluded.Load(line)
+		if !isKnown && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			added = append(added, line)
+		}
+	}
+	return added
 }
 
 // appendLines appends with one write, so that a program that appends at the same time loses nothing.

@@ -67,6 +67,8 @@ type Repo struct {
 	root   string // the main worktree's top level
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
+
+	excluded sync.Map // the lines of the exclude file when the repository was opened, and those of Exclude
 }
 
 // Root returns the top level of the main worktree: absolute, symbolic links resolved.
@@ -122,6 +124,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	}
 	r.env = append(r.env, found.identity...)
 	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
+	for _, line := range r.readExcludes() {
+		r.excluded.Store(line, true)
+	}
 	return r, nil
 }
 

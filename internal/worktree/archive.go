@@ -60,6 +60,11 @@ func (c checkout) snapshot(ctx context.Context) (commit, content string, err err
 	if err != nil || head == "" {
 		return tip, "", err
 	}
+	return c.snapshotOn(ctx, head, tip)
+}
+
+// snapshotOn is snapshot of a checkout whose HEAD is at the commit head, and whose branch is at tip; "" is no branch.
+func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, content string, err error) {
 	merging, err := c.mergeHead(ctx)
 	if err != nil {
 		return "", "", err
@@ -108,7 +113,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
 	env := []string{"GIT_INDEX_FILE=" + index}
-	if err := c.stage(ctx, env); err != nil {
+	if err := (staging{checkout: c, env: env}).all(ctx); err != nil {
 		return "", err
 	}
 	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: []string{"write-tree"}, Env: env})

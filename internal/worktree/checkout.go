@@ -103,7 +103,16 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	if head == "" {
 		return false, nil
 	}
-	return c.repo.Status(ctx, c.lane.Path)
+	if changed, err := c.repo.Status(ctx, c.lane.Path); err != nil || changed {
+		return changed, err
+	}
+	// git says nothing of files that it is told to overlook, and of what lies in submodules.
+	entries, err := staging{checkout: c}.entries(ctx)
+	if err != nil {
+		return false, err
+	}
+	assumed, skipped, err := c.hidden(ctx, entries)
+	return len(assumed)+len(skipped) > 0 || c.isSubmoduleChanged(ctx, entries), err
 }
 
 // commits returns the commit at the lane's HEAD, "" when its directory is gone, and the tip of its branch, "" when that

@@ -3,11 +3,6 @@ package worktree
 import (
 	"context"
 	"errors"
-	"maps"
-	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"muster"
 	"muster/internal/git"
@@ -53,7 +48,7 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	}
 	// All is staged before it is decided whether there is anything to commit: the owner may have staged, committed or
 	// done neither.
-	if err := c.stage(ctx, nil); err != nil {
+	if err := (staging{checkout: c}).all(ctx); err != nil {
 		return "", err
 	}
 	pending, err := c.isCommitPending(ctx)
@@ -72,8 +67,8 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD"); err != nil {
 		return "", err
 	}
-	// After the commit, because the owner's own git may have committed such a link long before.
-	return head, c.refuseInnerRepositories(ctx, head)
+	// After the commit, because the owner's own git may have committed such a path long before.
+	return head, c.refusePaths(ctx, head)
 }
 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
@@ -100,111 +95,4 @@ func (c checkout) commitError(ctx context.Context, err error) error {
 		code = muster.Unavailable
 	}
 	return muster.Errorf(code, "the lane %s cannot be committed: %w", c.lane.Name, err)
-}
-
-// gitlink is the mode of a tree entry that names a commit of another repository.
-const gitlink = "160000"
-
-// stage adds everything in the lane to its git index, or to another one that env names. It refuses a lane with a git
-// repository of its own inside: git would record a link to it, and its files would not land.
-func (c checkout) stage(ctx context.Context, env []string) error {
-	run := func(args ...string) (string, error) {
-		out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: args, Env: env})
-		if err != nil {
-			return "", c.commitError(ctx, err)
-		}
-		return out, nil
-	}
-	// Ignored files are left out here and below: they never land and are not archived.
-	untracked, err := run("ls-files", "-z", "--others", "--exclude-standard")
-	if err != nil {
-		return err
-	}
-	var inner []string
-	for file := range strings.SplitSeq(untracked, "\x00") {
-		if strings.HasSuffix(file, "/") { // git does not look into another repository
-			inner = append(inner, strings.TrimSuffix(file, "/"))
-		}
-	}
-	if len(inner) > 0 {
-		return muster.Errorf(muster.Invalid,
-			"the lane %s holds a git repository of its own in %s: its files would not land",
-			c.lane.Name, strings.Join(inner, ", ")).
-			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
-	}
-	staged, err := run("ls-files", "-z", "--stage")
-	if err != nil {
-		return err
-	}
-	// --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
-	args := []string{"add", "-A", "--sparse", "--", "."}
-	for entry := range strings.SplitSeq(staged, "\x00") {
-		// A submodule that is checked out here has a config of its own, which git would obey when it looks inside. So
-		// submodules are committed as the owner staged them.
-		mode, file, ok := cutEntry(entry)
-		if ok && mode == gitlink && !isMissing(filepath.Join(c.lane.Path, filepath.FromSlash(file), ".git")) {
-			args = append(args, ":(top,exclude,literal)"+file)
-		}
-	}
-	_, err = run(args...)
-	return err
-}
-
-// cutEntry reads a line of git ls-files --stage: "MODE ID STAGE\tFILE".
-func cutEntry(entry string) (mode, file string, ok bool) {
-	meta, file, ok := strings.Cut(entry, "\t")
-	mode, _, _ = strings.Cut(meta, " ")
-	return mode, file, ok
-}
-
-// refuseInnerRepositories refuses links to repositories inside the lane that the owner's own git has committed. A
-// submodule that .gitmodules names is intended.
-func (c checkout) refuseInnerRepositories(ctx context.Context, head string) error {
-	if c.lane.Base == "" || head == c.lane.Base {
-		return nil
-	}
-	out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none",
-		c.lane.Base, head)
-	if err != nil {
-		return c.commitError(ctx, err)
-	}
-	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
-	// no work of this lane.
-	var links []string
-	for entry := range slices.Chunk(git.SplitNUL(out), 2) {
-		modes := strings.Fields(entry[0]) // the old one, the new one, ...
-		if modes[1] == gitlink && modes[0] != ":"+gitlink {
-			links = append(links, entry[1])
-		}
-	}
-	if len(links) == 0 {
-		return nil
-	}
-	submodules, err := c.submodules(ctx)
-	if err != nil {
-		return err
-	}
-	inner := slices.DeleteFunc(links, func(link string) bool { return slices.Contains(submodules, link) })
-	if len(inner) == 0 {
-		return nil
-	}
-	return muster.Errorf(muster.Invalid,
-		"the lane %s has committed the git repository in %s as a link: its files would not land",
-		c.lane.Name, strings.Join(inner, ", ")).
-		WithHint("git rm --cached %s, and remove its .git directory so that its files are the lane's",
-			path.Clean(inner[0]))
-}
-
-// submodules returns the paths that the lane's .gitmodules names.
-func (c checkout) submodules(ctx context.Context) ([]string, error) {
-	file := filepath.Join(c.lane.Path, ".gitmodules")
-	if isMissing(file) {
-		return nil, nil
-	}
-	call := git.Call{Dir: c.lane.Path, Args: []string{"-f", file}}
-	settings, err := c.repo.Config(ctx, call, `^submodule\..*\.path$`)
-	if err != nil {
-		return nil, c.commitError(ctx, err)
-	}
-	return slices.Collect(maps.Values(settings)), nil
 }

@@ -1,0 +1,289 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+)
+
+// staging adds everything in a checkout to its git index, or to another one that env names. Whatever would be left out
+// or would land in another form than the project wants is an error: nothing that the owner did is silently missing in
+// what lands.
+type staging struct {
+	checkout
+	env []string // names the index; nil is the checkout's own
+}
+
+// all stages everything. Ignored files are left out: they never land and are not archived.
+func (s staging) all(ctx context.Context) error {
+	entries, err := s.entries(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.unhide(ctx, entries); err != nil {
+		return err
+	}
+	changed, err := s.changed(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.refuseExcluded(ctx); err != nil {
+		return err
+	}
+	// Before anything is staged: what a missing filter would have encrypted must not enter the repository.
+	filtered, err := s.filtered(ctx, changed)
+	if err != nil {
+		return err
+	}
+	links, err := s.submodules(ctx, entries)
+	if err != nil {
+		return err
+	}
+	// --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
+	args := []string{"add", "-A", "--sparse", "--", "."}
+	for _, l := range links {
+		args = append(args, ":(top,exclude,literal)"+l.file)
+	}
+	if _, err := s.git(ctx, "", args...); err != nil {
+		return err
+	}
+	return s.finish(ctx, links, filtered)
+}
+
+// finish records the commits of the submodules, and has files with a filter pass it once more: the owner's own git may
+// have staged them without.
+func (s staging) finish(ctx context.Context, links []link, filtered []string) error {
+	if len(links) > 0 {
+		in := ""
+		for _, l := range links {
+			in += gitlink + " " + l.commit + "\t" + l.file + "\x00"
+		}
+		if _, err := s.git(ctx, in, "update-index", "-z", "--index-info"); err != nil {
+			return err
+		}
+	}
+	if len(filtered) == 0 {
+		return nil
+	}
+	again := s
+	again.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
+	_, err := again.git(ctx, strings.Join(filtered, "\x00"), "add", "--renormalize", "--sparse",
+		"--pathspec-from-file=-", "--pathspec-file-nul")
+	return err
+}
+
+// git runs git with the index that is staged to.
+func (s staging) git(ctx context.Context, stdin string, args ...string) (string, error) {
+	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: args, Stdin: stdin, Env: s.env})
+	if err != nil {
+		return "", s.commitError(ctx, err)
+	}
+	return out, nil
+}
+
+// indexEntry is an entry of a git index.
+type indexEntry struct {
+	tag  string // of git ls-files -v: in lower case when the file is assumed to be unchanged, S when it is skipped
+	mode string
+	id   string
+	file string
+}
+
+// entries returns the entries of the index.
+func (s staging) entries(ctx context.Context) ([]indexEntry, error) {
+	out, err := s.git(ctx, "", "ls-files", "-z", "-v", "--stage")
+	if err != nil {
+		return nil, err
+	}
+	var all []indexEntry
+	for line := range strings.SplitSeq(out, "\x00") {
+		meta, file, ok := strings.Cut(line, "\t")
+		if f := strings.Fields(meta); ok && len(f) == 4 { // TAG MODE ID STAGE
+			all = append(all, indexEntry{tag: f[0], mode: f[1], id: f[2], file: file})
+		}
+	}
+	return all, nil
+}
+
+// cutEntry reads a line of git ls-files --unmerged: "MODE ID STAGE\tFILE".
+func cutEntry(line string) (mode, file string, ok bool) {
+	meta, file, ok := strings.Cut(line, "\t")
+	mode, _, _ = strings.Cut(meta, " ")
+	return mode, file, ok
+}
+
+// hidden returns the files in which git would overlook changes: those that are assumed to be unchanged, and those that
+// are skipped. What a sparse checkout leaves out is skipped rightly.
+func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, skipped []string, err error) {
+	var absent []string
+	for _, e := range entries {
+		if e.tag == strings.ToLower(e.tag) {
+			assumed = append(assumed, e.file)
+		}
+		if !strings.EqualFold(e.tag, "S") {
+			continue
+		}
+		if isMissing(filepath.Join(c.lane.Path, filepath.FromSlash(e.file))) {
+			absent = append(absent, e.file)
+		} else {
+			skipped = append(skipped, e.file)
+		}
+	}
+	if len(absent) == 0 {
+		return assumed, skipped, nil
+	}
+	call := git.Call{Dir: c.lane.Path, Args: []string{"--type=bool"}}
+	settings, err := c.repo.Config(ctx, call, `^core\.sparsecheckout$`)
+	if err == nil && settings["core.sparsecheckout"] != "true" {
+		skipped = append(skipped, absent...) // they were deleted
+	}
+	return assumed, skipped, err
+}
+
+// unhide clears the marks by which git would overlook changes.
+func (s staging) unhide(ctx context.Context, entries []indexEntry) error {
+	assumed, skipped, err := s.hidden(ctx, entries)
+	if err != nil {
+		return s.commitError(ctx, err)
+	}
+	for _, mark := range []struct {
+		option string
+		files  []string
+	}{{"--no-assume-unchanged", assumed}, {"--no-skip-worktree", skipped}} {
+		if len(mark.files) == 0 {
+			continue
+		}
+		in := strings.Join(mark.files, "\x00") + "\x00"
+		if _, err := s.git(ctx, in, "update-index", "-z", mark.option, "--stdin"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns the files that differ from the lane's base or from the index, the deleted ones included. It refuses a
+// git repository inside the lane: git would record a link to it, and its files would not land.
+func (s staging) changed(ctx context.Context) ([]string, error) {
+	out, err := s.git(ctx, "", "ls-files", "-z", "-t", "--others", "--modified", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	var files, inner []string
+	for _, line := range git.SplitNUL(out) {
+		_, file, _ := strings.Cut(line, " ")
+		if strings.HasSuffix(file, "/") { // git does not look into another repository
+			inner = append(inner, strings.TrimSuffix(file, "/"))
+		} else {
+			files = append(files, file)
+		}
+	}
+	if len(inner) > 0 {
+		return nil, muster.Errorf(muster.Invalid,
+			"the lane %s holds a git repository of its own in %s: its files would not land",
+			s.lane.Name, strings.Join(inner, ", ")).
+			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
+	}
+	if s.lane.Base != "" { // what the owner's own git has staged or committed
+		out, err := s.git(ctx, "", "diff-index", "--cached", "--name-only", "-z", "--no-renames", s.lane.Base, "--")
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, git.SplitNUL(out)...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// maxRefused is how many files a refusal names.
+const maxRefused = 5
+
+// nameFiles names some of the files.
+func nameFiles(files []string) string {
+	named := strings.Join(files[:min(len(files), maxRefused)], ", ")
+	if more := len(files) - maxRefused; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return named
+}
+
+// refuseExcluded refuses untracked files that are ignored only because somebody has added a pattern to git's exclude
+// file since the repository was opened. The file is the user's and no part of what lands.
+func (s staging) refuseExcluded(ctx context.Context) error {
+	added := s.repo.AddedExcludes()
+	if len(added) == 0 {
+		return nil
+	}
+	args := []string{"ls-files", "-z", "--others", "--ignored"}
+	for _, pattern := range added {
+		args = append(args, "--exclude="+pattern)
+	}
+	matching, err := s.git(ctx, "", args...)
+	if err != nil || matching == "" {
+		return err
+	}
+	// A file may be ignored by the project too: git names the pattern that decides.
+	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: []string{"check-ignore", "-z", "-v", "--stdin"},
+		Stdin: matching})
+	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
+		return s.commitError(ctx, err)
+	}
+	var hidden []string
+	for f := range slices.Chunk(git.SplitNUL(out), 4) { // source, line, pattern, file
+		if len(f) == 4 && filepath.Base(filepath.FromSlash(f[0])) == "exclude" && slices.Contains(added, f[2]) {
+			hidden = append(hidden, f[3])
+		}
+	}
+	if len(hidden) == 0 {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "%s would not land: a pattern was added to git's exclude file while the "+
+		"team works", nameFiles(hidden)).
+		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore",
+			s.repo.ExcludeFile())
+}
+
+// filtered returns those of the files that pass a filter when they are staged. It refuses files whose filter cannot
+// run: they would land in clear.
+func (s staging) filtered(ctx context.Context, files []string) (passing []string, err error) {
+	files = slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		info, err := os.Lstat(filepath.Join(s.lane.Path, filepath.FromSlash(file)))
+		return err != nil || !info.Mode().IsRegular() // only contents of files are filtered
+	})
+	if len(files) == 0 {
+		return nil, nil
+	}
+	out, err := s.git(ctx, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
+	if err != nil {
+		return nil, err
+	}
+	refused, name := []string{}, ""
+	for f := range slices.Chunk(git.SplitNUL(out), 3) { // file, attribute, value
+		switch {
+		case len(f) < 3 || f[2] == "unspecified" || f[2] == "unset" || f[2] == "set":
+		case s.repo.Filter(f[2]) == git.FilterRuns:
+			passing = append(passing, f[0])
+		case name == "" || name == f[2]:
+			refused, name = append(refused, f[0]), f[2]
+		}
+	}
+	if len(refused) == 0 {
+		return passing, nil
+	}
+	why, hint := "git's config does not name", "the user can set filter."+name+
+		" in git's global config, or .gitattributes can leave these files out"
+	if s.repo.Filter(name) == git.FilterUntrusted {
+		why, hint = "only the repository's own config names", "the user can look at it and allow it: muster trust"
+	}
+	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that %s, "+
+		"so it does not run, and the content would land in clear", nameFiles(refused), name, why).WithHint("%s", hint)
+}
+
+// errUnclear is the reason why a submodule is left alone.
+var errUnclear = errors.New("it is not a repository of this lane")

@@ -1,0 +1,239 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git"
+)
+
+// gitlink is the mode of a tree entry that names a commit of another repository.
+const gitlink = "160000"
+
+// submoduleRefs is where commits of submodules are kept that no upstream may have: refs/muster/submodules/ID.
+const submoduleRefs = "refs/muster/submodules/"
+
+// link is a submodule that is checked out in a lane, with the commit that the lane's tree is to name.
+type link struct{ file, commit string }
+
+// submodules commits what is changed in the submodules that are checked out in the lane, or, when a copy of the index is
+// staged to, makes such a commit beside their HEAD. It keeps the objects of each commit that the lane's base does not
+// name in a repository that stays when the lane goes. What cannot be kept is refused.
+func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []link, err error) {
+	for _, e := range entries {
+		if e.mode != gitlink {
+			continue
+		}
+		path := filepath.Join(s.lane.Path, filepath.FromSlash(e.file))
+		if real, err := filepath.EvalSymlinks(path); err != nil || real != path {
+			continue // gone, or a link now: git stages that
+		}
+		if isMissing(filepath.Join(path, ".git")) {
+			if err := s.refuseStrayFiles(path, e.file); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		commit, err := s.submodule(ctx, path, e)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, link{e.file, commit})
+	}
+	return links, nil
+}
+
+// refuseStrayFiles refuses files in the directory of a submodule that is not checked out: git looks past them.
+func (s staging) refuseStrayFiles(path, file string) error {
+	found, err := os.ReadDir(path)
+	if err != nil || len(found) == 0 { // a file in place of the directory is staged as one
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "the files in %s would not land: it is a submodule, which is not checked out "+
+		"in the lane %s", file, s.lane.Name).
+		WithHint("move them away, git submodule update --init %s, and move them back", file)
+}
+
+// submodule returns the commit that holds all of a submodule, after it was kept.
+func (s staging) submodule(ctx context.Context, path string, e indexEntry) (commit string, err error) {
+	if err := s.checkSubmodule(ctx, path); err != nil {
+		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
+			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
+	}
+	sub := checkout{repo: s.repo, lane: muster.Lane{Name: s.lane.Name, Path: path}}
+	head, err := s.repo.ResolveIn(ctx, path, "HEAD")
+	if err != nil {
+		return "", muster.Errorf(muster.Invalid, "the submodule %s has no commit at its HEAD", e.file)
+	}
+	if s.env != nil {
+		commit, _, err = sub.snapshotOn(ctx, head, "")
+	} else {
+		commit, err = sub.commit(ctx, fmt.Sprintf("Work in the lane %s\n", s.lane.Name))
+	}
+	if err != nil {
+		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
+			WithHint("%s", muster.HintOf(err))
+	}
+	base, err := s.baseLink(ctx, e.file)
+	if err != nil {
+		return "", err
+	}
+	// What the owner has staged stays where it says all that there is.
+	if e.id != base && e.id != commit && s.isSameTree(ctx, path, e.id, commit) {
+		commit = e.id
+	}
+	if commit == base {
+		return commit, nil // it came from upstream
+	}
+	if err := s.keep(ctx, path, e.file, commit, base); err != nil {
+		return "", muster.Errorf(muster.Invalid, "the commit of the submodule %s cannot be kept: %w", e.file, err).
+			WithHint("git -C %s fetch --unshallow", e.file)
+	}
+	return commit, nil
+}
+
+// baseLink returns the commit of the submodule that the lane's base names, "" when it names none.
+func (s staging) baseLink(ctx context.Context, file string) (string, error) {
+	if s.lane.Base == "" {
+		return "", nil
+	}
+	out, err := s.git(ctx, "", "ls-tree", "-z", "--format=%(objectname)", s.lane.Base, "--", file)
+	return strings.TrimRight(out, "\x00"), err
+}
+
+// isSameTree reports whether two commits of the repository at dir have the same files.
+func (s staging) isSameTree(ctx context.Context, dir, a, b string) bool {
+	out, err := s.repo.Run(ctx, dir, "rev-parse", a+"^{tree}", b+"^{tree}")
+	trees := strings.Fields(out)
+	return err == nil && len(trees) == 2 && trees[0] == trees[1]
+}
+
+// checkSubmodule returns an error unless the repository at path is the lane's own: its working tree is path, and its git
+// directory lies in the lane or in the lane's git directory. Committing in any other would change what is the user's.
+func (s staging) checkSubmodule(ctx context.Context, path string) error {
+	out, err := s.repo.Run(ctx, path, "rev-parse", "--absolute-git-dir", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	if len(line) != 2 || filepath.FromSlash(line[1]) != path {
+		return errUnclear
+	}
+	dir, err := filepath.EvalSymlinks(filepath.FromSlash(line[0]))
+	if err != nil {
+		return err
+	}
+	for _, top := range []string{s.lane.Path, filepath.Join(git.DirOf(s.lane.Path), "modules")} {
+		if real, err := filepath.EvalSymlinks(top); err == nil {
+			if rel, err := filepath.Rel(real, dir); err == nil && filepath.IsLocal(rel) {
+				return nil
+			}
+		}
+	}
+	return errUnclear
+}
+
+// keep copies a commit of the submodule at path, with all that it needs, into a repository that stays: the submodule of
+// the user's checkout, where git submodule update finds it, or else the repository of the lanes. A ref keeps it there.
+// The objects are on the disk before the ref names them.
+func (s staging) keep(ctx context.Context, path, file, commit, base string) error {
+	dest, env, revisions := s.repo.CommonDir(), []string(nil), commit+"\n"
+	if theirs := s.userModule(ctx, file); theirs != "" {
+		dest, env = theirs, []string{"GIT_DIR=" + theirs}
+		// What the user's submodule has already is left out.
+		if base != "" && s.has(ctx, theirs, env, base) && s.has(ctx, path, nil, base) {
+			revisions += "^" + base + "\n"
+		}
+	}
+	if len(revisions) == len(commit)+1 {
+		out, err := s.repo.Run(ctx, path, "rev-parse", "--is-shallow-repository")
+		if err != nil || strings.TrimSpace(out) == "true" {
+			return errors.Join(err, errors.New("it is a shallow clone, and its history is missing"))
+		}
+	}
+	packs := filepath.Join(dest, "objects", "pack")
+	_, err := s.repo.Do(ctx, git.Call{Dir: path, Stdin: revisions, Args: []string{"pack-objects", "--revs",
+		"--non-empty", "--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
+	if err == nil {
+		err = (durable.OS{}).SyncDir(packs)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.repo.Do(ctx, git.Call{Dir: dest, Env: env, Uninterruptible: true,
+		Args: []string{"update-ref", submoduleRefs + commit, commit}})
+	return err
+}
+
+// has reports whether the repository at dir has a commit.
+func (s staging) has(ctx context.Context, dir string, env []string, commit string) bool {
+	_, err := s.repo.Do(ctx, git.Call{Dir: dir, Env: env, Args: []string{"cat-file", "-e", commit + "^{commit}"}})
+	return err == nil
+}
+
+// userModule returns the git directory that the submodule has for the user's checkout, "" when it has none.
+func (s staging) userModule(ctx context.Context, file string) string {
+	names, err := s.moduleNames(ctx)
+	name := names[file]
+	if err != nil || name == "" || !filepath.IsLocal(name) {
+		return ""
+	}
+	modules := filepath.Join(s.repo.CommonDir(), "modules")
+	dir := filepath.Join(modules, filepath.FromSlash(name))
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || isMissing(filepath.Join(dir, "HEAD")) {
+		return ""
+	}
+	return dir
+}
+
+// moduleNames returns the names of the submodules that the lane's .gitmodules names, by path.
+func (c checkout) moduleNames(ctx context.Context) (map[string]string, error) {
+	file := filepath.Join(c.lane.Path, ".gitmodules")
+	if isMissing(file) {
+		return nil, nil
+	}
+	call := git.Call{Dir: c.lane.Path, Args: []string{"-f", file}}
+	settings, err := c.repo.Config(ctx, call, `^submodule\..*\.path$`)
+	if err != nil {
+		return nil, c.commitError(ctx, err)
+	}
+	names := map[string]string{}
+	for key, path := range settings {
+		names[path] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
+	}
+	return names, nil
+}
+
+// isSubmoduleChanged reports whether a submodule that is checked out in the lane is at another commit than the index
+// says, or has changes that are not committed. What cannot be told counts as changed.
+func (c checkout) isSubmoduleChanged(ctx context.Context, entries []indexEntry) bool {
+	for _, e := range entries {
+		path := filepath.Join(c.lane.Path, filepath.FromSlash(e.file))
+		if e.mode != gitlink || isMissing(path) {
+			continue
+		}
+		if isMissing(filepath.Join(path, ".git")) {
+			if found, err := os.ReadDir(path); err != nil || len(found) > 0 {
+				return true
+			}
+			continue
+		}
+		if (staging{checkout: c}).checkSubmodule(ctx, path) != nil {
+			return true
+		}
+		head, err := c.repo.ResolveIn(ctx, path, "HEAD")
+		if err != nil || head != e.id {
+			return true
+		}
+		if dirty, err := c.repo.Status(ctx, path); err != nil || dirty {
+			return true
+		}
+	}
+	return false
+}
