@@ -37,7 +37,7 @@ func notePeak() {
 // peak MB PROGRAM... runs a program of muster, which must need less memory than that. Its output is kept as exec keeps
 // it. With -race a program needs several times as much, and only its outcome counts.
 func peak(ts *testscript.TestScript, neg bool, args []string) {
-	path := ts.MkAbs("peak")
+	path := filepath.Join(ts.Getenv("WORK"), "peak")
 	ts.Setenv("PEAK", path)
 	defer ts.Setenv("PEAK", "")
 	err := ts.Exec(args[1], args[2:]...)

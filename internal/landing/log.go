@@ -19,7 +19,7 @@ const (
 	logHead = 15 << 20
 	logTail = 1 << 20
 	// maxPrinted is how much a check may print. One that prints more is killed, and has failed.
-	maxPrinted = 1 << 30
+	maxPrinted = 512 << 20
 )
 
 // errTooMuchOutput is the error of a check that has printed too much.

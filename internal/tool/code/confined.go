@@ -194,9 +194,9 @@ func (s confinedPath) stat() (fs.FileInfo, error) {
 
 // directoryError says that the path is a directory, and what is in it.
 func (s confinedPath) directoryError() error {
-	const maxNames = 100
+	const maxNames, maxEntries = 100, 10_000
 	var names []string
-	for _, e := range s.entries(s.rel, -1) {
+	for _, e := range s.entries(s.rel, maxEntries) {
 		name := e.Name()
 		if e.IsDir() {
 			name += "/"
@@ -207,6 +207,9 @@ func (s confinedPath) directoryError() error {
 	switch {
 	case len(names) == 0:
 		return fmt.Errorf("%s is a directory, and it is empty", s.show)
+	case len(names) == maxEntries:
+		return fmt.Errorf("%s is a directory of at least %d entries: %s, and more (glob finds them)",
+			s.show, len(names), strings.Join(names[:maxNames], " "))
 	case len(names) > maxNames:
 		return fmt.Errorf("%s is a directory of %d entries: %s, and more (glob finds them)",
 			s.show, len(names), strings.Join(names[:maxNames], " "))

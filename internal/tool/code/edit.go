@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,8 +26,14 @@ type editInput struct {
 	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
-// maxEditBytes is the size of the largest file that can be edited. The whole file is held in memory.
-const maxEditBytes = 20 << 20
+// The limits of an edit. The whole file is held in memory, before and after.
+const (
+	maxEditBytes  = 20 << 20 // of a file, before and after
+	maxEditPlaces = 100_000  // at which one call replaces text
+	// A file with more lines is not searched for lines that are similar to an old text that it does not have, nor is
+	// it for an old text of more lines.
+	maxSimilarLines, maxSimilarText = 100_000, 2000
+)
 
 // editTool returns the tool edit_file.
 func (t toolset) editTool() llm.Tool {
@@ -70,7 +77,12 @@ func (s confinedPath) readText() (string, fs.FileInfo, error) {
 	case fi.Size() > maxEditBytes:
 		return "", nil, fmt.Errorf("%s is too large for edit_file (%s): use bash", s.show, formatSize(fi.Size()))
 	}
-	data, err := s.root.ReadFile(s.rel)
+	f, err := s.openRegular(s.rel)
+	if err != nil {
+		return "", nil, s.explain(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxEditBytes)) // the file may have grown since it was measured
 	if err != nil {
 		return "", nil, s.explain(err)
 	}
@@ -98,6 +110,15 @@ func replaceText(name, before string, in editInput) (after, new string, changed 
 		if crlf := toCRLF(old); strings.Contains(before, crlf) {
 			old, new = crlf, toCRLF(new)
 		}
+	}
+	places := strings.Count(before, old)
+	switch size := len(before) + places*(len(new)-len(old)); {
+	case places > maxEditPlaces:
+		return "", "", nil, fmt.Errorf("old_text occurs %d times in %s, and edit_file replaces %d at most: use bash",
+			places, name, maxEditPlaces)
+	case size > maxEditBytes && in.ReplaceAll:
+		return "", "", nil, fmt.Errorf("%s would have %s, and edit_file writes %s at most: use bash", name,
+			formatSize(int64(size)), formatSize(maxEditBytes))
 	}
 	// starts are the places of old in before, changed those of new in the result.
 	var starts []int
@@ -149,9 +170,8 @@ const (
 // describeEdit shows the model what it has changed: the new text with its line numbers and some lines
 // around it.
 func describeEdit(name, after, inserted string, changed []int) string {
-	lines := slices.Collect(strings.Lines(after))
 	from := max(0, lineNumber(after, changed[0])-1-contextLines)
-	to := min(len(lines), lineNumber(after, changed[0]+len(inserted))+contextLines)
+	to := min(countLines(after), lineNumber(after, changed[0]+len(inserted))+contextLines)
 	title := fmt.Sprintf("Edited %s:\n", name)
 	if len(changed) > 1 {
 		title = fmt.Sprintf("Edited %s at %d places (lines %s). The first:\n",
@@ -159,15 +179,42 @@ func describeEdit(name, after, inserted string, changed []int) string {
 	}
 	// Of a long change only the beginning and the end are shown.
 	if to-from <= maxSnippetLines {
-		return title + numberLines(lines, from, to)
+		return title + numberText(after, from, to)
 	}
-	return title + numberLines(lines, from, from+maxSnippetLines/2) + "...\n" +
-		numberLines(lines, to-maxSnippetLines/2, to)
+	return title + numberText(after, from, from+maxSnippetLines/2) + "...\n" +
+		numberText(after, to-maxSnippetLines/2, to)
+}
+
+// countLines returns the number of lines; the last one may lack its newline.
+func countLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
+}
+
+// numberText is numberLines for the lines of a text, which need not be taken apart.
+func numberText(text string, from, to int) string {
+	var b strings.Builder
+	i := 0
+	for line := range strings.Lines(text) {
+		if i++; i > to {
+			break
+		}
+		if i > from {
+			writeNumbered(&b, i, line)
+		}
+	}
+	return b.String()
 }
 
 // explainMissing says why an edit has not found its old text: the model most often gets the whitespace
 // wrong, copies the line numbers that read_file shows, or has not seen a later change.
 func explainMissing(name, text, old string) error {
+	if strings.Count(text, "\n") > maxSimilarLines || strings.Count(old, "\n") > maxSimilarText {
+		return fmt.Errorf("old_text is not in %s: read the part again that you want to change", name)
+	}
 	// The newlines at both ends of old are left out, because the lines between them are what the model means.
 	have, want := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")
 	if bare, ok := cutLineNumbers(want); ok {
@@ -265,8 +312,7 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	if err := at.replace(in.Content, old); err != nil {
 		return "", at.explain(err)
 	}
-	lines := slices.Collect(strings.Lines(in.Content)) // the last one may lack its newline
-	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(len(lines), "line")), nil
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")), nil
 }
 
 // replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is

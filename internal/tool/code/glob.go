@@ -37,6 +37,9 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 	if pattern == "" || !doublestar.ValidatePattern(pattern) {
 		return llm.ErrorResult("%q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Pattern), nil
 	}
+	if problem := checkGlob(pattern); problem != "" {
+		return llm.ErrorResult("%s", problem), nil
+	}
 	if strings.HasSuffix(pattern, "/") {
 		pattern += "**"
 	}
@@ -118,6 +121,8 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case len(list) >= maxListed:
+			return fs.SkipAll
 		case err != nil && name == top:
 			return s.explain(err)
 		case err != nil:

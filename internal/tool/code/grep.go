@@ -42,13 +42,15 @@ func (t toolset) grepTool() llm.Tool {
 
 // grep checks the input and searches the files that it names.
 func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
-	re, err := regexp.Compile(in.Pattern)
+	re, err := compile(in.Pattern)
 	switch {
 	case err != nil:
 		return llm.ErrorResult(
 			"%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
 	case in.Pattern == "":
 		return llm.ErrorResult("pattern is empty: it would match every line."), nil
+	case checkGlob(in.Glob) != "":
+		return llm.ErrorResult("glob: %s", checkGlob(in.Glob)), nil
 	case !doublestar.ValidatePattern(in.Glob):
 		return llm.ErrorResult("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
 	}
@@ -89,12 +91,13 @@ func (s confinedPath) filter(names []string, glob string) []string {
 type fileMatches struct {
 	lines []string
 	n     int
+	isCut bool // only the beginning of the file was searched
 }
 
 // search searches the files, several at once, and shows the matches in the order of names.
 func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Regexp) (llm.Result, error) {
 	all := make([]fileMatches, len(names))
-	var next, collected atomic.Int64
+	var next, collected, searched atomic.Int64
 	var workers sync.WaitGroup
 	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), len(names)) {
 		workers.Go(func() {
@@ -107,7 +110,11 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 				if i >= len(names) {
 					return
 				}
-				all[i] = s.searchFile(names[i], re, collect)
+				// What is left of the total is shared by files that are searched at the same time.
+				scan := &scanner{ctx: ctx, left: min(maxGrepBytes, max(0, maxGrepTotal-searched.Load()))}
+				begin := scan.left
+				all[i] = s.searchFile(names[i], re, collect, scan)
+				searched.Add(begin - max(scan.left, 0))
 				collected.Add(int64(len(all[i].lines)))
 			}
 		})
@@ -118,41 +125,51 @@ func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Reg
 		return llm.Result{}, context.Cause(ctx)
 	}
 	var lines []string
-	n, files := 0, 0
+	n, files, cut := 0, 0, 0
 	for _, m := range all {
+		if m.isCut {
+			cut++
+		}
 		if m.n > 0 {
 			n, files = n+m.n, files+1
 			lines = append(lines, m.lines...)
 		}
 	}
+	note := ""
+	if cut > 0 {
+		note = fmt.Sprintf("[of %s only the beginning was searched: grep reads %s of a file and %s in all]\n",
+			plural(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
+	}
 	if n == 0 {
-		return tool.Text(fmt.Sprintf("No match in %s.", plural(len(names), "file"))), nil
+		return tool.Text(strings.TrimSpace(fmt.Sprintf("No match in %s.\n%s", plural(len(names), "file"), note))), nil
 	}
 	if n > maxMatches {
 		lines = append(lines[:maxMatches], fmt.Sprintf("[the first %d of %d matches in %s: narrow the search]",
 			maxMatches, n, plural(files, "file")))
 	}
-	return tool.Text(strings.Join(lines, "\n") + "\n"), nil
+	return tool.Text(strings.Join(lines, "\n") + "\n" + note), nil
 }
 
 // searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are
 // skipped: what they point to is searched under its own name, if it is in the directory at all.
-func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool) (m fileMatches) {
+func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool, scan *scanner) (m fileMatches) {
 	if fi, err := s.root.Lstat(s.join(name)); err != nil || !fi.Mode().IsRegular() {
 		return m
 	}
-	f, err := s.root.Open(s.join(name))
+	f, err := s.openRegular(s.join(name))
 	if err != nil {
 		return m
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 64<<10)
+	scan.file = f
+	r := bufio.NewReaderSize(scan, 64<<10)
 	if head, _ := r.Peek(sniffedBytes); isBinary(head) { // after an error the first nextLine fails too, or ends
 		return m
 	}
 	for number := 1; ; number++ {
 		line, _, err := nextLine(r, maxSearchedLine)
 		if err != nil {
+			m.isCut = scan.isCut
 			return m
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))

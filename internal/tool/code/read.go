@@ -51,13 +51,14 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	if err != nil {
 		return tool.FromError(err)
 	}
-	f, err := at.root.Open(at.rel)
+	f, err := at.openRegular(at.rel)
 	if err != nil {
 		return tool.FromError(at.explain(err))
 	}
 	defer f.Close()
 	// Peek does not consume what it returns, so the same reader goes on with the lines or the image.
-	r := bufio.NewReaderSize(f, 64<<10)
+	scan := &scanner{ctx: ctx, file: f, left: maxScannedBytes}
+	r := bufio.NewReaderSize(scan, 64<<10)
 	head, err := r.Peek(sniffedBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return tool.FromError(at.explain(err))
@@ -74,7 +75,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	case fi.Size() == 0:
 		return tool.Text(at.show + " is empty."), nil
 	}
-	return at.readLines(ctx, r, fi.Size(), in)
+	return at.readLines(scan, r, fi.Size(), in)
 }
 
 // readImage returns an image in a form that the model can see. Providers refuse images above a size.
@@ -94,9 +95,9 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 }
 
 // readLines shows the lines that a call asks for. It reads the file in pieces, so that a file of any size
-// is fine, and goes on to its end to count the lines, unless it is very large.
+// is fine, and goes on to its end to count the lines, unless it is very large. scan is what r reads.
 func (s confinedPath) readLines(
-	ctx context.Context, r *bufio.Reader, fileSize int64, in readInput,
+	scan *scanner, r *bufio.Reader, fileSize int64, in readInput,
 ) (llm.Result, error) {
 	p := page{first: max(in.Offset, 1), limit: min(cmp.Or(in.Limit, maxReadLines), maxReadLines)}
 	n, isCounted := 0, true
@@ -105,13 +106,13 @@ func (s confinedPath) readLines(
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if scan.ctx.Err() != nil {
+			return llm.Result{}, context.Cause(scan.ctx)
+		}
 		if err != nil {
 			return tool.FromError(s.explain(err))
 		}
 		n++
-		if n%1000 == 0 && ctx.Err() != nil {
-			return llm.Result{}, context.Cause(ctx)
-		}
 		p.add(n, line, length)
 		// The page is complete, and counting the lines of a very large file would take too long.
 		if p.last > 0 && n > p.last && fileSize > maxCountedBytes {
@@ -120,9 +121,12 @@ func (s confinedPath) readLines(
 		}
 	}
 	switch {
+	case p.last == 0 && scan.isCut:
+		return llm.ErrorResult("the first %s of %s have %d lines, and read_file reads no more: use bash for line %d.",
+			formatSize(maxScannedBytes), s.show, n, p.first), nil
 	case p.last == 0:
 		return llm.ErrorResult("%s has %d lines: there is no line %d.", s.show, n, p.first), nil
-	case !isCounted:
+	case !isCounted, scan.isCut:
 		p.note("lines %d-%d of a file of %s; go on with offset %d", p.first, p.last, formatSize(fileSize), p.last+1)
 	case p.last < n:
 		p.note("lines %d-%d of %d; go on with offset %d", p.first, p.last, n, p.last+1)
@@ -234,13 +238,18 @@ func decode(line []byte) (text string, invalid int) {
 func numberLines(lines []string, from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
-		line := strings.ToValidUTF8(strings.TrimRight(lines[i], "\r\n"), "\uFFFD")
-		if len(line) > maxShownBytes {
-			line = strings.ToValidUTF8(line[:maxShownBytes], "") + " ..." // drops half a character at its end
-		}
-		fmt.Fprintf(&b, "%d\t%s\n", i+1, line)
+		writeNumbered(&b, i+1, lines[i])
 	}
 	return b.String()
+}
+
+// writeNumbered writes line n as read_file shows it, with or without its line end.
+func writeNumbered(b *strings.Builder, n int, line string) {
+	line = strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "\uFFFD")
+	if len(line) > maxShownBytes {
+		line = strings.ToValidUTF8(line[:maxShownBytes], "") + " ..." // drops half a character at its end
+	}
+	fmt.Fprintf(b, "%d\t%s\n", n, line)
 }
 
 // plural returns a number with the noun that it counts.
