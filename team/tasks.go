@@ -7,6 +7,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/workspace"
+	"muster/internal/worktree"
 )
 
 // Tasks is the board: what there is to do, and who does it. What it changes is done in the name of the user.
@@ -81,8 +82,32 @@ func (s Tasks) Claim(ctx context.Context, id muster.TaskID, owner muster.Name, r
 	if err != nil {
 		return muster.Task{}, err
 	}
+	if err := checkClaimedFromOutside(ctx, w, owner); err != nil {
+		return muster.Task{}, err
+	}
 	// A manual claim names no host: no process takes it back when its owner is idle or dies.
 	return w.Board().Claim(ctx, id, board.Claim{Owner: owner, Role: role, Source: muster.SourceManual})
+}
+
+// checkClaimedFromOutside refuses to claim a task for a member that is at work: its process would not know of the claim,
+// so nobody would work on the task. A member that nobody hosts finds the claim when it begins.
+func checkClaimedFromOutside(ctx context.Context, w *workspace.Workspace, owner muster.Name) error {
+	if !w.HasHosts() {
+		return nil // no member ever lived
+	}
+	m, err := w.Roster(ctx).Find(ctx, owner)
+	if errors.Is(err, muster.ErrNotFound) || err == nil && (m.Status == muster.Shutdown || m.Host == "") {
+		return nil
+	}
+	alive := false
+	if err == nil {
+		alive, err = w.Roster(ctx).Alive(ctx, m.Host)
+	}
+	if err == nil && alive {
+		err = muster.Errorf(muster.Held, "%s is at work in the team, and takes its tasks from the board itself", owner).
+			WithHint("tell it:  muster mail send %s \"...\"", owner)
+	}
+	return err
 }
 
 // Complete completes a task in the name of by, who must own it, or of the user where by is "": the user may complete
@@ -131,15 +156,23 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 	if err != nil {
 		return err
 	}
+	// Only a lane without a row and without a branch was removed; what it held was archived then. A lane of which
+	// something else is missing, such as the commit that it was made from, may hold work.
+	if _, err := lanes.Get(ctx, t.Worktree); errors.Is(err, muster.ErrNotFound) {
+		left, err := hasBranch(ctx, w, t.Worktree)
+		if err == nil && left {
+			err = muster.Errorf(muster.NotFound, "its branch is there, and the lanes' index does not list it")
+		}
+		if err == nil {
+			return nil
+		}
+		return errUnverified(t, err).WithHint("muster doctor --repair")
+	}
 	changed, err := lanes.Changed(ctx, t.Worktree)
 	switch {
-	case errors.Is(err, muster.ErrNotFound):
-		return nil // the lane was removed, and what it held was archived then
 	// What cannot be verified is kept.
 	case err != nil:
-		return muster.Errorf(muster.Invalid,
-			"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err).
-			WithHint("muster worktree list")
+		return errUnverified(t, err).WithHint("muster worktree list")
 	// The hint names three ways to go on, because only the user knows which one is right.
 	case changed:
 		return muster.Errorf(muster.Invalid, "task %d is not completed: its lane %s holds work that has not landed",
@@ -149,6 +182,22 @@ func checkAllLanded(ctx context.Context, w *workspace.Workspace, t muster.Task) 
 				"put it aside:   muster worktree remove %[1]s --force   (archived first), then again", t.Worktree)
 	}
 	return nil
+}
+
+// errUnverified is the error of a task whose lane may hold work that has not landed.
+func errUnverified(t muster.Task, err error) *muster.Error {
+	return muster.Errorf(muster.Invalid,
+		"task %d is not completed: cannot verify that lane %s holds nothing unlanded: %w", t.ID, t.Worktree, err)
+}
+
+// hasBranch reports whether the branch of a lane is there.
+func hasBranch(ctx context.Context, w *workspace.Workspace, lane muster.Name) (bool, error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return false, err
+	}
+	tip, err := repo.Ref(ctx, "refs/heads/"+worktree.BranchPrefix+string(lane))
+	return tip != "", err
 }
 
 // Release takes a task from its owner and puts it back on the board. What the old owner still does for it is refused,

@@ -13,6 +13,7 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/transcript"
 	"muster/internal/view"
+	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )
@@ -78,6 +79,7 @@ func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept boo
 			for _, key := range about {
 				l.told[key] = time.Now()
 			}
+			l.noteHeldOutside(ctx, f.heldOutside)
 		}
 		if err != nil || text != "" {
 			if slept {
@@ -97,6 +99,21 @@ func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept boo
 		case <-changed:
 		case <-time.After(recheckAfter):
 		}
+	}
+}
+
+// noteHeldOutside tells the user, once for each claim, that the team waits for somebody outside of it.
+func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
+	for _, t := range held {
+		key := "noted " + string(claimKey(t))
+		if !l.told[key].IsZero() {
+			continue
+		}
+		l.told[key] = time.Now()
+		text := fmt.Sprintf("the team waits for task %d (%s), which %s holds from outside: muster task release %d",
+			t.ID, t.Subject, t.Owner, t.ID)
+		err := l.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}})
+		l.logDropped(ctx, "noting a task held from outside", err)
 	}
 }
 
@@ -122,6 +139,7 @@ type wakeFacts struct {
 	landing     string           // the news of a landing, if the lead waits for one
 	requests    []muster.Request // that wait for the lead, and of which it was not told lately
 	unclaimable []muster.Task    // ready tasks that nobody may claim, and of which it was not told
+	heldOutside []muster.Task    // tasks that the team waits for and an outsider holds, of which it was not told
 }
 
 // wakeFacts reads the facts of the lead's sleep. With mail nothing else matters, and is not read.
@@ -145,6 +163,10 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 		func(r muster.Request) bool { return time.Since(l.told[string(r.ID)]) < remindAfter })
 	f.unclaimable = slices.DeleteFunc(slices.Clone(f.progress.Unclaimable),
 		func(t muster.Task) bool { return !l.told[string(claimKey(t))].IsZero() })
+	if len(f.progress.Working) == 0 {
+		f.heldOutside = slices.DeleteFunc(slices.Clone(f.progress.HeldOutside),
+			func(t muster.Task) bool { return !l.told[string(claimKey(t))].IsZero() })
+	}
 	return f, nil
 }
 
@@ -172,6 +194,11 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 			about = append(about, string(claimKey(t)))
 		}
 		return "Nobody may take what is ready: " + strings.Join(reasons, "; ") + ".", about
+	case len(f.heldOutside) > 0:
+		t := f.heldOutside[0]
+		return fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Wait again to leave "+
+				"it to them, or take it back: task_update {task_id: %d, status: pending}.", t.ID, t.Subject, t.Owner, t.ID),
+			[]string{string(claimKey(t))}
 	}
 	return "", nil
 }

@@ -21,6 +21,7 @@ type TeamProgress struct {
 	Working        []muster.Name           // teammates at work; without any, one that mail will wake
 	Unreadable     []muster.UnreadableTask // tasks whose record cannot be read: open, for all that is known
 	Unclaimable    []muster.Task           // ready, and no living teammate may take them
+	HeldOutside    []muster.Task           // claimed by somebody who is no member
 	Requests       []muster.Request        // that wait for the lead
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
@@ -90,12 +91,16 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 
 // addTasks sorts the tasks of the board.
 func (p *TeamProgress) addTasks(run muster.Run, tasks []muster.Task, members []muster.Member) {
+	owners := byName(members)
 	for _, t := range tasks {
 		mine := run.Has(t)
 		p.HadTasks = p.HadTasks || mine || t.Open()
 		switch {
 		case t.Open():
 			p.Open = append(p.Open, t)
+			if isHeldOutside(t, owners) {
+				p.HeldOutside = append(p.HeldOutside, t)
+			}
 			if t.Claimable(t.ClaimRole) && !canBeClaimed(t, members, nil) {
 				p.Unclaimable = append(p.Unclaimable, t)
 			}
@@ -105,6 +110,11 @@ func (p *TeamProgress) addTasks(run muster.Run, tasks []muster.Task, members []m
 			p.Landed++
 		}
 	}
+}
+
+// isHeldOutside reports whether somebody who is no member has claimed the task, with muster task claim for example.
+func isHeldOutside(t muster.Task, members map[muster.Name]*muster.Member) bool {
+	return t.Claimed() && t.Owner != "" && t.Owner != muster.Lead && members[t.Owner] == nil
 }
 
 // hasWakingMail reports whether mail waits for an idle member that will wake it. A shutdown
@@ -139,6 +149,8 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 		switch {
 		case t.Owner != "":
 			reason = stuckOwner(t, owners[t.Owner], p.Patient)
+		case t.Claimed(): // another program has written it so
+			reason = fmt.Sprintf("task #%d is %s and nobody's", t.ID, strings.ReplaceAll(string(t.Status), "_", " "))
 		case len(t.BlockedBy) > 0:
 			ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(t.BlockedBy), "[]"), " ", ", #")
 			reason = fmt.Sprintf("task #%d waits for #%s", t.ID, ids)

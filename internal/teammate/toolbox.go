@@ -66,7 +66,8 @@ func (b *toolbox) newProfile() *profile {
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
 		BackgroundTimeout: b.Limits.BackgroundTimeout, Outputs: b.outputs()})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
-		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane})
+		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
+		Revoke: b.revoke})
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files)}, team, b.Extra)
 	p.tools = b.decorate(p.bare, false)
 	for _, t := range p.bare {
@@ -124,6 +125,18 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 		})
 	}
 	return out
+}
+
+// revoke ends the claim of somebody outside the team.
+func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) error {
+	// The right to land ends before the claim: work that landed in between would be of a task that is on the board.
+	if t.Worktree != "" {
+		if err := b.Lander.Revoke(ctx, t.ID, t.Fence); err != nil {
+			return err
+		}
+	}
+	_, err := b.Board.Revoke(ctx, t.ID, t.Fence, b.name(), reason)
+	return err
 }
 
 // execInLane runs a command in a lane for worktree_run.

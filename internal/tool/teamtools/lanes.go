@@ -3,11 +3,13 @@ package teamtools
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"muster"
+	"muster/internal/worktree"
 	"muster/llm"
 	"muster/tool"
 )
@@ -121,13 +123,45 @@ func (k toolset) laneRemove() llm.Tool {
 			if in.CompleteTask {
 				return k.completeLane(ctx, in.Name)
 			}
+			if err := k.checkUnused(ctx, in.Name); err != nil {
+				return llm.Result{}, err
+			}
 			text, err := answer(k.Lanes.Remove(ctx, in.Name, in.Force), "Lane %s is removed.", in.Name)
 			return tool.Text(text), err
 		})
 }
 
-// completeLane lands a lane's task like any other. The caller claims it first if it has no owner, so that the landing
-// has the same fence as every landing.
+// checkUnused refuses to remove a lane under the hands of whoever works in it, with force too: commands that run there
+// would go on in a directory that is gone, and what they write would be in no archive.
+func (k toolset) checkUnused(ctx context.Context, name muster.Name) error {
+	lane, err := k.Lanes.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if lane.TaskID != 0 {
+		t, err := k.Board.Get(ctx, lane.TaskID)
+		if err == nil && t.Claimed() && t.Worktree == name && t.Owner != "" {
+			return muster.Errorf(muster.Held, "%s works on task %d in lane %s: it completes the task, or gives it back first",
+				t.Owner, t.ID, name)
+		}
+		if err != nil && !errors.Is(err, muster.ErrNotFound) {
+			return err
+		}
+	}
+	// The commands of a former owner may still run there.
+	who := worktree.OccupantOf(lane)
+	if who == (worktree.Occupant{}) {
+		return nil
+	}
+	alive, err := k.Roster.Alive(ctx, who.Host)
+	if err == nil && alive {
+		err = muster.Errorf(muster.Held, "%s works in lane %s", who.Member, name)
+	}
+	return err
+}
+
+// completeLane lands a lane's task like any other, and removes the lane, also one that somebody asked to keep. The
+// caller claims the task first if it has no owner, so that the landing has the same fence as every landing.
 func (k toolset) completeLane(ctx context.Context, name muster.Name) (llm.Result, error) {
 	lane, err := k.Lanes.Get(ctx, name)
 	if err != nil {
@@ -140,6 +174,9 @@ func (k toolset) completeLane(ctx context.Context, name muster.Name) (llm.Result
 	if err != nil {
 		return llm.Result{}, err
 	}
+	if t.Status == muster.Completed {
+		return k.removeLanded(ctx, name, tool.Text(fmt.Sprintf("Task #%d is completed already.", t.ID)))
+	}
 	// A task that another member works on is not taken away: the landing would cut off its work.
 	if current, ok := k.caller.CurrentTask(); !ok || current.ID != t.ID {
 		if t.Owner != "" {
@@ -150,7 +187,22 @@ func (k toolset) completeLane(ctx context.Context, name muster.Name) (llm.Result
 			return llm.Result{}, err
 		}
 	}
-	return k.caller.Complete(ctx, t.ID, fmt.Sprintf("Completed with the removal of lane %s.", name))
+	r, err := k.caller.Complete(ctx, t.ID, fmt.Sprintf("Completed with the removal of lane %s.", name))
+	if err != nil || r.IsError {
+		return r, err // it did not land, and the lane has its work
+	}
+	return k.removeLanded(ctx, name, r)
+}
+
+// removeLanded removes the lane of a completed task and adds that to the result of the completion. A lane that nobody
+// asked to keep is gone already. Whatever it holds beside what has landed is archived.
+func (k toolset) removeLanded(ctx context.Context, name muster.Name, r llm.Result) (llm.Result, error) {
+	err := k.Lanes.Remove(ctx, name, true)
+	if err != nil && !errors.Is(err, muster.ErrNotFound) {
+		return r, err
+	}
+	r.Parts = append(r.Parts, llm.Text{Text: fmt.Sprintf(" Lane %s is removed.", name)})
+	return r, nil
 }
 
 // laneEvents shows the last events of the log about lanes. A record that cannot be read is left out.

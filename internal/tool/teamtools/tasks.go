@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -230,7 +231,7 @@ func (k toolset) taskUpdate() llm.Tool {
 		RemoveBlockedBy []any         `json:"remove_blocked_by,omitempty"`
 		ClaimRole       *string       `json:"claim_role,omitempty"`
 		Priority        *int          `json:"priority,omitempty"`
-		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
+		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again, or take it back from somebody outside the team; deleted: remove it"`
 	}
 	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, or "+
 		"delete one.",
@@ -243,6 +244,14 @@ func (k toolset) taskUpdate() llm.Tool {
 				return "", muster.Errorf(muster.Invalid,
 					"status can be set to pending or deleted; a task is completed by its owner with complete_task")
 			}
+			retry := in.Status != ""
+			if retry {
+				taken, err := k.takeBack(ctx, in.TaskID)
+				if err != nil {
+					return "", err
+				}
+				retry = !taken
+			}
 			add, addErr := k.resolve(ctx, in.AddBlockedBy)
 			remove, err := k.resolve(ctx, in.RemoveBlockedBy)
 			if err = cmp.Or(addErr, err); err != nil {
@@ -250,7 +259,22 @@ func (k toolset) taskUpdate() llm.Tool {
 			}
 			t, err := k.Board.Update(ctx, in.TaskID,
 				board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
-					Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: in.Status != ""})
+					Priority: in.Priority, AddBlockers: add, RemoveBlockers: remove, Retry: retry})
 			return answer(err, "%s", prompt.TaskLine(t))
 		})
+}
+
+// takeBack puts a task back on the board that somebody outside the team holds, or nobody although it is in progress. It
+// returns false for any other task: a member gives its task back itself.
+func (k toolset) takeBack(ctx context.Context, id muster.TaskID) (bool, error) {
+	t, err := k.Board.Get(ctx, id)
+	if err != nil || !t.Claimed() || t.Owner == muster.Lead {
+		return false, err
+	}
+	if t.Owner != "" {
+		if _, err := k.Roster.Find(ctx, t.Owner); !errors.Is(err, muster.ErrNotFound) {
+			return false, err
+		}
+	}
+	return true, k.Revoke(ctx, t, "the lead took it back")
 }

@@ -82,6 +82,8 @@ type Services struct {
 	Lanes    Lanes
 	// Run returns the record of the run that is under way.
 	Run func(context.Context) (muster.Run, error)
+	// Revoke ends the claim of a task and puts it back on the board. What the owner still does for it is refused.
+	Revoke func(ctx context.Context, t muster.Task, reason string) error
 	// Log has the events of lanes.
 	Log muster.Log
 	// Exec runs a command in a lane and returns its output and exit code.
