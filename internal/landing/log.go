@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"muster"
 )
@@ -31,6 +34,14 @@ const (
 	maxLine = 500
 )
 
+// The logs of checks take up to maxLogBytes, and there are at most maxLogs of them: before a log is made, the oldest
+// ones go. The newest keepLogs always stay, because owners that mend their work read them.
+const (
+	maxLogs     = 200
+	maxLogBytes = 256 << 20
+	keepLogs    = 10
+)
+
 // checkLog is the log of one check. It is safe for concurrent use.
 type checkLog struct {
 	file     *os.File
@@ -44,11 +55,12 @@ type checkLog struct {
 	writeErr error  // why the file is not what it should be
 }
 
-// newCheckLog makes the next log of that name: NAME-1.log, NAME-2.log, ...
+// newCheckLog makes the next log of that name: NAME-1.log, NAME-2.log, ... No number is used again while a later log of
+// the name is there: messages name logs by their paths.
 func newCheckLog(outputs, name string) (*checkLog, error) {
 	dir := filepath.Join(outputs, "landing")
 	err := os.MkdirAll(dir, 0o700)
-	for k := 1; err == nil || errors.Is(err, os.ErrExist); k++ {
+	for k := 1 + tidyLogs(dir, name); err == nil || errors.Is(err, os.ErrExist); k++ {
 		var f *os.File
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k))
 		if f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
@@ -56,6 +68,41 @@ func newCheckLog(outputs, name string) (*checkLog, error) {
 		}
 	}
 	return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be made: %w", err)
+}
+
+// tidyLogs removes the oldest logs of a directory that has too many, and returns the highest number of a log of that
+// name. What cannot be read or removed is left: a check is worth more than its room.
+func tidyLogs(dir, name string) (highest int) {
+	type entry struct {
+		path string
+		size int64
+		at   time.Time
+	}
+	var all []entry
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		base, isLog := strings.CutSuffix(e.Name(), ".log")
+		info, err := e.Info()
+		if !isLog || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if digits, ok := strings.CutPrefix(base, name+"-"); ok {
+			if n, err := strconv.Atoi(digits); err == nil {
+				highest = max(highest, n)
+			}
+		}
+		all = append(all, entry{filepath.Join(dir, e.Name()), info.Size(), info.ModTime()})
+	}
+	slices.SortFunc(all, func(a, b entry) int { return b.at.Compare(a.at) }) // the newest first
+	size := int64(0)
+	for i, e := range all {
+		size += e.size
+		// One more is about to be made, of the largest size that a log has.
+		if i >= keepLogs && (i >= maxLogs-1 || size > maxLogBytes-logHead-logTail) {
+			_ = os.Remove(e.path)
+		}
+	}
+	return highest
 }
 
 // Write fails only with errTooMuchOutput, which ends the check. It does not fail because the output cannot be kept.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,8 +23,12 @@ import (
 // and a missing live file is an empty one, so a crash in the middle leaves nothing to repair: the rename has happened
 // or not. The streams that are copies for other programs, and transcripts, stay in one file.
 
-// rotateAt is the size, in bytes, from which a file is rotated.
-const rotateAt = 64 << 20
+// rotateAt is the size, in bytes, from which a file is rotated. keepRotated is how many bytes of rotated files are kept
+// at least: a journal takes up to 384 MB, however long its team works.
+const (
+	rotateAt    = 64 << 20
+	keepRotated = 4 * rotateAt
+)
 
 // logSegment is an open file of a stream. It holds the positions after from, up to to.
 type logSegment struct {
@@ -135,6 +140,9 @@ func (l logs) rotate(t *durable.Tail, path string, from int64) (*durable.Tail, e
 	if err := l.s.files.Rename(path, rotatedPath(path, end)); err != nil {
 		return nil, err
 	}
+	// The oldest files go after the rename. A crash in between leaves one more, until the next rotation. What cannot be
+	// removed must not keep anybody from writing, and is tried again then.
+	_ = l.trim(path, end-l.s.keepRotated)
 	return l.s.files.OpenTail(path)
 }
 
@@ -150,12 +158,17 @@ func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error 
 		return err
 	}
 	defer unlock()
+	return l.trim(path, int64(min(before, math.MaxInt64)))
+}
+
+// trim is Trim for a caller that holds the stream's lock.
+func (l logs) trim(path string, before int64) error {
 	ends, err := l.rotatedEnds(path)
 	if err != nil {
 		return err
 	}
 	for _, end := range ends[1:max(1, len(ends)-1)] { // the oldest first: a crash leaves no gap
-		if uint64(end) > uint64(before) {
+		if end > before {
 			return nil
 		}
 		if err := l.s.files.Remove(rotatedPath(path, end)); err != nil {

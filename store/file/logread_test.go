@@ -226,3 +226,29 @@ func TestForeignNumbersAreNoFiles(t *testing.T) {
 		}
 	})
 }
+
+// A journal that goes on and on takes a bounded room: the oldest files go when another one is rotated.
+func TestAJournalIsBounded(t *testing.T) {
+	s := rotating(t, t.TempDir(), 200)
+	s.keepRotated = 1000
+	ctx := t.Context()
+	for n := range 300 {
+		if _, err := s.Log().Append(ctx, muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := files(t, s)
+	if from, to := kept[0].from, kept[len(kept)-1].to; from == 0 || to-from < 1000 || to-from > 1600 {
+		t.Errorf("the rotated files hold %d to %d", from, to)
+	}
+	last := ""
+	for r, err := range s.Log().Read(ctx, muster.StreamEvents, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = string(r.Data)
+	}
+	if last != string(line(299)) {
+		t.Errorf("the last record is %s", last)
+	}
+}

@@ -52,6 +52,7 @@ type Store struct {
 
 	snapshotFrom int   // how many documents are worth a snapshot
 	rotateAt     int64 // bytes: how large a rotated file is, at least
+	keepRotated  int64 // bytes: how much of rotated files is kept, at least
 
 	mu     sync.Mutex
 	tables map[string]*table
@@ -82,7 +83,7 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 		held:   map[*lease]bool{},
 		groups: groups{waiting: map[string][]*groupPart{}},
 
-		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt,
+		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt, keepRotated: keepRotated,
 	}
 	s.watch = newWatcher(s.fs, root, func(err error) {
 		if s.Logger != nil {

@@ -1,0 +1,57 @@
+package landing
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The logs of checks are bounded in number and size. The newest stay, and no number of a name is used twice while a
+// later log is there.
+func TestCheckLogsAreBounded(t *testing.T) {
+	outputs := t.TempDir()
+	dir := filepath.Join(outputs, "landing")
+	fill := func(n int, size int64) {
+		t.Helper()
+		_ = os.RemoveAll(dir)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i <= n; i++ {
+			path := filepath.Join(dir, fmt.Sprintf("task-1-1-%d.log", i))
+			at := time.Now().Add(time.Duration(i-n) * time.Minute)
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size), os.Chtimes(path, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		n    int
+		size int64
+		want int
+	}{
+		{3, 1, 4}, {maxLogs + 50, 1, maxLogs}, {maxLogs, 16 << 20, 16}, {12, 200 << 20, keepLogs + 1},
+	} {
+		fill(c.n, c.size)
+		l, err := newCheckLog(outputs, "task-1-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		left, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+		if len(left) != c.want {
+			t.Errorf("%d logs of %d bytes: %d are left, want %d", c.n, c.size, len(left), c.want)
+		}
+		if want := fmt.Sprintf("task-1-1-%d.log", c.n+1); filepath.Base(l.file.Name()) != want {
+			t.Errorf("the next log is %s, want %s", l.file.Name(), want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, fmt.Sprintf("task-1-1-%d.log", c.n))); err != nil {
+			t.Error("the newest log is gone")
+		}
+	}
+}
