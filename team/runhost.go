@@ -64,7 +64,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
 		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
 		Lander: lander, Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
-		Patient: c.Limits.IdleTimeout < 0, Log: t.log}
+		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log}
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }

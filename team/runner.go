@@ -169,11 +169,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
-			name := record.Model
-			if name == c.ModelName {
-				name = ""
-			}
-			model, err := c.Model(name)
+			model, err := s.memberModel(record.Model)
 			if err != nil {
 				return nil, err
 			}
@@ -187,6 +183,24 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			}
 		},
 	})
+}
+
+// memberModel returns the model that a member's record names. The team's own has no name in Config.Model.
+func (p *runHost) memberModel(name string) (llm.Model, error) {
+	if name == p.config.ModelName {
+		name = ""
+	}
+	return p.config.Model(name)
+}
+
+// checkMemberModel refuses the name of a model that no member can have. The lead's model reads why, and can name
+// another.
+func (p *runHost) checkMemberModel(name string) error {
+	_, err := p.memberModel(name)
+	if _, isOurs := errors.AsType[*muster.Error](err); err != nil && !isOurs {
+		return muster.Errorf(muster.Invalid, "there is no model %q: %w", name, err)
+	}
+	return err
 }
 
 // A member restarts up to maxRestarts times after transient failures, with a pause of one, two and four seconds

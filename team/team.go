@@ -65,7 +65,9 @@ type Config struct {
 	// OpenStore, in place of Store, opens the store at the repository's root. If the store has a method Close,
 	// Team.Close calls it.
 	OpenStore func(root string) (muster.Store, error)
-	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life.
+	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life, and
+	// when a teammate is spawned with a model of its own. The name comes from the record of a member, which the lead's
+	// model or another program wrote. So it may choose among models, and must never choose where a key is sent.
 	Model func(name string) (llm.Model, error)
 	// ModelName is shown, and kept in the run's record.
 	ModelName string

@@ -3,12 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"path/filepath"
 	"runtime"
 
 	"muster"
 	"muster/internal/config"
 	"muster/internal/demo"
+	"muster/internal/workspace"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/openai"
@@ -26,6 +26,7 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
+	a.rememberServer(ctx, j.Workspace, j.Settings)
 	// The team is not closed here, because the workspace in which it works is closed by the command.
 	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
 	switch {
@@ -41,20 +42,21 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 // package team.
 func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
-	first, err := a.model(s.Model, s) // a model that cannot be had is reported before anything is written
+	// A model that cannot be had is reported before anything is written.
+	first, err := a.model(j.Workspace, s.Model, s)
 	if err != nil {
 		return nil, err
 	}
 	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
-		Teammates: s.Teammates, ModelName: s.Model, Conversation: j.Conversation, Emit: j.Emit,
+		Teammates: s.Teammates, ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {
-			if name == "" || name == s.Model {
+			if name == "" {
 				return first, nil
 			}
-			return a.model(name, s)
+			return a.model(j.Workspace, name, s)
 		},
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
@@ -72,12 +74,16 @@ func demoJob(ctx context.Context, dir string) (Job, error) {
 	}
 	s, _, err := config.Load(config.Options{})
 	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+d.Script, d.Check, d.Team, d.Teammates
+	s.UserModel = s.Model
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 
 // model returns the model with a name. The environment has the keys. A script is a file, whose path is relative to
-// the directory of -C.
-func (a *App) model(name string, s config.Settings) (llm.Model, error) {
+// the directory of -C. The name may come from a record in the workspace, which may not choose a server.
+func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm.Model, error) {
+	if err := a.checkServer(w, name, s); err != nil {
+		return nil, err
+	}
 	c, err := config.Choose(name, a.Env)
 	if err != nil {
 		return nil, err
@@ -95,12 +101,8 @@ func (a *App) model(name string, s config.Settings) (llm.Model, error) {
 		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("OPENAI_API_KEY"), API: api,
 			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
 	case config.Script:
-		file := c.Name
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(a.workDir(), file)
-		}
 		// The file is read whole now, so a script that is changed later does not disturb the run.
-		words, err := script.Load(file)
+		words, err := script.Load(a.scriptFile(c.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -122,7 +122,10 @@ func applyRunSettings(run muster.Run, flags map[string]string, s *config.Setting
 		}
 	}
 	s.Team = cmp.Or(string(run.Team), s.Team)
-	keep("model", &s.Model, cmp.Or(run.Model, s.Model))
+	// The record has no credentials. Where the user names the same endpoint today, what they name is complete.
+	if config.Stored(s.Model) != run.Model {
+		keep("model", &s.Model, cmp.Or(run.Model, s.Model))
+	}
 	keep("check", &s.Check, run.Check)
 	keep("setup", &s.Setup, run.Setup)
 	if _, isSet := flags["teammates"]; !isSet {

@@ -29,7 +29,10 @@ import (
 // Settings are the values that hold, typed. Table says what each of them means and its default.
 type Settings struct {
 	// Model is provider/model, or "" when none is set and no key decides.
-	Model     string
+	Model string
+	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
+	// goes on may have another Model.
+	UserModel string
 	Teammates int
 	Check     string
 	Setup     string
@@ -161,6 +164,9 @@ func (l *loader) load(o Options) error {
 	if l.Model == "" {
 		l.Model, l.sources["model"] = modelByKey(environ)
 	}
+	if l.sources["model"] != FromRepository {
+		l.UserModel = l.Model
+	}
 	return nil
 }
 
@@ -175,12 +181,16 @@ func (l *loader) files(o Options) error {
 	ownModel := l.Model
 	f = fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
 		// The user's own file may say the same. A name that is wrong altogether is reported when it is set.
-		if c, err := ParseModel(model); model == ownModel || err != nil || c.URL == "" {
+		c, err := ParseModel(model)
+		if model == ownModel || err != nil || c.Server() == "" {
 			return nil
 		}
-		return muster.Errorf(muster.Invalid,
-			"a repository may not choose the server that your key and your code go to: if you want this model, "+
-				"set the same in %s, else choose one with --model", cmp.Or(user, "your own config.yaml"))
+		what := "the server that your key and your code go to"
+		if c.URL == "" {
+			what = "a script that says what the members do"
+		}
+		return muster.Errorf(muster.Invalid, "a repository may not choose "+what+": if you want this model, "+
+			"set the same in %s, else choose one with --model", cmp.Or(user, "your own config.yaml"))
 	}}
 	return f.load(filepath.Join(o.Root, File))
 }

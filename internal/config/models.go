@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"muster"
 )
@@ -29,6 +30,9 @@ const (
 const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, " +
 	"openai/qwen3@http://localhost:11434/v1 or script/FILE"
 
+// maxName is how many bytes the name of a model may have, with its endpoint or its file.
+const maxName = 4096
+
 // Choice is a model as an adapter needs it. It has no key: the adapter is given that beside it.
 type Choice struct {
 	Provider string // one of providers; of Choose, Anthropic, OpenAIChat, OpenAIResponses or Script
@@ -45,6 +49,9 @@ func ParseModel(s string) (Choice, error) {
 	provider, model, ok := strings.Cut(s, "/")
 	c := Choice{Provider: provider, Name: model}
 	switch {
+	// A name may come from a record. It stands in requests and messages, so it is short and printable.
+	case len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return invalid("a model's name is printable and has at most %d bytes, not %d: %s", maxName, len(s), howNamed)
 	case !ok || strings.ContainsAny(provider, ":@ "):
 		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
 	case provider == Replay:
@@ -72,6 +79,41 @@ func ParseModel(s string) (Choice, error) {
 		return invalid("%q names no model: %s", provider+"/", howNamed)
 	}
 	return c, nil
+}
+
+// Server returns what in the name of a model only the user may choose: the endpoint, with whose key is sent there, or
+// the file whose words stand for a model's. It is "" for a name that the vendor's own endpoint serves. Two names with
+// the same Server send the same key to the same place. It has no credentials: a query is one question mark.
+func (c Choice) Server() string {
+	if c.Provider == Script || c.Provider == Replay {
+		return c.Provider + "/" + c.Name
+	}
+	u, err := url.Parse(c.URL)
+	if c.URL == "" || err != nil {
+		return c.URL
+	}
+	// The three kinds of OpenAI's interface send the same key.
+	key, _, _ := strings.Cut(c.Provider, "-")
+	host, query := strings.ToLower(u.Host), ""
+	host = strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		query = "?"
+	}
+	return key + "@" + u.Scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/") + query
+}
+
+// Stored returns the name of a model as records have it: without what may be a secret in its endpoint.
+func Stored(model string) string {
+	name, endpoint, ok := cutEndpoint(model)
+	if provider, _, _ := strings.Cut(model, "/"); !ok || provider == Script || provider == Replay {
+		return model
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return name
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return name + "@" + u.String()
 }
 
 // cutEndpoint splits at the @ of an endpoint. An @ before something that is no address belongs to the model's name.

@@ -211,6 +211,8 @@ type Services struct {
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
+	// CheckModel refuses the name of a model that no member can have; nil refuses none.
+	CheckModel func(name string) error
 }
 
 // Lanes are the worktrees in which members work: worktree.Lanes, whose methods say what each

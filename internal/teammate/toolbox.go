@@ -279,6 +279,12 @@ func (s *self) caller() teamtools.Caller {
 
 // Spawn records a new teammate; the supervisor that sees the record starts it.
 func (c caller) Spawn(ctx context.Context, m muster.Member) (muster.Member, error) {
+	// The supervisor would refuse the model too, but only after the record was written.
+	if check := c.self.CheckModel; check != nil && m.Model != "" {
+		if err := check(m.Model); err != nil {
+			return muster.Member{}, err
+		}
+	}
 	run, runErr := c.self.Run(ctx)
 	// Two spawns at the same time could both see room for one. Only the lead spawns, and its
 	// calls that write are run one after the other.

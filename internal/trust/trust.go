@@ -2,7 +2,7 @@
 // clones one, unpacks one or pulls into one brings files that look like a team's state.
 //
 // A Registry is what muster remembers about repositories in the user's state directory (paths.UserState). It has a
-// secret key, and a Record for each repository in which muster made state. A Mark is the proof in the repository: a
+// secret key, and a Record for each repository in which muster made state, with what the user trusts of its Settings. A Mark is the proof in the repository: a
 // file in git's common directory, which no clone and no pull can bring, with a random id that is signed with the key.
 // CheckState is what every opening of a repository calls before it reads any state.
 //
@@ -50,6 +50,8 @@ type Record struct {
 	GitDir    string  `json:"git_dir"` // git's common directory when the repository was last written to
 	Root      string  `json:"root"`    // of its main worktree
 	CreatedAt float64 `json:"created_at"`
+	// Settings is what the user has said about the settings of the repository.
+	Settings Settings `json:"settings,omitzero"`
 }
 
 // Open returns the registry in the user's state directory. It reads and creates nothing. env returns the value of an

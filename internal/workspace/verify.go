@@ -61,6 +61,23 @@ func (w *Workspace) Mark(ctx context.Context) error {
 	return err
 }
 
+// Trusted returns what the user has said about the settings of this repository. It writes nothing.
+func (w *Workspace) Trusted() (trust.Settings, error) {
+	if w.common == "" {
+		return trust.Settings{}, nil
+	}
+	return w.options.Registry.Settings(w.common)
+}
+
+// ChangeTrusted changes what the user has said about the settings of this repository. It is refused inside of the
+// team's own tools: what an agent says is not what the user says.
+func (w *Workspace) ChangeTrusted(ctx context.Context, change func(*trust.Settings)) error {
+	if err := w.PrepareChange(ctx); err != nil || w.common == "" {
+		return err
+	}
+	return w.options.Registry.ChangeSettings(ctx, w.common, w.root, change)
+}
+
 // commonDir returns git's common directory of the repository whose main worktree has this root. There .git is a
 // directory, or a file that names one: in a submodule, and after git init --separate-git-dir. It is "" where there is
 // none.

@@ -1,0 +1,114 @@
+package trust
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"slices"
+)
+
+// Settings is what the user has said about the settings of one repository: which of their contents count, and which
+// servers and scripts the user has named there. It lies in the user's state directory, where no repository can write.
+type Settings struct {
+	// Trusted are the contents that count, by the name of the setting or of what else the repository brings.
+	Trusted map[string]Content `json:"trusted,omitempty"`
+	// Declined is the hash of the contents that the user was asked about and did not trust. They are not asked about
+	// again.
+	Declined string `json:"declined,omitempty"`
+	// Servers are the endpoints and the scripts that the user has named here. Records may name them too. They have no
+	// credentials.
+	Servers []string `json:"servers,omitempty"`
+}
+
+// Content is a trusted content.
+type Content struct {
+	Hash string `json:"hash"`
+	// Text is what was trusted, so that a change can be shown. It is cut when it is long: the hash decides.
+	Text string `json:"text"`
+}
+
+// maxText is how many bytes of a trusted content are kept to show a change of it.
+const maxText = 64 << 10
+
+// Trusts reports whether the user trusts this content under this name.
+func (s Settings) Trusts(name, text string) bool {
+	c, ok := s.Trusted[name]
+	return ok && c.Hash == hash(text)
+}
+
+// Trust notes that a content is trusted. It replaces an earlier one of the same name.
+func (s *Settings) Trust(name, text string) {
+	if s.Trusted == nil {
+		s.Trusted = map[string]Content{}
+	}
+	s.Trusted[name] = Content{Hash: hash(text), Text: text[:min(len(text), maxText)]}
+	s.Declined = ""
+}
+
+// Decline notes that the user was asked about these contents and did not trust them.
+func (s *Settings) Decline(contents map[string]string) { s.Declined = hashAll(contents) }
+
+// HasDeclined reports whether the user was asked about just these contents and did not trust them.
+func (s Settings) HasDeclined(contents map[string]string) bool {
+	return s.Declined == hashAll(contents)
+}
+
+// AddServer notes that the user has named a server or a script here. It reports whether that was new.
+func (s *Settings) AddServer(server string) bool {
+	if slices.Contains(s.Servers, server) {
+		return false
+	}
+	s.Servers = append(s.Servers, server)
+	return true
+}
+
+// Settings returns what the user has said about the settings of the repository with this common directory. It is the
+// zero Settings for a repository that has no mark of this user's. It writes nothing.
+func (r *Registry) Settings(common string) (Settings, error) {
+	mark, err := r.Look(common)
+	if err != nil || mark.Standing != Own {
+		return Settings{}, err
+	}
+	return mark.Record.Settings, nil
+}
+
+// ChangeSettings changes what the user has said about the settings of a repository, which is marked for that.
+func (r *Registry) ChangeSettings(ctx context.Context, common, root string, change func(*Settings)) error {
+	id, err := r.Mark(ctx, common, root)
+	if err != nil {
+		return err
+	}
+	// The lock is held from the read to the write, so that of two changes at the same time none is lost.
+	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
+	if err != nil {
+		return r.unusable(err)
+	}
+	defer unlock()
+	rec, err := r.Get(id)
+	if err != nil {
+		return err
+	}
+	change(&rec.Settings)
+	return r.put(rec)
+}
+
+// hash returns the hash of a content as text.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// hashAll returns one hash of several contents with their names, in any order.
+func hashAll(contents map[string]string) string {
+	var all []string
+	for name, text := range contents {
+		all = append(all, hash(name)+hash(text))
+	}
+	slices.Sort(all)
+	var text string
+	for _, one := range all {
+		text += one
+	}
+	return hash(text)
+}
