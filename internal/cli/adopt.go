@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"muster"
 	"muster/internal/view"
@@ -39,7 +37,7 @@ func newAdoptCommand(a *App) *cobra.Command {
 		}
 		if !yes {
 			fmt.Fprint(a.Stderr, foundText(found))
-			if err := confirm(a, "take it over", "muster adopt --yes"); err != nil {
+			if err := confirm(c.Context(), a, "take it over", "muster adopt --yes"); err != nil {
 				return err
 			}
 		}
@@ -82,19 +80,29 @@ func foundText(f workspace.FoundState) string {
 }
 
 // confirm asks the user a question on the terminal, and returns an error unless the answer is yes. Where nobody can
-// answer, the error names the command that does it without asking.
-func confirm(a *App, question, unasked string) error {
-	f, ok := a.Stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+// answer, the error names the command that does it without asking. When ctx ends first, its cause is returned.
+func confirm(ctx context.Context, a *App, question, unasked string) error {
+	f := a.terminalIn()
+	if f == nil {
 		return muster.Errorf(muster.Invalid, "nobody can be asked here whether to %s", question).WithHint("%s", unasked)
 	}
 	fmt.Fprintf(a.Stderr, "%s? [y/N] ", question)
-	answer, err := bufio.NewReader(f).ReadString('\n')
-	if err != nil && answer == "" {
-		return errors.New("there was no answer: nothing is changed")
+	answered := make(chan string, 1)
+	// Where ctx ends first the program ends, so the read that still waits does no harm.
+	go func() {
+		answer, _ := bufio.NewReader(f).ReadString('\n')
+		answered <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case answer := <-answered:
+		if answer != "y" && answer != "yes" {
+			return errDeclined
+		}
+		return nil
 	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing is changed")
-	}
-	return nil
 }
+
+// errDeclined is the error for a question that was not answered with yes.
+var errDeclined = errors.New("nothing is changed")

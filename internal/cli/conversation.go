@@ -111,6 +111,9 @@ func (c *conversation) run(ctx context.Context) error {
 	isStopped := state.IsStopped || c.hasNoTask
 	// A goal of "-" stands for the words that the user has not typed yet.
 	if !isRemote { // what cannot start is reported before anything is typed
+		if err := c.app.offerTrust(ctx, c.opened, c.flags, isStopped); err != nil {
+			return err
+		}
 		if _, err := c.prepare(ctx, isStopped, "-"); err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 		}
 		found = append(found, inState(ctx, a, root, "team", (*workspace.Workspace).Check)...)
 	}
-	checkSettings(a, root, &found)
+	checkSettings(ctx, a, root, &found)
 	checkGuard(ctx, a, &found)
 	return found
 }
@@ -74,11 +74,19 @@ func inState(
 // checkSettings says whether the settings can be read, and which check and model they name. Outside of a repository
 // a missing check is no finding, because nothing can land there. A model without a key is a note and not a failure:
 // commands that only look need no model.
-func checkSettings(a *App, root string, found *workspace.Findings) {
-	settings, _, err := config.Load(a.configOptions(root, nil))
+func checkSettings(ctx context.Context, a *App, root string, found *workspace.Findings) {
+	settings, values, err := config.Load(a.configOptions(root, nil))
+	// Where the state cannot be used, what the user has trusted cannot be known.
+	if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); root != "" && errOpen == nil {
+		settings, values, err = w.Settings(nil)
+		_ = w.Close() // nothing was written
+	}
 	if err != nil {
 		found.AddError("settings", err)
 		return
+	}
+	for _, line := range withheldLines(values, true) {
+		found.Add("settings", workspace.Note, line, "")
 	}
 	if root != "" && settings.Check == "" {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",

@@ -270,6 +270,11 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		trusting := *w.app
+		trusting.Args = []string{"trust", "--yes"}
+		if code := trusting.Run(t.Context()); code != 0 {
+			t.Fatal(w.err.String())
+		}
 		s, err := file.Open(w.dir)
 		if err != nil {
 			t.Fatal(err)

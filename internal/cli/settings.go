@@ -27,22 +27,25 @@ func newConfigCommand(a *App) *cobra.Command {
 		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
 			"config.yaml. Names with a dot are levels in the files.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			// No flags: the table shows what holds for a command without flags of its own.
-			root := ""
-			o, err := a.open(c.Context())
-			switch {
-			case err == nil:
-				root = o.Root()
-				o.close() // only the root is needed
-			case !errors.Is(err, muster.ErrNotFound): // a repository that cannot be used; outside of any is fine
-				return err
-			}
-			_, values, err := config.Load(a.configOptions(root, nil))
+			values, err := a.settings(c.Context())
 			if err != nil {
 				return err
 			}
 			return a.print(values, settingsTable(values).Draw)
 		}}
+}
+
+// settings returns what holds for a command without flags of its own.
+func (a *App) settings(ctx context.Context) (values []config.Value, err error) {
+	o, err := a.open(ctx)
+	switch {
+	case err == nil:
+		defer o.close()
+		_, values, err = o.workspace.Settings(nil)
+	case errors.Is(err, muster.ErrNotFound): // in no repository
+		_, values, err = config.Load(a.configOptions("", nil))
+	}
+	return values, err // a repository that cannot be used is an error
 }
 
 // settingsTable returns settings as a table. Defaults are faint, so that what somebody has set stands out. A value
@@ -56,6 +59,15 @@ func settingsTable(values []config.Value) view.Table {
 			source.Tone = view.Faint
 		}
 		t.Row(v.Name, cmp.Or(view.OneLine(v.Value), "-"), source, v.Description)
+		// What does not count has a row of its own below what does.
+		if v.Withheld != nil {
+			why := " (may only lower it)"
+			if v.Withheld.NeedsTrust {
+				why = " (not trusted)"
+			}
+			t.Row(v.Name, cmp.Or(view.OneLine(v.Withheld.Value), "-"),
+				view.Cell{Text: config.File + why, Tone: view.Bad}, "does not count")
+		}
 	}
 	return t
 }
@@ -90,7 +102,10 @@ func setFlags(f *pflag.FlagSet) map[string]string {
 func (a *App) runSettings(
 	ctx context.Context, o opened, flags map[string]string, goesOn bool,
 ) (config.Settings, error) {
-	s, _, err := config.Load(a.configOptions(o.Root(), flags))
+	s, values, err := o.workspace.Settings(flags)
+	if err == nil && !goesOn {
+		err = checkTrusted(values)
+	}
 	if err != nil || !goesOn {
 		return s, err
 	}

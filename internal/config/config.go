@@ -7,16 +7,16 @@
 //
 // The package keeps these invariants:
 //
-//   - A repository is not trusted: it may not choose a server, because the user's key and code would go to it.
+//   - A repository is not trusted. Of its own file only counts what does no harm and what the user has trusted with
+//     just this value; a server it may never choose, because the user's key and code would go to it.
 //   - No Value and no error holds a secret. Keys come from the environment only, and are never among the settings.
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
-// The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files) and
-// models.go (the names of models). What a setting does is not decided here.
+// The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
+// repository.go (what of a repository's own file counts) and models.go (the names of models). What a setting does is not decided here.
 package config
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +59,19 @@ type Value struct {
 	Value       string `json:"value"`
 	Source      Source `json:"source"`
 	Description string `json:"description"`
+	// Withheld is what the repository's own file says and what does not count; nil if there is nothing of the kind.
+	Withheld *Withheld `json:"withheld,omitempty"`
+}
+
+// Withheld is the value of a setting in the repository's own file that does not count.
+type Withheld struct {
+	Value string `json:"value"`
+	// NeedsTrust says that it counts when the user trusts it. A repository may not choose the others at all.
+	NeedsTrust bool `json:"needs_trust"`
+	// StopsRuns says that no run begins without it.
+	StopsRuns bool `json:"stops_runs"`
+	// IsOverridden says that it would not count in any case: a flag or a variable is stronger than the file.
+	IsOverridden bool `json:"overridden"`
 }
 
 // Source is where a setting's value comes from: "default", "user config PATH", "muster.yaml", "env NAME" or
@@ -74,6 +87,9 @@ const (
 // fromEnv returns the source that names a variable of the environment.
 func fromEnv(name string) Source { return Source("env " + name) }
 
+// fromFlag returns the source that names a flag.
+func fromFlag(name string) Source { return Source("flag --" + name) }
+
 // Options say where to look for settings.
 type Options struct {
 	// Root is the repository's root; "" when there is none.
@@ -84,6 +100,8 @@ type Options struct {
 	Flags map[string]string
 	// UserDir holds muster/config.yaml; "" is os.UserConfigDir.
 	UserDir string
+	// Trusts reports whether the user trusts the value of a setting in the repository's file. Nil trusts none.
+	Trusts func(name, value string) (bool, error)
 }
 
 // File is the name of the settings file in a repository.
@@ -106,7 +124,7 @@ func UserFile(userDir string) string {
 // model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
 // are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
-	l := &loader{sources: map[string]Source{}}
+	l := &loader{sources: map[string]Source{}, withheld: map[string]*Withheld{}}
 	l.table = l.Settings.table()
 	if err := l.load(o); err != nil {
 		return Settings{}, nil, err
@@ -114,6 +132,10 @@ func Load(o Options) (Settings, []Value, error) {
 	values := make([]Value, len(l.table))
 	for i, s := range l.table {
 		values[i] = s.value(l.sources[s.Name])
+		if values[i].Withheld = l.withheld[s.Name]; values[i].Withheld != nil {
+			source := values[i].Source
+			values[i].Withheld.IsOverridden = source == fromEnv(s.Env()) || source == fromFlag(s.Flag())
+		}
 	}
 	return l.Settings, values, nil
 }
@@ -124,6 +146,8 @@ type loader struct {
 	table   []Setting         // of these Settings
 	sources map[string]Source // of the values, by the names of the settings
 
+	// withheld are the values of the repository's file that do not count, by the names of the settings.
+	withheld map[string]*Withheld
 	// errRefused says what the repository set and may not set. It matters only if no later source overrides it.
 	errRefused error
 }
@@ -153,7 +177,7 @@ func (l *loader) load(o Options) error {
 		if !ok {
 			return muster.Errorf(muster.Invalid, "no setting belongs to the flag --%s", name)
 		}
-		if err := l.set(s, v, Source("flag --"+name)); err != nil {
+		if err := l.set(s, v, fromFlag(name)); err != nil {
 			return muster.Errorf(muster.Invalid, "--%s: %v", name, err)
 		}
 	}
@@ -170,28 +194,20 @@ func (l *loader) load(o Options) error {
 	return nil
 }
 
-// files reads the user's file and then the repository's, which may not choose a server: that would receive the user's
-// key and code before the user trusts the repository.
+// files reads the user's file and then the repository's, of which not everything counts.
 func (l *loader) files(o Options) error {
 	user := UserFile(o.UserDir)
 	f := fileLoader{loader: l, name: user, source: Source("user config " + user)}
 	if err := f.load(user); err != nil || o.Root == "" {
 		return err
 	}
-	ownModel := l.Model
-	f = fileLoader{loader: l, name: File, source: FromRepository, checkModel: func(model string) error {
-		// The user's own file may say the same. A name that is wrong altogether is reported when it is set.
-		c, err := ParseModel(model)
-		if model == ownModel || err != nil || c.Server() == "" {
-			return nil
-		}
-		what := "the server that your key and your code go to"
-		if c.URL == "" {
-			what = "a script that says what the members do"
-		}
-		return muster.Errorf(muster.Invalid, "a repository may not choose "+what+": if you want this model, "+
-			"set the same in %s, else choose one with --model", cmp.Or(user, "your own config.yaml"))
-	}}
+	f = fileLoader{loader: l, name: File, source: FromRepository, userFile: user,
+		trusts: func(name, value string) (bool, error) {
+			if o.Trusts == nil {
+				return false, nil
+			}
+			return o.Trusts(name, value)
+		}}
 	return f.load(filepath.Join(o.Root, File))
 }
 

@@ -13,10 +13,10 @@ import (
 	"muster"
 )
 
-// place makes a repository and a user's directory with these files; "" makes none.
+// place makes a repository and a user's directory with these files; "" makes none. The user trusts the repository.
 func place(t *testing.T, repo, user string) Options {
 	t.Helper()
-	o := Options{Root: t.TempDir(), UserDir: t.TempDir()}
+	o := Options{Root: t.TempDir(), UserDir: t.TempDir(), Trusts: func(string, string) (bool, error) { return true, nil }}
 	for path, text := range map[string]string{filepath.Join(o.Root, File): repo, UserFile(o.UserDir): user} {
 		if text == "" {
 			continue

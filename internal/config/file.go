@@ -17,9 +17,13 @@ import (
 // fileLoader reads one file of settings into a loader.
 type fileLoader struct {
 	*loader
-	name       string // what errors call the file
-	source     Source
-	checkModel func(model string) error // refuses a model that the file may not set; nil allows each
+	name   string // what errors call the file
+	source Source
+
+	// trusts reports whether the user trusts a value of the file; nil: the file is the user's own. userFile is then the
+	// path of that one.
+	trusts   func(name, value string) (bool, error)
+	userFile string
 }
 
 // load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is
@@ -81,11 +85,8 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if text == "" && n.Value.Type() == ast.NullType {
 		return nil // a name with nothing after it leaves the setting as it is
 	}
-	// A refused value is set all the same: whether the refusal matters is known only when all sources are read.
-	if l.checkModel != nil && s.Name == "model" {
-		if err := l.checkModel(text); err != nil {
-			l.errRefused = l.errorAt(n.Value, err.Error())
-		}
+	if l.trusts != nil {
+		return l.propose(n.Value, s, text)
 	}
 	if err := l.set(s, text, l.source); err != nil {
 		return l.errorAt(n.Value, err.Error())

@@ -22,7 +22,24 @@ type Setting struct {
 	least int
 	// words are the only allowed values; if empty, every text is allowed.
 	words []string
+	// inRepository says when the setting counts that a repository's own file has.
+	inRepository rule
 }
+
+// rule says when a setting counts that a repository's own file has: the file comes from whoever made the repository.
+type rule int
+
+const (
+	// needsTrust: left out until the user trusts the value. It is the zero value, so that a new setting is not forgotten.
+	needsTrust rule = iota
+	// stopsRuns: as needsTrust, and no run begins meanwhile. Without such a setting a run would be another one: one that
+	// is not checked, or lands elsewhere.
+	stopsRuns
+	// mayLower: counts if it is lower than what would hold without it.
+	mayLower
+	// counts: it does no harm.
+	counts
+)
 
 // Table lists every setting, in the order in which muster config prints them. The files, the environment, the flags,
 // the help and the documentation all follow it.
@@ -32,12 +49,14 @@ func Table() []Setting { return new(Settings).table() }
 func (s *Settings) table() []Setting {
 	return []Setting{
 		{Name: "model", to: &s.Model, About: "the model, as provider/model; by default by whichever key is set"},
-		{Name: "teammates", to: &s.Teammates, Default: "4",
+		{Name: "teammates", to: &s.Teammates, Default: "4", inRepository: mayLower,
 			About: "how many teammates may live at once; 0: the lead does everything"},
-		{Name: "check", to: &s.Check,
+		{Name: "check", to: &s.Check, inRepository: stopsRuns,
 			About: "the command that proves the merged tree; without one nothing is verified"},
-		{Name: "setup", to: &s.Setup, About: "the command that runs before the check in a fresh checkout"},
-		{Name: "land", to: &s.Land, About: "the branch that work lands on; by default muster/TEAM"},
+		{Name: "setup", to: &s.Setup, inRepository: stopsRuns,
+			About: "the command that runs before the check in a fresh checkout"},
+		{Name: "land", to: &s.Land, inRepository: stopsRuns,
+			About: "the branch that work lands on; by default muster/TEAM"},
 		{Name: "team", to: &s.Team, About: "the team's name; by default made of the repository directory's"},
 		{Name: "max_turns", to: &s.MaxTurns, Default: "50", least: 1,
 			About: "how many turns a member has in a work phase"},
@@ -46,16 +65,17 @@ func (s *Settings) table() []Setting {
 			About: "how many turns a subagent has"},
 		{Name: "effort", to: &s.Effort, words: []string{"", "minimal", "low", "medium", "high", "xhigh", "max"},
 			About: "how hard the model thinks, where it can be told"},
-		{Name: "idle_timeout", to: &s.IdleTimeout, Default: "1m",
+		{Name: "idle_timeout", inRepository: counts, to: &s.IdleTimeout, Default: "1m",
 			About: "how long an idle teammate stays; 0: for ever"},
-		{Name: "bash_timeout", to: &s.BashTimeout, Default: "2m", least: 1,
+		{Name: "bash_timeout", inRepository: counts, to: &s.BashTimeout, Default: "2m", least: 1,
 			About: "how long a command of a member may run"},
-		{Name: "background_timeout", to: &s.BackgroundTimeout, Default: "5m", least: 1,
+		{Name: "background_timeout", inRepository: counts, to: &s.BackgroundTimeout, Default: "5m", least: 1,
 			About: "how long a background command may run"},
-		{Name: "check_timeout", to: &s.CheckTimeout, Default: "10m", least: 1, About: "how long a check may run"},
+		{Name: "check_timeout", inRepository: counts, to: &s.CheckTimeout, Default: "10m", least: 1,
+			About: "how long a check may run"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
-		{Name: "landing.merge_commits", to: &s.MergeCommits, Default: "false",
+		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 	}
 }
@@ -113,21 +133,27 @@ func (s Setting) set(text string) error {
 	return nil
 }
 
-// value returns what the field holds, with the source of it, as people read it. It has no secrets.
-func (s Setting) value(source Source) Value {
-	v := Value{Name: s.Name, Source: source, Description: s.About}
+// text returns what the field holds, so that set can read it back.
+func (s Setting) text() string {
 	switch to := s.to.(type) {
 	case *int:
-		v.Value = strconv.Itoa(*to)
+		return strconv.Itoa(*to)
 	case *bool:
-		v.Value = strconv.FormatBool(*to)
+		return strconv.FormatBool(*to)
 	case *time.Duration:
-		// Without its empty parts: 2m, not 2m0s. It can be read back.
-		v.Value = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
+		// Without its empty parts: 2m, not 2m0s.
+		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
 	case *string:
-		if v.Value = *to; s.Name == "model" {
-			v.Value = withoutQuery(*to)
-		}
+		return *to
+	}
+	return ""
+}
+
+// value returns what the field holds, with the source of it, as people read it. It has no secrets.
+func (s Setting) value(source Source) Value {
+	v := Value{Name: s.Name, Value: s.text(), Source: source, Description: s.About}
+	if s.Name == "model" {
+		v.Value = withoutQuery(v.Value)
 	}
 	return v
 }

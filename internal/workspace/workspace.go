@@ -222,6 +222,10 @@ func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config
 	}
 	o := *w.options.Config
 	o.Root, o.Flags = w.root, flags
+	o.Trusts = func(name, value string) (bool, error) {
+		trusted, err := w.Trusted()
+		return trusted.Trusts(name, value), err
+	}
 	return config.Load(o)
 }
 

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"muster"
+)
+
+// propose sets what a repository's own file says, if it counts, and notes it as withheld if it does not. What would
+// hold without the file holds then.
+func (l *fileLoader) propose(n ast.Node, s Setting, text string) error {
+	before, source := s.text(), l.sources[s.Name]
+	// It is set first, because only then is it known to be right, and a mistake is reported in any case.
+	if err := l.set(s, text, l.source); err != nil {
+		return l.errorAt(n, err.Error())
+	}
+	after := s.text()
+	delete(l.withheld, s.Name) // of a setting that the file has twice, the later one is meant
+	if after == before {
+		return nil // nothing is chosen by it
+	}
+	if s.Name == "model" {
+		// A refused model is set all the same: whether the refusal matters is known only when all sources are read.
+		if err := l.checkServer(after); err != nil {
+			l.errRefused = l.errorAt(n, err.Error())
+			return nil
+		}
+	}
+	withheld, err := l.withhold(s, before, after)
+	if err != nil || withheld == nil {
+		return err
+	}
+	l.withheld[s.Name] = withheld
+	return l.set(s, before, source)
+}
+
+// withhold returns the value as withheld if it does not count, and nil if it does. before is what would hold without
+// the file.
+func (l *fileLoader) withhold(s Setting, before, after string) (*Withheld, error) {
+	switch s.inRepository {
+	case counts:
+		return nil, nil
+	case mayLower:
+		was, err1 := strconv.Atoi(before)
+		is, err2 := strconv.Atoi(after)
+		if err := cmp.Or(err1, err2); err != nil || is < was {
+			return nil, err
+		}
+		return &Withheld{Value: after}, nil
+	case needsTrust, stopsRuns:
+	}
+	if trusted, err := l.trusts(s.Name, after); err != nil || trusted {
+		return nil, err
+	}
+	return &Withheld{Value: after, NeedsTrust: true, StopsRuns: s.inRepository == stopsRuns}, nil
+}
+
+// checkServer refuses a model whose name chooses a server or a script, trusted or not: the server would get the user's
+// key and code. The user's own file may say the same.
+func (l *fileLoader) checkServer(model string) error {
+	c, err := ParseModel(model)
+	if err != nil || c.Server() == "" {
+		return nil //nolint:nilerr // A name that is wrong altogether was reported when it was set.
+	}
+	what := "the server that your key and your code go to"
+	if c.URL == "" {
+		what = "a script that says what the members do"
+	}
+	return muster.Errorf(muster.Invalid, "a repository may not choose "+what+": if you want this model, "+
+		"set the same in %s, else choose one with --model", cmp.Or(l.userFile, "your own config.yaml"))
+}
