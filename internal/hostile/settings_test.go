@@ -13,7 +13,7 @@ import (
 )
 
 // settingsCommands are what the scripts about settings say beside the shared commands.
-var settingsCommands = map[string]command{"listen": listen, "edit": edit}
+var settingsCommands = map[string]command{"listen": listen, "substitute": substitute}
 
 // listen NAME starts a server that answers nothing useful, and puts its address into the variable NAME. Each request
 // that it gets is a line in the file NAME.requests, which exists from the beginning.
@@ -35,8 +35,8 @@ func listen(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// edit FILE REGEXP TEXT replaces what matches in a file. It fails when nothing does.
-func edit(ts *testscript.TestScript, _ bool, args []string) {
+// substitute FILE REGEXP TEXT replaces what matches in a file. It fails when nothing does.
+func substitute(ts *testscript.TestScript, _ bool, args []string) {
 	path, what := ts.MkAbs(args[0]), regexp.MustCompile(args[1])
 	data, err := os.ReadFile(path)
 	ts.Check(err)
