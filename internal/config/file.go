@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/editdist"
 	"muster/internal/yamldoc"
 )
@@ -29,7 +31,7 @@ type fileLoader struct {
 // load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is
 // there and cannot be read is an error: the user believes that it holds.
 func (l *fileLoader) load(path string) error {
-	data, err := os.ReadFile(path)
+	data, err := l.read(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -42,6 +44,18 @@ func (l *fileLoader) load(path string) error {
 		return err
 	}
 	return l.mapping(root, "")
+}
+
+// maxSize is how large a file of settings may be, in bytes.
+const maxSize = 32 << 10
+
+// read returns the content of the file at path. The user may keep their own file elsewhere, behind a link; the file in a
+// repository came with the repository, and could bring in any file that the user can read.
+func (l *fileLoader) read(path string) ([]byte, error) {
+	if l.source == FromRepository {
+		return durable.ReadBelow(filepath.Dir(path), path, maxSize)
+	}
+	return durable.ReadRegular(path, maxSize)
 }
 
 // mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end. It walks the

@@ -13,7 +13,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"muster"
 )
@@ -28,7 +30,12 @@ func Parse(name string, data []byte) (ast.Node, error) {
 			return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, number)
 		}
 	}
-	file, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if at := tooDeep(tokens); at != nil {
+		return nil, muster.Errorf(muster.Invalid, "%s:%d:%d: lists and mappings lie deeper in each other than %d levels",
+			name, at.Position.Line, at.Position.Column, maxDepth)
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, Error(name, err, "")
 	}
@@ -40,6 +47,37 @@ func Parse(name string, data []byte) (ast.Node, error) {
 	}
 	return nil, muster.Errorf(muster.Invalid,
 		"%s: there are %d documents in it (separated by ---), and only one is read", name, len(file.Docs))
+}
+
+// maxDepth is how deep lists and mappings may lie in each other. The parser takes time and memory by the square of the
+// depth and more.
+const maxDepth = 64
+
+// tooDeep returns the first token that lies deeper than maxDepth, or nil. In a flow the brackets count, elsewhere the
+// columns at which lines and list entries begin.
+func tooDeep(tokens token.Tokens) *token.Token {
+	flow, line := 0, 0
+	var columns []int // of what the token lies in, outside of a flow
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		}
+		isFirst := t.Position.Line != line
+		line = t.Position.Line
+		if flow == 0 && (isFirst || t.Type == token.SequenceEntryType || t.Type == token.MappingKeyType) {
+			for len(columns) > 0 && columns[len(columns)-1] >= t.Position.Column {
+				columns = columns[:len(columns)-1]
+			}
+			columns = append(columns, t.Position.Column)
+		}
+		if max(flow, 0)+len(columns) > maxDepth {
+			return t
+		}
+	}
+	return nil
 }
 
 // Error returns an error of the YAML library as one sentence with its place, because the library's own text has several

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/yamldoc"
 	"muster/llm"
 )
@@ -26,9 +27,12 @@ import (
 const keys = "a script has speakers and scenes; a scene has cue, who, turns; " +
 	"a turn has cue, until, say, think, do, wait, stop, error; an error has kind, after, times"
 
+// maxSize is how large a script may be, in bytes.
+const maxSize = 4 << 20
+
 // Load reads a script from a file. Errors are NotFound or Invalid, with the line.
 func Load(path string) (*Script, error) {
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadRegular(path, maxSize)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, muster.Errorf(muster.NotFound, "there is no script %s", path)
 	}
