@@ -189,6 +189,9 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 		p.Log.Info("run hosted", "team", p.config.Name, "host", s.id)
 		end, err := s.lead(ctx)
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "code", end.Code, "cause", causeText(err))
+		if watch, ok := p.Phases.(*phaseWatch); ok {
+			watch.close(context.WithoutCancel(ctx))
+		}
 		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
 		return err
 	})

@@ -120,6 +120,11 @@ func (p *runHost) host(
 	if err := prepare(ctx, host.ID()); err != nil {
 		return err
 	}
+	// After prepare, which may have written git's exclude file, and before any tool runs.
+	if watch := newPhaseWatch(p); watch != nil {
+		p.Phases = watch
+		watch.start(ctx)
+	}
 	launcher, err := launched()
 	if err != nil {
 		return err

@@ -136,14 +136,22 @@ type Verdict struct {
 // Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
 // error is NotFound when there is no such branch.
 func (l *Lander) Target(ctx context.Context) (string, error) {
-	// In most calls the target is where this process has seen it last, and the record need not be read again.
-	if seen := l.verified.Load(); seen != nil {
-		if at, link, err := l.repo.Branch(ctx, l.options.Target); err == nil && link == "" && at == *seen {
-			return at, nil
-		}
+	if seen := l.verified.Load(); seen != nil && l.IsUntouched(ctx) {
+		return *seen, nil
 	}
 	tip, _, err := l.Secure(ctx)
 	return tip, err
+}
+
+// IsUntouched reports whether the target is where this process has seen it last. In most calls it is, and the record of
+// where it may be need not be read again.
+func (l *Lander) IsUntouched(ctx context.Context) bool {
+	seen := l.verified.Load()
+	if seen == nil {
+		return false
+	}
+	at, link, err := l.repo.Branch(ctx, l.options.Target)
+	return err == nil && link == "" && at == *seen
 }
 
 // resolve returns the commit that the target is at, wherever that is.

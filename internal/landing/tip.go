@@ -157,6 +157,19 @@ func (l *Lander) Secure(ctx context.Context) (tip string, d *Displaced, err erro
 	return d.Tip, d, l.tell(ctx, text)
 }
 
+// IsTakenBack reports whether the target was displaced so that something that landed is no longer on it.
+func (l *Lander) IsTakenBack(ctx context.Context) (bool, error) {
+	_, d, err := l.look(ctx)
+	if err != nil || d == nil || d.Link != "" {
+		return false, err
+	}
+	if d.At == "" {
+		return true, nil
+	}
+	has, err := l.repo.IsAncestor(ctx, d.Tip, d.At)
+	return !has, err
+}
+
 // putBack moves the target to where landings left it. What it had gets a ref first, so that at no moment a commit has
 // none. The error is Stale when the target was moved meanwhile.
 func (l *Lander) putBack(ctx context.Context, d *Displaced) error {
@@ -246,12 +259,8 @@ func (l *Lander) waitUntilBack(ctx context.Context, id muster.TaskID, claim int,
 
 // question asks the user what they want of a target that they may have moved.
 func (d *Displaced) question() string {
-	back := fmt.Sprintf("git branch -f %s %.12s", d.branch, d.Tip)
-	if d.Link != "" {
-		back = fmt.Sprintf("git symbolic-ref -d refs/heads/%s && %s", d.branch, back)
-	}
-	return fmt.Sprintf("%s: landings wait until you say what holds. Put it back: %s. Go on from there: "+
-		"muster target --accept %s", d.Error(), back, cmp.Or(fmt.Sprintf("%.12s", d.At), "COMMIT"))
+	return fmt.Sprintf("%s: landings wait until you say what holds. Put it back: muster target --accept %.12s. "+
+		"Go on from there: muster target --accept %s", d.Error(), d.Tip, cmp.Or(fmt.Sprintf("%.12s", d.At), "COMMIT"))
 }
 
 // tell tells the user and the lead something about the target. It is told when it has happened, so the end of ctx does

@@ -208,6 +208,8 @@ type Services struct {
 	// Talk is the user's conversation with the lead; without one it is nil, and the run ends
 	// by itself.
 	Talk Talk
+	// Phases is told when a member's model works; nil: nobody looks at what changes meanwhile.
+	Phases Phases
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
@@ -236,6 +238,15 @@ type Lander interface {
 	Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (landing.Verdict, error)
 	Revoke(ctx context.Context, id muster.TaskID, fence int) error
 	CheckBase(ctx context.Context) (landing.CheckResult, error)
+}
+
+// Phases looks, at the end of each work phase, at what no member may change: the target and what is the user's.
+type Phases interface {
+	// Begin says that the member begins a phase.
+	Begin(ctx context.Context, name muster.Name)
+	// End says that the phase of the member is over, and tells whoever should know what has changed in it. moved says
+	// how the member has moved the target, "" when it has not: then its task goes back to the board.
+	End(ctx context.Context, name muster.Name, task muster.Task) (moved string)
 }
 
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the

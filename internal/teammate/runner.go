@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,12 +219,30 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.isLead() && m.inTalk() { // in a conversation the user can stop the lead's turn
 		turn, done = m.Talk.Turn(ctx)
 	}
+	if m.Phases != nil {
+		m.Phases.Begin(ctx, m.name())
+	}
 	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
 		Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
 	m.stage = PhaseEnded
-	return context.Cause(ctx)
+	return cmp.Or(m.endPhase(ctx), context.Cause(ctx))
+}
+
+// endPhase has what is not the member's looked at. It is done when ctx has ended too: what a phase that was cut off has
+// changed is found by nobody else.
+func (m *Member) endPhase(ctx context.Context) error {
+	if m.Phases == nil {
+		return nil
+	}
+	last, cancel := clock.Detach(ctx)
+	defer cancel()
+	t, _ := m.claims.CurrentTask()
+	if moved := m.Phases.End(last, m.name(), t); moved != "" && ctx.Err() == nil {
+		return m.claims.release(ctx, "its owner moved the target", moved, true)
+	}
+	return nil
 }
 
 // do shuts the member down in order: its task goes back, and its lane is kept. The last

@@ -1,0 +1,175 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/landing"
+	"muster/internal/worktree"
+)
+
+// phaseWatch looks at what no member may change: the target, and what of the repository is the user's. It looks when
+// the run starts, after each phase of a member that lives here, and at the end, so that an agent's mistake is found
+// where it was made. It is a teammate.Phases. What it finds is told and, but for the target, left as it is.
+type phaseWatch struct {
+	p    *runHost
+	repo *git.Repo
+
+	// lock holds one token: who looks. It is no mutex, because a look reads files, and in tests of simulated time that
+	// takes time.
+	lock    chan struct{}
+	working map[muster.Name]bool // who is in a phase in this process
+	last    *git.Fingerprint
+}
+
+// newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
+func newPhaseWatch(p *runHost) *phaseWatch {
+	r, ok := p.repository.(gitRepository)
+	if !ok {
+		return nil
+	}
+	return &phaseWatch{p: p, repo: r.Repo, lock: make(chan struct{}, 1), working: map[muster.Name]bool{}}
+}
+
+// skip leaves out the refs that landings and lanes move. The archived work of earlier lanes is the user's.
+func (w *phaseWatch) skip(ref string) bool {
+	return ref == w.p.target() || strings.HasPrefix(ref, worktree.BranchPrefix) ||
+		strings.HasPrefix(ref, "refs/muster/") || strings.HasPrefix(ref, "refs/notes/")
+}
+
+// lander returns the lander that protects the target; nil in tests that have another.
+func (w *phaseWatch) lander() *landing.Lander {
+	l, _ := w.p.Lander.(*landing.Lander)
+	return l
+}
+
+// start takes the first fingerprint. Begin waits for it.
+func (w *phaseWatch) start(ctx context.Context) {
+	w.lock <- struct{}{}
+	go func() {
+		defer func() { <-w.lock }()
+		var err error
+		w.last, err = git.TakeFingerprint(ctx, w.repo, nil, w.skip)
+		logDropped(ctx, w.p.Log, "looking at the repository before the run", err)
+	}()
+}
+
+// Begin notes that a member works. While nobody works here or elsewhere, what has happened to the target was the
+// user's doing.
+func (w *phaseWatch) Begin(ctx context.Context, name muster.Name) {
+	w.lock <- struct{}{}
+	defer func() { <-w.lock }()
+	if l := w.lander(); l != nil && len(w.working) == 0 && !w.othersWork(ctx, name) {
+		var refs map[string]string
+		if w.last != nil {
+			refs = w.last.UsersCommits()
+		}
+		logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx, refs))
+	}
+	w.working[name] = true
+}
+
+// othersWork reports whether the roster says that anybody else works. A record that cannot be read counts as one who
+// does: then a target that was moved is not taken for the user's doing.
+func (w *phaseWatch) othersWork(ctx context.Context, name muster.Name) bool {
+	members, err := w.p.Roster.List(ctx)
+	return err != nil || slices.ContainsFunc(members, func(m muster.Member) bool {
+		return m.Name != name && m.Status == muster.Working
+	})
+}
+
+// End looks at the target and at the repository, and tells what it finds.
+func (w *phaseWatch) End(ctx context.Context, name muster.Name, task muster.Task) (moved string) {
+	w.lock <- struct{}{}
+	defer func() { <-w.lock }()
+	isAlone := len(w.working) == 1
+	delete(w.working, name)
+	if d := w.secure(ctx, name); d != nil && !d.IsUsers && task.ID != 0 && (isAlone || w.isOnLane(ctx, d, task)) {
+		moved = d.Error()
+	}
+	w.look(ctx, name)
+	return moved
+}
+
+// secure puts a displaced target back. At the end of a lead that has nothing left to land, what it did to the target
+// may be what its user wanted of it, such as deleting a branch whose work was taken: the end of the run says what is
+// missing, and how to have it back.
+func (w *phaseWatch) secure(ctx context.Context, name muster.Name) *landing.Displaced {
+	l := w.lander()
+	if l == nil || l.IsUntouched(ctx) {
+		return nil
+	}
+	if name == muster.Lead {
+		o, err := w.p.Progress(ctx)
+		if err == nil && len(o.Open) == 0 && o.Landed > 0 {
+			if isBehind, err := l.IsTakenBack(ctx); err != nil || isBehind {
+				return nil
+			}
+		}
+	}
+	_, d, err := l.Secure(ctx)
+	if !errors.Is(err, muster.ErrNotFound) { // gone by the check: the landing has said so
+		logDropped(ctx, w.p.Log, "looking at the target after a phase", err)
+	}
+	return d
+}
+
+// isOnLane reports whether what the target was displaced to is a commit of the task's lane.
+func (w *phaseWatch) isOnLane(ctx context.Context, d *landing.Displaced, task muster.Task) bool {
+	at, err := w.repo.Ref(ctx, worktree.BranchPrefix+string(task.Worktree))
+	if err != nil || at == "" || d.At == "" {
+		return false
+	}
+	isOn, err := w.repo.IsAncestor(ctx, d.At, at)
+	return err == nil && isOn
+}
+
+// look tells user, lead and member what has changed since the last look. It does not say who did it: the user may work
+// in their checkout at the same time.
+func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
+	if w.last == nil {
+		return
+	}
+	now, err := git.TakeFingerprint(ctx, w.repo, w.last, w.skip)
+	if err != nil {
+		logDropped(ctx, w.p.Log, "looking at the repository after a phase", err)
+		return
+	}
+	changes := now.Changes(w.last)
+	w.last = now
+	if len(changes) == 0 {
+		return
+	}
+	text := "changed while " + string(name) + " worked: " + strings.Join(changes, "; ")
+	w.p.note(ctx, name, text)
+	for _, to := range slices.Compact([]muster.Name{name, muster.Lead}) {
+		// News wakes no model: nothing has to be done at once, and the user may have done it themselves.
+		_, err := w.p.Post.Send(ctx, muster.Message{Type: muster.MailResult, From: muster.System, To: to,
+			Content: fmt.Sprintf("In the user's repository, outside of all lanes, this has %s. Only the user may change "+
+				"that. If it was you, say so, and change nothing more there.", text)})
+		logDropped(ctx, w.p.Log, "telling what has changed in the repository", err)
+	}
+}
+
+// close looks a last time, at what no phase has ended with.
+func (w *phaseWatch) close(ctx context.Context) {
+	w.lock <- struct{}{}
+	defer func() { <-w.lock }()
+	w.secure(ctx, muster.Lead)
+	if w.last == nil {
+		return
+	}
+	now, err := git.TakeFingerprint(ctx, w.repo, w.last, w.skip)
+	logDropped(ctx, w.p.Log, "looking at the repository after the run", err)
+	if err != nil {
+		return
+	}
+	if changes := now.Changes(w.last); len(changes) > 0 {
+		w.p.note(ctx, "", "changed since the last look: "+strings.Join(changes, "; "))
+	}
+}
