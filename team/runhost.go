@@ -145,6 +145,7 @@ func (p *runHost) host(
 		removeTemporaryDir = tools.removeDir
 		p.Launcher = tools
 	}
+	p.Launcher = p.hookAgents(uncancelled, p.Launcher)
 	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)})
 }

@@ -1,0 +1,41 @@
+#!/bin/sh
+# A hook of the git that muster's agents run. It refuses to move refs that are not the agent's, and then runs the hook of
+# the same name of the repository, if that has one.
+name=${0##*/} common=@COMMON@ target=@TARGET@ hooks=@HOOKS@ mine= input= here=$PWD
+
+# Another repository than the team's, such as one that a test makes, keeps its own hooks and all its refs.
+if cd -P -- "${GIT_DIR:-.git}" 2>/dev/null; then
+	case $PWD/ in "$common"/*) mine=1 ;; esac
+	cd -P -- "$here" || exit 1
+fi
+if [ -z "$mine" ]; then
+	hooks=$(unset GIT_CONFIG_COUNT && git rev-parse --git-path hooks 2>/dev/null) || exit 0
+fi
+case $hooks in /*) ;; *) hooks=$here/$hooks ;; esac
+hook=$hooks/$name
+
+refuse() {
+	echo "muster: an agent's git may not change $1: $2" >&2
+	exit 1
+}
+if [ "$name" = reference-transaction ]; then
+	while read -r old new ref; do
+		input="$input$old $new $ref
+"
+		[ -n "$mine" ] && [ "$1" = prepared ] && [ "$old" != "$new" ] || continue
+		case $ref in
+		# A member without a lane may tidy up for its user after all work has landed. While any is open, the target is
+		# put back.
+		"$target") [ "$MUSTER_LANE_REF" = none ] || refuse "$ref" "only complete_task lands work there" ;;
+		refs/stash) refuse "$ref" "all lanes share the stash; commit in your lane instead" ;;
+		refs/muster/* | refs/replace/*) refuse "$ref" "it is not yours" ;;
+		"$MUSTER_LANE_REF") ;;
+		refs/heads/wt/*) refuse "$ref" "it is another lane's branch" ;;
+		esac
+	done
+	[ -x "$hook" ] || exit 0
+	printf %s "$input" | "$hook" "$@"
+	exit $?
+fi
+[ -x "$hook" ] || exit 0
+exec "$hook" "$@"

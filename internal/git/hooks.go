@@ -1,0 +1,98 @@
+package git
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster"
+)
+
+// AgentHooks are the hooks of the git that agents run. One of them refuses to move refs that are not the agent's: the
+// target, other lanes' branches, the stash, replaced objects and muster's own. Each then runs the user's hook of its
+// name. It only catches mistakes: git can be told to use other hooks, and refs are files. What landings left at the
+// target is remembered, and that is the protection (package landing).
+type AgentHooks struct {
+	dir     string // where the hooks lie
+	scratch string // where members without a lane work
+}
+
+// hookScript is what each of the hooks does.
+//
+//go:embed hook.sh
+var hookScript string
+
+// hookNames are the hooks that git asks for. Those are left out whose mere presence changes what git does.
+var hookNames = []string{"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit",
+	"prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push",
+	"pre-receive", "update", "post-receive", "post-update", "reference-transaction", "pre-auto-gc", "post-rewrite",
+	"post-index-change"}
+
+// NewAgentHooks writes the hooks of a repository whose work lands on target (refs/heads/...) to the directory dir below
+// its root. scratch is where members without a lane work. userHooks is where the user's hooks lie.
+func NewAgentHooks(r *Repo, dir, scratch, target, userHooks string) (*AgentHooks, error) {
+	values := strings.NewReplacer("@COMMON@", quoteShell(r.common), "@TARGET@", quoteShell(target),
+		"@HOOKS@", quoteShell(userHooks))
+	script := values.Replace(hookScript)
+	root, err := os.OpenRoot(r.root)
+	if err == nil {
+		defer root.Close()
+		err = writeHooks(root, dir, script)
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "the hooks of the agents' git cannot be written: %w", err)
+	}
+	return &AgentHooks{dir: filepath.Join(r.root, dir), scratch: scratch}, nil
+}
+
+// writeHooks writes the hooks that are not there yet. Another process of the team may run them at the same time.
+func writeHooks(root *os.Root, dir, script string) error {
+	if err := root.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range hookNames {
+		path := filepath.Join(dir, name)
+		if data, err := root.ReadFile(path); err == nil && string(data) == script {
+			continue
+		}
+		// A new file and a rename: a program that is being run cannot be written.
+		next := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+		if err := root.WriteFile(next, []byte(script), 0o700); err != nil {
+			return err
+		}
+		if err := root.Rename(next, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteShell quotes a text for sh.
+func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// laneVar tells the hook which branch is the agent's own.
+const laneVar = "MUSTER_LANE_REF"
+
+// Env returns env with what makes git use the hooks. dir is where the command runs: a lane, or a scratch checkout.
+func (h *AgentHooks) Env(env []string, dir string) []string {
+	own := "none"
+	if filepath.Dir(dir) != h.scratch {
+		own = "refs/heads/wt/" + filepath.Base(dir)
+	}
+	// What the environment says already of git's config stays.
+	count := 0
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		if name == "GIT_CONFIG_COUNT" {
+			count, _ = strconv.Atoi(value) // one that git would refuse is replaced
+		}
+		return name == "GIT_CONFIG_COUNT" || name == laneVar
+	})
+	n := strconv.Itoa(max(count, 0))
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(max(count, 0)+1), "GIT_CONFIG_KEY_"+n+"=core.hooksPath",
+		"GIT_CONFIG_VALUE_"+n+"="+h.dir, laneVar+"="+own)
+}
