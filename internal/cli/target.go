@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/view"
+	"muster/team"
+)
+
+// newTargetCommand returns muster target.
+func newTargetCommand(a *App) *cobra.Command {
+	var commit string
+	c := &cobra.Command{Use: "target", Args: namedArgs(), Short: "where the branch is on which work lands",
+		Long: "Only landings move the target. One that something else has moved is put back, or landings wait until you\n" +
+			"say what holds: --accept lets them go on from a commit, and moves the target there."}
+	c.Flags().StringVar(&commit, "accept", "", "let landings go on from `COMMIT`")
+	look := a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
+		s, err := o.Target(c.Context())
+		if err != nil {
+			return err
+		}
+		return a.print(s, func(view.Screen) string { return targetText(s) })
+	})
+	accept := a.changing(func(c *cobra.Command, o opened, _ []string) error {
+		s, err := o.AcceptTarget(c.Context(), commit)
+		return a.printLine(s, err, "landings go on from %.7s on %s", s.At, view.OneLine(s.Branch))
+	})
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed("accept") {
+			return accept(c, args)
+		}
+		return look(c, args)
+	}
+	return c
+}
+
+// targetText returns where the target is, and what to do where that is not where landings left it.
+func targetText(s team.TargetState) string {
+	branch := view.OneLine(s.Branch)
+	if s.At == s.Tip && s.Link == "" {
+		return fmt.Sprintf("%s is at %.7s, where landings left it\n", branch, s.At)
+	}
+	text := fmt.Sprintf("%s is at %.7s, and landings left it at %.7s\n", branch, cmp.Or(s.At, "nothing"), s.Tip)
+	if s.Link != "" {
+		text += fmt.Sprintf("it leads to %s\n", view.OneLine(s.Link))
+	}
+	return text + fmt.Sprintf("put it back:          muster target --accept %.12s\n", s.Tip) +
+		fmt.Sprintf("go on from elsewhere: muster target --accept %s\n", cmp.Or(fmt.Sprintf("%.12s", s.At), "COMMIT"))
+}
