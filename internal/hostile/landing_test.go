@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -11,12 +12,15 @@ import (
 
 // TestLanding runs what agents do to get around the landing, or to change what is the user's.
 func TestLanding(t *testing.T) {
-	runTable(t, "landing", 1, map[string]command{"team": teamRun, "landed": landed, "at": at, "held": held})
+	runTable(t, "landing", 45, map[string]command{"team": teamRun, "landed": landed, "at": at, "held": held, "theirs": theirs, "told": told})
 }
 
 // teamRun CODE SCRIPT ARGS... runs a team whose lead is the scripted model of the file, alone and without a check unless
 // the arguments say otherwise, and checks the exit code.
 func teamRun(ts *testscript.TestScript, neg bool, args []string) {
+	defer func() { // for contains, where a pattern would have to be quoted
+		ts.Check(os.WriteFile(ts.MkAbs(ts.Getenv("WORK")+"/stderr"), []byte(ts.ReadFile("stderr")), 0o600))
+	}()
 	all := append([]string{args[0], "muster", "run", "goal", "--teammates", "0", "--model",
 		"script/" + ts.MkAbs(ts.Getenv("WORK")+"/"+args[1])}, args[2:]...)
 	exits(ts, neg, all)
@@ -74,6 +78,25 @@ func held(ts *testscript.TestScript, _ bool, args []string) {
 	for _, want := range args {
 		if !strings.Contains("\n"+files, "\n"+want+"\n") {
 			ts.Fatalf("no archived target has %s: %q", want, files)
+		}
+	}
+}
+
+// theirs DIR makes a repository that its user works in: a file, an untracked one, a branch, a tag and a stash.
+func theirs(ts *testscript.TestScript, neg bool, args []string) {
+	repo(ts, neg, args)
+	ts.Check(ts.Exec("sh", "-c", "mkdir -p .git/hooks && printf start >readme && git add readme && git commit -qm readme && "+
+		"git branch theirs && git tag v1 && printf x >>readme && git stash -q && echo mine >notes"))
+}
+
+// told DIR TEXT checks that user and lead were told of a change, each once: by an event and by a mail.
+func told(ts *testscript.TestScript, _ bool, args []string) {
+	for file, prefix := range map[string]string{
+		".team/events.jsonl": `"text":"changed while lead worked: `, ".team/inbox/lead.jsonl": "changed while lead worked: ",
+	} {
+		text := ts.ReadFile(file)
+		if n := strings.Count(text, prefix); n != 1 || !strings.Contains(text, args[1]) {
+			ts.Fatalf("%s has %d changes, wanted %q\n%s", file, n, args[1], text)
 		}
 	}
 }
