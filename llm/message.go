@@ -96,6 +96,25 @@ func (m Message) Calls() (cs []Call) {
 	return cs
 }
 
+// Size is about how many bytes ps need: those of their texts, images and inputs.
+func (ps Parts) Size() (n int) {
+	for _, p := range ps {
+		switch p := p.(type) {
+		case Text:
+			n += len(p.Text)
+		case Thinking:
+			n += len(p.Text) + len(p.Opaque)
+		case Image:
+			n += len(p.Data)
+		case Call:
+			n += len(p.Input) + len(p.Opaque)
+		case Result:
+			n += p.Parts.Size()
+		}
+	}
+	return n
+}
+
 // Text is the text of m, its parts joined by newlines; thinking, calls, results
 // and images are left out.
 func (m Message) Text() string { return m.Parts.Text() }

@@ -136,9 +136,11 @@ func (a Agent) runCalls(ctx context.Context, calls []llm.Call) error {
 	defer stop(nil)
 	var g sync.WaitGroup
 	slots := make(chan struct{}, max(a.Parallel, 1))
+	var all results
 	for _, c := range calls {
 		one := func() {
 			r, err := a.call(ctx, c)
+			r = all.fit(r)
 			// Without the cancel: a call that was cut off is answered, too.
 			err = errors.Join(err, a.Conversation.Answer(context.WithoutCancel(ctx), r))
 			a.Emit(ToolEnded{Call: c, Result: r, Err: err})

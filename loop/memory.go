@@ -45,7 +45,7 @@ func (m *Memory) Request(context.Context) (llm.Request, error) {
 	}
 	r := m.prefix
 	r.Messages = m.history.Messages()
-	return r, nil
+	return r, CheckSize(r.Messages)
 }
 
 // Replace makes messages the whole history, the prefix's own messages included.

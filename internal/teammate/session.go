@@ -26,7 +26,10 @@ type session struct{ *self }
 // Request returns what to send now. System and tools stay the same byte for byte, and
 // messages are only appended to, so that the model's provider can cache the prefix.
 func (s session) Request(ctx context.Context) (llm.Request, error) {
-	p := s.toolbox.get()
+	p, messages := s.toolbox.get(), s.conversation.script.Messages()
+	if err := loop.CheckSize(messages); err != nil {
+		return llm.Request{}, err
+	}
 	var turn int
 	s.phase.change(func(c *counters) {
 		c.turns++
@@ -34,7 +37,7 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		turn = c.turns
 	})
 	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
-	return llm.Request{System: p.system, Tools: p.specs, Messages: s.conversation.script.Messages(),
+	return llm.Request{System: p.system, Tools: p.specs, Messages: messages,
 		MaxTokens: s.Limits.MaxTokens, CacheKey: s.agentID()}, nil
 }
 
