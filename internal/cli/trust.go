@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/trust"
 	"muster/internal/view"
+	"muster/internal/workspace"
 )
 
 // proposal is a content that the repository brings and that counts only when the user trusts it.
@@ -64,7 +66,7 @@ func (a *App) trust(ctx context.Context, o opened, yes bool) error {
 		return err
 	}
 	// What a variable overrides here is shown too: the next command may have another environment.
-	all, err := proposals(o, values, func(config.Withheld) bool { return true })
+	all, err := proposals(ctx, o, values, func(config.Withheld) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -113,33 +115,47 @@ func (a *App) listTrusted(o opened) error {
 	return a.print(all, t.Draw)
 }
 
-// proposals returns the withheld values that need trust and that which wants, with what the user has trusted in their
-// place before.
-func proposals(o opened, values []config.Value, which func(config.Withheld) bool) ([]proposal, error) {
-	trusted, err := o.workspace.Trusted()
+// proposals returns the withheld values that need trust and that which wants, and git's drivers of the repository's
+// config, each with what the user has trusted in its place before.
+func proposals(
+	ctx context.Context, o opened, values []config.Value, which func(config.Withheld) bool,
+) ([]proposal, error) {
+	trusted, errTrusted := o.workspace.Trusted()
+	drivers, errDrivers := o.workspace.UntrustedDrivers(ctx)
+	if err := cmp.Or(errTrusted, errDrivers); err != nil {
+		return nil, err
+	}
 	all := []proposal{}
-	for _, v := range values {
-		if v.Withheld == nil || !v.Withheld.NeedsTrust || !which(*v.Withheld) {
-			continue
-		}
-		p := proposal{Name: v.Name, Value: v.Withheld.Value}
-		if was, ok := trusted.Trusted[v.Name]; ok {
+	add := func(name, value string) {
+		p := proposal{Name: name, Value: value}
+		if was, ok := trusted.Trusted[name]; ok {
 			p.Trusted = &was.Text
 		}
 		all = append(all, p)
 	}
-	return all, err
+	for _, v := range values {
+		if v.Withheld != nil && v.Withheld.NeedsTrust && which(*v.Withheld) {
+			add(v.Name, v.Withheld.Value)
+		}
+	}
+	if drivers != "" {
+		add(workspace.Drivers, drivers)
+	}
+	return all, nil
 }
 
 // proposalsText shows proposals: each value whole, and beside a value that was trusted before what has changed.
 func proposalsText(all []proposal) string {
 	var b strings.Builder
 	for _, p := range all {
-		if p.Trusted == nil {
-			fmt.Fprintf(&b, "%s sets %s:\n", config.File, p.Name)
-		} else {
-			fmt.Fprintf(&b, "%s has changed %s:\n", config.File, p.Name)
+		file, verb := config.File, "sets"
+		if p.Name == workspace.Drivers {
+			file = "the repository's git config"
 		}
+		if p.Trusted != nil {
+			verb = "has changed"
+		}
+		fmt.Fprintf(&b, "%s %s %s:\n", file, verb, p.Name)
 		for _, line := range changedLines(p) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -183,7 +199,7 @@ func (a *App) offerTrust(ctx context.Context, o opened, flags map[string]string,
 	if err != nil {
 		return err
 	}
-	all, err := proposals(o, values,
+	all, err := proposals(ctx, o, values,
 		func(w config.Withheld) bool { return !w.IsOverridden && (!goesOn || !w.StopsRuns) })
 	if err != nil {
 		return err
@@ -195,6 +211,10 @@ func (a *App) offerTrust(ctx context.Context, o opened, flags map[string]string,
 	}
 	for _, line := range withheldLines(values, false) {
 		explain(a.Stderr, line, "")
+	}
+	if n := len(all); n > 0 && all[n-1].Name == workspace.Drivers {
+		explain(a.Stderr, "the repository's git config sets filters or merge drivers, which do not run: "+
+			"you have not trusted them (muster trust)", "")
 	}
 	return nil
 }

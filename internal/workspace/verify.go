@@ -78,6 +78,32 @@ func (w *Workspace) ChangeTrusted(ctx context.Context, change func(*trust.Settin
 	return w.options.Registry.ChangeSettings(ctx, w.common, w.root, change)
 }
 
+// Drivers is the name under which the user trusts the filters and merge drivers of the repository's own config.
+const Drivers = "git drivers"
+
+// UntrustedDrivers returns the filters and merge drivers of the repository's own config, a line for each value, if the
+// user does not trust them with just this content. They do not run.
+func (w *Workspace) UntrustedDrivers(ctx context.Context) (string, error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(repo.UntrustedDrivers(), "\n"), nil
+}
+
+// armDrivers lets the drivers of the repository's own config run if the user trusts them.
+func armDrivers(w *Workspace, repo *git.Repo) error {
+	lines := repo.UntrustedDrivers()
+	if len(lines) == 0 {
+		return nil
+	}
+	trusted, err := w.Trusted()
+	if err == nil && trusted.Trusts(Drivers, strings.Join(lines, "\n")) {
+		repo.TrustDrivers()
+	}
+	return err
+}
+
 // commonDir returns git's common directory of the repository whose main worktree has this root. There .git is a
 // directory, or a file that names one: in a submodule, and after git init --separate-git-dir. It is "" where there is
 // none.

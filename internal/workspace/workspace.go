@@ -188,13 +188,15 @@ func (w *Workspace) Name(ctx context.Context) muster.Name {
 	return muster.Slug(filepath.Base(w.root), "team")
 }
 
-// Repo returns the repository as git has it.
+// Repo returns the repository as git has it. Filters and merge drivers of its own config run if the user trusts them.
 func (w *Workspace) Repo(ctx context.Context) (*git.Repo, error) {
-	return w.repo.get(func() (*git.Repo, error) {
-		if w.options.Repo != nil {
-			return w.options.Repo, nil
+	return w.repo.get(func() (repo *git.Repo, err error) {
+		if repo = w.options.Repo; repo == nil {
+			if repo, err = git.Open(ctx, w.root); err != nil {
+				return nil, err
+			}
 		}
-		return git.Open(ctx, w.root)
+		return repo, armDrivers(w, repo)
 	})
 }
 
