@@ -196,7 +196,7 @@ func hasBranch(ctx context.Context, w *workspace.Workspace, lane muster.Name) (b
 	if err != nil {
 		return false, err
 	}
-	tip, err := repo.Ref(ctx, "refs/heads/"+worktree.BranchPrefix+string(lane))
+	tip, err := repo.Ref(ctx, worktree.BranchPrefix+string(lane))
 	return tip != "", err
 }
 

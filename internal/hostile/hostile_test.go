@@ -78,9 +78,12 @@ func setup(e *testscript.Env) error {
 	return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
 }
 
-// repo NAME makes the repository $WORK/NAME with one commit on the branch main and goes there.
+// repo DIR makes a repository, below $WORK where DIR is relative, with one commit on the branch main and goes there.
 func repo(ts *testscript.TestScript, _ bool, args []string) {
-	dir := filepath.Join(ts.Getenv("WORK"), args[0])
+	dir := args[0]
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(ts.Getenv("WORK"), dir)
+	}
 	ts.Check(os.MkdirAll(dir, 0o755))
 	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
 	ts.Check(ts.Exec("git", "-C", dir, "commit", "-q", "--allow-empty", "-m", "start"))

@@ -236,7 +236,7 @@ func (l *Lander) mayBeUsers(ctx context.Context, d *Displaced) (bool, error) {
 func (l *Lander) AtRest(ctx context.Context, refs map[string]string) error {
 	mine := map[string]string{}
 	for ref, commit := range refs {
-		if ref != l.options.Target && !strings.HasPrefix(ref, worktree.RefPrefix) {
+		if ref != l.options.Target && !strings.HasPrefix(ref, worktree.BranchPrefix) {
 			mine[ref] = commit
 		}
 	}

@@ -38,8 +38,8 @@ type lifecycle struct {
 	removed func(context.Context, muster.Lane) error // Options.Removed
 }
 
-// BranchPrefix begins the name of each lane's branch. The rest is the lane's name.
-const BranchPrefix = "wt/"
+// branchName begins the name of each lane's branch. The rest is the lane's name.
+const branchName = "wt/"
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
 // Errors: Invalid (the name, or this repository can have no lanes: see CheckBranchNames), NotFound (the base), Held
@@ -53,7 +53,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	lane := muster.Lane{Name: name, Path: filepath.Join(l.home, string(name)), Branch: BranchPrefix + string(name),
+	lane := muster.Lane{Name: name, Path: filepath.Join(l.home, string(name)), Branch: branchName + string(name),
 		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
 	maker, release, err := l.leases.acquire(makerLease)

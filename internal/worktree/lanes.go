@@ -66,8 +66,8 @@ import (
 	"muster/journal"
 )
 
-// RefPrefix begins the refs of the lanes' branches.
-const RefPrefix = "refs/heads/wt/"
+// BranchPrefix begins the refs of the lanes' branches.
+const BranchPrefix = "refs/heads/wt/"
 
 // Options are the settings of lanes.
 type Options struct {
