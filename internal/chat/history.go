@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func OpenHistory(dir paths.Dir) *History {
 
 // Lines returns the last lines. Lines that cannot be read are left out.
 func (h *History) Lines() (lines []string) {
-	data, err := os.ReadFile(h.path)
+	data, _, err := h.files.ReadFile(h.path)
 	if err != nil {
 		return nil
 	}

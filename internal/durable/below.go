@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // The errors for a file that has the name of a state file and is not used as one. Each of them concerns that file
@@ -61,6 +62,64 @@ func (o OS) read(name string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	data, _, err := readAll(f, name, limit)
 	return data, err
+}
+
+// CreateBelow makes a new file below root, and the directories above it that are missing. They are not synced: the file
+// is for people, and nothing depends on it. The error is fs.ErrExist when something has the name.
+func CreateBelow(root, name string) (*os.File, error) {
+	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := OpenBelow(root, name, flag, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeBelow(OS{Root: root}, filepath.Dir(name)); err != nil {
+			return nil, err
+		}
+		f, err = OpenBelow(root, name, flag, 0o600)
+	}
+	return f, err
+}
+
+// makeBelow makes a directory and the missing ones above it.
+func makeBelow(on OS, dir string) error {
+	err := on.mkdir(dir, 0o700)
+	if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
+		if err = makeBelow(on, up); err == nil {
+			err = on.mkdir(dir, 0o700)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		err = nil
+	}
+	return err
+}
+
+// WriteBelow writes a file as CreateBelow makes it. It removes what has its name before, and writes to nothing else.
+func WriteBelow(root, name string, data []byte) error {
+	if err := (OS{Root: root}).remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := CreateBelow(root, name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// MakeDirBelow makes a directory below root that is missing, and the missing ones above it. The error is ErrLink when it
+// is, or lies below, a symbolic link.
+func MakeDirBelow(root, dir string) error {
+	on := OS{Root: root}
+	if err := makeBelow(on, dir); err != nil {
+		return err
+	}
+	d, err := on.openPath(dir, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return err
+	}
+	if fi, e := d.Stat(); e == nil && !fi.IsDir() {
+		err = &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return errors.Join(err, d.Close())
 }
 
 // open opens a file as OpenFile says.

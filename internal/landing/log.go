@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // A log keeps the first logHead bytes that a check prints and the last logTail. So a check that prints without end does
@@ -58,12 +59,17 @@ type checkLog struct {
 // newCheckLog makes the next log of that name: NAME-1.log, NAME-2.log, ... No number is used again while a later log of
 // the name is there: messages name logs by their paths.
 func newCheckLog(outputs, name string) (*checkLog, error) {
-	dir := filepath.Join(outputs, "landing")
-	err := os.MkdirAll(dir, 0o700)
-	for k := 1 + tidyLogs(dir, name); err == nil || errors.Is(err, os.ErrExist); k++ {
+	// The outputs lie two levels below the root of the repository. Nothing is removed where a link leads.
+	root, dir := filepath.Dir(filepath.Dir(outputs)), filepath.Join(outputs, "landing")
+	err := durable.MakeDirBelow(root, dir)
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "the check's log cannot be made: %w", err)
+	}
+	err = os.ErrExist
+	for k := 1 + tidyLogs(dir, name); errors.Is(err, os.ErrExist); k++ {
 		var f *os.File
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", name, k))
-		if f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		if f, err = durable.CreateBelow(root, path); err == nil {
 			return &checkLog{file: f, headSize: logHead, tailSize: logTail}, nil
 		}
 	}

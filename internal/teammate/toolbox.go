@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/tool/agent"
@@ -64,7 +65,7 @@ func (b *toolbox) newProfile() *profile {
 	}
 	dir := &workdir{self: b.self}
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
-		BackgroundTimeout: b.Limits.BackgroundTimeout, Outputs: b.outputs()})
+		BackgroundTimeout: b.Limits.BackgroundTimeout, Outputs: b.outputs(), Root: string(b.Home)})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
@@ -118,7 +119,7 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file. It is no state: where it is lost, the call can be repeated.
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
-			return path, cmp.Or(os.MkdirAll(b.outputs(), 0o700), os.WriteFile(path, []byte(whole), 0o600))
+			return path, durable.WriteBelow(string(b.Home), path, []byte(whole))
 		})
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 			return b.audit(ctx, c, next, subagent)
@@ -143,7 +144,7 @@ func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) erro
 func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	out := code.NewOutput(b.outputs(), "worktree_run")
+	out := code.NewOutput(b.outputs(), "worktree_run").Below(string(b.Home))
 	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
 		Env: code.Environ(ctx, os.Environ(), dir), Out: out})
 	if err != nil {

@@ -37,15 +37,16 @@ type ArchivedTeam struct {
 
 // Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.
 func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err error) {
-	dirs, err := os.ReadDir(w.Paths().Archive())
+	files, dir := w.stateFiles(), w.Paths().Archive()
+	names, err := files.FS().Names(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
+		return nil, nil, durable.Unreadable(files.FS(), dir, err)
 	}
-	for _, d := range dirs {
-		if !d.IsDir() {
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if fi, err := files.FS().Stat(filepath.Join(dir, name)); err != nil || !fi.IsDir() {
 			continue
 		}
-		if t, err := readArchived(w.Paths(), d.Name()); err != nil {
+		if t, err := readArchived(files, w.Paths(), name); err != nil {
 			unreadable = append(unreadable, err)
 		} else {
 			all = append(all, t)
@@ -54,9 +55,13 @@ func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err erro
 	return all, unreadable, nil
 }
 
-// readArchived reads the record of one archived team. The error is Corrupt.
-func readArchived(dir paths.Dir, name string) (t ArchivedTeam, err error) {
-	data, err := os.ReadFile(filepath.Join(dir.Archive(), name, "archive.json"))
+// readArchived reads the record of one archived team. The name may come from a file: it must be that of a directory of
+// the archive, and nothing elsewhere. The error is Corrupt.
+func readArchived(files *durable.Files, dir paths.Dir, name string) (t ArchivedTeam, err error) {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == "." {
+		return t, muster.Errorf(muster.Corrupt, "%q is no name of an archive", name)
+	}
+	data, _, err := files.ReadFile(filepath.Join(dir.Archive(), name, "archive.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &t)
 	}
@@ -156,7 +161,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	w, note := a.w, a.w.Paths().Moving()
 	data, _, err := a.files.ReadFile(note)
 	if err == nil {
-		a.ArchivedTeam, err = readArchived(w.Paths(), strings.TrimSpace(string(data)))
+		a.ArchivedTeam, err = readArchived(a.files, w.Paths(), strings.TrimSpace(string(data)))
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -299,7 +304,7 @@ func (a *archiver) moveTasks(ctx context.Context) error {
 
 // count adds the tasks of a board's directory, and finds the id that its next task would have. A task that cannot be
 // read is not counted, but its id is not used again either.
-func (t *ArchivedTeam) count(dir string) error {
+func (a *archiver) count(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -308,8 +313,8 @@ func (t *ArchivedTeam) count(dir string) error {
 		if !strings.HasSuffix(f.Name(), ".json") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
-		if err != nil {
+		data, _, err := a.files.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil && !durable.ConcernsOneFile(err) {
 			return err
 		}
 		var doc struct { // the first field is of meta.json, the second of a task
@@ -319,15 +324,15 @@ func (t *ArchivedTeam) count(dir string) error {
 		isReadable := json.Unmarshal(data, &doc) == nil
 		var id muster.TaskID
 		if _, err := fmt.Sscanf(f.Name(), "task_%d.json", &id); err == nil {
-			t.NextID = max(t.NextID, id+1)
+			a.NextID = max(a.NextID, id+1)
 			if isReadable {
-				t.Tasks++
+				a.Tasks++
 			}
 			if isReadable && doc.Landed != nil {
-				t.Landed++
+				a.Landed++
 			}
 		} else if isReadable && f.Name() == "meta.json" {
-			t.NextID = max(t.NextID, doc.Next)
+			a.NextID = max(a.NextID, doc.Next)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -27,6 +28,15 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
 	dir = filepath.Join(l.scratch, string(member))
+	// A link would lead git, which gives up what was changed there, to another checkout.
+	if err := durable.MakeDirBelow(l.repo.Root(), l.scratch); err != nil {
+		return "", muster.Errorf(muster.Unavailable, "the scratch checkouts in %s cannot be made: %w", l.scratch, err)
+	}
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		if err := moveAside(dir); err != nil {
+			return "", err
+		}
+	}
 	if !isMissing(dir) {
 		moved, err := moveScratch(ctx, l.repo, dir, commit)
 		if err != nil || moved {
@@ -58,10 +68,7 @@ func moveScratch(ctx context.Context, repo *git.Repo, dir, commit string) (moved
 
 // createScratch checks the commit out in a new directory.
 func createScratch(ctx context.Context, repo *git.Repo, dir, commit string) error {
-	err := os.MkdirAll(filepath.Dir(dir), 0o700)
-	if err == nil {
-		err = repo.AddWorktree(ctx, dir, "", commit)
-	}
+	err := repo.AddWorktree(ctx, dir, "", commit)
 	if err != nil && ctx.Err() == nil {
 		return muster.Errorf(muster.Unavailable, "the scratch checkout %s cannot be made: %w", dir, err)
 	}

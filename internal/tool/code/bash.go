@@ -60,7 +60,7 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 // runForeground runs a command to its end. The launcher kills everything that the command has started
 // before Wait returns, so nothing outlives the call.
 func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.Duration) (llm.Result, error) {
-	out := NewOutput(t.options.Outputs, "bash")
+	out := NewOutput(t.options.Outputs, "bash").Below(t.options.Root)
 	spec.Out = out
 	// The time limit has a cause of its own, so that it is told from the end of the member.
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -99,7 +99,7 @@ func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.D
 // startBackground starts a command as one of the member's jobs. The model is told when too many run already.
 func (t toolset) startBackground(ctx context.Context, in bashInput, spec proc.Spec) (llm.Result, error) {
 	limit := timeLimit(in.Timeout, t.options.BackgroundTimeout, maxBackgroundTimeout)
-	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(t.options.Outputs, "background"))
+	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(t.options.Outputs, "background").Below(t.options.Root))
 	switch {
 	case errors.Is(err, muster.ErrHeld):
 		return tool.FromError(err)

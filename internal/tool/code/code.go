@@ -55,6 +55,8 @@ type Options struct {
 	// Outputs is the directory for outputs that are too long for a result. The default is the system's
 	// temporary directory.
 	Outputs string
+	// Root is the root of the repository that Outputs lies in. No link below it is followed. "" means in none.
+	Root string
 }
 
 // The time limits of commands. A command that hangs must not hold up its member for long; a background

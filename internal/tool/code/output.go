@@ -3,6 +3,7 @@ package code
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"muster/internal/durable"
 	"muster/tool"
 )
 
@@ -37,6 +39,7 @@ var ErrTooMuchOutput = fmt.Errorf("it printed more than %d MB, which is the most
 // the whole goes to a file, which is made only then. It is safe for concurrent use.
 type Output struct {
 	dir          string // the directory of the file, "" for the system's temporary directory
+	root         string // of the repository that dir lies in, or ""
 	name         string // the beginning of the file's name
 	maxFileBytes int64
 
@@ -56,6 +59,12 @@ type Output struct {
 // with name. An empty dir means the system's temporary directory.
 func NewOutput(dir, name string) *Output {
 	return &Output{dir: dir, name: name, maxFileBytes: maxFileBytes}
+}
+
+// Below sets the root of the repository in which the directory lies: no link below it is followed. It returns o.
+func (o *Output) Below(root string) *Output {
+	o.root = root
+	return o
 }
 
 // Write fails only with ErrTooMuchOutput, which ends the command. It does not fail because the output cannot be kept.
@@ -109,13 +118,13 @@ func (o *Output) add(text []byte) {
 // openFile makes the file that takes the whole output. A failure is remembered for Text, which tells the
 // model why there is no file.
 func (o *Output) openFile() {
-	if o.fileErr = os.MkdirAll(cmp.Or(o.dir, os.TempDir()), 0o700); o.fileErr != nil {
-		return
-	}
-	if o.dir != "" { // what lies in the system's directory is not ours alone
+	if o.dir == "" { // what lies in the system's directory is not ours alone
+		o.file, o.fileErr = os.CreateTemp("", o.name+"-*.txt")
+	} else if o.fileErr = durable.MakeDirBelow(o.root, o.dir); o.fileErr == nil {
 		makeRoom(o.dir, maxFilesBytes-o.maxFileBytes)
+		o.file, o.fileErr = durable.CreateBelow(o.root, filepath.Join(o.dir, o.name+"-"+rand.Text()+".txt"))
 	}
-	if o.file, o.fileErr = os.CreateTemp(o.dir, o.name+"-*.txt"); o.fileErr == nil {
+	if o.fileErr == nil {
 		o.path = o.file.Name()
 	}
 }
