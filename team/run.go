@@ -146,6 +146,7 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 			return err
 		}
 		p.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})
+		p.note(ctx, "", p.kept())
 		if more == "" {
 			return nil
 		}
@@ -153,6 +154,17 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 			Content: more})
 		return err
 	})
+}
+
+// kept says with what a stopped run goes on. Its record says so, and whoever changed the record would be seen here.
+func (p *runHost) kept() string {
+	text := "it goes on with the target " + p.branch
+	for _, x := range [][2]string{{"model", p.config.ModelName}, {"check", p.config.Check}, {"set-up", p.config.Setup}} {
+		if x[1] != "" {
+			text += fmt.Sprintf(", the %s %s", x[0], x[1])
+		}
+	}
+	return text
 }
 
 // secondsAway is for how many seconds the run has stopped, by the journal's last event.

@@ -44,6 +44,12 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		}
 		p.repository = gitRepository{repo}
 	}
+	// The record of the run is a claim: work lands on no branch that only the record names.
+	if last.Target != "" {
+		if err := t.opened.ConfirmTarget(ctx, cmp.Or(last.Team, t.config.Name), last.Target, t.config.Land); err != nil {
+			return nil, err
+		}
+	}
 	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
 	c := &p.config
 	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)

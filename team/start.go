@@ -162,6 +162,10 @@ func (p *runHost) writeStart(
 		first = max(first, u.ID+1)
 	}
 	c := p.config
+	// Noted before the run's record has it: a resume finds that the user has named it.
+	if err := p.team.opened.ConfirmTarget(ctx, c.Name, p.branch, c.Land); err != nil {
+		return nil, err
+	}
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
 	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Setup: c.Setup, Target: p.branch, Model: c.ModelName,

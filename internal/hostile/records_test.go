@@ -12,7 +12,7 @@ import (
 )
 
 // recordCommands are the commands of the scripts that change records.
-var recordCommands = map[string]command{"edit": edit, "untouched": untouched, "tries": tries}
+var recordCommands = map[string]command{"edit": edit, "untouched": untouched, "tries": tries, "tips": tips}
 
 // edit FILE PATH VALUE... sets values in a file of JSON, which it makes where there is none. PATH is the keys with slashes
 // between them. A VALUE that is no JSON is a text; the value "-" removes the key, and "@FILE" is the line in a file.
@@ -73,5 +73,13 @@ func untouched(ts *testscript.TestScript, _ bool, _ []string) {
 func tries(ts *testscript.TestScript, _ bool, args []string) {
 	if err := ts.Exec(args[0], args[1:]...); err != nil && !strings.HasPrefix(err.Error(), "exit status ") {
 		ts.Fatalf("%v", err)
+	}
+}
+
+// tips checks that the branches precious, main and muster/stopped are where $WORK/tips has them.
+func tips(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(ts.Exec("git", "rev-parse", "precious", "main", "muster/stopped"))
+	if now, was := ts.ReadFile("stdout"), ts.ReadFile(filepath.Join(ts.Getenv("WORK"), "tips")); now != was {
+		ts.Fatalf("the branches were at\n%s\nand are at\n%s", was, now)
 	}
 }

@@ -19,6 +19,9 @@ type Settings struct {
 	// Servers are the endpoints and the scripts that the user has named here. Records may name them too. They have no
 	// credentials.
 	Servers []string `json:"servers,omitempty"`
+	// Targets are the branches that the user has named here for the work of teams. A run's record names its branch too,
+	// and anybody who can write in the repository can change that record.
+	Targets []string `json:"targets,omitempty"`
 }
 
 // Content is a trusted content.
@@ -61,6 +64,13 @@ func (s *Settings) AddServer(server string) bool {
 	}
 	s.Servers = append(s.Servers, server)
 	return true
+}
+
+// AddTarget notes that the user has named a branch for the work of a team.
+func (s *Settings) AddTarget(branch string) {
+	if !slices.Contains(s.Targets, branch) {
+		s.Targets = append(s.Targets, branch)
+	}
 }
 
 // Settings returns what the user has said about the settings of the repository with this common directory. It is the

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/git"
 	"muster/internal/trust"
 )
@@ -102,6 +104,24 @@ func armDrivers(w *Workspace, repo *git.Repo) error {
 		repo.TrustDrivers()
 	}
 	return err
+}
+
+// ConfirmTarget refuses a branch that a run's record names for its work and that is neither the team's own, muster/NAME,
+// nor one that the user has named for a team here: now, or for an earlier run.
+func (w *Workspace) ConfirmTarget(ctx context.Context, team muster.Name, target, named string) error {
+	if w.common == "" || target == "muster/"+string(team) && muster.CheckName(team) == nil {
+		return nil
+	}
+	settings, err := w.Trusted()
+	if err != nil || slices.Contains(settings.Targets, target) {
+		return err
+	}
+	if target == named {
+		return w.options.Registry.ChangeSettings(ctx, w.common, w.root, func(s *trust.Settings) { s.AddTarget(target) })
+	}
+	return muster.Errorf(muster.Invalid,
+		"the team's record says that its work lands on %q, and you have named no such branch for it", target).
+		WithHint("if it is right:   muster run --add --land BRANCH \"GOAL\"\nput it aside:     muster archive")
 }
 
 // commonDir returns git's common directory of the repository whose main worktree has this root. There .git is a
