@@ -19,6 +19,11 @@ func FromEnviron(env []string) (values []string) {
 		if isURL {
 			values = append(values, InURL(value)...)
 		}
+		if _, token, ok := strings.Cut(value, "Bearer "); ok { // a header
+			values = append(values, token)
+		} else if _, token, ok := strings.Cut(value, "Basic "); ok {
+			values = append(values, token)
+		}
 		isPath := filepath.IsAbs(value) && strings.Contains(value[1:], "/")
 		if !IsCredential(name) || isPath {
 			continue
@@ -28,7 +33,8 @@ func FromEnviron(env []string) (values []string) {
 			continue
 		}
 		// Of a URL that is secret itself, such as that of a webhook, the host and short words are not.
-		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("/?&=#", r) }) {
+		isEnd := func(r rune) bool { return strings.ContainsRune("/?&=#", r) }
+		for _, part := range strings.FieldsFunc(value, isEnd) {
 			if len(part) >= minPiece && strings.ContainsAny(part, "0123456789") {
 				values = append(values, part)
 			}
@@ -37,8 +43,8 @@ func FromEnviron(env []string) (values []string) {
 	return values
 }
 
-// InURL returns what is secret in a text that is a URL or ends in one: its password, its user if it has no password, and
-// what looks like a key in its query. It returns nil for any other text.
+// InURL returns what is secret in a text that is a URL or ends in one: its password, its user if it has no password,
+// and what looks like a key in its query. It returns nil for any other text.
 func InURL(text string) (values []string) {
 	start := strings.Index(text, "://")
 	if start < 0 || !strings.ContainsAny(text, "@?") {
@@ -79,15 +85,19 @@ func isSchemeChar(c byte) bool {
 // the words of the name, so that GIT_AUTHOR_NAME and KEYBOARD are none, and GITHUB_TOKEN and DbPassword are.
 func IsCredential(name string) bool {
 	name = strings.ToUpper(name)
-	if slices.Contains(harmless, name) {
+	if slices.Contains(harmless, name) || strings.HasPrefix(name, "GIT_CONFIG_KEY_") {
 		return false
+	}
+	if strings.HasPrefix(name, "BUNDLE_") && strings.Contains(name, "__") { // Bundler's credentials for a host
+		return true
 	}
 	for _, ending := range endings {
 		if strings.HasSuffix(name, ending) {
 			return true
 		}
 	}
-	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
+	isBetween := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
+	for _, word := range strings.FieldsFunc(name, isBetween) {
 		if slices.Contains(words, strings.TrimRight(word, "0123456789")) {
 			return true
 		}
@@ -103,13 +113,13 @@ func IsCredential(name string) bool {
 // What the names of credentials have in common.
 var (
 	// words are whole words of a name, between underscores and such.
-	words = []string{"KEY", "KEYS", "AUTH", "PASS", "PW", "PAT", "PIN", "JWT", "SAS", "BEARER", "COOKIE", "COOKIES", "CREDS",
-		"CRED", "SIGNATURE", "CERTIFICATE", "WEBHOOK", "DSN", "LOGIN", "NETRC", "OTP"}
+	words = []string{"KEY", "KEYS", "AUTH", "PASS", "PW", "PAT", "PIN", "JWT", "SAS", "BEARER", "COOKIE", "COOKIES",
+		"CREDS", "CRED", "SIGNATURE", "CERTIFICATE", "WEBHOOK", "DSN", "LOGIN", "NETRC", "OTP"}
 	// parts are what may stand anywhere in a word.
-	parts = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "ACCESSKEY", "PRIVATEKEY",
-		"AUTHTOKEN", "OAUTH"}
+	parts = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "ACCESSKEY",
+		"PRIVATEKEY", "AUTHTOKEN", "OAUTH"}
 	// endings end a name, also without an underscore before them.
 	endings = []string{"_PWD", "CONNECTION_STRING", "CONNECTIONSTRING"}
 	// harmless names only look like those of credentials.
-	harmless = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "GOAUTH"}
+	harmless = []string{"MUSTER_ENVIRONMENT_PASS", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "GOAUTH"}
 )

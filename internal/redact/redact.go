@@ -13,8 +13,8 @@
 //   - What is hidden once stays as it is when it is hidden again.
 //   - No method prints, logs or returns a secret.
 //
-// It is no protection against a model or a program that means to carry a key away: who knows a key can write it in a form
-// that nobody recognises. Against those, package proc keeps keys from all commands.
+// It is no protection against a model or a program that means to carry a key away: who knows a key can write it in a
+// form that nobody recognises. Against those, package proc keeps keys from all commands.
 package redact
 
 import (
@@ -264,8 +264,8 @@ func forms(v string) (all []string) {
 	}
 	// Of a document, such as a private key or the file of a service account, only what looks random is secret: its
 	// other words stand in other documents too.
-	for _, field := range strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(" \t\r\n\\\"'{}[],;", r) }) {
-		field = strings.TrimSuffix(field, "\\n") // a line break in JSON
+	isBetween := func(r rune) bool { return strings.ContainsRune(" \t\r\n\\\"'{}[],;", r) }
+	for _, field := range strings.FieldsFunc(v, isBetween) {
 		if len(field) >= minPiece && strings.ContainsAny(field, "0123456789") && !strings.Contains(field, "://") {
 			all = append(all, encodings(field)...)
 		}

@@ -125,13 +125,13 @@ func TestNamesOfCredentials(t *testing.T) {
 	for _, name := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD",
 		"NPM_CONFIG__AUTH", "npm_config_//registry.npmjs.org/:_authToken", "AZURE_CLIENT_SECRET", "DbPassword", "MYSQL_PWD",
 		"GOOGLE_CREDENTIALS", "API_KEY_2", "TOKEN1", "DOCKER_AUTH_CONFIG", "CARGO_REGISTRY_TOKEN", "SESSION_COOKIE",
-		"AZURE_STORAGE_CONNECTION_STRING", "githubToken", "GITHUB_PAT", "X_APIKEY", "SENTRY_DSN"} {
+		"AZURE_STORAGE_CONNECTION_STRING", "githubToken", "GITHUB_PAT", "X_APIKEY", "SENTRY_DSN", "BUNDLE_GEMS__EXAMPLE__COM"} {
 		if !IsCredential(name) {
 			t.Errorf("%s is none", name)
 		}
 	}
 	for _, name := range []string{"PATH", "PWD", "OLDPWD", "GIT_AUTHOR_NAME", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY", "HOME",
-		"PASSENGER_ROOT", "GOPATH", "COLORTERM", "LC_ALL"} {
+		"PASSENGER_ROOT", "GOPATH", "COLORTERM", "LC_ALL", "GIT_CONFIG_KEY_0", "BUNDLE_PATH", "MUSTER_ENVIRONMENT_PASS"} {
 		if IsCredential(name) {
 			t.Errorf("%s is one", name)
 		}
@@ -142,8 +142,9 @@ func TestSecretsOfAnEnvironment(t *testing.T) {
 	got := FromEnviron([]string{"OPENAI_API_KEY=one", "HOME=/home/me", "GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json",
 		"HTTPS_PROXY=http://me:two@proxy:8080", "ALL_PROXY=me:three@proxy", "AWS_SECRET_ACCESS_KEY=/four",
 		"ANTHROPIC_BASE_URL=https://h/v1?key=five&version=2024-06-01", "ORIGIN=ssh://me@h/x", "GOPROXY=off,https://six@h",
-		"SLACK_WEBHOOK=https://hooks.example.com/services/T0123/abcdefghijklmnop01"})
-	want := []string{"one", "two", "three", "/four", "five", "six", "abcdefghijklmnop01"}
+		"SLACK_WEBHOOK=https://hooks.example.com/services/T0123/abcdefghijklmnop01",
+		"GIT_CONFIG_VALUE_0=Authorization: Bearer seven", "HEADER=Authorization: Basic eight"})
+	want := []string{"one", "two", "three", "/four", "five", "six", "abcdefghijklmnop01", "seven", "eight"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
