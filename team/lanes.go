@@ -89,9 +89,11 @@ type Command struct {
 	// Args are the program and its arguments. A single word with spaces or shell characters in it is given to the
 	// shell.
 	Args  []string
-	Env   []string // NAME=value; nil is this process's environment
+	Env   []string // NAME=value; nil is this process's environment. The command sees what a check would see of it
 	Stdin io.Reader
 	Out   io.Writer // gets standard output and standard error; nil discards them
+	// PassEnv names variables that the command sees beside those of Config.PassEnv.
+	PassEnv []string
 }
 
 // Run runs a command in a lane's directory and returns its exit code. Nothing of the command outlives the call.
@@ -109,10 +111,10 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n;|&<>$*") {
 		argv = proc.Shell(argv[0])
 	}
-	env := slices.Clone(c.Env) // so that append does not write into the caller's
 	if c.Env == nil {
-		env = os.Environ()
+		c.Env = os.Environ()
 	}
+	env := proc.Environment(c.Env, slices.Concat(s.t.config.PassEnv, c.PassEnv))
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
 	}

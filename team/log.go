@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/llm"
 )
 
@@ -34,10 +36,12 @@ func causeText(err error) string {
 }
 
 // loggedLauncher logs each program that is started and how it ended. Of its arguments it logs the program only: the
-// others are a model's words.
+// others are a model's words. It hides secrets in what the program prints, so that neither a result nor a file has
+// them.
 type loggedLauncher struct {
 	proc.Launcher
-	log *slog.Logger
+	log     *slog.Logger
+	secrets *redact.Secrets
 }
 
 // Start starts a program and logs its end when that comes.
@@ -46,9 +50,17 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 	if len(s.Argv) > 0 {
 		argv0 = filepath.Base(s.Argv[0])
 	}
+	var out *redact.Writer
+	if s.Out != nil && l.secrets != nil {
+		out = l.secrets.Writer(s.Out)
+		s.Out = out
+	}
 	p, err := l.Launcher.Start(ctx, s)
 	if err != nil {
 		l.log.Warn("process not started", "argv0", argv0, "dir", s.Dir, "err", err)
+	}
+	if err == nil && out != nil {
+		p = hiddenOutput{p, out}
 	}
 	if err != nil || !l.log.Enabled(ctx, slog.LevelDebug) {
 		return p, err
@@ -70,3 +82,15 @@ type loggedProcess struct {
 
 // Wait waits for the end.
 func (p *loggedProcess) Wait() (int, error) { return p.wait() }
+
+// hiddenOutput is a process in whose output secrets are hidden.
+type hiddenOutput struct {
+	proc.Process
+	out *redact.Writer
+}
+
+// Wait waits for the end. The output is whole when it returns: what was held back follows.
+func (p hiddenOutput) Wait() (int, error) {
+	exit, err := p.Process.Wait()
+	return exit, cmp.Or(err, p.out.Flush())
+}

@@ -17,6 +17,7 @@ import (
 // Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
 // kept for Resume and that cause is returned.
 func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
+	goal = t.secrets.String(goal)
 	// Opening writes nothing, so whatever it refuses leaves no trace.
 	p, err := t.open(ctx, muster.Run{})
 	if err != nil {

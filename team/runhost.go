@@ -53,9 +53,12 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
 	c := &p.config
 	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
+	environ := c.environ()
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
+		Secrets: t.secrets,
 		Landing: landing.Options{
+			Environ:      environ,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 			MergeCommits: c.MergeCommits,
 		},
@@ -69,7 +72,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	p.workspace = w
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
 		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
-		Lander: lander, Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
+		Lander: lander, Environ: environ, Secrets: t.secrets,
+		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log}
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
@@ -143,7 +147,7 @@ func (p *runHost) host(
 		}
 		g.OnRenewal(func(pid int) { logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid)) })
 	}
-	p.Launcher = loggedLauncher{launcher, p.Log}
+	p.Launcher = loggedLauncher{launcher, p.Log, p.team.secrets}
 	p.workspace.SetLauncher(p.Launcher) // a check has a temporary directory of its own
 	if lanes, ok := p.Lanes.(*worktree.Lanes); ok {
 		tools := &temporaryLauncher{Launcher: p.Launcher, dirs: lanes.CheckDirs,

@@ -174,9 +174,14 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 				return nil, err
 			}
 			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-			return foreignModel{retry.Wrap(model, retry.Options{Limiter: s.team.limiter, OnWait: onWait})}, nil
+			model = retry.Wrap(model, retry.Options{Limiter: s.team.limiter, OnWait: onWait})
+			return foreignModel{s.Secrets.Model(model)}, nil
 		},
 		Emit: func(e loop.Event) {
+			if p, ok := e.(loop.ToolProgress); ok { // all else has passed the model or the tool
+				p.Text = s.Secrets.String(p.Text)
+				e = p
+			}
 			s.team.publish(TurnEvent{record.Name, e})
 			if c.Emit != nil {
 				c.Emit(record.Name, e)

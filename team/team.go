@@ -41,13 +41,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -69,8 +72,14 @@ type Config struct {
 	// when a teammate is spawned with a model of its own. The name comes from the record of a member, which the lead's
 	// model or another program wrote. So it may choose among models, and must never choose where a key is sent.
 	Model func(name string) (llm.Model, error)
-	// ModelName is shown, and kept in the run's record.
+	// ModelName is shown, and kept in the run's record without what may be secret in the URL of its endpoint.
 	ModelName string
+	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools
+	// return. The keys of this process's environment are hidden too.
+	Secrets []string
+	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
+	// variable with the name of a credential is only passed by its whole name.
+	PassEnv []string
 
 	// Name of the team; by default the repository directory's name made to fit.
 	Name muster.Name
@@ -129,7 +138,8 @@ type Team struct {
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
 	subscribers   sync.Map                                     // the set of *subscriber: who is told the events
 	ownsWorkspace bool
-	log           *slog.Logger // never nil
+	secrets       *redact.Secrets // nil: there are none
+	log           *slog.Logger    // never nil
 }
 
 // FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.
@@ -174,7 +184,7 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 			WithHint("store/file.Open(dir) or store/mem.New()")
 	}
 	w, err := workspace.Open(ctx, c.Dir, workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir,
-		Store: c.Store, OpenStore: c.OpenStore})
+		Store: c.Store, OpenStore: c.OpenStore, Secrets: c.allSecrets()})
 	if err != nil {
 		return nil, err
 	}
@@ -200,16 +210,26 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
 	}
+	c.ModelName = config.Stored(c.ModelName)
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	// The target is the team's own, so that nobody's branch is touched unless the user names it.
 	t := &Team{config: c, opened: w, limiter: new(retry.Limiter), wake: make(chan struct{}, 1),
-		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log}
+		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
+		secrets: c.allSecrets()}
 	if c.Conversation != nil {
 		c.Conversation.listen(w.Mail(context.Background())) // so that the user can say something before the run starts
 	}
 	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.branch)
 	return t, nil
 }
+
+// allSecrets returns the secrets of the configuration and of this process's environment.
+func (c Config) allSecrets() *redact.Secrets {
+	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(os.Environ()))...)
+}
+
+// environ returns what commands see of this process's environment.
+func (c Config) environ() []string { return proc.Environment(os.Environ(), c.PassEnv) }
 
 // Close closes what Open and the runs have opened. A store that the caller has opened stays open.
 func (t *Team) Close() error {

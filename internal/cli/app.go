@@ -44,6 +44,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/view"
 )
 
@@ -75,6 +77,9 @@ type App struct {
 	noColor bool
 	debug   bool
 
+	// secrets are hidden in all that is printed, logged and stored. Run sets them; nil hides nothing.
+	secrets *redact.Secrets
+
 	log     *slog.Logger // nil if nobody asked for one; see logger
 	logFile *os.File
 }
@@ -90,8 +95,14 @@ func Main() int {
 	cobra.EnableCommandSorting = false // the help has them in the order in which people need them
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	a := &App{Args: os.Args[1:], Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	// os.Args lies in the memory in which the secrets are overwritten. os.Environ is a copy.
+	var args []string
+	for _, arg := range os.Args[1:] {
+		args = append(args, strings.Clone(arg))
+	}
+	a := &App{Args: args, Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, endsProcess: true}
+	proc.HideEnvironment(a.secretValues()) // before anything is started that could read it
 	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start, a.Demo = a.startTeam, demoJob
 	return a.Run(ctx)
@@ -103,12 +114,39 @@ func (a *App) Run(ctx context.Context) int {
 	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
 		a.Stderr = io.Discard // a shell reads what is printed, and nothing may be said beside it
 	}
+	defer a.hideSecrets()()
 	// Building the commands needs no context: cobra gives each command the one of ExecuteContext.
 	root := a.root() //nolint:contextcheck
 	root.SetArgs(a.Args)
 	code := a.exit(ctx, root.ExecuteContext(ctx))
 	a.closeLog(ctx, code)
 	return code
+}
+
+// secretValues returns what is secret in the environment and in URLs on the command line.
+func (a *App) secretValues() []string {
+	values := redact.FromEnviron(a.Env)
+	for _, arg := range a.Args {
+		values = append(values, redact.InURL(arg)...)
+	}
+	return values
+}
+
+// hideSecrets hides the secrets in all that the command prints, until the function that it returns is called.
+func (a *App) hideSecrets() (end func()) {
+	if a.secrets == nil { // a command that the conversation runs has those of the conversation
+		a.secrets = redact.New(a.secretValues()...)
+	}
+	if a.secrets == nil {
+		return func() {}
+	}
+	stdout, stderr := a.Stdout, a.Stderr
+	out, errs := a.secrets.Writer(stdout), a.secrets.Writer(stderr)
+	a.Stdout, a.Stderr = out, errs
+	return func() {
+		_, _ = out.Flush(), errs.Flush() // the command has ended, and its exit code says how
+		a.Stdout, a.Stderr = stdout, stderr
+	}
 }
 
 // root returns all commands. The flags are bound to the fields of the App, so each run of the program makes its

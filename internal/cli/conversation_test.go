@@ -123,7 +123,7 @@ speakers:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	killed := exec.Command("sh", "-c", `RUN=$$ exec "$0" run "rewrite the parser" --model script/"$1"`, muster, words)
+	killed := exec.Command("sh", "-c", `RUN=$$ exec "$0" run "rewrite the parser" --environment-pass RUN --model script/"$1"`, muster, words)
 	killed.Dir, killed.Env = w.dir, env
 	if out, err := killed.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("%v\n%s", err, out)

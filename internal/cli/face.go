@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/chat"
+	"muster/internal/redact"
 	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/team"
@@ -20,7 +21,7 @@ import (
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
-	if out, ok := a.Stdout.(*os.File); ok && in != nil {
+	if out := a.terminalOut(); out != nil && in != nil {
 		// An error means that nothing is completed.
 		names := chat.Names{Members: func() (names []string) {
 			members, _ := c.Members().List(ctx)
@@ -42,7 +43,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
 			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
 		if err == nil {
-			c.face = c.terminal
+			c.face = hidingFace{c.terminal, a.secrets}
 			return nil
 		}
 		// A terminal that cannot edit lines is treated as a pipe; any other error ends the conversation.
@@ -56,6 +57,25 @@ func (c *conversation) openFace(ctx context.Context) error {
 	c.paint = a.screen(a.Stderr).Paint
 	c.progress = c.newProgress(ctx)
 	return nil
+}
+
+// hidingFace is a terminal on which no secret is printed. What streams has none: it comes from a model of the team.
+type hidingFace struct {
+	chat.Face
+	secrets *redact.Secrets
+}
+
+// Print prints lines above the prompt.
+func (f hidingFace) Print(lines string) { f.Face.Print(f.secrets.String(lines)) }
+
+// terminalOut returns the file of standard output, or nil where it is none.
+func (a *App) terminalOut() *os.File {
+	out := a.Stdout
+	if w, ok := out.(*redact.Writer); ok {
+		out = w.Unwrap()
+	}
+	f, _ := out.(*os.File)
+	return f
 }
 
 // newProgress returns the progress of a conversation. The session prints its lines, and the terminal asks for the rows
@@ -132,7 +152,7 @@ func (c *conversation) remember(ctx context.Context) func(string) {
 		}
 		// The lines that were typed before the team had state are written with the first one after that.
 		for _, line := range early {
-			h.Add(ctx, line)
+			h.Add(ctx, c.app.secrets.String(line))
 		}
 		early = nil
 	}

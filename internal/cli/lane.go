@@ -77,8 +77,13 @@ func (l laneCommands) run() *cobra.Command {
 		Long: "CMD is a program with its arguments; a single word with spaces in it is given to the shell.",
 		RunE: l.changing(func(c *cobra.Command, o opened, args []string) error {
 			lane := muster.Name(args[0])
+			settings, _, err := o.workspace.Settings(nil)
+			if err != nil {
+				return err
+			}
 			// The environment is that of the App, so that a test of the command does not depend on its own.
-			command := team.Command{Args: args[1:], Env: l.Env, Stdin: l.Stdin, Out: l.Stdout}
+			command := team.Command{Args: args[1:], Env: l.Env, PassEnv: settings.PassEnv.List(), Stdin: l.Stdin,
+				Out: l.Stdout}
 			var output strings.Builder
 			if l.json {
 				command.Out = &output

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster/internal/paths"
+	"muster/internal/redact"
 )
 
 // The environment of the log: the level, and the file to write to.
@@ -79,7 +79,9 @@ func (a *App) openLog(level slog.Level) error {
 		return err
 	}
 	a.logFile = f
-	handler := slog.NewTextHandler(f, &slog.HandlerOptions{Level: level, ReplaceAttr: hideSecrets(a.Env)})
+	// Whatever error quotes a key, and however the handler spells it, the file does not have it.
+	out := redact.New(a.secretValues()...).Writer(f)
+	handler := slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
 	a.log = slog.New(handler).With("pid", os.Getpid())
 	return nil
 }
@@ -93,28 +95,4 @@ func (a *App) closeLog(ctx context.Context, code int) {
 	a.logger().Info("process ended", "code", code, "interrupted", ctx.Err() != nil)
 	_ = a.logFile.Close() // each line was written by itself
 	a.log, a.logFile = nil, nil
-}
-
-// hideSecrets returns a function that replaces the values of the environment's variables that look like keys, whatever
-// error quotes them. A short value is not taken for a secret, because replacing it would spoil ordinary words. Numbers,
-// times and durations are left as they are. An error is an attribute of any kind, and its text is searched too.
-func hideSecrets(env []string) func([]string, slog.Attr) slog.Attr {
-	var pairs []string
-	for _, kv := range env {
-		name, value, _ := strings.Cut(kv, "=")
-		isKey := func(mark string) bool { return strings.Contains(strings.ToUpper(name), mark) }
-		if len(value) >= 8 && slices.ContainsFunc([]string{"_KEY", "TOKEN", "SECRET", "PASSWORD"}, isKey) {
-			pairs = append(pairs, value, "[secret]")
-		}
-	}
-	secrets := strings.NewReplacer(pairs...)
-	return func(_ []string, x slog.Attr) slog.Attr {
-		if kind := x.Value.Kind(); kind == slog.KindString || kind == slog.KindAny {
-			text := x.Value.String()
-			if hidden := secrets.Replace(text); hidden != text {
-				x.Value = slog.StringValue(hidden)
-			}
-		}
-		return x
-	}
 }

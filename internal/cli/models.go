@@ -8,6 +8,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/demo"
+	"muster/internal/redact"
 	"muster/internal/workspace"
 	"muster/llm"
 	"muster/llm/anthropic"
@@ -62,6 +63,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout},
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
+		Secrets: append(a.secretValues(), redact.InURL(s.Model)...), PassEnv: s.PassEnv.List(),
 	})
 }
 

@@ -36,7 +36,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 		return opened{}, err
 	}
 	w.EndGuards(ctx)
-	t, err := team.OpenIn(w, team.Config{}) //nolint:contextcheck // OpenIn starts nothing.
+	t, err := team.OpenIn(w, team.Config{Secrets: a.secretValues()}) //nolint:contextcheck // OpenIn starts nothing.
 	return opened{t, w}, err
 }
 
@@ -66,7 +66,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		return s, nil
 	}
 	return workspace.Options{Config: &settings, Clock: clock.Clock{Time: a.Now}, Log: a.logger(), OpenStore: open,
-		Registry: trust.Open(a.env)}
+		Registry: trust.Open(a.env), Secrets: a.secrets}
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/redact"
 	"muster/internal/view"
 )
 
@@ -82,6 +84,7 @@ func teamFlags(f *pflag.FlagSet) {
 	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
 	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
 	f.Int("max-turns", 50, "turns a member has in a work phase")
+	f.String("environment-pass", "", "`NAMES` of variables that commands see too, such as MY_NAME,MY_*")
 }
 
 // setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same
@@ -113,13 +116,15 @@ func (a *App) runSettings(
 	if err != nil || run.StartedAt == 0 { // where there was no run, package team says so
 		return s, err
 	}
-	return s, applyRunSettings(run, flags, &s)
+	return s, applyRunSettings(run, flags, &s, a.secrets)
 }
 
 // applyRunSettings makes the settings those of the run that goes on, except for what the command line gives: a run
 // keeps the model that it was started with, not whichever key is set today. The name and the branch cannot be
 // changed at all, because the work that has landed is on that branch.
-func applyRunSettings(run muster.Run, flags map[string]string, s *config.Settings) error {
+func applyRunSettings(
+	run muster.Run, flags map[string]string, s *config.Settings, secrets *redact.Secrets,
+) error {
 	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
 		"or put the team aside first with muster archive"
 	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
@@ -130,19 +135,28 @@ func applyRunSettings(run muster.Run, flags map[string]string, s *config.Setting
 			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
 		}
 	}
-	// A flag that was given is stronger than the run, which is stronger than the settings of today.
-	keep := func(flag string, setting *string, kept string) {
-		if _, isSet := flags[flag]; !isSet {
-			*setting = kept
+	// A flag that was given is stronger than the run, which is stronger than the settings of today. What the run's
+	// record has without its secrets is taken from the settings of today, if they say the same.
+	keep := func(flag string, setting *string, kept, today string) error {
+		if _, isSet := flags[flag]; isSet || today == kept {
+			return nil
 		}
+		*setting = kept
+		if strings.Contains(kept, redact.Mark) {
+			return muster.Errorf(muster.Invalid,
+				"the %s of the team that stopped has a secret in it, which is not stored", flag).
+				WithHint("name it again: --%s", flag)
+		}
+		return nil
 	}
 	s.Team = cmp.Or(string(run.Team), s.Team)
-	// The record has no credentials. Where the user names the same endpoint today, what they name is complete.
-	if config.Stored(s.Model) != run.Model {
-		keep("model", &s.Model, cmp.Or(run.Model, s.Model))
+	if err := cmp.Or(
+		keep("model", &s.Model, cmp.Or(run.Model, s.Model), config.Stored(s.Model)),
+		keep("check", &s.Check, run.Check, secrets.String(s.Check)),
+		keep("setup", &s.Setup, run.Setup, secrets.String(s.Setup)),
+	); err != nil {
+		return err
 	}
-	keep("check", &s.Check, run.Check)
-	keep("setup", &s.Setup, run.Setup)
 	if _, isSet := flags["teammates"]; !isSet {
 		s.Teammates = run.Cap
 	}

@@ -51,6 +51,17 @@ type Settings struct {
 
 	WorktreesDir string
 	MergeCommits bool
+
+	// PassEnv names the variables of the environment that commands see beside the usual ones.
+	PassEnv Names
+}
+
+// Names is a list of names, with commas between them.
+type Names string
+
+// List returns the names one by one.
+func (n Names) List() []string {
+	return strings.FieldsFunc(string(n), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Value is a setting with the place that its value comes from. It never holds a secret.

@@ -133,6 +133,8 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{repo: "check: a\n---\ncheck: b\n", want: "muster.yaml: there are 2 documents"},
 		{repo: "check: a\nsetup: \xff\n", want: "muster.yaml:2: this line is not UTF-8"},
 		{repo: "model: gpt-5.5\n", want: `muster.yaml:1:8: "gpt-5.5" is not a model's name`},
+		{repo: "environment: {pass: [A]}\n", want: "muster.yaml:1:15: a repository may not set environment.pass"},
+		{environ: "MUSTER_ENVIRONMENT_PASS=A,B-C", want: "MUSTER_ENVIRONMENT_PASS: environment.pass is names of variables"},
 		{repo: "team: Lead\n", want: `muster.yaml:1:7: "Lead" cannot be a name`},
 		{environ: "MUSTER_MAX_TURNS=x", want: `MUSTER_MAX_TURNS: max_turns is a whole number`},
 		{flag: "x", want: `--teammates: teammates is a whole number`},
@@ -241,5 +243,22 @@ func TestTheTable(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		seen[s.Flag()], seen[s.Env()] = true, true
+	}
+}
+
+func TestVariablesToPass(t *testing.T) {
+	for text, want := range map[string]string{
+		"environment:\n  pass: [MY_NAME, MY_*]\n": "MY_NAME,MY_*",
+		"environment: {pass: MY_NAME}\n":          "MY_NAME",
+		"environment:\n  pass: A, B_*\n":          "A,B_*",
+		"environment: {pass: []}\n":               "",
+	} {
+		s, vs, err := Load(place(t, "", text))
+		if err != nil || string(s.PassEnv) != want || value(t, vs, "environment.pass").Value != want {
+			t.Errorf("%q: %q, %v", text, s.PassEnv, err)
+		}
+	}
+	if _, _, err := Load(place(t, "", "environment: {pass: [{a: b}]}\n")); err == nil {
+		t.Error("a mapping is no name")
 	}
 }

@@ -92,7 +92,13 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 		}
 		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+suggestion(key, names))
 	}
+	if s.inRepository == isRefused && l.source == FromRepository {
+		return l.errorAt(n.Key, "a repository may not set "+key+": set it in your own config.yaml")
+	}
 	text, ok := scalar(n.Value)
+	if items, isList := n.Value.(*ast.SequenceNode); isList {
+		text, ok = join(s, items)
+	}
 	if !ok {
 		return l.errorAt(n.Value, key+" is one value, not a list or a mapping")
 	}
@@ -121,6 +127,23 @@ func scalar(n ast.Node) (string, bool) {
 		return n.GetToken().Value, true
 	}
 	return "", false
+}
+
+// join returns the values of a list with commas between them; ok is false if the setting takes none, or one of them is
+// a list or a mapping.
+func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
+	if _, ok := s.to.(*Names); !ok {
+		return "", false
+	}
+	var items []string
+	for _, n := range list.Values {
+		item, ok := scalar(n)
+		if !ok {
+			return "", false
+		}
+		items = append(items, item)
+	}
+	return strings.Join(items, ","), true
 }
 
 // errorAt returns an error that begins with the place of a node.

@@ -81,3 +81,19 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+func TestStoredHasNoSecret(t *testing.T) {
+	for in, want := range map[string]string{
+		"openai/x":                              "openai/x",
+		"openai/x@https://h:1/v1?key=secret#x":  "openai/x@https://h:1/v1",
+		"openai/x@https://me:secret@h/v1":       "openai/x@https://h/v1",
+		"openai/x@https://me@h/v1?":             "openai/x@https://h/v1",
+		"anthropic/claude@20250514":             "anthropic/claude@20250514",
+		"openai/x@https://me:se%zzcret@h/v1?k=": "openai/x",
+		"script//dir/a@b.yaml":                  "script//dir/a@b.yaml",
+	} {
+		if got := Stored(in); got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}

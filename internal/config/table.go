@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,8 @@ const (
 	mayLower
 	// counts: it does no harm.
 	counts
+	// isRefused: only the user's own file, the environment and a flag may have it.
+	isRefused
 )
 
 // Table lists every setting, in the order in which muster config prints them. The files, the environment, the flags,
@@ -77,6 +80,8 @@ func (s *Settings) table() []Setting {
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
+		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,
+			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
 	}
 }
 
@@ -129,9 +134,18 @@ func (s Setting) set(text string) error {
 			return wrong("a duration with its unit, such as 90s or 2m")
 		}
 		*to = d
+	case *Names:
+		list := Names(text).List()
+		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
+			return wrong("names of variables, such as MY_NAME or MY_*")
+		}
+		*to = Names(strings.Join(list, ","))
 	}
 	return nil
 }
+
+// variableName is the name of a variable of the environment, or the beginning of several with a * behind.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 
 // text returns what the field holds, so that set can read it back.
 func (s Setting) text() string {
@@ -143,6 +157,8 @@ func (s Setting) text() string {
 	case *time.Duration:
 		// Without its empty parts: 2m, not 2m0s.
 		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
+	case *Names:
+		return string(*to)
 	case *string:
 		return *to
 	}

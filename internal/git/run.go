@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"muster/internal/redact"
 )
 
 // Call is one run of git.
@@ -197,10 +199,12 @@ func Environ(env []string) []string {
 	})
 }
 
-// cleanEnv returns the environment of the runtime's own calls: git asks nobody, speaks English, and fetches nothing.
+// cleanEnv returns the environment of the runtime's own calls: git asks nobody, speaks English, and fetches nothing. It
+// has no credentials: commands of agents can read it in /proc while git runs, and the filters that git runs get it.
 func cleanEnv(env []string) []string {
 	env = slices.DeleteFunc(Environ(env), func(kv string) bool {
-		return strings.HasPrefix(kv, "LANGUAGE=") || strings.HasPrefix(kv, "LC_ALL=")
+		name, value, _ := strings.Cut(kv, "=")
+		return name == "LANGUAGE" || name == "LC_ALL" || redact.IsCredential(name) || len(redact.InURL(value)) > 0
 	})
 	return append(env,
 		"LC_ALL=C",

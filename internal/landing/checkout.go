@@ -132,7 +132,7 @@ func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, er
 	}
 	set := []string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork,
 		"TMPDIR=" + filepath.Join(top, temporaryDir)}
-	env := slices.DeleteFunc(git.Environ(proc.Withhold(os.Environ())), func(kv string) bool {
+	env := slices.DeleteFunc(git.Environ(l.options.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
 	})

@@ -51,6 +51,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,8 @@ type Options struct {
 	Target  string // refs/heads/...
 	Check   Check
 	Outputs string // the logs of checks go to its directory landing
+	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
+	Environ []string
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
@@ -118,6 +121,9 @@ func New(
 	repo *git.Repo, lanes *worktree.Lanes, b *board.Board, j *journal.Journal,
 	launch func() (proc.Launcher, error), o Options,
 ) *Lander {
+	if o.Environ == nil {
+		o.Environ = proc.Environment(os.Environ(), nil)
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout

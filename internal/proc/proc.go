@@ -12,7 +12,8 @@
 //     killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
 //     ancestry, session and environment), and on Unix nothing is killed when muster itself is killed with -9.
 //
-// proc.go is the only place that knows the shell, and says what no command may see of the environment.
+// proc.go is the only place that knows the shell. environ.go says what commands see of the user's environment, and
+// hide.go keeps this process's own environment from them.
 //
 // # How a program is started and ended
 //
@@ -43,8 +44,6 @@ import (
 	"context"
 	"io"
 	"os/exec"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -120,20 +119,4 @@ func Bash(command string) []string {
 func isInPath(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
-}
-
-// withheldVariables never reach a command: the keys of models, and what would lead git to another repository.
-var withheldVariables = []string{
-	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY",
-	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG_PARAMETERS",
-}
-
-// Withhold returns env without what no command may see that agents or their work run: the keys of models, muster's own
-// settings (MUSTER_*), and what would lead git to another repository.
-func Withhold(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
-		name, _, _ := strings.Cut(e, "=")
-		return strings.HasPrefix(name, "MUSTER_") || slices.Contains(withheldVariables, name)
-	})
 }

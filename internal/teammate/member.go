@@ -43,6 +43,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/paths"
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/tool/agent"
@@ -198,7 +199,11 @@ type Services struct {
 	Lanes    Lanes
 	Lander   Lander
 	Launcher proc.Launcher
-	Queue    *Queue
+	// Environ is what commands see of the user's environment. Nil is what proc.Environment lets through.
+	Environ []string
+	// Secrets are hidden in what tools return. Nil hides nothing.
+	Secrets *redact.Secrets
+	Queue   *Queue
 	// Log gets what went wrong and stopped nobody.
 	Log *slog.Logger
 	// Run returns the record of the team's current run.

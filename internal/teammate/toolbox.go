@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,7 +64,8 @@ func (b *toolbox) newProfile() *profile {
 	}
 	dir := &workdir{self: b.self}
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
-		BackgroundTimeout: b.Limits.BackgroundTimeout, Outputs: b.outputs(), Root: string(b.Home)})
+		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
+		Root: string(b.Home)})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
@@ -113,6 +113,8 @@ func (b *toolbox) recoverer(name string) tool.Recoverer {
 func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
+		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
+		t = tool.Wrap(t, b.hideSecrets)
 		if t.Spec().NeedsPlan {
 			t = tool.Wrap(t, b.plans.gate)
 		}
@@ -140,13 +142,19 @@ func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) erro
 	return err
 }
 
+// hideSecrets runs a call and hides the secrets in what comes of it.
+func (b *toolbox) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	r, err := next(ctx, c)
+	return b.Secrets.Result(r), b.Secrets.Error(err)
+}
+
 // execInLane runs a command in a lane for worktree_run.
 func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := code.NewOutput(b.outputs(), "worktree_run").Below(string(b.Home))
 	p, err := b.Launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
-		Env: code.Environ(ctx, os.Environ(), dir), Out: out})
+		Env: code.Environ(ctx, b.Environ, dir), Out: out})
 	if err != nil {
 		return "", 0, err
 	}

@@ -124,6 +124,9 @@ func ManyLines(s string) string { return safetext.Clean(s) }
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
 // size, as over some serial lines, counts as 80 columns wide.
 func TerminalWidth(w io.Writer) (width int, ok bool) {
+	if below, ok := w.(interface{ Unwrap() io.Writer }); ok { // one that hides secrets
+		w = below.Unwrap()
+	}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false

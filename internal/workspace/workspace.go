@@ -45,6 +45,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/paths"
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/trust"
@@ -74,6 +75,8 @@ type Options struct {
 	Registry *trust.Registry
 	// Landing has the check of the lander and how it lands. All else of it is filled in.
 	Landing landing.Options
+	// Secrets are never written to the store. Nil hides nothing.
+	Secrets *redact.Secrets
 	// Log is told what nobody else is told. Nil means that nothing is logged.
 	Log *slog.Logger
 	// isUnverified opens state that the registry does not know.
@@ -143,6 +146,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	if s, ok := w.store.(interface{ BeforeMakeDir(func() error) }); ok {
 		s.BeforeMakeDir(w.mark)
 	}
+	w.store = o.Secrets.Store(w.store)
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = o.Log
 	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}

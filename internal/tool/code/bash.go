@@ -49,7 +49,7 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	case in.Timeout < 0:
 		return llm.ErrorResult("timeout is negative: give seconds."), nil
 	}
-	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: Environ(ctx, os.Environ(), s.Dir)}
+	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
 	if in.Background {
 		return t.startBackground(ctx, in, spec)
 	}
@@ -159,9 +159,9 @@ func firstLine(s string) string {
 	return line
 }
 
-// Environ returns the environment of a command that runs in dir. It leaves out of base what must not reach
-// a command (keys, muster's own settings), and keeps programs from waiting for a person, from using colours
-// and from paging. Each name occurs once.
+// Environ returns the environment of a command that runs in dir. base is what it may see of the user's
+// (proc.Environment); nil is what it may see of this process's. Environ adds what keeps programs from waiting
+// for a person, from using colours and from paging. Each name occurs once.
 func Environ(ctx context.Context, base []string, dir string) []string {
 	set := []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat",
 		"TERM=dumb", "NO_COLOR=1", "PWD=" + dir}
@@ -171,7 +171,10 @@ func Environ(ctx context.Context, base []string, dir string) []string {
 		set = append(set, "GOWORK=off")
 	}
 	// Which of two variables of one name a program gets is not defined, so the old one is removed.
-	env := proc.Withhold(base)
+	env := slices.Clone(base)
+	if base == nil {
+		env = proc.Environment(os.Environ(), nil)
+	}
 	for _, e := range set {
 		name, _, _ := strings.Cut(e, "=")
 		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })

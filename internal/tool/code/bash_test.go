@@ -96,13 +96,14 @@ func TestEnviron(t *testing.T) {
 	t.Setenv("MUSTER_MODEL", "x")
 	t.Setenv("GIT_DIR", "/nowhere")
 	t.Setenv("PAGER", "less")
-	t.Setenv("KEPT", "yes")
+	t.Setenv("LC_KEPT", "yes")
+	t.Setenv("OTHER", "secret")
 	got := k.ok("bash", in{"command": "env | cut -d= -f1 | sort | uniq -d; env"})
 	if strings.Contains(got, "secret") || strings.Contains(got, "MUSTER_MODEL") || strings.Contains(got, "GIT_DIR") {
 		t.Errorf("withheld, and there:\n%s", got)
 	}
 	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "PAGER=cat", "TERM=dumb", "NO_COLOR=1",
-		"GOWORK=off", "KEPT=yes", "MUSTER_CALL="} {
+		"GOWORK=off", "LC_KEPT=yes", "MUSTER_CALL="} {
 		if n := strings.Count("\n"+got, "\n"+want); n != 1 {
 			t.Errorf("%s is there %d times:\n%s", want, n, got)
 		}

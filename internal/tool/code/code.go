@@ -52,6 +52,9 @@ type Options struct {
 	BashTimeout time.Duration
 	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
 	BackgroundTimeout time.Duration
+	// Environ is what commands see of the user's environment. Nil is what proc.Environment lets through of this
+	// process's.
+	Environ []string
 	// Outputs is the directory for outputs that are too long for a result. The default is the system's
 	// temporary directory.
 	Outputs string

@@ -92,7 +92,7 @@ func (k *kit) git(args ...string) {
 	k.t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c",
 		"init.defaultBranch=main"}, args...)...)
-	c.Dir, c.Env = k.dir, Environ(k.t.Context(), os.Environ(), k.dir)
+	c.Dir, c.Env = k.dir, Environ(k.t.Context(), nil, k.dir)
 	if out, err := c.CombinedOutput(); err != nil {
 		k.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}

@@ -1,0 +1,90 @@
+package proc
+
+import (
+	"slices"
+	"strings"
+
+	"muster/internal/redact"
+)
+
+// Environment returns what the commands of agents, checks and set-ups may see of env: the variables that programs and
+// toolchains need, and those that pass names. All others are withheld, because what a variable is for cannot be told by
+// its name alone, and commands that a model has written must find no key.
+//
+// A name in pass that ends in * stands for all variables that begin so. A variable whose name is that of a credential,
+// or whose value holds a secret, is only passed if pass has its whole name. What would lead git to another repository
+// and muster's own settings (MUSTER_*) are never passed.
+func Environment(env, pass []string) []string {
+	secrets := redact.New(redact.FromEnviron(env)...)
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return !isPassed(name, value, pass, secrets)
+	})
+}
+
+// isPassed reports whether a variable reaches commands.
+func isPassed(name, value string, pass []string, secrets *redact.Secrets) bool {
+	upper := strings.ToUpper(name) // Windows tells no case apart, and proxies are written both ways
+	switch {
+	case strings.HasPrefix(upper, "MUSTER_"), slices.Contains(misleadsGit, upper):
+		return false
+	case slices.Contains(pass, name), slices.Contains(proxies, upper):
+		return true
+	case redact.IsCredential(name), secrets.Contains(value):
+		return false
+	}
+	return matches(passedVariables, upper) || matches(pass, name)
+}
+
+// matches reports whether list has the name, or a beginning of it with a * behind.
+func matches(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		prefix, isPrefix := strings.CutSuffix(entry, "*")
+		return entry == name || isPrefix && strings.HasPrefix(name, prefix)
+	})
+}
+
+// misleadsGit are the variables that would lead git to another repository.
+var misleadsGit = []string{
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG_PARAMETERS",
+}
+
+// proxies are passed with the password that their URL may have: without it no command reaches the network.
+var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
+
+// passedVariables are the variables that commands see. docs/models-and-settings.md lists them for users; a test holds
+// the two together. A * is any ending. Beginnings that are also those of credentials are written out: GOOGLE_* is not
+// Go's, and BUNDLE_* holds the passwords of hosts.
+var passedVariables = strings.Fields(`
+	PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR FORCE_COLOR TZ TMPDIR TMP TEMP CI PWD
+	EMAIL XDG_* SSH_AUTH_SOCK SSH_AGENT_PID GNUPGHOME SOURCE_DATE_EPOCH DEBIAN_FRONTEND LOCALE_ARCHIVE SSL_CERT_FILE
+	SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO GIT_SSL_CAPATH PIP_CERT
+	AWS_CA_BUNDLE NIX_SSL_CERT_FILE SYSTEM_CERTIFICATE_PATH
+
+	GIT_AUTHOR_* GIT_COMMITTER_* GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM
+	GIT_CEILING_DIRECTORIES GIT_SSH GIT_SSH_COMMAND GIT_TEMPLATE_DIR GIT_LFS_SKIP_SMUDGE
+
+	GOARCH GOOS GOBIN GOCACHE GODEBUG GOENV GOEXE GOEXPERIMENT GOFIPS140 GOFLAGS GOINSECURE GOMODCACHE GONOPROXY
+	GONOSUMDB GOPATH GOPRIVATE GOPROXY GOROOT GOSUMDB GOTELEMETRY GOTMPDIR GOTOOLCHAIN GOVCS GOWORK GO111MODULE
+	GOMAXPROCS GOMEMLIMIT GOGC GOTRACEBACK GORACE GOCOVERDIR GOAMD64 GOARM GOARM64 GO386 GOMIPS GOMIPS64 GOPPC64
+	GORISCV64 GOWASM GOLANG_VERSION GOLANGCI_LINT_CACHE CGO_* CARGO CARGO_* RUSTUP_* RUSTC RUSTC_* RUSTDOC RUSTFLAGS
+	RUSTDOCFLAGS RUST_* SCCACHE_DIR NODE NODE_* NPM_CONFIG_* NVM_* FNM_* VOLTA_HOME PNPM_* YARN_* COREPACK_*
+	BUN_INSTALL DENO_DIR DENO_INSTALL PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR PUPPETEER_EXECUTABLE_PATH
+	CYPRESS_CACHE_FOLDER CHROME_BIN PYTHON* VIRTUAL_ENV VIRTUAL_ENV_PROMPT CONDA_* MAMBA_* PIP_* PIPX_* PIPENV_*
+	POETRY_HOME POETRY_CACHE_DIR POETRY_VIRTUALENVS_* UV_* PYENV_* PDM_* HATCH_* TOX_* PYTEST_* COVERAGE_* JAVA_HOME
+	JAVA_HOME_* JDK_HOME JRE_HOME JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH GRADLE_*
+	MAVEN_* M2 M2_HOME MVNW_* ANT_* SBT_* SCALA_HOME KOTLIN_HOME SDKMAN_* ANDROID_* FLUTTER_ROOT PUB_CACHE DOTNET_*
+	NUGET_* MSBUILD* CC CXX CPP LD AR AS NM RANLIB STRIP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LDLIBS MAKEFLAGS CMAKE_*
+	CTEST_* NINJA_* MESON_* CCACHE_* PKG_CONFIG* LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
+	CPLUS_INCLUDE_PATH ACLOCAL_PATH DYLD_* SDKROOT DEVELOPER_DIR MACOSX_DEPLOYMENT_TARGET VCPKG_* CONAN_HOME
+	CONAN_USER_HOME EMSDK ZIG_* RUBYOPT RUBYLIB RUBY_* RBENV_* GEM_* BUNDLE_PATH BUNDLE_GEMFILE BUNDLE_WITHOUT
+	BUNDLE_WITH BUNDLE_BIN BUNDLE_JOBS BUNDLE_FROZEN BUNDLE_DEPLOYMENT BUNDLE_APP_CONFIG BUNDLE_USER_HOME RAILS_ENV
+	RACK_ENV PHP_* PHPRC COMPOSER_* PERL5LIB PERL_* LUA_PATH LUA_CPATH R_HOME R_LIBS R_LIBS_USER JULIA_DEPOT_PATH
+	JULIA_PROJECT ERL_* ELIXIR_* MIX_* HEX_HOME REBAR_* STACK_ROOT CABAL_* GHCUP_* OPAM* SWIFT_* ASDF_* MISE_*
+	NIX_PATH NIX_PROFILES NIX_STORE NIX_BUILD_CORES IN_NIX_SHELL DOCKER_HOST DOCKER_CONTEXT DOCKER_BUILDKIT
+
+	SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERPROFILE USERNAME USERDOMAIN HOMEDRIVE HOMEPATH APPDATA
+	LOCALAPPDATA PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 COMMONPROGRAMFILES COMMONPROGRAMFILES(X86)
+	ALLUSERSPROFILE PUBLIC OS PROCESSOR_* NUMBER_OF_PROCESSORS MSYSTEM INCLUDE LIB LIBPATH VCINSTALLDIR VSINSTALLDIR
+	WINDOWSSDKDIR`)

@@ -1,0 +1,71 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// HideEnvironment keeps other processes of this user, and so the commands of agents, from reading the secrets of this
+// process in /proc. It overwrites them in the memory with which the process was started, which /proc shows as its
+// environment and its arguments; this also holds against root. Then it makes the process one that others cannot trace,
+// and whose memory they cannot read; this does not hold against root.
+//
+// It is called once, before the first command starts. os.Environ keeps the values; os.Args shares the memory that is
+// overwritten, so the caller copies its arguments before. Nothing that fails here is an error: where the system has no
+// /proc, nobody can read there.
+func HideEnvironment(secrets []string) {
+	overwriteSecrets(secrets)
+	// After the writing, because a process that is not dumpable may not open its own memory.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// overwriteSecrets replaces the secrets in the arguments and the environment by asterisks.
+func overwriteSecrets(secrets []string) {
+	from, to, ok := startBlock()
+	if !ok || len(secrets) == 0 {
+		return
+	}
+	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer memory.Close()
+	block := make([]byte, to-from)
+	if _, err := memory.ReadAt(block, from); err != nil {
+		return
+	}
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		for at := 0; ; at += len(secret) {
+			i := bytes.Index(block[at:], []byte(secret))
+			if i < 0 {
+				break
+			}
+			at += i
+			_, _ = memory.WriteAt(bytes.Repeat([]byte("*"), len(secret)), from+int64(at))
+		}
+	}
+}
+
+// startBlock returns where the arguments and the environment of this process begin and end in its memory.
+func startBlock() (from, to int64, ok bool) {
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	// The second field is the name of the program, in parentheses; it may have blanks and parentheses in it.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const argStart, envEnd = 48 - 3, 51 - 3 // their numbers in proc_pid_stat(5); the third field is the first here
+	if len(fields) <= envEnd {
+		return 0, 0, false
+	}
+	from, err1 := strconv.ParseInt(fields[argStart], 10, 64)
+	to, err2 := strconv.ParseInt(fields[envEnd], 10, 64)
+	return from, to, err1 == nil && err2 == nil && 0 < from && from < to && to-from < 16<<20
+}
