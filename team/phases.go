@@ -1,16 +1,22 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"muster"
 	"muster/internal/git"
 	"muster/internal/landing"
+	"muster/internal/teammate"
 	"muster/internal/worktree"
+	"muster/journal"
 )
 
 // phaseWatch looks at what no member may change: the target, and what of the repository is the user's. It looks when
@@ -25,6 +31,9 @@ type phaseWatch struct {
 	lock    chan struct{}
 	working map[muster.Name]bool // who is in a phase in this process
 	last    *git.Fingerprint
+	state   map[string]*os.File // the directories of the team's state, open, so that no other becomes the same file
+	from    muster.Pos          // where the journal ended when the run began
+	lost    []string            // what was found to be gone, each once
 }
 
 // newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
@@ -33,7 +42,8 @@ func newPhaseWatch(p *runHost) *phaseWatch {
 	if !ok {
 		return nil
 	}
-	return &phaseWatch{p: p, repo: r.Repo, lock: make(chan struct{}, 1), working: map[muster.Name]bool{}}
+	return &phaseWatch{p: p, repo: r.Repo, lock: make(chan struct{}, 1), working: map[muster.Name]bool{},
+		state: map[string]*os.File{}}
 }
 
 // skip leaves out the refs that landings and lanes move. The archived work of earlier lanes is the user's.
@@ -51,6 +61,15 @@ func (w *phaseWatch) lander() *landing.Lander {
 // start takes the first fingerprint. Begin waits for it.
 func (w *phaseWatch) start(ctx context.Context) {
 	w.lock <- struct{}{}
+	from, err := w.p.Journal.Tail(ctx, 0)
+	logDropped(ctx, w.p.Log, "looking where the journal ends", err)
+	w.from = from
+	home := w.p.workspace.Paths()
+	for _, dir := range []string{home.Team(), home.Tasks()} {
+		if f, err := os.Open(dir); err == nil { // a store in memory has none
+			w.state[dir] = f
+		}
+	}
 	go func() {
 		defer func() { <-w.lock }()
 		var err error
@@ -93,6 +112,7 @@ func (w *phaseWatch) End(ctx context.Context, name muster.Name, task muster.Task
 		moved = d.Error()
 	}
 	w.look(ctx, name)
+	w.findLost(ctx, false)
 	return moved
 }
 
@@ -156,11 +176,69 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 	}
 }
 
+// findLost looks whether the team's own state is still there, and at the end of a run, whether each of its tasks is. A
+// run whose board has vanished would seem to be done.
+func (w *phaseWatch) findLost(ctx context.Context, isLast bool) {
+	for dir, f := range w.state {
+		was, err1 := f.Stat()
+		now, err2 := os.Lstat(dir)
+		if err1 == nil && (errors.Is(err2, fs.ErrNotExist) || err2 == nil && !os.SameFile(was, now)) {
+			w.addLost(filepath.Base(dir) + " was removed or replaced while the team worked")
+		}
+	}
+	if !isLast {
+		return
+	}
+	tasks, err := w.p.Board.List(ctx)
+	if err != nil {
+		return // whoever needs the board says so
+	}
+	here := map[muster.TaskID]bool{}
+	for _, t := range tasks {
+		here[t.ID] = true
+	}
+	for _, u := range w.p.Board.Corrupt() {
+		here[u.ID] = true
+	}
+	// What was made and deleted in order is in the journal.
+	tasksOf := map[muster.TaskID]bool{}
+	for e, err := range w.p.Journal.Read(ctx, w.from) {
+		if err == nil && (e.Kind == journal.TaskCreated || e.Kind == journal.TaskDeleted) {
+			tasksOf[e.Task] = e.Kind == journal.TaskCreated
+		}
+	}
+	for id, exists := range tasksOf {
+		if exists && !here[id] {
+			w.addLost(fmt.Sprintf("task #%d is gone from the board, and nobody has deleted it", id))
+		}
+	}
+}
+
+// addLost notes what is gone.
+func (w *phaseWatch) addLost(what string) {
+	if !slices.Contains(w.lost, what) {
+		w.lost = append(w.lost, what)
+	}
+}
+
+// verdict is how a run ended of whose state something was found to be gone: what is left says nothing of the rest.
+func (w *phaseWatch) verdict(end teammate.End) teammate.End {
+	if len(w.lost) == 0 {
+		return end
+	}
+	slices.Sort(w.lost)
+	return teammate.End{Code: cmp.Or(end.Code, 3), Text: strings.TrimSpace(strings.Join(w.lost, "; ") + "\n" + end.Text)}
+}
+
 // close looks a last time, at what no phase has ended with.
 func (w *phaseWatch) close(ctx context.Context) {
 	w.lock <- struct{}{}
 	defer func() { <-w.lock }()
 	w.secure(ctx, muster.Lead)
+	w.findLost(ctx, true)
+	for _, f := range w.state {
+		_ = f.Close() // it was only read
+	}
 	if w.last == nil {
 		return
 	}

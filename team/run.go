@@ -204,6 +204,7 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "code", end.Code, "cause", causeText(err))
 		if watch, ok := p.Phases.(*phaseWatch); ok {
 			watch.close(context.WithoutCancel(ctx))
+			end = watch.verdict(end)
 		}
 		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
 		return err

@@ -157,7 +157,7 @@ func (p *runHost) host(
 	}
 	p.Launcher = p.hookAgents(uncancelled, p.Launcher)
 	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1)})
+		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1)})
 }
 
 // guarded is a launcher whose tools are guarded by a process of its own.

@@ -17,6 +17,7 @@ type supervisor struct {
 	mu      sync.Mutex
 	running map[muster.Name]*runningMember
 	closing bool                      // nobody is started any more
+	cutOff  map[muster.Name]cutOff    // members that lost their conversation while they lived here
 	carried map[muster.RequestID]bool // shutdowns that were carried out, or concern an earlier life; of serve alone
 	fatal   chan error                // what stops the whole team
 	serving sync.WaitGroup            // the goroutines that serve the members; run waits for them
@@ -154,10 +155,14 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 // others' members are alive is looked at with all set only, because it asks the kernel for each.
 func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duration) {
 	members, err := s.Roster.List(ctx)
-	here := s.all()
+	here, pause := s.all(), sweep
 	for _, m := range members {
 		isOurs := m.Host == "" || m.Host == s.id
 		if m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && here[m.Name] == nil {
+			if left := s.pauseLeft(m.Name); left > 0 {
+				pause = min(pause, left)
+				continue
+			}
 			s.takeOverMember(ctx, m)
 		}
 	}
@@ -172,7 +177,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 		logDropped(ctx, s.Log, "looking at members and requests", err)
 		return sweep // the next sweep looks again
 	}
-	next = sweep
+	next = pause
 	for _, r := range requests {
 		if r.Kind == muster.AskShutdown {
 			next = min(next, s.shutdown(ctx, r))

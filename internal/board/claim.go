@@ -250,8 +250,8 @@ type Details struct {
 }
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
-// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check" or
-// "target".
+// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check",
+// "target" or "empty".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, why, now()) })
 	if err != nil {

@@ -237,6 +237,9 @@ func (a *attempt) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if isEmptyTree(tree) && tree != tipTree {
+		return a.returnTask(ctx, "empty", emptyText(a.branch()), board.Details{Text: "the lane has no file any more"})
+	}
 	// Everything that the lane holds is on the target already, by another task's work for example.
 	if tree == tipTree {
 		if err := a.cancel(ctx); err != nil {

@@ -141,6 +141,19 @@ func displacedText(d *Displaced, branch string) string {
 		d.Error(), branch)
 }
 
+// isEmptyTree reports whether a tree, of either kind of repository, has no file.
+func isEmptyTree(tree string) bool {
+	return tree == "4b825dc642cb6eb9a060e54bf8d69288fbee4904" ||
+		tree == "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+}
+
+// emptyText is for an owner whose lane has lost all its files.
+func emptyText(branch string) string {
+	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty. If a command has removed the files "+
+		"by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is to "+
+		"remove everything has to leave one file.", branch)
+}
+
 // maxFiles is how many files fileList names.
 const maxFiles = 20
 

@@ -69,42 +69,50 @@ func (l *Lander) look(ctx context.Context) (tip string, d *Displaced, err error)
 	if err != nil {
 		return "", nil, err
 	}
+	landed, err := l.landedCommits(ctx)
+	if err != nil {
+		return "", nil, err
+	}
 	isTip := func(t muster.Tip) bool { return t.Commit == at }
-	if at != "" && link == "" && slices.ContainsFunc(tips, isTip) {
+	// A commit on which something has landed is where the target was, and not where it may be.
+	isPast := func(t muster.Tip) bool { return t.Onto == at && landed[t.Commit] }
+	if at != "" && link == "" && slices.ContainsFunc(tips, isTip) && !slices.ContainsFunc(tips, isPast) {
 		l.goneInCheck.Store(false)
 		l.verified.Store(&at)
 		return at, nil, nil
 	}
 	d = &Displaced{At: at, Link: link, branch: l.branch()}
-	d.Tip, err = l.lastTip(ctx, tips, at)
-	return "", d, err
+	d.Tip = l.lastTip(ctx, tips, landed, at)
+	return "", d, nil
 }
 
-// lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
-// when what the target has now was built on it.
-func (l *Lander) lastTip(ctx context.Context, tips []muster.Tip, at string) (string, error) {
+// landedCommits returns the commits that the board says have landed.
+func (l *Lander) landedCommits(ctx context.Context) (map[string]bool, error) {
 	tasks, err := l.board.List(ctx)
-	if err != nil {
-		return "", err
-	}
 	landed := map[string]bool{}
 	for _, t := range tasks {
 		if t.Landed != nil {
 			landed[t.Landed.Commit] = true
 		}
 	}
+	return landed, err
+}
+
+// lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
+// when what the target has now was built on it.
+func (l *Lander) lastTip(ctx context.Context, tips []muster.Tip, landed map[string]bool, at string) string {
 	for _, t := range slices.Backward(tips[1:]) {
 		if landed[t.Commit] {
-			return t.Commit, nil
+			return t.Commit
 		}
 		if at == "" {
 			continue
 		}
 		if isBelow, err := l.repo.IsAncestor(ctx, t.Commit, at); err == nil && isBelow {
-			return t.Commit, nil
+			return t.Commit
 		}
 	}
-	return tips[0].Commit, nil
+	return tips[0].Commit
 }
 
 // announce adds the commit that is to land on tip to the tips. What was to land on another tip can land no more: the

@@ -28,6 +28,8 @@ type claim struct {
 	presented      bool // a tool call has returned the task's text to the owner
 	landingResumed bool // an interrupted landing of it was gone on with while the owner was idle
 	warnedIgnored  bool // the owner was told that its lane has ignored files only
+	wrote          bool // a tool has written files in the lane
+	warnedLost     bool // the owner was told that what it wrote is gone
 }
 
 // CurrentTask returns the claimed task as it was read last.
@@ -45,6 +47,9 @@ func (c *claims) setTask(t muster.Task) {
 		h.task = t
 	})
 }
+
+// noteWrite notes that a tool has written a file in the lane.
+func (c *claims) noteWrite() { c.held.change(func(h *claim) { h.wrote = h.task.ID != 0 }) }
 
 // clearTask forgets the claim and everything that this process knew about it.
 func (c *claims) clearTask() { c.held.change(func(h *claim) { *h = claim{} }) }

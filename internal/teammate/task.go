@@ -34,6 +34,12 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 			"and that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
 			"nothing does.", t.ID, files), nil
 	}
+	if c.lostWrites(ctx, h) {
+		c.held.change(func(h *claim) { h.warnedLost = true })
+		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change, and you have written files in "+
+			"it. If you or a command took them back on purpose, complete the task again; if not, write them again.",
+			t.ID), nil
+	}
 	// The landing is a record on the board with this claim's fence. If this process dies now,
 	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
 	// refused.
@@ -62,6 +68,16 @@ func (c *claims) finishTask(ctx context.Context) {
 	t, _ := c.CurrentTask()
 	c.lanes.leave(ctx, t.Worktree)
 	c.endTask()
+}
+
+// lostWrites reports whether the owner has written files in its lane and nothing of them is left there: a command may
+// have emptied it. It is false once the owner was warned.
+func (c *claims) lostWrites(ctx context.Context, h claim) bool {
+	if h.task.Worktree == "" || !h.wrote || h.warnedLost || h.warnedIgnored || h.task.Status == muster.Landing {
+		return false
+	}
+	changed, err := c.Lanes.Changed(ctx, h.task.Worktree)
+	return err == nil && !changed
 }
 
 // maxNamed is how many ignored files are named.

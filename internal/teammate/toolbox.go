@@ -186,6 +186,9 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
 	failed := r.IsError || err != nil
+	if !failed && (c.Name == "write_file" || c.Name == "edit_file") {
+		b.claims.noteWrite()
+	}
 	if failed {
 		end["error"] = clip(textOf(llm.Message{Parts: r.Parts}), 200)
 	}

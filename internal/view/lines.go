@@ -241,7 +241,7 @@ func (t lineWriter) taskLine() Line {
 		l.Who, l.Verb, l.Tone = "landing", "back", Bad
 		why := "conflict in " + t.field("text", 100)
 		switch t.Text("reason") {
-		case "target":
+		case "target", "empty":
 			why = t.field("text", 100)
 		case "check":
 			why = Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
