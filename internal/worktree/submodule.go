@@ -66,7 +66,8 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}
-	sub := checkout{repo: s.repo, lane: muster.Lane{Name: s.lane.Name, Path: path}}
+	sub := s.checkout
+	sub.lane = muster.Lane{Name: s.lane.Name, Path: path}
 	head, err := s.repo.ResolveIn(ctx, path, "HEAD")
 	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "the submodule %s has no commit at its HEAD", e.file)
