@@ -47,6 +47,15 @@ func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh
 	if err := worktree.CheckBranchNames(ctx, r.Repo); err != nil {
 		return "", err
 	}
+	// Lanes and checks are made of the target, which is or becomes one of these two.
+	head, err := r.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	at, err := r.Ref(ctx, target)
+	if err := cmp.Or(err, r.CheckComplete(ctx, head), r.CheckComplete(ctx, at)); err != nil {
+		return "", err
+	}
 	note, err = landing.PrepareTarget(ctx, r.Repo, target, chosen, fresh)
 	if err != nil {
 		return "", err

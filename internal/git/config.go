@@ -17,6 +17,8 @@ type userConfig struct {
 	identity []string  // the environment that makes git commit as the user
 	pinned   []setting // which changes of a working tree git sees
 	drivers  drivers
+
+	isPartial bool // objects may be missing, which git would fetch when it needs them
 }
 
 // pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
@@ -36,7 +38,7 @@ func pinnedKeys() map[string]string {
 
 // configPattern matches the keys that readConfig reads.
 const configPattern = `^(user\.(name|email)|core\.(filemode|symlinks|excludesfile|attributesfile)|` +
-	`(filter|merge)\..*)$`
+	`(filter|merge)\..*|remote\..*\.promisor|extensions\.partialclone)$`
 
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
 func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err error) {
@@ -49,6 +51,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 		if v.scope != "command" { // what this program sets itself
 			last[v.key] = v.value
 		}
+		c.isPartial = c.isPartial || strings.HasSuffix(v.key, ".promisor") || v.key == "extensions.partialclone"
 	}
 	for key, byDefault := range pinnedKeys() {
 		value, ok := last[key]

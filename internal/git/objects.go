@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -44,6 +45,30 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string,
 		conflicts = SplitNUL(rest)
 	}
 	return tree, conflicts, nil
+}
+
+// CheckComplete refuses, as Invalid, a commit of which the repository lacks trees or files, as a partial clone does.
+// Nothing is fetched, so a lane or a check of that commit could not be made.
+func (r *Repo) CheckComplete(ctx context.Context, commit string) error {
+	if !r.isPartial || commit == "" {
+		return nil
+	}
+	out, err := r.Run(ctx, r.common, "rev-list", "--objects", "--missing=print", "--no-walk", commit)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "git cannot list the objects of %.7s: %w", commit, err)
+	}
+	missing := 0
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "?") {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "this partial clone lacks files of the commit %.7s (%d objects), and muster "+
+		"fetches nothing", commit, missing).
+		WithHint("get them first: git archive -o %s %.7s", os.DevNull, commit)
 }
 
 // SplitNUL returns the entries of git's output with -z, each of which ends with a NUL.
