@@ -84,7 +84,7 @@ func compareObject(s *shape, v map[string]any, path string) (problems []string) 
 		if s.Properties[name] != nil {
 			continue
 		}
-		problem := fmt.Sprintf("there is no field %q", at(name))
+		problem := fmt.Sprintf("there is no field %s", shorten(fmt.Sprintf("%q", at(name))))
 		if meant := guess(name, missing, s.PropertyOrder); meant != "" {
 			problem += fmt.Sprintf(" (did you mean %q?)", meant)
 		}

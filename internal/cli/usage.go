@@ -77,9 +77,16 @@ func (a *App) textOrStdin(text string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	data, err := io.ReadAll(a.Stdin)
+	data, err := io.ReadAll(io.LimitReader(a.Stdin, maxStdin+1))
+	if len(data) > maxStdin {
+		return "", muster.Errorf(muster.Invalid, "standard input has more than %d KB, which is the most that a text "+
+			"may have: write it to a file and name that", maxStdin>>10)
+	}
 	return string(data), err
 }
+
+// maxStdin is how many bytes of a text are read from standard input.
+const maxStdin = 1 << 20
 
 // help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to
 // tell. It replaces the help of cobra, which has no groups of flags and no example.

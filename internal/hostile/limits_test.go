@@ -21,7 +21,7 @@ import (
 
 // Nothing that a server sends, a tool prints or a file holds makes muster need much memory, disk or time.
 func TestLimits(t *testing.T) {
-	runTable(t, "limits", 39, map[string]command{
+	runTable(t, "limits", 45, map[string]command{
 		"server": server, "requests": requests, "peak": peak, "expand": expand, "sparse": sparse, "smaller": smaller,
 	})
 }

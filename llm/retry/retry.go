@@ -28,6 +28,7 @@ const (
 	DefaultMax          = time.Minute
 	DefaultFirstTimeout = 5 * time.Minute
 	DefaultIdleTimeout  = 90 * time.Second
+	DefaultReplyTimeout = time.Hour
 )
 
 // Options configure Wrap. Zero values mean the defaults.
@@ -45,6 +46,10 @@ type Options struct {
 	// See Wrap for what counts as a sign of life.
 	FirstTimeout, IdleTimeout time.Duration
 
+	// ReplyTimeout is how long one reply may take in all, however lively it is. Negative means forever, which is the
+	// default where IdleTimeout is negative.
+	ReplyTimeout time.Duration
+
 	// Limiter is shared by all models that use the same key. Nil means one of its own.
 	Limiter *Limiter
 
@@ -61,12 +66,16 @@ type Options struct {
 //
 // The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of
 // the stream that arrives, pings included; empty ones are not passed on. A stream that is silent too long
-// is cancelled and counts as Incomplete. The watchdog cannot end a model that ignores its context.
+// is cancelled and counts as Incomplete. One that never ends is cancelled too, and is not asked again. The
+// watchdog cannot end a model that ignores its context.
 func Wrap(m llm.Model, o Options) llm.Model {
 	o.Tries = cmp.Or(o.Tries, DefaultTries)
 	o.Min, o.Max = cmp.Or(o.Min, DefaultMin), cmp.Or(o.Max, DefaultMax)
 	o.FirstTimeout = cmp.Or(o.FirstTimeout, DefaultFirstTimeout)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	if o.ReplyTimeout == 0 && o.IdleTimeout > 0 { // who lets a model be silent forever lets it speak forever
+		o.ReplyTimeout = DefaultReplyTimeout
+	}
 	o.Limiter = cmp.Or(o.Limiter, new(Limiter))
 	if o.OnWait == nil {
 		o.OnWait = func(time.Time, error) {}
@@ -205,6 +214,8 @@ func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm
 	patience := s.o.FirstTimeout
 	bark := time.AfterFunc(timerDuration(patience), func() { cancel(errSilent) })
 	defer bark.Stop()
+	end := time.AfterFunc(timerDuration(cmp.Or(s.o.ReplyTimeout, -1)), func() { cancel(errEndless) })
+	defer end.Stop()
 	reply, err := s.model.Reply(watched, r, func(d llm.Delta) {
 		if d.Text != "" || d.Think != "" {
 			patience = s.o.IdleTimeout
@@ -212,14 +223,24 @@ func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm
 		bark.Reset(timerDuration(patience))
 		emit(d)
 	})
-	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(watched), errSilent) {
+	if err == nil || ctx.Err() != nil {
+		return reply, err
+	}
+	switch context.Cause(watched) {
+	case errSilent:
 		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %v", patience)
+	case errEndless:
+		return llm.Reply{}, llm.Errorf(llm.BadRequest, "the model has not ended its reply after %v, and was cut off: "+
+			"see what answers there", s.o.ReplyTimeout)
 	}
 	return reply, err
 }
 
 // errSilent is the cause with which a silent reply is cancelled.
 var errSilent = errors.New("the model is silent")
+
+// errEndless is the cause with which a reply is cancelled that does not end.
+var errEndless = errors.New("the reply does not end")
 
 // timerDuration returns d for a timer; negative means as long as a timer can be.
 func timerDuration(d time.Duration) time.Duration {

@@ -115,3 +115,19 @@ func TestLateReply(t *testing.T) {
 		}
 	})
 }
+
+// A model that always has something to say, but never ends, is cut off and not asked again.
+func TestReplyThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sounds []sound
+		for range 100 {
+			sounds = append(sounds, sound{time.Minute, word})
+		}
+		m := speaking(sounds...)
+		began := time.Now()
+		_, err := retry.Wrap(m, retry.Options{}).Reply(t.Context(), llm.Request{}, nil)
+		if took := time.Since(began); llm.KindOf(err) != llm.BadRequest || took != time.Hour {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}

@@ -21,6 +21,7 @@ import (
 const (
 	todoName = "todo"
 	maxItems = 20
+	maxItem  = 500 // bytes of an item's text and id
 	// silentRounds is how many rounds of tools may pass without a call of todo, while the list has open items, before
 	// the agent is reminded of it.
 	silentRounds = 3
@@ -91,6 +92,9 @@ func check(items []item) string {
 		switch {
 		case strings.TrimSpace(it.Text) == "":
 			return fmt.Sprintf("item %d has no text: say what is to be done", i+1)
+		case len(it.Text)+len(it.ID) > maxItem:
+			return fmt.Sprintf("item %d has %d bytes and may have %d: say it in one sentence", i+1,
+				len(it.Text)+len(it.ID), maxItem)
 			// The id is what the agent names a step by, so two steps with one id would be one.
 		case seen[it.ID]:
 			return fmt.Sprintf("two items have the id %q: number them", it.ID)

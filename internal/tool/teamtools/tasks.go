@@ -19,7 +19,7 @@ import (
 // one task in hand.
 const maxFound = 5
 
-// taskCreate puts a task on the board. The lead may create any number of tasks, a teammate only a few: see mayCreate.
+// taskCreate puts a task on the board. The lead may create many tasks, a teammate only a few: see mayCreate.
 func (k toolset) taskCreate() llm.Tool {
 	type in struct {
 		Subject     string `json:"subject"`
@@ -32,10 +32,8 @@ func (k toolset) taskCreate() llm.Tool {
 	return textTool("task_create", "Put a task on the board. Idle teammates claim it once its blockers have landed.",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
-			if me != muster.Lead {
-				if err := k.mayCreate(ctx, me); err != nil {
-					return "", err
-				}
+			if err := k.mayCreate(ctx, me); err != nil {
+				return "", err
 			}
 			ids, err := k.resolve(ctx, in.BlockedBy)
 			if err != nil {
@@ -47,8 +45,8 @@ func (k toolset) taskCreate() llm.Tool {
 		})
 }
 
-// mayCreate refuses a teammate that floods the board. It counts the tasks that me has created since it claimed its
-// task, or since it joined if it has none.
+// mayCreate refuses a member that floods the board: the lead when many tasks are open, a teammate when it has created
+// a few since it claimed its task, or since it joined if it has none.
 func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 	// A lead that gets many small tasks it did not plan loses sight of the goal.
 	since := k.caller.Me().JoinedAt
@@ -56,13 +54,20 @@ func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 		since = t.ClaimedAt
 	}
 	all, err := k.Board.List(ctx)
-	n := 0
+	n, open := 0, 0
 	for _, t := range all {
+		if t.Open() {
+			open++
+		}
 		if t.CreatedBy == me && t.CreatedAt >= since {
 			n++
 		}
 	}
-	if err == nil && n >= maxFound {
+	switch {
+	case err != nil:
+	case open >= maxOpen:
+		err = muster.Errorf(muster.Invalid, "the board has %d open tasks, which is the most: let some land first", open)
+	case me != muster.Lead && n >= maxFound:
 		err = muster.Errorf(muster.Invalid,
 			"you have created %d tasks while at this one, which is the most a teammate may: tell lead what else "+
 				"there is", n)

@@ -126,6 +126,9 @@ func textTool[In any](
 	name, description string, run func(context.Context, In) (string, error), o ...tool.Option,
 ) llm.Tool {
 	return tool.Func(name, description, func(ctx context.Context, in In) (string, error) {
+		if err := checkTexts(in); err != nil {
+			return "", err
+		}
 		text, err := run(ctx, in)
 		return text, tool.Classify(err)
 	}, o...)
@@ -136,6 +139,9 @@ func resultTool[In any](
 	name, description string, run func(context.Context, In) (llm.Result, error), o ...tool.Option,
 ) llm.Tool {
 	return tool.New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
+		if err := checkTexts(in); err != nil {
+			return tool.FromError(err)
+		}
 		r, err := run(ctx, in)
 		if err != nil {
 			return tool.FromError(tool.Classify(err))
