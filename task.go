@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // TaskStatus is where a task stands.
@@ -115,7 +116,19 @@ func (t Task) Claimable(role string) bool {
 
 // RoleMay reports whether t's role gate lets the role in.
 func (t Task) RoleMay(role string) bool {
-	return t.ClaimRole == "" || strings.EqualFold(t.ClaimRole, role)
+	return t.ClaimRole == "" || t.ClaimRole == role || RoleKey(t.ClaimRole) == RoleKey(role)
+}
+
+// RoleName returns the name of a role in one word, as a task has it: what separates its words becomes hyphens.
+func RoleName(role string) string { return strings.Join(strings.Fields(role), "-") }
+
+// RoleKey returns the same text for names of one role, in whatever script: those that differ in upper and lower case and
+// in what separates their words only, such as "Frontend Developer" and "frontend-developer".
+func RoleKey(role string) string {
+	words := strings.FieldsFunc(strings.ToLower(strings.ToUpper(role)), func(r rune) bool {
+		return r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Pd, r)
+	})
+	return strings.Join(words, "-")
 }
 
 type taskFields Task // without methods

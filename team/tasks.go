@@ -43,7 +43,7 @@ func (s Tasks) Add(ctx context.Context, d TaskDraft) (muster.Task, error) {
 		return muster.Task{}, err
 	}
 	return w.Board().Create(ctx, board.Draft{Subject: d.Subject, Description: d.Description, BlockedBy: d.BlockedBy,
-		Role: d.Role, Priority: d.Priority, RequirePlan: d.RequirePlan, CreatedBy: muster.User})
+		Role: muster.RoleName(d.Role), Priority: d.Priority, RequirePlan: d.RequirePlan, CreatedBy: muster.User})
 }
 
 // Get returns a task without its Blocks, which WithBlocks adds.
@@ -68,6 +68,9 @@ func (s Tasks) Change(ctx context.Context, id muster.TaskID, c TaskChange) (must
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
 		return muster.Task{}, err
+	}
+	if c.Role != nil {
+		c.Role = new(muster.RoleName(*c.Role))
 	}
 	return w.Board().Update(ctx, id, board.Patch{Subject: c.Subject, Description: c.Description, Role: c.Role,
 		Priority: c.Priority, RequirePlan: c.RequirePlan, AddBlockers: c.AddBlockers,

@@ -19,9 +19,9 @@ const (
 	maxDescription = 64 << 10 // bytes
 )
 
-// roleRule is what a role looks like. It is compiled when it is first needed, because every command pays
+// roleRule is what a role looks like, in any script. It is compiled when it is first needed, because every command pays
 // for what is compiled at its start.
-var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`) })
+var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\pL[\pL\pM\pN_-]{0,31}$`) })
 
 // Draft is what the creator of a task decides. The board adds the id and the times.
 type Draft struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
 	"muster"
 )
@@ -22,13 +21,9 @@ func inOrder(a, b *node) int {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID))
 }
 
-// roleKey returns the same string for roles that differ in upper and lower case only. Task.RoleMay decides: a few
-// letters of some languages share a key though it tells them apart.
-func roleKey(role string) string { return strings.ToLower(strings.ToUpper(role)) }
-
 // queue returns the queue of the tasks that ask for the role. With "" it is that of the tasks that ask for none.
 func (g *graph) queue(role string) *queue {
-	key := roleKey(role)
+	key := muster.RoleKey(role)
 	if g.ready[key] == nil {
 		g.ready[key] = new(queue)
 	}

@@ -232,7 +232,8 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 		case s.Width == 0: // a pipe gets one line for each task, with the same columns in each
 			return taskTable(all).Draw(s)
 		}
-		return taskTree(s, all, f.all || f.status != "")
+		// A conversation shows the tasks of its own run, whose completed ones are what people look for.
+		return taskTree(s, all, f.all || f.status != "" || t.screenShape != nil)
 	})
 }
 

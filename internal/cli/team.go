@@ -33,7 +33,14 @@ func listMembers(ctx context.Context, o opened) ([]view.Member, error) {
 	members, err := o.Members().List(ctx)
 	all := make([]view.Member, len(members))
 	for i, m := range members {
-		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive}
+		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive, Foreign: m.IsForeign}
+		if m.Task == 0 {
+			continue
+		}
+		// A task that cannot be read has a number all the same.
+		if task, err := o.Tasks().Get(ctx, m.Task); err == nil {
+			all[i].Subject = task.Subject
+		}
 	}
 	return all, err
 }

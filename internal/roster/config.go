@@ -245,9 +245,9 @@ func (r *Roster) Projector(ctx context.Context) {
 }
 
 // decodeTeamDoc reads a document of the team's table. The collection of them exists for two things: it keeps
-// the names in config.json, our members' and those of other programs, and it reports a document that cannot
+// the members in config.json, ours and those of other programs, and it reports a document that cannot
 // be read. Of the run's record decodeTeamDoc only says whether it can be read.
-func decodeTeamDoc(key string, data []byte) (names []muster.Name, err error) {
+func decodeTeamDoc(key string, data []byte) (members []muster.Member, err error) {
 	if key != configKey {
 		if err := json.Unmarshal(data, &muster.Run{}); err != nil {
 			return nil, muster.Errorf(muster.Corrupt, "the run's record (run.json) cannot be read: %w", err)
@@ -256,16 +256,22 @@ func decodeTeamDoc(key string, data []byte) (names []muster.Name, err error) {
 	}
 	f, err := parseConfig(data)
 	for _, e := range f.members {
-		if e.name != "" {
-			names = append(names, e.name)
+		if e.name == "" {
+			continue
 		}
+		var m muster.Member
+		if json.Unmarshal(e.raw, &m) != nil {
+			m = muster.Member{} // a field of it is of another kind than ours; the name is known
+		}
+		// What else a program says of its member, such as a host or a task, is not believed.
+		members = append(members, muster.Member{Name: e.name, Role: m.Role, Status: m.Status})
 	}
-	return names, err
+	return members, err
 }
 
 // onTeamDoc follows a change of config.json. A file that cannot be read leaves the names that it had
 // before, so that a name that another program uses does not become free while that program writes the file.
-func (r *Roster) onTeamDoc(c state.Change[[]muster.Name]) {
+func (r *Roster) onTeamDoc(c state.Change[[]muster.Member]) {
 	switch {
 	case c.Key != configKey || c.Err != nil:
 	case c.New == nil:
@@ -278,14 +284,31 @@ func (r *Roster) onTeamDoc(c state.Change[[]muster.Name]) {
 // foreign returns those members that other programs wrote into config.json whose names are wanted. The
 // refresh also reports documents of the team that cannot be read.
 func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (names []muster.Name, err error) {
+	found, err := r.foreignMembers(ctx, wanted)
+	for _, m := range found {
+		names = append(names, m.Name)
+	}
+	return names, err
+}
+
+// Foreign returns the members that other programs have written into config.json: their names, roles and statuses, in
+// their order. Each name occurs once.
+func (r *Roster) Foreign(ctx context.Context) ([]muster.Member, error) {
+	return r.foreignMembers(ctx, func(muster.Name) bool { return true })
+}
+
+// foreignMembers is foreign, with what else is known of the members.
+func (r *Roster) foreignMembers(ctx context.Context, wanted func(muster.Name) bool) (found []muster.Member, err error) {
+	seen := map[muster.Name]bool{}
 	err = r.docs.ViewFresh(ctx, func() {
-		for _, n := range r.listed {
-			if wanted(n) {
-				names = append(names, n)
+		for _, m := range r.listed {
+			if wanted(m.Name) && !seen[m.Name] {
+				seen[m.Name] = true
+				found = append(found, m)
 			}
 		}
 	})
-	if err != nil || names == nil { // as nearly always: the members need not be looked at
+	if err != nil || found == nil { // as nearly always: the members need not be looked at
 		return nil, err
 	}
 	err = r.members.ViewFresh(ctx, func() {
@@ -293,9 +316,9 @@ func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (na
 		for _, m := range r.index.ordered {
 			ours[m.Name] = true
 		}
-		names = slices.DeleteFunc(names, func(n muster.Name) bool { return ours[n] })
+		found = slices.DeleteFunc(found, func(m muster.Member) bool { return m.Name == muster.Lead || ours[m.Name] })
 	})
-	return names, err
+	return found, err
 }
 
 // Known reports whether mail can go to the name: a member, lead, user, or one that another program wrote

@@ -40,10 +40,10 @@ type Roster struct {
 	teller    *corruption.Teller
 	index     *index // guarded by the lock of members: see Collection.View
 
-	// docs are the documents of the team's table: see decodeTeamDoc. listed are the names in config.json, ours and
+	// docs are the documents of the team's table: see decodeTeamDoc. listed are the members in config.json, ours and
 	// those of other programs. The lock of docs guards it.
-	docs   *state.Collection[[]muster.Name]
-	listed []muster.Name
+	docs   *state.Collection[[]muster.Member]
+	listed []muster.Member
 	config configFile
 }
 
@@ -61,7 +61,7 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
 		Reporter: t,
 	})
-	r.docs = state.New(state.Options[[]muster.Name]{
+	r.docs = state.New(state.Options[[]muster.Member]{
 		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: r.onTeamDoc, Reporter: t,
 	})
 	return r

@@ -13,7 +13,9 @@ import (
 // leaves its members as they were.
 type Member struct {
 	muster.Member
-	Alive bool
+	Alive   bool
+	Subject string `json:"-"` // of its task; "" where it was not looked up
+	Foreign bool   `json:"-"` // another program has written it into config.json, and runs it
 }
 
 // Describe says in one line what a member does. subject names tasks and returns "" for unknown ones; tool is what the
@@ -21,13 +23,15 @@ type Member struct {
 func (m Member) Describe(subject func(muster.TaskID) string, tool string) string {
 	task := ""
 	if m.Task != 0 {
-		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(subject(m.Task))))
+		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(cmp.Or(m.Subject, subject(m.Task)))))
 	}
 	// The first that holds is the most that people need to know: nobody works on the task of a member without a
 	// process, whatever its record says.
 	switch {
 	case m.Status == muster.Shutdown:
 		return "has stopped"
+	case m.Foreign:
+		return strings.TrimPrefix(Because(OneLine(string(m.Status)), "another program runs it"), ": ")
 	case !m.Alive:
 		return Because("no process runs it", task)
 	case m.Doing != "":
@@ -144,13 +148,12 @@ func (o Overview) members(s Screen) string {
 	return t.Draw(s)
 }
 
-// Members returns a table of members as their records have them. It names tasks by their number alone, because it reads
-// no board.
+// Members returns a table of members as their records have them.
 func Members(members []Member, now time.Time) Table {
 	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
 	for _, m := range members {
 		does := m.Describe(func(muster.TaskID) string { return "" }, "")
-		t.Row(Named(m.Name), m.Role, m.Status, Text(does), SinceStamp(m.Since, now), m.Turns)
+		t.Row(Named(m.Name), m.Role, OneLine(string(m.Status)), Text(does), SinceStamp(m.Since, now), m.Turns)
 	}
 	return t
 }

@@ -40,7 +40,7 @@ func (k toolset) taskCreate() llm.Tool {
 				return "", err
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
-				Role: in.ClaimRole, Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
+				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
 			return answer(err, "Task %s created.", prompt.TaskLine(t))
 		})
 }
@@ -236,7 +236,7 @@ func (k toolset) taskUpdate() llm.Tool {
 		RemoveBlockedBy []any         `json:"remove_blocked_by,omitempty"`
 		ClaimRole       *string       `json:"claim_role,omitempty"`
 		Priority        *int          `json:"priority,omitempty"`
-		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again, or take it back from somebody outside the team; deleted: remove it"`
+		Status          string        `json:"status,omitempty" jsonschema:"pending: try again, or take back from an outsider; deleted: remove it"`
 	}
 	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, or "+
 		"delete one.",
@@ -261,6 +261,9 @@ func (k toolset) taskUpdate() llm.Tool {
 			remove, err := k.resolve(ctx, in.RemoveBlockedBy)
 			if err = cmp.Or(addErr, err); err != nil {
 				return "", err
+			}
+			if in.ClaimRole != nil {
+				in.ClaimRole = new(muster.RoleName(*in.ClaimRole))
 			}
 			t, err := k.Board.Update(ctx, in.TaskID,
 				board.Patch{Subject: in.Subject, Description: in.Description, Role: in.ClaimRole,
