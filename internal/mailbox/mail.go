@@ -316,8 +316,9 @@ func renderMail(m muster.Message) string {
 		Feedback  string             `json:"feedback,omitempty"`
 		Plan      string             `json:"plan,omitempty"`
 		Content   string             `json:"content"`
+		Other     json.RawMessage    `json:"other,omitempty"` // what another program wrote beside that
 	}{m.From, m.Type, json.Number(fmt.Sprintf("%.0f", m.At)), m.TaskID, m.RequestID, m.Approve, m.Feedback, m.Plan,
-		m.Content})
+		m.Content, json.RawMessage(m.Other)})
 	if err != nil { // cannot be: there is nothing in it that has no JSON
 		return "{}"
 	}

@@ -36,7 +36,7 @@ func question(r muster.Request) muster.Message {
 // was cancelled or expired.
 func answer(r muster.Request) (muster.Message, bool) {
 	yes := r.Status == muster.RequestApproved
-	m := muster.Message{ID: muster.MessageID("answer-" + r.ID), From: r.ResolvedBy, To: r.From, RequestID: r.ID,
+	m := muster.Message{ID: muster.MessageID("answer-" + r.ID), From: r.ResolvedBy, To: r.From, RequestID: askedAs(r),
 		TaskID: r.TaskID, Approve: &yes, Feedback: r.Response}
 	verdict := "rejected"
 	switch {
@@ -48,6 +48,9 @@ func answer(r muster.Request) (muster.Message, bool) {
 		}
 		m.Type = muster.MailPlanAnswer
 		m.Content = fmt.Sprintf("Your plan for task %d is %s.", r.TaskID, verdict)
+		if r.TaskID == 0 { // of another program
+			m.Content = fmt.Sprintf("Your plan is %s.", verdict)
+		}
 	case r.Kind == muster.AskShutdown:
 		verdict = "goes on working"
 		if yes {

@@ -160,8 +160,11 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	fresh := v.fresh(ctx, msgs)
 	if len(fresh) > 0 {
 		var ids []muster.MessageID
-		for _, msg := range fresh {
+		for i, msg := range fresh {
 			ids = append(ids, msg.ID)
+			if fresh[i], err = v.recordRequest(ctx, msg); err != nil {
+				return false, err
+			}
 		}
 		if err := v.say(ctx, ids, mailbox.Render(fresh, waiting)); err != nil {
 			return false, err
@@ -183,6 +186,20 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	v.inbox = end
 	v.presence.noteAnswers(fresh)
 	return len(fresh) > 0, nil
+}
+
+// recordRequest makes a request of a mail with which another program asks for something, and returns the mail with the
+// id by which the reader answers. The record comes before the mail is delivered: a crash in between repeats it, and the
+// repetition finds the record.
+func (v *conversation) recordRequest(ctx context.Context, msg muster.Message) (muster.Message, error) {
+	if msg.Type != muster.MailPlan && msg.Type != muster.MailShutdown {
+		return msg, nil
+	}
+	r, isRequest, err := v.Requests.FromMail(ctx, msg, v.name())
+	if isRequest {
+		msg.RequestID = r.ID
+	}
+	return msg, err
 }
 
 // deliverWaking delivers all mail if some of it is worth waking a model for. Status news
