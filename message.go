@@ -58,8 +58,9 @@ type messageFields Message
 func (m Message) MarshalJSON() ([]byte, error) {
 	var other Extra
 	if m.Other != "" {
+		// What is no object has no fields to write.
 		if err := json.Unmarshal([]byte(m.Other), &other); err != nil {
-			return nil, err
+			other = nil
 		}
 	}
 	return marshalKeep(messageFields(m), other)

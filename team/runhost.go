@@ -56,7 +56,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	environ := c.environ()
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
-		Secrets: t.secrets,
+		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
 		Landing: landing.Options{
 			Environ:      environ,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},

@@ -22,7 +22,7 @@ import (
 // Nothing that a server sends, a tool prints or a file holds makes muster need much memory, disk or time.
 func TestLimits(t *testing.T) {
 	runTable(t, "limits", 45, map[string]command{
-		"server": server, "requests": requests, "peak": peak, "expand": expand, "sparse": sparse, "smaller": smaller,
+		"server": hostileServer, "requests": requests, "peak": peak, "expand": expand, "sparse": sparse, "smaller": smaller,
 	})
 }
 
@@ -112,7 +112,7 @@ func requests(ts *testscript.TestScript, _ bool, args []string) {
 
 // server VAR KIND serves the three APIs until the script ends, and answers each request as KIND says; its URL is in
 // the variable.
-func server(ts *testscript.TestScript, _ bool, args []string) {
+func hostileServer(ts *testscript.TestScript, _ bool, args []string) {
 	kind := kinds[args[1]]
 	if kind == nil {
 		ts.Fatalf("there is no server %q", args[1])

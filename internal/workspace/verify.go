@@ -31,6 +31,9 @@ func verifyState(w *Workspace) error {
 	return o.Registry.CheckState(repositoryOf(w))
 }
 
+// RegistryOf returns the registry that w asks, for a workspace that is opened beside it.
+func RegistryOf(w *Workspace) *trust.Registry { return w.options.Registry }
+
 // repositoryOf returns what package trust must know of the repository.
 func repositoryOf(w *Workspace) trust.Repository {
 	return trust.Repository{Root: w.root, Common: w.common, Tracked: func(below []string) ([]string, error) {
