@@ -87,6 +87,9 @@ func moveAside(dir string) error {
 		return muster.Errorf(muster.Unavailable,
 			"the scratch checkout %s is broken and cannot be moved aside: %w", dir, err)
 	}
+	if info, err := os.Lstat(aside); err != nil || !info.IsDir() { // what a link leads to is not the member's
+		return nil
+	}
 	link := filepath.Join(aside, ".git")
 	if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
 		return nil

@@ -54,6 +54,38 @@ func TestABrokenScratchCheckoutIsKeptAside(t *testing.T) {
 	}
 }
 
+// A link in the place of a scratch checkout is moved aside, and what it leads to stays as it is: git would give up what
+// was changed there. Nothing is made where a link in the place of their directory leads.
+func TestAScratchCheckoutThatIsALink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	first := w.git(w.root, "rev-parse", "HEAD")
+	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "two")
+	users := filepath.Join(t.TempDir(), "users")
+	w.git(w.root, "worktree", "add", "-q", "-b", "users", users)
+	gittest.Write(t, users, map[string]string{"a": "changed\n"})
+	scratch := filepath.Join(w.root, ".team", "scratch")
+	if err := errors.Join(os.MkdirAll(scratch, 0o700), os.Symlink(users, filepath.Join(scratch, "alice"))); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.Scratch(w.ctx(), "alice", first)
+	if err != nil || w.git(dir, "rev-parse", "HEAD") != first {
+		t.Fatal(dir, err)
+	}
+	if gittest.Read(t, users, "a") != "changed\n" || w.git(users, "rev-parse", "--abbrev-ref", "HEAD") != "users" {
+		t.Error("the user's checkout was changed")
+	}
+	elsewhere := t.TempDir()
+	if err := errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Scratch(w.ctx(), "alice", first)
+	wants(t, err, muster.ErrUnavailable, "symbolic link")
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		t.Errorf("made elsewhere: %v, %v", left, err)
+	}
+}
+
 // A checkout that cannot be made is told, and so is a call that has ended.
 func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	t.Parallel()
