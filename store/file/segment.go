@@ -268,7 +268,7 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(p.file, from, p.size-from), 64<<10)
 	for at := from; ; {
 		line, size, err := durable.ReadLine(r)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		units, rest := splitObjects(line, at)
@@ -289,7 +289,7 @@ func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
 				return nil
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		at += size
