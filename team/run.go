@@ -147,7 +147,7 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 			return err
 		}
 		p.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})
-		p.note(ctx, "", p.kept())
+		p.note(ctx, "", keptSettings(p.branch, p.config))
 		if more == "" {
 			return nil
 		}
@@ -157,10 +157,10 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 	})
 }
 
-// kept says with what a stopped run goes on. Its record says so, and whoever changed the record would be seen here.
-func (p *runHost) kept() string {
-	text := "it goes on with the target " + p.branch
-	for _, x := range [][2]string{{"model", p.config.ModelName}, {"check", p.config.Check}, {"set-up", p.config.Setup}} {
+// keptSettings says with what a stopped run goes on: it is the record's word, and the user should see it.
+func keptSettings(target string, c Config) string {
+	text := "it goes on with the target " + target
+	for _, x := range [][2]string{{"model", c.ModelName}, {"check", c.Check}, {"set-up", c.Setup}} {
 		if x[1] != "" {
 			text += fmt.Sprintf(", the %s %s", x[0], x[1])
 		}

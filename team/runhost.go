@@ -46,7 +46,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	}
 	// The record of the run is a claim: work lands on no branch that only the record names.
 	if last.Target != "" {
-		if err := t.opened.ConfirmTarget(ctx, cmp.Or(last.Team, t.config.Name), last.Target, t.config.Land); err != nil {
+		name := cmp.Or(last.Team, t.config.Name)
+		if err := workspace.ConfirmTarget(ctx, t.opened, name, last.Target, t.config.Land); err != nil {
 			return nil, err
 		}
 	}

@@ -163,7 +163,7 @@ func (p *runHost) writeStart(
 	}
 	c := p.config
 	// Noted before the run's record has it: a resume finds that the user has named it.
-	if err := p.team.opened.ConfirmTarget(ctx, c.Name, p.branch, c.Land); err != nil {
+	if err := workspace.ConfirmTarget(ctx, p.team.opened, c.Name, p.branch, c.Land); err != nil {
 		return nil, err
 	}
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.

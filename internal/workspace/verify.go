@@ -109,9 +109,9 @@ func armDrivers(w *Workspace, repo *git.Repo) error {
 	return err
 }
 
-// ConfirmTarget refuses a branch that a run's record names for its work and that is neither the team's own, muster/NAME,
-// nor one that the user has named for a team here: now, or for an earlier run.
-func (w *Workspace) ConfirmTarget(ctx context.Context, team muster.Name, target, named string) error {
+// ConfirmTarget refuses a branch that a run's record names for its work, unless it is the team's own, muster/NAME, or
+// one that the user names now or has named for a team here before.
+func ConfirmTarget(ctx context.Context, w *Workspace, team muster.Name, target, named string) error {
 	if w.common == "" || target == "muster/"+string(team) && muster.CheckName(team) == nil {
 		return nil
 	}
@@ -120,7 +120,8 @@ func (w *Workspace) ConfirmTarget(ctx context.Context, team muster.Name, target,
 		return err
 	}
 	if target == named {
-		return w.options.Registry.ChangeSettings(ctx, w.common, w.root, func(s *trust.Settings) { s.AddTarget(target) })
+		add := func(s *trust.Settings) { s.AddTarget(target) }
+		return w.options.Registry.ChangeSettings(ctx, w.common, w.root, add)
 	}
 	return muster.Errorf(muster.Invalid,
 		"the team's record says that its work lands on %q, and you have named no such branch for it", target).

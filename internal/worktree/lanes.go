@@ -4,7 +4,8 @@
 //
 //   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
 //     being done to its lane, so that another process can finish or undo it (row.go has the fields). It finds lanes
-//     again from what git and the journal know.
+//     again from what git and the journal know. identity.go decides which rows and directories are lanes at all, and
+//     overwritten.go puts rows right that another program has written over.
 //   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
 //     removes it (remove.go).
 //   - checkout (checkout.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees
@@ -18,6 +19,8 @@
 // The package keeps these invariants:
 //
 //   - The index is written before git acts. A crash therefore leaves a row that says what to finish or to undo.
+//   - A row is a claim. What it names is touched only where the lanes directory, git's registration and the logs of
+//     refs say the same.
 //   - Work is archived before it is removed, and what cannot be verified is kept: a check that fails never counts as
 //     "there is nothing to lose".
 //   - No git runs while the index is locked.
@@ -38,8 +41,8 @@
 // row tells what to do:
 //
 //   - "creating", and the maker's lease is free: undo. The lane was never handed out, and what is not exactly as it was
-//     made stays, with the status "failed".
-//   - "removing": do the removal once more. Its work is archived already.
+//     made stays: "active" where somebody has worked in it, else "failed".
+//   - "removing": do the removal once more. What the archive lacks is archived first.
 //   - "active" or "kept", and the directory is gone: the branch still has the commits, so the lane is "failed" and
 //     stays; without the branch the row goes.
 //   - A worktree on a branch wt/NAME without a row: it gets one again, from git and the journal.

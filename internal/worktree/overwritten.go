@@ -36,8 +36,8 @@ func (x *index) overwritten(row muster.Lane, err error, name muster.Name) bool {
 		isOccupied && OccupantOf(row) != occupant
 }
 
-// restoreRow writes the row again that this process wrote last, with its base and its occupant, or else one that is made
-// of what git and the journal know.
+// restoreRow writes the row again that this process wrote last, with its base and its occupant. Where this process
+// wrote none it makes one of what git and the journal know.
 func (x *index) restoreRow(ctx context.Context, name muster.Name) error {
 	v, isOurs := x.written.Load(name)
 	if !isOurs {
