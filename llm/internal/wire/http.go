@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/redact"
 	"muster/llm"
 )
 
@@ -71,7 +72,9 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 // because a part could lack a call that the rest of the text speaks of.
 func (x *Exchange) Post(
 	ctx context.Context, c *http.Client, endpoint string, header http.Header, body any, to Reader,
-) (llm.Reply, error) {
+) (reply llm.Reply, err error) {
+	// Servers quote the key that they refuse, and proxies the whole request.
+	defer func() { err = secretsOf(endpoint, header).Error(err) }()
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // a prompt with code in it is shorter without
@@ -109,6 +112,15 @@ func (x *Exchange) Post(
 	stream := &limited{io.TeeReader(res.Body, pinger(x.Emit)), MaxStream,
 		x.errLimit("does not end: it has more than %s", formatSize(MaxStream))}
 	return x.read(ctx, bufio.NewReaderSize(stream, 32<<10), to)
+}
+
+// secretsOf returns what is secret in a request: the values of the vendor's headers, and what is in the URL.
+func secretsOf(endpoint string, header http.Header) *redact.Secrets {
+	values := redact.InURL(endpoint)
+	for _, name := range []string{"X-Api-Key", "Authorization"} {
+		values = append(values, strings.TrimPrefix(header.Get(name), "Bearer "))
+	}
+	return redact.New(values...)
 }
 
 // Reader makes a reply of the events of a stream.

@@ -1,9 +1,15 @@
 package wire
 
 import (
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"muster/llm"
 )
 
 // A server that redirects repeats the query that it was asked with, and a fragment or an error in a good answer's place
@@ -31,6 +37,31 @@ func TestErrorsShowURLsWithoutSecrets(t *testing.T) {
 		err := c.err(NewPeer(c.url, "https://vendor", "m"))
 		if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.url, err, c.says)
+		}
+	}
+}
+
+// A server that quotes the key, as it is or in base64, whole or cut, says it to nobody.
+func TestErrorsDoNotQuoteTheKey(t *testing.T) {
+	const key = "sk-0123456789abcdefghijklmnopqrstuv"
+	for name, body := range map[string]string{
+		"as it is":  `{"error":{"message":"no: Bearer ` + key + `"}}`,
+		"in base64": `{"error":{"message":"no: ` + base64.StdEncoding.EncodeToString([]byte("me:"+key)) + `"}}`,
+		"cut":       strings.Repeat("x", 280) + key,
+		"of a URL":  `{"error":{"message":"no: query-0123456789"}}`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, body)
+		}))
+		x := NewExchange(NewPeer(server.URL, "https://vendor", "m"), llm.Request{}, nil)
+		header := http.Header{"Authorization": {"Bearer " + key}}
+		_, err := x.Post(t.Context(), nil, server.URL+"/?key=query-0123456789", header, struct{}{}, nil)
+		server.Close()
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != llm.Denied || e.Status != http.StatusUnauthorized ||
+			!strings.Contains(err.Error(), "[secret]") || strings.Contains(err.Error(), "0123456789") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
