@@ -60,6 +60,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
 		Landing: landing.Options{
 			Environ:      environ,
+			Secrets:      t.secrets,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 			MergeCommits: c.MergeCommits,
 		},

@@ -61,7 +61,7 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResul
 // the next one fail.
 func (l *Lander) runCommand(ctx context.Context, spec proc.Spec, command string, log io.Writer) (CheckResult, error) {
 	res := CheckResult{Command: command}
-	fmt.Fprintf(log, "$ %s\n", command)
+	fmt.Fprintf(log, "$ %s\n", l.options.Secrets.String(command))
 	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
 	limited, cancel := context.WithTimeoutCause(ctx, l.options.Check.Timeout, errTimeout)
 	defer cancel()

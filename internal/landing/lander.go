@@ -61,6 +61,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -82,6 +83,8 @@ type Options struct {
 	Outputs string // the logs of checks go to its directory landing
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
+	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
+	Secrets *redact.Secrets
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
