@@ -102,7 +102,7 @@ func Main() int {
 	}
 	a := &App{Args: args, Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, endsProcess: true}
-	proc.HideEnvironment(a.secretValues()) // before anything is started that could read it
+	proc.HideEnvironment(secretValues(a)) // before anything is started that could read it
 	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start, a.Demo = a.startTeam, demoJob
 	return a.Run(ctx)
@@ -124,7 +124,7 @@ func (a *App) Run(ctx context.Context) int {
 }
 
 // secretValues returns what is secret in the environment and in URLs on the command line.
-func (a *App) secretValues() []string {
+func secretValues(a *App) []string {
 	values := redact.FromEnviron(a.Env)
 	for _, arg := range a.Args {
 		values = append(values, redact.InURL(arg)...)
@@ -135,7 +135,7 @@ func (a *App) secretValues() []string {
 // hideSecrets hides the secrets in all that the command prints, until the function that it returns is called.
 func (a *App) hideSecrets() (end func()) {
 	if a.secrets == nil { // a command that the conversation runs has those of the conversation
-		a.secrets = redact.New(a.secretValues()...)
+		a.secrets = redact.New(secretValues(a)...)
 	}
 	if a.secrets == nil {
 		return func() {}

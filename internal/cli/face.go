@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -21,7 +22,7 @@ import (
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
-	if out := a.terminalOut(); out != nil && in != nil {
+	if out := fileOf(a.Stdout); out != nil && in != nil {
 		// An error means that nothing is completed.
 		names := chat.Names{Members: func() (names []string) {
 			members, _ := c.Members().List(ctx)
@@ -68,9 +69,8 @@ type hidingFace struct {
 // Print prints lines above the prompt.
 func (f hidingFace) Print(lines string) { f.Face.Print(f.secrets.String(lines)) }
 
-// terminalOut returns the file of standard output, or nil where it is none.
-func (a *App) terminalOut() *os.File {
-	out := a.Stdout
+// fileOf returns the file that a writer writes to, or nil where it is none.
+func fileOf(out io.Writer) *os.File {
 	if w, ok := out.(*redact.Writer); ok {
 		out = w.Unwrap()
 	}

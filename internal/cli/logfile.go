@@ -80,7 +80,7 @@ func (a *App) openLog(level slog.Level) error {
 	}
 	a.logFile = f
 	// Whatever error quotes a key, and however the handler spells it, the file does not have it.
-	out := redact.New(a.secretValues()...).Writer(f)
+	out := redact.New(secretValues(a)...).Writer(f)
 	handler := slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
 	a.log = slog.New(handler).With("pid", os.Getpid())
 	return nil

@@ -63,7 +63,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout},
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
-		Secrets: append(a.secretValues(), redact.InURL(s.Model)...), PassEnv: s.PassEnv.List(),
+		Secrets: append(secretValues(a), redact.InURL(s.Model)...), PassEnv: s.PassEnv.List(),
 	})
 }
 

@@ -36,7 +36,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 		return opened{}, err
 	}
 	w.EndGuards(ctx)
-	t, err := team.OpenIn(w, team.Config{Secrets: a.secretValues()}) //nolint:contextcheck // OpenIn starts nothing.
+	t, err := team.OpenIn(w, team.Config{Secrets: secretValues(a)}) //nolint:contextcheck // OpenIn starts nothing.
 	return opened{t, w}, err
 }
 
