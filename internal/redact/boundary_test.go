@@ -84,7 +84,7 @@ func TestErrorsWithoutKeys(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	plain := muster.Errorf(muster.Held, "no")
-	if s.Error(plain) != error(plain) || s.Error(nil) != nil {
+	if got := s.Error(plain); got != error(plain) || s.Error(nil) != nil { //nolint:errorlint // the very same
 		t.Error("an error without a key has changed")
 	}
 }
