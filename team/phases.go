@@ -170,8 +170,8 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 	for _, to := range slices.Compact([]muster.Name{name, muster.Lead}) {
 		// News wakes no model: nothing has to be done at once, and the user may have done it themselves.
 		_, err := w.p.Post.Send(ctx, muster.Message{Type: muster.MailResult, From: muster.System, To: to,
-			Content: fmt.Sprintf("In the user's repository, outside of all lanes, this has %s. Only the user may change "+
-				"that. If it was you, say so, and change nothing more there.", text)})
+			Content: fmt.Sprintf("In the user's repository, outside of all lanes, this has %s. Only the user may "+
+				"change that. If it was you, say so, and change nothing more there.", text)})
 		logDropped(ctx, w.p.Log, "telling what has changed in the repository", err)
 	}
 }
@@ -227,7 +227,8 @@ func (w *phaseWatch) verdict(end teammate.End) teammate.End {
 		return end
 	}
 	slices.Sort(w.lost)
-	return teammate.End{Code: cmp.Or(end.Code, 3), Text: strings.TrimSpace(strings.Join(w.lost, "; ") + "\n" + end.Text)}
+	end.Code, end.Text = cmp.Or(end.Code, 3), strings.TrimSpace(strings.Join(w.lost, "; ")+"\n"+end.Text)
+	return end
 }
 
 // close looks a last time, at what no phase has ended with.

@@ -133,8 +133,8 @@ type cutOff struct {
 
 // onFenced sees to a member whose conversation is not where this process has written it. Where another process is the
 // host by now, that one goes on with it. Where this one still is, the transcript was removed or written by something
-// else: each life of the member begins its conversation anew and costs requests, so the pause before the next one grows,
-// and after maxRestarts lives the member is lost.
+// else: each life of the member begins its conversation anew and costs requests, so the pause before the next one
+// grows, and after maxRestarts lives the member is lost.
 func (s *supervisor) onFenced(ctx context.Context, name muster.Name) {
 	m, err := s.Roster.Get(ctx, name)
 	if err != nil || m.Host != s.id || m.Status == muster.Shutdown {

@@ -11,19 +11,25 @@ import (
 // TargetState is where the target is, and where landings left it.
 type TargetState = landing.TargetState
 
-// Target returns where the target of the last run is. It changes nothing.
-func (t *Team) Target(ctx context.Context) (TargetState, error) {
-	l, err := lastLander(ctx, t.services())
+// Target is the branch on which the work of a team lands.
+type Target struct{ t *Team }
+
+// TargetOf returns the target of a team's last run.
+func TargetOf(t *Team) Target { return Target{t} }
+
+// Get returns where the target is. It changes nothing.
+func (s Target) Get(ctx context.Context) (TargetState, error) {
+	l, err := lastLander(ctx, s.t.services())
 	if err != nil {
 		return TargetState{}, err
 	}
 	return l.State(ctx)
 }
 
-// AcceptTarget makes a commit the one from which landings go on, and moves the target there. It is for a user who has
+// Accept makes a commit the one from which landings go on, and moves the target there. It is for a user who has
 // moved the target on purpose: landings put back, or wait for, a target that is not where they left it.
-func (t *Team) AcceptTarget(ctx context.Context, commit string) (TargetState, error) {
-	w, err := t.prepareChange(ctx)
+func (s Target) Accept(ctx context.Context, commit string) (TargetState, error) {
+	w, err := s.t.prepareChange(ctx)
 	if err != nil {
 		return TargetState{}, err
 	}

@@ -14,18 +14,18 @@ import (
 func newTargetCommand(a *App) *cobra.Command {
 	var commit string
 	c := &cobra.Command{Use: "target", Args: namedArgs(), Short: "where the branch is on which work lands",
-		Long: "Only landings move the target. One that something else has moved is put back, or landings wait until you\n" +
-			"say what holds: --accept lets them go on from a commit, and moves the target there."}
+		Long: "Only landings move the target. One that something else has moved is put back, or landings wait until\n" +
+			"you say what holds: --accept lets them go on from a commit, and moves the target there."}
 	c.Flags().StringVar(&commit, "accept", "", "let landings go on from `COMMIT`")
 	look := a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
-		s, err := o.Target(c.Context())
+		s, err := team.TargetOf(o.Team).Get(c.Context())
 		if err != nil {
 			return err
 		}
 		return a.print(s, func(view.Screen) string { return targetText(s) })
 	})
 	accept := a.changing(func(c *cobra.Command, o opened, _ []string) error {
-		s, err := o.AcceptTarget(c.Context(), commit)
+		s, err := team.TargetOf(o.Team).Accept(c.Context(), commit)
 		return a.printLine(s, err, "landings go on from %.7s on %s", s.At, view.OneLine(s.Branch))
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {

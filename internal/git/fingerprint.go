@@ -16,8 +16,8 @@ import (
 )
 
 // A Fingerprint is what of a repository is the user's, as it was at one moment: HEAD, index, branches, tags, stash,
-// config, hooks, replaced objects and the main working tree. Two of them tell what changed in between. To take one costs
-// a stat of each file of the working tree, and no git process as long as nothing has changed.
+// config, hooks, replaced objects and the main working tree. Two of them tell what changed in between. To take one
+// costs a stat of each file of the working tree, and no git process as long as nothing has changed.
 type Fingerprint struct {
 	head  string
 	refs  map[string]looseRef // by name; packed ones have no stamp

@@ -175,8 +175,8 @@ type RefUpdate struct{ Ref, New, Old string }
 // UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer
 // than the age at which a lock is a dead git's: that one it breaks. Once git has begun, the end of ctx does not stop
 // it. A symbolic ref is replaced, and what it leads to stays: whoever made the target symbolic would else have a
-// landing move another branch. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's name is in the way,
-// Unavailable.
+// landing move another branch. Errors: Stale when a ref is not at its Old (nothing moved), Held when another branch's
+// name is in the way, Unavailable.
 func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	if len(updates) == 0 {
 		return nil

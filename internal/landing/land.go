@@ -47,7 +47,7 @@ func (l *Lander) Land(
 			continue
 		}
 		if d, ok := errors.AsType[*Displaced](err); ok {
-			if err := l.waitUntilBack(ctx, id, claim, d); err != nil {
+			if err := waitUntilBack(ctx, l, id, claim, d); err != nil {
 				return v, err
 			}
 			continue

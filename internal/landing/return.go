@@ -149,9 +149,9 @@ func isEmptyTree(tree string) bool {
 
 // emptyText is for an owner whose lane has lost all its files.
 func emptyText(branch string) string {
-	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty. If a command has removed the files "+
-		"by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is to "+
-		"remove everything has to leave one file.", branch)
+	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty. If a command has removed the "+
+		"files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is "+
+		"to remove everything has to leave one file.", branch)
 }
 
 // maxFiles is how many files fileList names.

@@ -69,7 +69,7 @@ func (l *Lander) look(ctx context.Context) (tip string, d *Displaced, err error)
 	if err != nil {
 		return "", nil, err
 	}
-	landed, err := l.landedCommits(ctx)
+	landed, err := landedCommits(ctx, l)
 	if err != nil {
 		return "", nil, err
 	}
@@ -82,12 +82,12 @@ func (l *Lander) look(ctx context.Context) (tip string, d *Displaced, err error)
 		return at, nil, nil
 	}
 	d = &Displaced{At: at, Link: link, branch: l.branch()}
-	d.Tip = l.lastTip(ctx, tips, landed, at)
+	d.Tip = lastTip(ctx, l, tips, landed, at)
 	return "", d, nil
 }
 
 // landedCommits returns the commits that the board says have landed.
-func (l *Lander) landedCommits(ctx context.Context) (map[string]bool, error) {
+func landedCommits(ctx context.Context, l *Lander) (map[string]bool, error) {
 	tasks, err := l.board.List(ctx)
 	landed := map[string]bool{}
 	for _, t := range tasks {
@@ -100,7 +100,7 @@ func (l *Lander) landedCommits(ctx context.Context) (map[string]bool, error) {
 
 // lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
 // when what the target has now was built on it.
-func (l *Lander) lastTip(ctx context.Context, tips []muster.Tip, landed map[string]bool, at string) string {
+func lastTip(ctx context.Context, l *Lander, tips []muster.Tip, landed map[string]bool, at string) string {
 	for _, t := range slices.Backward(tips[1:]) {
 		if landed[t.Commit] {
 			return t.Commit
@@ -147,10 +147,10 @@ func (l *Lander) Secure(ctx context.Context) (tip string, d *Displaced, err erro
 		if d.At == "" && d.Link == "" && l.goneInCheck.Load() {
 			return "", nil, l.errGone()
 		}
-		if d.IsUsers, err = l.mayBeUsers(ctx, d); err != nil || d.IsUsers {
+		if d.IsUsers, err = mayBeUsers(ctx, l, d); err != nil || d.IsUsers {
 			return d.Tip, d, err
 		}
-		if err = l.putBack(ctx, d); !errors.Is(err, muster.ErrStale) {
+		if err = putBack(ctx, l, d); !errors.Is(err, muster.ErrStale) {
 			break
 		}
 	}
@@ -162,7 +162,7 @@ func (l *Lander) Secure(ctx context.Context) (tip string, d *Displaced, err erro
 	if d.At != "" {
 		text += fmt.Sprintf(" (to have it there all the same: muster target --accept %.12s)", d.At)
 	}
-	return d.Tip, d, l.tell(ctx, text)
+	return d.Tip, d, tell(ctx, l, text)
 }
 
 // IsTakenBack reports whether the target was displaced so that something that landed is no longer on it.
@@ -180,7 +180,7 @@ func (l *Lander) IsTakenBack(ctx context.Context) (bool, error) {
 
 // putBack moves the target to where landings left it. What it had gets a ref first, so that at no moment a commit has
 // none. The error is Stale when the target was moved meanwhile.
-func (l *Lander) putBack(ctx context.Context, d *Displaced) error {
+func putBack(ctx context.Context, l *Lander, d *Displaced) error {
 	name := "target-" + strings.ReplaceAll(l.branch(), "/", "-")
 	isOld := false
 	var err error
@@ -214,7 +214,7 @@ func (l *Lander) putBack(ctx context.Context, d *Displaced) error {
 
 // mayBeUsers reports whether the user may have moved the target there on purpose: nobody worked when it came there, or
 // the commit is in the history of one of their branches.
-func (l *Lander) mayBeUsers(ctx context.Context, d *Displaced) (bool, error) {
+func mayBeUsers(ctx context.Context, l *Lander, d *Displaced) (bool, error) {
 	if key := l.movedAtRest.Load(); key != nil && *key == d.key() {
 		return true, nil
 	}
@@ -258,7 +258,7 @@ func (l *Lander) AtRest(ctx context.Context, refs map[string]string) error {
 }
 
 // waitUntilBack waits until the target is where landings may go on, or until the claim is over.
-func (l *Lander) waitUntilBack(ctx context.Context, id muster.TaskID, claim int, d *Displaced) error {
+func waitUntilBack(ctx context.Context, l *Lander, id muster.TaskID, claim int, d *Displaced) error {
 	return l.waitFor(ctx, id, claim, d.key(), d.question(), func(ctx context.Context) bool {
 		_, now, err := l.look(ctx)
 		return err == nil && (now == nil || now.key() != d.key())
@@ -273,7 +273,7 @@ func (d *Displaced) question() string {
 
 // tell tells the user and the lead something about the target. It is told when it has happened, so the end of ctx does
 // not keep it back.
-func (l *Lander) tell(ctx context.Context, text string) error {
+func tell(ctx context.Context, l *Lander, text string) error {
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	if err := l.note(late, text); err != nil || l.options.TellLead == nil {

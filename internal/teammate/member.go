@@ -245,15 +245,6 @@ type Lander interface {
 	CheckBase(ctx context.Context) (landing.CheckResult, error)
 }
 
-// Phases looks, at the end of each work phase, at what no member may change: the target and what is the user's.
-type Phases interface {
-	// Begin says that the member begins a phase.
-	Begin(ctx context.Context, name muster.Name)
-	// End says that the phase of the member is over, and tells whoever should know what has changed in it. moved says
-	// how the member has moved the target, "" when it has not: then its task goes back to the board.
-	End(ctx context.Context, name muster.Name, task muster.Task) (moved string)
-}
-
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the
 // run does not end by itself: where it would, the lead listens.
 type Talk interface {

@@ -230,21 +230,6 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 	return cmp.Or(m.endPhase(ctx), context.Cause(ctx))
 }
 
-// endPhase has what is not the member's looked at. It is done when ctx has ended too: what a phase that was cut off has
-// changed is found by nobody else.
-func (m *Member) endPhase(ctx context.Context) error {
-	if m.Phases == nil {
-		return nil
-	}
-	last, cancel := clock.Detach(ctx)
-	defer cancel()
-	t, _ := m.claims.CurrentTask()
-	if moved := m.Phases.End(last, m.name(), t); moved != "" && ctx.Err() == nil {
-		return m.claims.release(ctx, "its owner moved the target", moved, true)
-	}
-	return nil
-}
-
 // do shuts the member down in order: its task goes back, and its lane is kept. The last
 // writes are made even if ctx ends. The record says that it has shut down only after all
 // else: a process that dies in between leaves a member that another process takes over.

@@ -36,8 +36,8 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	}
 	if c.lostWrites(ctx, h) {
 		c.held.change(func(h *claim) { h.warnedLost = true })
-		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change, and you have written files in "+
-			"it. If you or a command took them back on purpose, complete the task again; if not, write them again.",
+		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change, and you have written files "+
+			"in it. If you or a command took them back on purpose, complete the task again; if not, write them again.",
 			t.ID), nil
 	}
 	// The landing is a record on the board with this claim's fence. If this process dies now,
