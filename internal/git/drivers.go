@@ -133,7 +133,7 @@ func newDrivers(values []scoped) drivers {
 
 // UntrustedDrivers returns the filters and merge drivers of the repository's own config, as sorted lines of the form
 // "filter.NAME.clean = COMMAND". They do not run unless TrustDrivers was called.
-func (r *Repo) UntrustedDrivers() []string {
+func (r *runner) UntrustedDrivers() []string {
 	var lines []string
 	for section, def := range r.drivers.local {
 		for variable, value := range def {
@@ -146,7 +146,7 @@ func (r *Repo) UntrustedDrivers() []string {
 
 // TrustDrivers lets the drivers that UntrustedDrivers returns run, as they were when the repository was opened. The
 // user has seen and trusted them. It must be called before the repository is used.
-func (r *Repo) TrustDrivers() {
+func (r *runner) TrustDrivers() {
 	maps.Copy(r.drivers.armed, r.drivers.local)
 	clear(r.drivers.local)
 }
@@ -162,7 +162,7 @@ const (
 )
 
 // Filter returns the state of the filter of that name.
-func (r *Repo) Filter(name string) FilterState {
+func (r *runner) Filter(name string) FilterState {
 	section := "filter." + name
 	if r.drivers.armed[section] != nil {
 		return FilterRuns

@@ -68,8 +68,7 @@ type Repo struct {
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
 
-	isPartial bool     // objects may be missing
-	excluded  sync.Map // the lines of the exclude file when the repository was opened, and those of Exclude
+	excludes
 }
 
 // Root returns the top level of the main worktree: absolute, symbolic links resolved.
@@ -126,9 +125,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	r.env = append(r.env, found.identity...)
 	r.isPartial = found.isPartial
 	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
-	for _, line := range r.readExcludes() {
-		r.excluded.Store(line, true)
-	}
+	r.excludes.open(r.common)
 	return r, nil
 }
 

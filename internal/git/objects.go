@@ -49,7 +49,7 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string,
 
 // CheckComplete refuses, as Invalid, a commit of which the repository lacks trees or files, as a partial clone does.
 // Nothing is fetched, so a lane or a check of that commit could not be made.
-func (r *Repo) CheckComplete(ctx context.Context, commit string) error {
+func (r *runner) CheckComplete(ctx context.Context, commit string) error {
 	if !r.isPartial || commit == "" {
 		return nil
 	}

@@ -73,6 +73,8 @@ type runner struct {
 	workTree string
 	pinned   []setting
 	drivers  drivers
+
+	isPartial bool // objects may be missing, and nothing is fetched
 }
 
 // Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -284,6 +283,3 @@ func (s staging) filtered(ctx context.Context, files []string) (passing []string
 	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that %s, "+
 		"so it does not run, and the content would land in clear", nameFiles(refused), name, why).WithHint("%s", hint)
 }
-
-// errUnclear is the reason why a submodule is left alone.
-var errUnclear = errors.New("it is not a repository of this lane")

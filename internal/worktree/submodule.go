@@ -19,6 +19,9 @@ const gitlink = "160000"
 // submoduleRefs is where commits of submodules are kept that no upstream may have: refs/muster/submodules/ID.
 const submoduleRefs = "refs/muster/submodules/"
 
+// errUnclear is the reason why a submodule is left alone.
+var errUnclear = errors.New("it is not a repository of this lane")
+
 // link is a submodule that is checked out in a lane, with the commit that the lane's tree is to name.
 type link struct{ file, commit string }
 
