@@ -43,8 +43,8 @@ func (s *results) fit(r llm.Result) llm.Result {
 	}
 	s.size.Add(-size)
 	text := r.Text()
-	r.Parts = []llm.Part{llm.Text{Text: fmt.Sprintf("%.*s\n[%d KB are cut here: the results of this reply's calls have "+
-		"%d MB, which is the most. Ask for less, or make such calls one by one]", keptOfResult, text, size>>10,
-		MaxResults>>20)}}
+	cut := fmt.Sprintf("%.*s\n[%d KB are cut here: the results of this reply's calls have %d MB, which is the most. "+
+		"Ask for less, or make such calls one by one]", keptOfResult, text, size>>10, MaxResults>>20)
+	r.Parts = []llm.Part{llm.Text{Text: cut}}
 	return r
 }

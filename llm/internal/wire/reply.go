@@ -94,7 +94,8 @@ func tooLarge(c llm.Call) string {
 func withoutCalls(r llm.Reply, has string) llm.Reply {
 	r.Stop = llm.StopMax
 	r.Message.Parts = slices.DeleteFunc(r.Message.Parts, func(p llm.Part) bool { _, is := p.(llm.Call); return is })
-	r.Message.Parts = append(r.Message.Parts, llm.Text{Text: "[This reply had " + has + ", and none may. It was cut here.]"})
+	why := "[This reply had " + has + ", and none may. It was cut here.]"
+	r.Message.Parts = append(r.Message.Parts, llm.Text{Text: why})
 	return r
 }
 

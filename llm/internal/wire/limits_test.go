@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"muster/llm"
+)
+
+// TestCheckJSON: brackets and commas in strings do not count, and what is cut off is no trouble.
+func TestCheckJSON(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"ordinary":             {`{"a":[1,2,{"b":"c"}]}`, ""},
+		"nothing":              {"", ""},
+		"deep":                 {strings.Repeat("[", MaxDepth+1), "is nested deeper than 100 levels"},
+		"deep enough":          {strings.Repeat("[", MaxDepth), ""},
+		"wide":                 {"[" + strings.Repeat("1,", MaxValues) + "1]", "has more than 100000 values"},
+		"brackets in a string": {`{"a":"` + strings.Repeat("[,", MaxValues) + `"}`, ""},
+		"after a quote":        {`{"a":"\"` + strings.Repeat("[,", MaxValues) + `\\"}`, ""},
+		"a string without end": {`{"a":"` + strings.Repeat("[", MaxDepth+1), ""},
+		"an escape at the end": {`{"a":"\`, ""},
+		"after a backslash":    {`{"a":"\\","b":` + strings.Repeat("[", MaxDepth+1), "is nested deeper than 100 levels"},
+	} {
+		if got := checkJSON([]byte(c.text)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestCallsHaveOneIDEach: whatever ids a server gives, no two calls of a conversation have the same, none is lost, and
+// none runs twice.
+func TestCallsHaveOneIDEach(t *testing.T) {
+	before := llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Call{ID: "old", Name: "a", Input: json.RawMessage(`{}`)}}}
+	call := func(id, name, input string) llm.Part {
+		return llm.Call{ID: id, Name: name, Input: json.RawMessage(input), Opaque: json.RawMessage(`{}`)}
+	}
+	for name, c := range map[string]struct {
+		calls []llm.Part
+		want  string
+	}{
+		"their own":              {[]llm.Part{call("x", "a", `{}`), call("y", "a", `{}`)}, "x y"},
+		"the same call":          {[]llm.Part{call("x", "a", `{"b":1}`), call("x", "a", `{"b": 1}`)}, "x"},
+		"another call":           {[]llm.Part{call("x", "a", `{"b":1}`), call("x", "a", `{"b":2}`)}, "x call_1_2"},
+		"none":                   {[]llm.Part{call("", "a", `{}`), call("", "a", `{}`)}, "call_1_1 call_1_2"},
+		"one that we would make": {[]llm.Part{call("call_1_2", "a", `{}`), call("", "b", `{}`)}, "call_1_2 call_1_3"},
+		"one of an older call":   {[]llm.Part{call("old", "a", `{}`)}, "call_1_1"},
+	} {
+		x := NewExchange(Peer{}, llm.Request{Messages: []llm.Message{before}}, nil)
+		r, _, err := x.Finish(llm.Reply{Stop: llm.StopEnd}, c.calls)
+		var got []string
+		for _, made := range r.Message.Calls() {
+			got = append(got, made.ID)
+			if strings.HasPrefix(made.ID, "call_1_") && made.ID != "call_1_2" && made.Opaque != nil {
+				t.Errorf("%s: %s keeps what names it by another id", name, made.ID)
+			}
+		}
+		if s := strings.Join(got, " "); s != c.want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", name, s, err, c.want)
+		}
+	}
+}
+
+// TestLongWaitIsTold: a time to come back that is too far is told, with its date, and shortened.
+func TestLongWaitIsTold(t *testing.T) {
+	p := Peer{URL: "http://h/v1", Model: "m"}
+	for status, kind := range map[int]llm.Kind{429: llm.Limited, 503: llm.Overloaded} {
+		e := p.errorForResponse(status, http.Header{"Retry-After": {"31536000"}}, nil)
+		date := time.Now().Add(365 * 24 * time.Hour).Format("2006-01-02")
+		if e.Kind != kind || e.After != MaxWait || !strings.Contains(e.Error(), "told to wait until "+date) {
+			t.Errorf("%d: %v, after %v", status, e, e.After)
+		}
+	}
+	if e := p.errorForResponse(429, http.Header{"Retry-After": {"60"}}, nil); strings.Contains(e.Error(), "told") {
+		t.Error(e)
+	}
+}
+
+// TestWholeAnswers: an object is read as one event, whatever its type is said to be and whatever stands before it.
+func TestWholeAnswers(t *testing.T) {
+	for _, body := range []string{`{"a":1}`, " \r\n\t{\"a\":1}\n", strings.Repeat(" ", 10_000) + `{"a":1}`} {
+		for _, media := range []string{"application/json", "text/event-stream", ""} {
+			var to wholeReader
+			x := NewExchange(Peer{URL: "http://h"}, llm.Request{}, nil)
+			_, err := x.Post(t.Context(), &http.Client{Transport: answers{body, media}}, "http://h/", nil, struct{}{}, &to)
+			if err != nil || strings.TrimSpace(to.got) != `{"a":1}` {
+				t.Errorf("%.20q as %q: %q, %v", body, media, to.got, err)
+			}
+		}
+	}
+}
+
+// wholeReader keeps the events.
+type wholeReader struct{ got string }
+
+func (r *wholeReader) Event(data []byte) (bool, error) { r.got += string(data); return true, nil }
+func (r *wholeReader) Reply() (llm.Reply, bool, error) { return llm.Reply{}, true, nil }
+
+// answers is a network on which every request has one answer.
+type answers struct{ body, media string }
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {a.media}},
+		Body: io.NopCloser(strings.NewReader(a.body))}, nil
+}
+
+// TestUsageIsClamped: no number of a server can turn a sum around.
+func TestUsageIsClamped(t *testing.T) {
+	got := clampUsage(llm.Usage{Input: -5, Output: 1 << 62, CacheRead: 7})
+	if want := (llm.Usage{Output: maxTokens, CacheRead: 7}); got != want {
+		t.Error(fmt.Sprint(got))
+	}
+}
