@@ -178,8 +178,9 @@ func (a *answer) text(s string) {
 	a.parts++
 }
 
-// call writes a part that is a call.
-func (a *answer) call(id, tool, input string) {
+// call writes a part that is a call of bash.
+func (a *answer) call(id, input string) {
+	const tool = "bash"
 	switch a.api {
 	case "messages":
 		a.event(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":%q,`+
@@ -246,7 +247,7 @@ var kinds = map[string]func(*answer){
 		a.forever(func() { a.raw(long) })
 	},
 	"endless-calls": reply(func(a *answer) {
-		a.forever(func() { a.call(fmt.Sprint("c", a.parts), "bash", `{"command":"touch ran"}`) })
+		a.forever(func() { a.call(fmt.Sprint("c", a.parts), `{"command":"touch ran"}`) })
 	}),
 	"endless-header": func(a *answer) {
 		for i := range 200 {
@@ -270,7 +271,7 @@ var kinds = map[string]func(*answer){
 	"many-calls":     calls(300, `{"command":"touch ran"}`),
 	"large-call":     calls(1, `{"command":"touch ran; : `+strings.Repeat(long, 20)+`"}`),
 	"deep-call":      calls(1, `{"command":"touch ran","x":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}"),
-	"long-id":        reply(func(a *answer) { a.call(long, "bash", `{"command":"touch ran"}`) }),
+	"long-id":        reply(func(a *answer) { a.call(long, `{"command":"touch ran"}`) }),
 	"large-usage":    object(`{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9000000000000000000,"completion_tokens":-9000000000000000000}}`),
 	"long-model":     object(`{"model":%q,"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}`, long),
 	"json-chat":      object(` {"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`),
@@ -291,7 +292,7 @@ var kinds = map[string]func(*answer){
 		}
 		reply(func(a *answer) {
 			for range 3 {
-				a.call("id", "bash", `{"command":"echo ran >> \"$HOME/ran\""}`)
+				a.call("id", `{"command":"echo ran >> \"$HOME/ran\""}`)
 			}
 		})(a)
 	},
@@ -304,7 +305,7 @@ var called atomic.Bool
 func calls(n int, input string) func(*answer) {
 	return reply(func(a *answer) {
 		for i := range n {
-			a.call(fmt.Sprint("c", i), "bash", input)
+			a.call(fmt.Sprint("c", i), input)
 		}
 	})
 }

@@ -226,10 +226,10 @@ func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm
 	if err == nil || ctx.Err() != nil {
 		return reply, err
 	}
-	switch context.Cause(watched) {
-	case errSilent:
+	switch cause := context.Cause(watched); {
+	case errors.Is(cause, errSilent):
 		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %v", patience)
-	case errEndless:
+	case errors.Is(cause, errEndless):
 		return llm.Reply{}, llm.Errorf(llm.BadRequest, "the model has not ended its reply after %v, and was cut off: "+
 			"see what answers there", s.o.ReplyTimeout)
 	}
