@@ -57,11 +57,8 @@ type messageFields Message
 // MarshalJSON writes m with the fields it did not know.
 func (m Message) MarshalJSON() ([]byte, error) {
 	var other Extra
-	if m.Other != "" {
-		// What is no object has no fields to write.
-		if err := json.Unmarshal([]byte(m.Other), &other); err != nil {
-			other = nil
-		}
+	if json.Unmarshal([]byte(m.Other), &other) != nil {
+		other = nil // it is "", or no object
 	}
 	return marshalKeep(messageFields(m), other)
 }

@@ -122,8 +122,8 @@ func (t Task) RoleMay(role string) bool {
 // RoleName returns the name of a role in one word, as a task has it: what separates its words becomes hyphens.
 func RoleName(role string) string { return strings.Join(strings.Fields(role), "-") }
 
-// RoleKey returns the same text for names of one role, in whatever script: those that differ in upper and lower case and
-// in what separates their words only, such as "Frontend Developer" and "frontend-developer".
+// RoleKey returns the same text for names of one role, in whatever script: those that differ in upper and lower case
+// and in what separates their words only, such as "Frontend Developer" and "frontend-developer".
 func RoleKey(role string) string {
 	words := strings.FieldsFunc(strings.ToLower(strings.ToUpper(role)), func(r rune) bool {
 		return r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Pd, r)

@@ -104,15 +104,7 @@ func (p *runHost) host(
 		return err
 	}
 	defer func() { logDropped(ctx, p.Log, "releasing the lease", host.Release()) }()
-	_, err = p.Roster.EndGuards(ctx)
-	logDropped(ctx, p.Log, "ending the tools of dead processes", err)
-	// What killed processes left half written goes beside everything else: nobody waits for it but the end of the run.
-	var sweeping sync.WaitGroup
-	defer sweeping.Wait()
-	sweeping.Go(func() {
-		_, err := p.workspace.RemoveTemporaries()
-		logDropped(ctx, p.Log, "removing temporary files", err)
-	})
+	defer p.removeLeftovers(ctx)()
 	// The launcher starts beside the records, because a process of its own (the guard) takes as long as they do. It
 	// outlives a cancelled ctx: members that are cancelled still end their commands with it.
 	uncancelled := context.WithoutCancel(ctx)
@@ -147,7 +139,9 @@ func (p *runHost) host(
 		if err := host.SetGuard(ctx, g.PID()); err != nil {
 			return err
 		}
-		g.OnRenewal(func(pid int) { logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid)) })
+		g.OnRenewal(func(pid int) {
+			logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid))
+		})
 	}
 	p.Launcher = loggedLauncher{launcher, p.Log, p.team.secrets}
 	p.workspace.SetLauncher(p.Launcher) // a check has a temporary directory of its own
@@ -160,6 +154,19 @@ func (p *runHost) host(
 	p.Launcher = p.hookAgents(uncancelled, p.Launcher)
 	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1)})
+}
+
+// removeLeftovers ends the tools of dead processes, and begins to remove what killed processes left half written. That
+// goes on beside everything else; the function that it returns waits for it.
+func (p *runHost) removeLeftovers(ctx context.Context) (wait func()) {
+	_, err := p.Roster.EndGuards(ctx)
+	logDropped(ctx, p.Log, "ending the tools of dead processes", err)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		_, err := workspace.RemoveTemporaries(p.workspace.Paths())
+		logDropped(ctx, p.Log, "removing temporary files", err)
+	})
+	return sweeping.Wait
 }
 
 // guarded is a launcher whose tools are guarded by a process of its own.

@@ -92,12 +92,9 @@ func (s Tasks) Claim(ctx context.Context, id muster.TaskID, owner muster.Name, r
 	return w.Board().Claim(ctx, id, board.Claim{Owner: owner, Role: role, Source: muster.SourceManual})
 }
 
-// checkClaimedFromOutside refuses to claim a task for a member that is at work: its process would not know of the claim,
-// so nobody would work on the task. A member that nobody hosts finds the claim when it begins.
+// checkClaimedFromOutside refuses to claim a task for a member that is at work: its process would not know of the
+// claim, so nobody would work on the task. A member that nobody hosts finds the claim when it begins.
 func checkClaimedFromOutside(ctx context.Context, w *workspace.Workspace, owner muster.Name) error {
-	if !w.HasHosts() {
-		return nil // no member ever lived
-	}
 	m, err := w.Roster(ctx).Find(ctx, owner)
 	if errors.Is(err, muster.ErrNotFound) || err == nil && (m.Status == muster.Shutdown || m.Host == "") {
 		return nil

@@ -22,8 +22,8 @@ func TemporaryName(base string) string {
 
 const temporarySuffix = ".tmp"
 
-// IsTemporary reports whether a file's name is one that a writer gives to a temporary file. A killed process leaves such
-// files behind.
+// IsTemporary reports whether a file's name is one that a writer gives to a temporary file. A killed process leaves
+// such files behind.
 func IsTemporary(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, temporarySuffix)
 }

@@ -306,6 +306,10 @@ func Render(msgs []muster.Message, waiting int) string {
 
 // renderMail returns one mail of the list. The recipient is left out, because it is the reader.
 func renderMail(m muster.Message) string {
+	other := json.RawMessage(m.Other)
+	if !json.Valid(other) {
+		other = nil
+	}
 	text, err := muster.Encode(struct {
 		From      muster.Name        `json:"from"`
 		Type      muster.MessageType `json:"type"`
@@ -318,7 +322,7 @@ func renderMail(m muster.Message) string {
 		Content   string             `json:"content"`
 		Other     json.RawMessage    `json:"other,omitempty"` // what another program wrote beside that
 	}{m.From, m.Type, json.Number(fmt.Sprintf("%.0f", m.At)), m.TaskID, m.RequestID, m.Approve, m.Feedback, m.Plan,
-		m.Content, json.RawMessage(m.Other)})
+		m.Content, other})
 	if err != nil { // cannot be: there is nothing in it that has no JSON
 		return "{}"
 	}

@@ -21,11 +21,13 @@ import (
 // ours. The answer is mailed with it.
 const asked = "asked_as"
 
-// FromMail records the request that a mail of another program brings to to, and returns it as it stands; ok is false for
-// a mail that brings none. Such a request asks and never forces: it has no deadline, and whoever is asked
+// FromMail records the request that a mail of another program brings to a member, and returns it as it stands; ok is
+// false for a mail that brings none. Such a request asks and never forces: it has no deadline, and whoever is asked
 // may leave it. A request to the lead to shut down stays a mail, because the end of the lead is the end of the team.
 // A mail that is read twice gives one record: the id comes from the mail.
-func (q *Requests) FromMail(ctx context.Context, m muster.Message, to muster.Name) (r muster.Request, ok bool, err error) {
+func (q *Requests) FromMail(
+	ctx context.Context, m muster.Message, to muster.Name,
+) (r muster.Request, ok bool, err error) {
 	r = muster.Request{ID: m.RequestID, From: m.From, To: to, Status: muster.RequestPending, TaskID: m.TaskID,
 		CreatedAt: muster.UnixTime(time.Now())}
 	r.UpdatedAt = r.CreatedAt
@@ -41,7 +43,8 @@ func (q *Requests) FromMail(ctx context.Context, m muster.Message, to muster.Nam
 		return r, false, nil
 	}
 	if !idRule().MatchString(string(m.RequestID)) {
-		sum := sha256.Sum256([]byte(strings.Join([]string{string(m.ID), string(m.From), string(to), m.Content}, "\x00")))
+		parts := []string{string(m.ID), string(m.From), string(to), m.Content}
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		r.ID = muster.RequestID(hex.EncodeToString(sum[:4]))
 		if m.RequestID != "" {
 			id, err := json.Marshal(muster.RequestID(cut(string(m.RequestID))))
@@ -55,7 +58,8 @@ func (q *Requests) FromMail(ctx context.Context, m muster.Message, to muster.Nam
 	_, err = q.items.Create(ctx, string(r.ID), r)
 	if errors.Is(err, muster.ErrStale) {
 		there, _, err := q.read(ctx, r.ID)
-		return there, err == nil && there.Kind == r.Kind && there.From == r.From && there.To == to, ignoreUnreadable(err)
+		ok = err == nil && there.Kind == r.Kind && there.From == r.From && there.To == to
+		return there, ok, ignoreUnreadable(err)
 	}
 	if err != nil {
 		return r, false, err

@@ -112,8 +112,8 @@ func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
 		l.told[key] = time.Now()
 		text := fmt.Sprintf("the team waits for task %d (%s), which %s holds from outside: muster task release %d",
 			t.ID, t.Subject, t.Owner, t.ID)
-		err := l.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}})
-		l.logDropped(ctx, "noting a task held from outside", err)
+		e := muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}}
+		l.logDropped(ctx, "noting a task held from outside", l.Journal.Emit(ctx, e))
 	}
 }
 

@@ -44,7 +44,7 @@ func (w *Workspace) PrepareChange(ctx context.Context) error {
 // CheckOutsideTools refuses a command that would change this team from inside one of its own tools: an agent that could
 // approve its own plan by calling muster would need no approval. Who calls is read from the process tree.
 func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
-	if !w.HasHosts() {
+	if !exists(w.Paths().Hosts()) {
 		return nil // no process of this team ever lived
 	}
 	hosts, err := w.Roster(ctx).Hosts(ctx)
@@ -67,7 +67,7 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 // EndGuards kills what processes of the team that have died left running: a guard that somebody has stopped, and the
 // tools below it. Every command calls it. What fails is left for the next one.
 func (w *Workspace) EndGuards(ctx context.Context) {
-	if !w.HasHosts() {
+	if !exists(w.Paths().Hosts()) {
 		return // no process of this team ever lived
 	}
 	killed, err := w.Roster(ctx).EndGuards(ctx)

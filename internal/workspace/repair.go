@@ -14,6 +14,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/corruption"
 	"muster/internal/durable"
+	"muster/internal/paths"
 	"muster/internal/view"
 )
 
@@ -64,9 +65,9 @@ func (d *doctor) refuse(what, why string) {
 
 // RemoveTemporaries removes what killed processes left half written among the team's files, and returns how many files
 // that were. A process that begins to host members calls it.
-func (w *Workspace) RemoveTemporaries() (removed int, err error) {
-	files := w.stateFiles()
-	for _, path := range temporaries(w.Paths()) {
+func RemoveTemporaries(dir paths.Dir) (removed int, err error) {
+	files := durable.New(durable.OS{Root: string(dir)})
+	for _, path := range temporaries(dir) {
 		if err := files.Remove(path); err != nil {
 			return removed, err
 		}
@@ -78,7 +79,7 @@ func (w *Workspace) RemoveTemporaries() (removed int, err error) {
 // removeTemporaries removes what killed processes left half written. A file that was not renamed was never promised
 // to anybody.
 func (d *doctor) removeTemporaries() {
-	n, err := d.w.RemoveTemporaries()
+	n, err := RemoveTemporaries(d.w.Paths())
 	if n > 0 {
 		d.mended("%s of killed processes removed: nothing had been promised of them", view.Count(n, "temporary file"))
 	}

@@ -389,9 +389,6 @@ func (w *Workspace) HasState() bool { return hasState(w.Paths()) }
 // HasLanes reports whether a lane was ever made here. Where none was, nobody needs to ask git.
 func (w *Workspace) HasLanes() bool { return exists(w.Paths().Index()) }
 
-// HasHosts reports whether a process of the team ever lived here.
-func (w *Workspace) HasHosts() bool { return exists(w.Paths().Hosts()) }
-
 // hasState reports whether a team or a board is in a directory.
 func hasState(d paths.Dir) bool { return exists(d.Team()) || exists(d.Tasks()) }
 

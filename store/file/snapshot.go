@@ -211,8 +211,8 @@ func (c *cache) save(found lookResult, misses int) {
 	failpoint.Hit("snapshot.named")
 }
 
-// isBeingSaved reports whether another process writes the snapshot right now. All processes of a team may start at once,
-// and only one of them is to write the large file. What a dead process left keeps nobody from it, and is removed.
+// isBeingSaved reports whether another process writes the snapshot right now. All processes of a team may start at
+// once, and only one of them is to write the large file. What a dead process left keeps nobody from it, and is removed.
 func (c *cache) isBeingSaved() bool {
 	on, dir := c.t.s.fs, filepath.Dir(c.snapshotPath())
 	names, _ := on.Names(dir) // what cannot be listed cannot be written either

@@ -123,7 +123,7 @@ func (k toolset) laneRemove() llm.Tool {
 			if in.CompleteTask {
 				return k.completeLane(ctx, in.Name)
 			}
-			if err := k.checkUnused(ctx, in.Name); err != nil {
+			if err := checkUnused(ctx, k, in.Name); err != nil {
 				return llm.Result{}, err
 			}
 			text, err := answer(k.Lanes.Remove(ctx, in.Name, in.Force), "Lane %s is removed.", in.Name)
@@ -133,7 +133,7 @@ func (k toolset) laneRemove() llm.Tool {
 
 // checkUnused refuses to remove a lane under the hands of whoever works in it, with force too: commands that run there
 // would go on in a directory that is gone, and what they write would be in no archive.
-func (k toolset) checkUnused(ctx context.Context, name muster.Name) error {
+func checkUnused(ctx context.Context, k toolset, name muster.Name) error {
 	lane, err := k.Lanes.Get(ctx, name)
 	if err != nil {
 		return err
@@ -141,8 +141,8 @@ func (k toolset) checkUnused(ctx context.Context, name muster.Name) error {
 	if lane.TaskID != 0 {
 		t, err := k.Board.Get(ctx, lane.TaskID)
 		if err == nil && t.Claimed() && t.Worktree == name && t.Owner != "" {
-			return muster.Errorf(muster.Held, "%s works on task %d in lane %s: it completes the task, or gives it back first",
-				t.Owner, t.ID, name)
+			return muster.Errorf(muster.Held,
+				"%s works on task %d in lane %s: it completes the task, or gives it back first", t.Owner, t.ID, name)
 		}
 		if err != nil && !errors.Is(err, muster.ErrNotFound) {
 			return err

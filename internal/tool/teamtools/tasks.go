@@ -236,10 +236,10 @@ func (k toolset) taskUpdate() llm.Tool {
 		RemoveBlockedBy []any         `json:"remove_blocked_by,omitempty"`
 		ClaimRole       *string       `json:"claim_role,omitempty"`
 		Priority        *int          `json:"priority,omitempty"`
-		Status          string        `json:"status,omitempty" jsonschema:"pending: try again, or take back from an outsider; deleted: remove it"`
+		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
 	}
-	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, or "+
-		"delete one.",
+	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, take "+
+		"one back from an outsider (pending), or delete one.",
 		func(ctx context.Context, in in) (string, error) {
 			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {
@@ -251,7 +251,7 @@ func (k toolset) taskUpdate() llm.Tool {
 			}
 			retry := in.Status != ""
 			if retry {
-				taken, err := k.takeBack(ctx, in.TaskID)
+				taken, err := takeBack(ctx, k, in.TaskID)
 				if err != nil {
 					return "", err
 				}
@@ -274,7 +274,7 @@ func (k toolset) taskUpdate() llm.Tool {
 
 // takeBack puts a task back on the board that somebody outside the team holds, or nobody although it is in progress. It
 // returns false for any other task: a member gives its task back itself.
-func (k toolset) takeBack(ctx context.Context, id muster.TaskID) (bool, error) {
+func takeBack(ctx context.Context, k toolset, id muster.TaskID) (bool, error) {
 	t, err := k.Board.Get(ctx, id)
 	if err != nil || !t.Claimed() || t.Owner == muster.Lead {
 		return false, err
