@@ -196,9 +196,10 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 		return "Nobody may take what is ready: " + strings.Join(reasons, "; ") + ".", about
 	case len(f.heldOutside) > 0:
 		t := f.heldOutside[0]
-		return fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Wait again to leave "+
-				"it to them, or take it back: task_update {task_id: %d, status: pending}.", t.ID, t.Subject, t.Owner, t.ID),
-			[]string{string(claimKey(t))}
+		text = fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Wait again to "+
+			"leave it to them, or take it back: task_update {task_id: %d, status: pending}.",
+			t.ID, t.Subject, t.Owner, t.ID)
+		return text, []string{string(claimKey(t))}
 	}
 	return "", nil
 }

@@ -238,8 +238,8 @@ func (k toolset) taskUpdate() llm.Tool {
 		Priority        *int          `json:"priority,omitempty"`
 		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
 	}
-	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, take "+
-		"one back from an outsider (pending), or delete one.",
+	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, "+
+		"take one back from an outsider (pending), or delete one.",
 		func(ctx context.Context, in in) (string, error) {
 			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {
