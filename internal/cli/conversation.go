@@ -109,12 +109,8 @@ func (c *conversation) run(ctx context.Context) error {
 		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
 	}
 	isStopped := state.IsStopped || c.hasNoTask
-	// A goal of "-" stands for the words that the user has not typed yet.
 	if !isRemote { // what cannot start is reported before anything is typed
-		if err := c.app.offerTrust(ctx, c.opened, c.flags, isStopped); err != nil {
-			return err
-		}
-		if _, err := c.prepare(ctx, isStopped, "-"); err != nil {
+		if err := c.checkStart(ctx, isStopped); err != nil {
 			return err
 		}
 	}
@@ -153,6 +149,16 @@ func (c *conversation) run(ctx context.Context) error {
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
+}
+
+// checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words
+// are not typed yet, so "-" stands for them.
+func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
+	err := offerTrust(ctx, c.app, c.opened, c.flags, isStopped)
+	if err == nil {
+		_, err = c.prepare(ctx, isStopped, "-")
+	}
+	return err
 }
 
 // begin starts the run, or goes on with the one that stopped. The channel is closed when the run is over. When the

@@ -27,7 +27,7 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
-	a.rememberServer(ctx, j.Workspace, j.Settings)
+	rememberServer(ctx, a, j.Workspace, j.Settings)
 	// The team is not closed here, because the workspace in which it works is closed by the command.
 	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
 	switch {
@@ -83,7 +83,7 @@ func demoJob(ctx context.Context, dir string) (Job, error) {
 // model returns the model with a name. The environment has the keys. A script is a file, whose path is relative to
 // the directory of -C. The name may come from a record in the workspace, which may not choose a server.
 func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm.Model, error) {
-	if err := a.checkServer(w, name, s); err != nil {
+	if err := checkServer(a, w, name, s); err != nil {
 		return nil, err
 	}
 	c, err := config.Choose(name, a.Env)
@@ -104,7 +104,7 @@ func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm
 			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
 	case config.Script:
 		// The file is read whole now, so a script that is changed later does not disturb the run.
-		words, err := script.Load(a.scriptFile(c.Name))
+		words, err := script.Load(scriptFile(a, c.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		}
 		goesOn = s.IsStopped
 	}
-	if err := r.offerTrust(ctx, o, flags, goesOn); err != nil {
+	if err := offerTrust(ctx, r.App, o, flags, goesOn); err != nil {
 		return err
 	}
 	// What the user has typed is checked against the run before anything is started.
@@ -277,7 +277,7 @@ func (r runCommands) join() *cobra.Command {
 func (r runCommands) hostWorkers(
 	ctx context.Context, o opened, workers *team.Workers, flags map[string]string,
 ) error {
-	if err := r.offerTrust(ctx, o, flags, true); err != nil {
+	if err := offerTrust(ctx, r.App, o, flags, true); err != nil {
 		return err
 	}
 	settings, err := r.runSettings(ctx, o, flags, true)

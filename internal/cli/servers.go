@@ -18,12 +18,12 @@ import (
 
 // checkServer refuses the name of a model with a server or a script that the user has not named. s has what the user
 // names now.
-func (a *App) checkServer(w *workspace.Workspace, name string, s config.Settings) error {
-	server := a.server(name)
-	if server == "" || server == a.server(s.UserModel) {
+func checkServer(a *App, w *workspace.Workspace, name string, s config.Settings) error {
+	server := serverOf(a, name)
+	if server == "" || server == serverOf(a, s.UserModel) {
 		return nil
 	}
-	known, err := w.Trusted()
+	known, err := w.Trust().Get()
 	if err != nil || slices.Contains(known.Servers, server) {
 		return err
 	}
@@ -39,8 +39,8 @@ func (a *App) checkServer(w *workspace.Workspace, name string, s config.Settings
 
 // rememberServer notes the server or the script that the user has named for this run, so that the run can go on with
 // it later. What cannot be noted is asked for then.
-func (a *App) rememberServer(ctx context.Context, w *workspace.Workspace, s config.Settings) {
-	if server := a.server(s.Model); server != "" && server == a.server(s.UserModel) {
+func rememberServer(ctx context.Context, a *App, w *workspace.Workspace, s config.Settings) {
+	if server := serverOf(a, s.Model); server != "" && server == serverOf(a, s.UserModel) {
 		if err := addServer(ctx, w, server); err != nil {
 			a.logger().Warn("the model's server was not noted", "cause", err)
 		}
@@ -49,47 +49,47 @@ func (a *App) rememberServer(ctx context.Context, w *workspace.Workspace, s conf
 
 // nameModel checks the name of a model that the user gives to a member, and notes its server before any record has the
 // name. Inside of a team's own tools it is refused, because what an agent names is not what the user names.
-func (a *App) nameModel(ctx context.Context, o opened, name string) error {
+func nameModel(ctx context.Context, a *App, o opened, name string) error {
 	if name == "" {
 		return nil
 	}
 	if _, err := config.ParseModel(name); err != nil {
 		return err
 	}
-	server := a.server(name)
+	server := serverOf(a, name)
 	if server == "" {
 		return nil
 	}
 	if strings.HasSuffix(server, "?") {
-		return muster.Errorf(muster.Invalid, "the endpoint of a member's model has no query, because no record holds one")
+		return muster.Errorf(muster.Invalid, "the endpoint of a member's model has no query: no record holds one")
 	}
 	return addServer(ctx, o.workspace, server)
 }
 
 // addServer notes that the user has named a server or a script for a repository.
 func addServer(ctx context.Context, w *workspace.Workspace, server string) error {
-	known, err := w.Trusted()
+	known, err := w.Trust().Get()
 	if err != nil || slices.Contains(known.Servers, server) {
 		return err
 	}
-	return w.ChangeTrusted(ctx, func(t *trust.Settings) { t.AddServer(server) })
+	return w.Trust().Change(ctx, func(t *trust.Settings) { t.AddServer(server) })
 }
 
-// server returns what in a model's name only the user may choose, and "" when there is nothing of the kind or the name
-// is none.
-func (a *App) server(name string) string {
+// serverOf returns what in a model's name only the user may choose, and "" when there is nothing of the kind or the
+// name is none.
+func serverOf(a *App, name string) string {
 	c, err := config.ParseModel(name)
 	if err != nil {
 		return "" // nothing can be made of it
 	}
 	if c.Provider == config.Script {
-		c.Name = a.scriptFile(c.Name)
+		c.Name = scriptFile(a, c.Name)
 	}
 	return c.Server()
 }
 
 // scriptFile returns the path of a script, which is relative to the directory of -C.
-func (a *App) scriptFile(name string) string {
+func scriptFile(a *App, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}

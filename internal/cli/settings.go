@@ -29,7 +29,7 @@ func newConfigCommand(a *App) *cobra.Command {
 		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
 			"config.yaml. Names with a dot are levels in the files.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			values, err := a.settings(c.Context())
+			values, err := settingsHere(c.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -37,8 +37,8 @@ func newConfigCommand(a *App) *cobra.Command {
 		}}
 }
 
-// settings returns what holds for a command without flags of its own.
-func (a *App) settings(ctx context.Context) (values []config.Value, err error) {
+// settingsHere returns what holds for a command without flags of its own.
+func settingsHere(ctx context.Context, a *App) (values []config.Value, err error) {
 	o, err := a.open(ctx)
 	switch {
 	case err == nil:

@@ -63,7 +63,7 @@ func (t teamCommands) spawn() *cobra.Command {
 		}
 		d.Name = muster.Name(args[0])
 		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
-			if err := t.nameModel(c.Context(), o, d.Model); err != nil {
+			if err := nameModel(c.Context(), t.App, o, d.Model); err != nil {
 				return err
 			}
 			added, err := o.Members().Spawn(c.Context(), d)

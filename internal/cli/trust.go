@@ -31,9 +31,10 @@ func newTrustCommand(a *App) *cobra.Command {
 	var yes, list, revoke bool
 	c := &cobra.Command{Use: "trust", Args: namedArgs(),
 		Short: "let count what this repository's own settings run, and where they let work land"}
-	c.Long = "A check, a set-up command, a branch to land on and the like in the repository's " + config.File + " do not count\n" +
-		"until you have seen them here. A change of one of them is shown again. Servers, scripts and keys are\n" +
-		"never taken from a repository: they come from flags, the environment and your own config.yaml."
+	c.Long = "A check, a set-up command, a branch to land on and the like in the repository's muster.yaml do not\n" +
+		"count until you have seen them here, and nor do the filters of its git config. A change of one of them\n" +
+		"is shown again. Servers, scripts and keys are never taken from a repository: they come from flags, the\n" +
+		"environment and your own config.yaml."
 	f := c.Flags()
 	f.BoolVar(&yes, "yes", false, "do not ask")
 	f.BoolVar(&list, "list", false, "show what you trust in this repository")
@@ -49,18 +50,18 @@ func newTrustCommand(a *App) *cobra.Command {
 		defer o.close()
 		switch {
 		case list:
-			return a.listTrusted(o)
+			return listTrusted(a, o)
 		case revoke:
-			err := o.workspace.ChangeTrusted(c.Context(), func(t *trust.Settings) { *t = trust.Settings{} })
+			err := o.workspace.Trust().Change(c.Context(), func(t *trust.Settings) { *t = trust.Settings{} })
 			return a.printLine(struct{}{}, err, "nothing in this repository is trusted any more")
 		}
-		return a.trust(c.Context(), o, yes)
+		return trustProposals(c.Context(), a, o, yes)
 	}
 	return c
 }
 
-// trust shows what is not trusted yet, and trusts just that when the user says so.
-func (a *App) trust(ctx context.Context, o opened, yes bool) error {
+// trustProposals shows what is not trusted yet, and trusts just that when the user says so.
+func trustProposals(ctx context.Context, a *App, o opened, yes bool) error {
 	_, values, err := o.workspace.Settings(nil)
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (a *App) trust(ctx context.Context, o opened, yes bool) error {
 
 // trustAll notes that the user trusts what was shown. What has changed since is not trusted.
 func trustAll(ctx context.Context, o opened, all []proposal) error {
-	return o.workspace.ChangeTrusted(ctx, func(t *trust.Settings) {
+	return o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
 		for _, p := range all {
 			t.Trust(p.Name, p.Value)
 		}
@@ -93,8 +94,8 @@ func trustAll(ctx context.Context, o opened, all []proposal) error {
 }
 
 // listTrusted prints what the user trusts in this repository, and the servers that the user has named here.
-func (a *App) listTrusted(o opened) error {
-	trusted, err := o.workspace.Trusted()
+func listTrusted(a *App, o opened) error {
+	trusted, err := o.workspace.Trust().Get()
 	if err != nil {
 		return err
 	}
@@ -120,8 +121,8 @@ func (a *App) listTrusted(o opened) error {
 func proposals(
 	ctx context.Context, o opened, values []config.Value, which func(config.Withheld) bool,
 ) ([]proposal, error) {
-	trusted, errTrusted := o.workspace.Trusted()
-	drivers, errDrivers := o.workspace.UntrustedDrivers(ctx)
+	trusted, errTrusted := o.workspace.Trust().Get()
+	drivers, errDrivers := o.workspace.Trust().UntrustedDrivers(ctx)
 	if err := cmp.Or(errTrusted, errDrivers); err != nil {
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func changedLines(p proposal) (lines []string) {
 
 // offerTrust asks the user at a terminal, once for each content, whether to trust what would count in a run. It says
 // what is left out. A run that goes on keeps its own check, set-up and target, so of these nothing is said then.
-func (a *App) offerTrust(ctx context.Context, o opened, flags map[string]string, goesOn bool) error {
+func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, goesOn bool) error {
 	_, values, err := o.workspace.Settings(flags)
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ func (a *App) offerTrust(ctx context.Context, o opened, flags map[string]string,
 		return err
 	}
 	if len(all) > 0 && a.terminalIn() != nil && !a.json {
-		if isTrusted, err := a.askTrust(ctx, o, all); err != nil || isTrusted {
+		if isTrusted, err := askTrust(ctx, a, o, all); err != nil || isTrusted {
 			return err
 		}
 	}
@@ -220,18 +221,18 @@ func (a *App) offerTrust(ctx context.Context, o opened, flags map[string]string,
 }
 
 // askTrust asks whether to trust the proposals, unless the user was asked about just these before.
-func (a *App) askTrust(ctx context.Context, o opened, all []proposal) (isTrusted bool, err error) {
+func askTrust(ctx context.Context, a *App, o opened, all []proposal) (isTrusted bool, err error) {
 	contents := map[string]string{}
 	for _, p := range all {
 		contents[p.Name] = p.Value
 	}
-	if trusted, err := o.workspace.Trusted(); err != nil || trusted.HasDeclined(contents) {
+	if trusted, err := o.workspace.Trust().Get(); err != nil || trusted.HasDeclined(contents) {
 		return false, err
 	}
 	fmt.Fprint(a.Stderr, proposalsText(all))
 	err = confirm(ctx, a, "trust it, with your rights", "muster trust --yes")
 	if errors.Is(err, errDeclined) {
-		return false, o.workspace.ChangeTrusted(ctx, func(t *trust.Settings) { t.Decline(contents) })
+		return false, o.workspace.Trust().Change(ctx, func(t *trust.Settings) { t.Decline(contents) })
 	}
 	if err != nil {
 		return false, err
@@ -252,8 +253,8 @@ func checkTrusted(values []config.Value) error {
 		return nil
 	}
 	flag := map[string]string{"check": "--check COMMAND", "setup": "--setup COMMAND", "land": "--land BRANCH"}[names[0]]
-	return muster.Errorf(muster.Invalid, "%s sets %s, which runs with your rights or chooses where work lands, and you "+
-		"have not trusted it", config.File, strings.Join(names, " and ")).
+	return muster.Errorf(muster.Invalid, "%s sets %s, which runs with your rights or chooses where work lands, and "+
+		"you have not trusted it", config.File, strings.Join(names, " and ")).
 		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flag)
 }
 

@@ -13,7 +13,8 @@
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// repository.go (what of a repository's own file counts) and models.go (the names of models). What a setting does is not decided here.
+// repository.go (what of a repository's own file counts) and models.go (the names of models). What a setting does is
+// not decided here.
 package config
 
 import (

@@ -31,10 +31,10 @@ type Setting struct {
 type rule int
 
 const (
-	// needsTrust: left out until the user trusts the value. It is the zero value, so that a new setting is not forgotten.
+	// needsTrust: left out until the user trusts the value. It is the zero value, so that no new setting is forgotten.
 	needsTrust rule = iota
-	// stopsRuns: as needsTrust, and no run begins meanwhile. Without such a setting a run would be another one: one that
-	// is not checked, or lands elsewhere.
+	// stopsRuns: as needsTrust, and no run begins meanwhile. Without such a setting a run would be another one: not
+	// checked, or landing elsewhere.
 	stopsRuns
 	// mayLower: counts if it is lower than what would hold without it.
 	mayLower

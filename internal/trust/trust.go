@@ -2,9 +2,10 @@
 // clones one, unpacks one or pulls into one brings files that look like a team's state.
 //
 // A Registry is what muster remembers about repositories in the user's state directory (paths.UserState). It has a
-// secret key, and a Record for each repository in which muster made state, with what the user trusts of its Settings. A Mark is the proof in the repository: a
-// file in git's common directory, which no clone and no pull can bring, with a random id that is signed with the key.
-// CheckState is what every opening of a repository calls before it reads any state.
+// secret key, and a Record for each repository in which muster made state, with what the user trusts of its Settings. A
+// Mark is the proof in the repository: a file in git's common directory, which no clone and no pull can bring, with a
+// random id that is signed with the key. CheckState is what every opening of a repository calls before it reads any
+// state.
 //
 // The package keeps these invariants:
 //

@@ -66,17 +66,24 @@ func (w *Workspace) Mark(ctx context.Context) error {
 	return err
 }
 
-// Trusted returns what the user has said about the settings of this repository. It writes nothing.
-func (w *Workspace) Trusted() (trust.Settings, error) {
-	if w.common == "" {
+// Trust is what the user has said about the settings that this repository brings.
+type Trust struct{ w *Workspace }
+
+// Trust returns what the user has said about the settings that this repository brings.
+func (w *Workspace) Trust() Trust { return Trust{w} }
+
+// Get returns what the user has said. It writes nothing.
+func (t Trust) Get() (trust.Settings, error) {
+	if t.w.common == "" {
 		return trust.Settings{}, nil
 	}
-	return w.options.Registry.Settings(w.common)
+	return t.w.options.Registry.Settings(t.w.common)
 }
 
-// ChangeTrusted changes what the user has said about the settings of this repository. It is refused inside of the
-// team's own tools: what an agent says is not what the user says.
-func (w *Workspace) ChangeTrusted(ctx context.Context, change func(*trust.Settings)) error {
+// Change changes what the user has said. It is refused inside of the team's own tools: what an agent says is not what
+// the user says.
+func (t Trust) Change(ctx context.Context, change func(*trust.Settings)) error {
+	w := t.w
 	if err := w.PrepareChange(ctx); err != nil || w.common == "" {
 		return err
 	}
@@ -88,8 +95,8 @@ const Drivers = "git drivers"
 
 // UntrustedDrivers returns the filters and merge drivers of the repository's own config, a line for each value, if the
 // user does not trust them with just this content. They do not run.
-func (w *Workspace) UntrustedDrivers(ctx context.Context) (string, error) {
-	repo, err := w.Repo(ctx)
+func (t Trust) UntrustedDrivers(ctx context.Context) (string, error) {
+	repo, err := t.w.Repo(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +109,7 @@ func armDrivers(w *Workspace, repo *git.Repo) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	trusted, err := w.Trusted()
+	trusted, err := w.Trust().Get()
 	if err == nil && trusted.Trusts(Drivers, strings.Join(lines, "\n")) {
 		repo.TrustDrivers()
 	}
@@ -115,7 +122,7 @@ func ConfirmTarget(ctx context.Context, w *Workspace, team muster.Name, target, 
 	if w.common == "" || target == "muster/"+string(team) && muster.CheckName(team) == nil {
 		return nil
 	}
-	settings, err := w.Trusted()
+	settings, err := w.Trust().Get()
 	if err != nil || slices.Contains(settings.Targets, target) {
 		return err
 	}

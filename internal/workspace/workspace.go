@@ -229,7 +229,7 @@ func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config
 	o := *w.options.Config
 	o.Root, o.Flags = w.root, flags
 	o.Trusts = func(name, value string) (bool, error) {
-		trusted, err := w.Trusted()
+		trusted, err := w.Trust().Get()
 		return trusted.Trusts(name, value), err
 	}
 	return config.Load(o)
