@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"muster/internal/testing/tmuxtest"
+)
+
+// A user at a terminal is asked once for each content of the repository's settings. A no is remembered, and so is a yes.
+func TestAUserIsAskedOnceWhetherToTrust(t *testing.T) {
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+state,
+		"GORACE=atexit_sleep_ms=0")
+	s := tmuxtest.Start(t, w.dir, env)
+	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		path := filepath.Join(w.dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	words := write("words.yaml", "speakers: {lead: [{say: Hello.}]}\n")
+	write("go.sh", "clear; muster run hello --model script/"+words+"; echo exit $?\n")
+	write("muster.yaml", "check: test 1 = 1\n")
+	s.Keys("sh go.sh", "Enter")
+	s.Wait(`muster.yaml sets check:\n  test 1 = 1\ntrust it, with your rights\? \[y/N\]`)
+	s.Keys("n", "Enter")
+	s.Wait(`you have not trusted it(?s:.*)exit 1\n`)
+	s.Keys("sh go.sh", "Enter")
+	s.Wait(`^(?s:[^?]*)you have not trusted it(?s:.*)exit 1\n`)
+	write("muster.yaml", "check: test 2 = 2\n")
+	s.Keys("sh go.sh", "Enter")
+	s.Wait(`  test 2 = 2\ntrust it, with your rights\? \[y/N\]`)
+	s.Keys("y", "Enter")
+	s.Wait(`Hello\.(?s:.*)exit 0\n`)
+	s.Keys("sh go.sh", "Enter")
+	s.Wait(`^(?s:[^?]*)Hello\.(?s:.*)exit 0\n`)
+	write("muster.yaml", "check: test 3 = 3\n")
+	s.Keys("sh go.sh", "Enter")
+	s.Wait(`muster.yaml has changed check:\n  - test 2 = 2\n  \+ test 3 = 3\n`)
+	s.Keys("C-c")
+	s.Wait(`\^C\n\$ $`) // the shell of go.sh is interrupted too
+}
