@@ -76,10 +76,12 @@ func inState(
 // commands that only look need no model.
 func checkSettings(ctx context.Context, a *App, root string, found *workspace.Findings) {
 	settings, values, err := config.Load(a.configOptions(root, nil))
-	// Where the state cannot be used, what the user has trusted cannot be known.
-	if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); root != "" && errOpen == nil {
-		settings, values, err = w.Settings(nil)
-		_ = w.Close() // nothing was written
+	if root != "" {
+		// Where the state cannot be used, what the user has trusted cannot be known.
+		if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); errOpen == nil {
+			settings, values, err = w.Settings(nil)
+			_ = w.Close() // nothing was written
+		}
 	}
 	if err != nil {
 		found.AddError("settings", err)
