@@ -88,5 +88,6 @@ func (w *world) board(tasks int) {
 			Description: strings.Repeat("What is wanted, in some words. ", 10), CreatedBy: root.User, CreatedAt: now, UpdatedAt: now}))(w.tb)
 		must(w.tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("task_%d.json", i)), data, 0o600))
 	}
+	w.muster("adopt", "--yes") // the program has not made it
 	must(w.tb, exec.Command("sync", "-f", dir).Run())
 }

@@ -17,7 +17,7 @@ type hookedLauncher struct {
 }
 
 // hookAgents makes the launcher of the run's checks one for agents.
-func (p *runHost) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
+func hookAgents(ctx context.Context, p *runHost, l proc.Launcher) proc.Launcher {
 	r, ok := p.repository.(gitRepository)
 	if !ok {
 		return l

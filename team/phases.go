@@ -235,7 +235,7 @@ func (w *phaseWatch) verdict(end teammate.End) teammate.End {
 func (w *phaseWatch) close(ctx context.Context) {
 	w.lock <- struct{}{}
 	defer func() { <-w.lock }()
-	w.secure(ctx, muster.Lead)
+	_ = w.secure(ctx, muster.Lead) // it says itself what it could not do
 	w.findLost(ctx, true)
 	for _, f := range w.state {
 		_ = f.Close() // it was only read

@@ -83,7 +83,7 @@ func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, ch
 }
 
 // checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.
-func (p *runHost) checkTarget(ctx context.Context) error {
+func checkTarget(ctx context.Context, p *runHost) error {
 	r, isGit := p.repository.(gitRepository)
 	if p.config.Land == "" || !isGit {
 		return nil

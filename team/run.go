@@ -28,7 +28,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		return Summary{Code: 1}, err
 	}
 	// A branch that the user named wrongly is refused before anything is made, the lease too.
-	if err := p.checkTarget(ctx); err != nil {
+	if err := checkTarget(ctx, p); err != nil {
 		return Summary{Code: 1}, err
 	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
@@ -79,6 +79,9 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 	if err := p.workspace.Mark(ctx); err != nil {
 		return sum, err
 	}
+	if p.config.OnBegin != nil {
+		p.config.OnBegin(ctx)
+	}
 	// Git looks while the records are written, and does not outlive the run.
 	dirty := inBackground(func() (bool, error) { return p.repository.Status(ctx, p.repository.Root()) })
 	defer func() { _, _ = dirty() }()
@@ -128,6 +131,9 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 	}
 	if err := p.validateTarget(ctx); err != nil {
 		return sum, err
+	}
+	if p.config.OnBegin != nil {
+		p.config.OnBegin(ctx)
 	}
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
 		// First the lead, whose host shows that the team is alive again; then the run, which is not ended any more. A

@@ -143,17 +143,26 @@ func (p *runHost) host(
 			logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid))
 		})
 	}
+	removeTemporaryDir = p.setLaunchers(uncancelled, launcher)
+	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
+		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1)})
+}
+
+// setLaunchers sets how checks and the commands of members start. Both are logged, and what they print has no keys. A
+// member's command has a temporary directory of this process, which the function that it returns removes; a check has
+// one of its own. The git of a member's commands has hooks.
+func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDir func()) {
 	p.Launcher = loggedLauncher{launcher, p.Log, p.team.secrets}
-	p.workspace.SetLauncher(p.Launcher) // a check has a temporary directory of its own
+	p.workspace.SetLauncher(p.Launcher)
+	removeDir = func() {}
 	if lanes, ok := p.Lanes.(*worktree.Lanes); ok {
 		tools := &temporaryLauncher{Launcher: p.Launcher, dirs: lanes.CheckDirs,
 			warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
-		removeTemporaryDir = tools.removeDir
+		removeDir = tools.removeDir
 		p.Launcher = tools
 	}
-	p.Launcher = p.hookAgents(uncancelled, p.Launcher)
-	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1)})
+	p.Launcher = hookAgents(ctx, p, p.Launcher)
+	return removeDir
 }
 
 // removeLeftovers ends the tools of dead processes, and begins to remove what killed processes left half written. That

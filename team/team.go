@@ -93,6 +93,9 @@ type Config struct {
 	Teammates int
 	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
+	// OnBegin, when it is set, is called when a run begins or goes on: nothing can refuse it any more, and no record of
+	// it is written yet.
+	OnBegin func(context.Context)
 	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is a
 	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full,
 	// perhaps.

@@ -143,8 +143,8 @@ func (b *Board) SetLane(
 	})
 }
 
-// ForgetLane takes the name of a removed lane from the completed task that it belonged to. It leaves any other task, and
-// one that cannot be read, as it is.
+// ForgetLane takes the name of a removed lane from the completed task that it belonged to. It leaves any other task,
+// and one that cannot be read, as it is.
 func (b *Board) ForgetLane(ctx context.Context, lane muster.Lane) error {
 	if lane.TaskID == 0 {
 		return nil

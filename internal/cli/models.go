@@ -27,7 +27,6 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
-	rememberServer(ctx, a, j.Workspace, j.Settings)
 	// The team is not closed here, because the workspace in which it works is closed by the command.
 	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
 	switch {
@@ -59,6 +58,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			}
 			return a.model(j.Workspace, name, s)
 		},
+		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout},

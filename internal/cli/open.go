@@ -35,7 +35,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	w.EndGuards(ctx)
+	workspace.EndGuards(ctx, w)
 	t, err := team.OpenIn(w, team.Config{Secrets: secretValues(a)}) //nolint:contextcheck // OpenIn starts nothing.
 	return opened{t, w}, err
 }

@@ -188,7 +188,7 @@ func newArchiveCommand(a *App) *cobra.Command {
 		t, err := o.workspace.Archive(c.Context())
 		return a.printLine(t, err, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
 			view.Count(len(t.Lanes), "lane"),
-			o.workspace.Relative(filepath.Join(o.workspace.Paths().Archive(), t.Name)))
+			workspace.Relative(o.workspace, filepath.Join(o.workspace.Paths().Archive(), t.Name)))
 	}
 	return c
 }

@@ -49,10 +49,12 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 }
 
-// FormatEnd returns when a wait ends that begins now, with the date where the wait is long or ends on another day.
+// FormatEnd returns when a wait ends that begins now, with the date where the wait is long or goes on into another
+// day.
 func FormatEnd(end, now time.Time) string {
 	const long = 30 * time.Minute
-	if end.Sub(now) < long && end.YearDay() == now.YearDay() {
+	isToday := end.YearDay() == now.YearDay() && end.Year() == now.Year()
+	if wait := end.Sub(now); wait <= 0 || wait < long && isToday {
 		return end.Format("15:04:05")
 	}
 	return end.Format("2006-01-02 15:04:05")

@@ -49,8 +49,8 @@ func (l *fileLoader) load(path string) error {
 // maxSize is how large a file of settings may be, in bytes.
 const maxSize = 32 << 10
 
-// read returns the content of the file at path. The user may keep their own file elsewhere, behind a link; the file in a
-// repository came with the repository, and could bring in any file that the user can read.
+// read returns the content of the file at path. The user may keep their own file elsewhere, behind a link; the file in
+// a repository came with the repository, and could bring in any file that the user can read.
 func (l *fileLoader) read(path string) ([]byte, error) {
 	if l.source == FromRepository {
 		return durable.ReadBelow(filepath.Dir(path), path, maxSize)

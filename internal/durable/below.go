@@ -105,8 +105,8 @@ func WriteBelow(root, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// MakeDirBelow makes a directory below root that is missing, and the missing ones above it. The error is ErrLink when it
-// is, or lies below, a symbolic link.
+// MakeDirBelow makes a directory below root that is missing, and the missing ones above it. The error is ErrLink when
+// it is, or lies below, a symbolic link.
 func MakeDirBelow(root, dir string) error {
 	on := OS{Root: root}
 	if err := makeBelow(on, dir); err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // openWithoutLinks opens a file by one system call, which refuses a symbolic link anywhere on the way. The error is
-// errors.ErrUnsupported where only the steps on the way can tell: on an old kernel, and where there is a link, which may
-// lie above the root.
+// errors.ErrUnsupported where only the steps on the way can tell: on an old kernel, and where there is a link, which
+// may lie above the root.
 func openWithoutLinks(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	how := unix.OpenHow{Flags: uint64(flag) | unix.O_CLOEXEC | unix.O_NOCTTY, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	if flag&os.O_CREATE != 0 {

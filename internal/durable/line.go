@@ -11,8 +11,8 @@ import (
 // writes is a tool's result with an image, of about 6 MiB.
 const MaxLine = 32 << 20
 
-// maxSkipped is how much of a longer line is read over to find its end. A file with holes can have a line of any length,
-// and nobody can wait for its end.
+// maxSkipped is how much of a longer line is read over to find its end. A file with holes can have a line of any
+// length, and nobody can wait for its end.
 const maxSkipped = 4 * MaxLine
 
 // ReadLine returns the next line with its newline, and its length. The line is nil when it is longer than MaxLine; what

@@ -43,8 +43,8 @@ func (f *Files) Stage(path string, data []byte) (*Staged, error) {
 		return nil, err
 	}
 	if len(data) > MaxFile { // nobody could read it again
-		return nil, muster.Errorf(muster.Invalid, "%s would have %d bytes: a state file has at most %d", path, len(data),
-			MaxFile)
+		return nil, muster.Errorf(muster.Invalid, "%s would have %d bytes: a state file has at most %d", path,
+			len(data), MaxFile)
 	}
 	failpoint.HitFile(path, "put.begin")
 	dir, base := filepath.Split(path)

@@ -54,8 +54,8 @@ var always = []setting{
 const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B; exit 1"
 
 // driverless are the commands that never convert file contents, merge, or show differences, so that no driver runs.
-// diff-tree compares trees, and only a patch would show contents: nobody asks it for one. write-tree is none of them: it
-// runs clean filters on files whose times do not tell whether they are as staged.
+// diff-tree compares trees, and only a patch would show contents: nobody asks it for one. write-tree is none of them:
+// it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
 	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "commit-tree", "mktree", "diff-tree",
 	"pack-objects", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
@@ -197,7 +197,8 @@ func (r *runner) driverSettings(ctx context.Context, c Call) ([]setting, error) 
 			settings = append(settings, setting{section + ".driver", cmp.Or(armed["driver"], textMerge)})
 			continue
 		}
-		// A file that is staged must have passed its filter, also where the user would take a filter that fails for none.
+		// A file that is staged must have passed its filter, also where the user would take a filter that fails for
+		// none.
 		isStaging := c.Args[0] == "add" && (armed["clean"] != "" || armed["process"] != "")
 		settings = append(settings, armed.filter(section, configured[section+".process"] != "", isStaging)...)
 	}

@@ -73,8 +73,8 @@ func (e *excludes) lines() []string {
 	return strings.Split(string(text), "\n")
 }
 
-// AddedExcludes returns the patterns that have come into the exclude file since the repository was opened, without those
-// that Exclude has added.
+// AddedExcludes returns the patterns that have come into the exclude file since the repository was opened, without
+// those that Exclude has added.
 func (e *excludes) AddedExcludes() []string {
 	var added []string
 	for _, line := range e.lines() {

@@ -83,8 +83,8 @@ func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, e
 	return r.Do(ctx, Call{Dir: dir, Args: args})
 }
 
-// scopedConfig returns the settings whose keys match a pattern, as git sees them in c.Dir, in git's order: the last value
-// of a key counts.
+// scopedConfig returns the settings whose keys match a pattern, as git sees them in c.Dir, in git's order: the last
+// value of a key counts.
 func (r *runner) scopedConfig(ctx context.Context, c Call, pattern string) ([]scoped, error) {
 	c.Args = []string{"config", "-z", "--show-scope", "--get-regexp", pattern}
 	out, err := r.Do(ctx, c)

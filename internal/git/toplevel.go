@@ -17,7 +17,8 @@ import (
 // CheckPath refuses a path that records cannot name: git prints one path a line, and JSON holds only text.
 func CheckPath(path string) error {
 	if strings.ContainsAny(path, "\n\r\x00") || !utf8.ValidString(path) {
-		return muster.Errorf(muster.Invalid, "the path %q has a line break or is not UTF-8, so no record can name it", path).
+		return muster.Errorf(muster.Invalid,
+			"the path %q has a line break or is not UTF-8, so no record can name it", path).
 			WithHint("rename that directory")
 	}
 	return nil
@@ -62,8 +63,9 @@ func checkGitDir(dir string) error {
 
 // errNoFile is the error for something that stands where git has a file.
 func errNoFile(path string) error {
-	return muster.Errorf(muster.Unavailable, "%s is in the way where git needs a file: it is a directory, a pipe or a device",
-		path).WithHint("move it away")
+	return muster.Errorf(muster.Unavailable,
+		"%s is in the way where git needs a file: it is a directory, a pipe or a device", path).
+		WithHint("move it away")
 }
 
 // commonOf returns the git directory of the main worktree for that of a linked one, "" for any other.

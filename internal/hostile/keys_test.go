@@ -107,7 +107,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 			w.WriteHeader(code)
 			fmt.Fprint(w, strings.Repeat("x", 270), strings.ReplaceAll(note, "\r\n", " "))
 		case "redirect":
-			http.Redirect(w, r, "https://elsewhere.example/"+r.Header.Get("X-Api-Key")+"/?key="+r.Header.Get("X-Api-Key"), 307)
+			http.Redirect(w, r, "https://elsewhere.example/"+r.Header.Get("X-Api-Key")+"/?key="+r.Header.Get("X-Api-Key"), http.StatusTemporaryRedirect)
 		case "error":
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":%s}}\n\n", quoted)

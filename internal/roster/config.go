@@ -292,24 +292,45 @@ func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (na
 }
 
 // Foreign returns the members that other programs have written into config.json: their names, roles and statuses, in
-// their order. Each name occurs once.
+// their order. Each name occurs once. It reports nothing: a file that cannot be read has none.
 func (r *Roster) Foreign(ctx context.Context) ([]muster.Member, error) {
-	return r.foreignMembers(ctx, func(muster.Name) bool { return true })
+	doc, err := r.config.table.Get(ctx, configKey)
+	if errors.Is(err, muster.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	listed, _ := decodeTeamDoc(configKey, doc.Data)
+	return withoutOurs(ctx, r, listed)
 }
 
 // foreignMembers is foreign, with what else is known of the members.
 func (r *Roster) foreignMembers(ctx context.Context, wanted func(muster.Name) bool) (found []muster.Member, err error) {
-	seen := map[muster.Name]bool{}
 	err = r.docs.ViewFresh(ctx, func() {
 		for _, m := range r.listed {
-			if wanted(m.Name) && !seen[m.Name] {
-				seen[m.Name] = true
+			if wanted(m.Name) {
 				found = append(found, m)
 			}
 		}
 	})
-	if err != nil || found == nil { // as nearly always: the members need not be looked at
+	if err != nil {
 		return nil, err
+	}
+	return withoutOurs(ctx, r, found)
+}
+
+// withoutOurs returns those of the members that are not members of ours, each once.
+func withoutOurs(ctx context.Context, r *Roster, all []muster.Member) (found []muster.Member, err error) {
+	seen := map[muster.Name]bool{}
+	for _, m := range all {
+		if !seen[m.Name] {
+			seen[m.Name] = true
+			found = append(found, m)
+		}
+	}
+	if found == nil { // as nearly always: the members need not be looked at
+		return nil, nil
 	}
 	err = r.members.ViewFresh(ctx, func() {
 		ours := make(map[muster.Name]bool, len(r.index.ordered))

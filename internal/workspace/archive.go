@@ -37,7 +37,7 @@ type ArchivedTeam struct {
 
 // Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.
 func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err error) {
-	files, dir := w.stateFiles(), w.Paths().Archive()
+	files, dir := stateFiles(w), w.Paths().Archive()
 	names, err := files.FS().Names(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, durable.Unreadable(files.FS(), dir, err)
@@ -82,7 +82,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 	if !w.HasState() {
 		return t, ErrNoTeam
 	}
-	a := &archiver{w: w, files: w.stateFiles()}
+	a := &archiver{w: w, files: stateFiles(w)}
 	release, err := a.acquire(ctx, ArchiveLease,
 		"another process is putting the team aside right now", "muster archive list")
 	if err != nil {

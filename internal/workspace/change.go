@@ -66,7 +66,7 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 
 // EndGuards kills what processes of the team that have died left running: a guard that somebody has stopped, and the
 // tools below it. Every command calls it. What fails is left for the next one.
-func (w *Workspace) EndGuards(ctx context.Context) {
+func EndGuards(ctx context.Context, w *Workspace) {
 	if !exists(w.Paths().Hosts()) {
 		return // no process of this team ever lived
 	}
@@ -79,7 +79,7 @@ func (w *Workspace) EndGuards(ctx context.Context) {
 // CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
 // part.
 func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
-	files, note := w.stateFiles(), w.Paths().Moving()
+	files, note := stateFiles(w), w.Paths().Moving()
 	data, _, err := files.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -106,7 +106,7 @@ func ErrArchiving() error {
 // exclude keeps the state out of the user's commits. In the plain case it asks git nothing.
 func exclude(ctx context.Context, w *Workspace) error {
 	// A file that cannot be read, or is elsewhere, is git's to find.
-	data, _, _ := w.stateFiles().ReadFile(filepath.Join(w.root, ".git", "info", "exclude"))
+	data, _, _ := stateFiles(w).ReadFile(filepath.Join(w.root, ".git", "info", "exclude"))
 	lines := strings.Split(string(data), "\n")
 	isMissing := func(pattern string) bool { return !slices.Contains(lines, pattern) }
 	if !slices.ContainsFunc(paths.Excluded, isMissing) {

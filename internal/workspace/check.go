@@ -266,7 +266,7 @@ func (d *doctor) setAside() {
 		files = append(files, durable.Glob(of[0], of[1])...)
 	}
 	for _, path := range files {
-		data, _, err := d.w.stateFiles().ReadFile(path)
+		data, _, err := stateFiles(d.w).ReadFile(path)
 		if err != nil || len(data) == 0 {
 			continue
 		}
@@ -275,7 +275,7 @@ func (d *doctor) setAside() {
 		if n <= 1 {
 			text = "%s has %s that was set aside"
 		}
-		d.Add("aside", Note, fmt.Sprintf(text, d.w.Relative(path), view.Count(n, "line")), "")
+		d.Add("aside", Note, fmt.Sprintf(text, Relative(d.w, path), view.Count(n, "line")), "")
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
 		d.Add("aside", Note, view.Count(len(kept), "damaged file")+
@@ -288,7 +288,7 @@ func (d *doctor) temporaries() {
 	places := map[string]bool{}
 	all := temporaries(d.w.Paths())
 	for _, path := range all {
-		places[d.w.Relative(filepath.Dir(path))] = true
+		places[Relative(d.w, filepath.Dir(path))] = true
 	}
 	if len(all) > 0 {
 		d.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
@@ -345,7 +345,7 @@ func thenRepair(fix string) string {
 }
 
 // Relative returns a path as it is typed from the repository's root.
-func (w *Workspace) Relative(path string) string {
+func Relative(w *Workspace, path string) string {
 	if rel, err := filepath.Rel(w.root, path); err == nil {
 		return rel
 	}

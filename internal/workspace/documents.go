@@ -67,7 +67,7 @@ func (d *doctor) documents() {
 			if err == nil {
 				continue
 			}
-			name := d.w.Relative(path)
+			name := Relative(d.w, path)
 			// What can be made again from other documents is repaired. What cannot is left for people, who may know
 			// what it said: the repair never decides that something is lost.
 			fix := repairCommand + "  (it is kept, and written anew)"
@@ -97,7 +97,7 @@ func (d *doctor) readTwice(path string, read func([]byte) error) error {
 
 // readOnce returns why a document cannot be read now.
 func (d *doctor) readOnce(path string, read func([]byte) error) error {
-	data, _, err := d.w.stateFiles().ReadFile(path)
+	data, _, err := stateFiles(d.w).ReadFile(path)
 	// The name of the file is in the finding already.
 	if p, is := errors.AsType[*os.PathError](err); is {
 		return p.Err

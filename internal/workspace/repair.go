@@ -124,7 +124,7 @@ func (d *doctor) repairConfig(ctx context.Context) error {
 		_ = d.w.Roster(ctx).Project(ctx)
 		kept = filepath.Join(d.w.Paths().Team(), corruption.Table,
 			filepath.Base(path)+"."+d.w.options.Clock.Now().UTC().Format("20060102T150405.000000000Z"))
-		if err := d.w.stateFiles().Rename(path, kept); err != nil {
+		if err := stateFiles(d.w).Rename(path, kept); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func (d *doctor) repairConfig(ctx context.Context) error {
 		return err
 	}
 	d.mended(".team/config.json written anew from the members; what it was is %s: "+
-		"members that other programs wrote are only there", d.w.Relative(kept))
+		"members that other programs wrote are only there", Relative(d.w, kept))
 	return nil
 }
 

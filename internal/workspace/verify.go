@@ -49,8 +49,10 @@ func repositoryOf(w *Workspace) trust.Repository {
 	}}
 }
 
-// mark is Mark for what makes directories, which has no context.
-func (w *Workspace) mark() error { return w.Mark(context.Background()) }
+// beforeMakeDir is Mark for what makes directories, which has no context.
+func beforeMakeDir(w *Workspace) func() error {
+	return func() error { return w.Mark(context.Background()) }
+}
 
 // Mark marks the repository as one in which muster makes state for this user. The store and the lanes call it before
 // they make a directory.

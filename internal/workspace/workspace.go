@@ -144,7 +144,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	}
 	// Invariant: the mark is durable before the first directory of the state is made.
 	if s, ok := w.store.(interface{ BeforeMakeDir(func() error) }); ok {
-		s.BeforeMakeDir(w.mark)
+		s.BeforeMakeDir(beforeMakeDir(w))
 	}
 	w.store = o.Secrets.Store(w.store)
 	w.journal = journal.New(w.store.Log())
@@ -218,7 +218,7 @@ func (w *Workspace) Files() (*os.Root, error) {
 }
 
 // stateFiles opens the state that no service covers, by its absolute paths.
-func (w *Workspace) stateFiles() *durable.Files { return durable.New(durable.OS{Root: w.root}) }
+func stateFiles(w *Workspace) *durable.Files { return durable.New(durable.OS{Root: w.root}) }
 
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each
 // carries its source. Without Options.Config they are the defaults.
@@ -278,8 +278,8 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			}
 			o.Dir = settings.WorktreesDir
 		}
-		files := w.stateFiles()
-		files.BeforeMakeDir = w.mark
+		files := stateFiles(w)
+		files.BeforeMakeDir = beforeMakeDir(w)
 		return worktree.Open(repo, files, w.Paths(), w.journal, w.store.Log(), o)
 	})
 }

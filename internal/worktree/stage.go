@@ -280,6 +280,7 @@ func (s staging) filtered(ctx context.Context, files []string) (passing []string
 	if s.repo.Filter(name) == git.FilterUntrusted {
 		why, hint = "only the repository's own config names", "the user can look at it and allow it: muster trust"
 	}
-	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that %s, "+
-		"so it does not run, and the content would land in clear", nameFiles(refused), name, why).WithHint("%s", hint)
+	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that "+
+		"%s, so it does not run, and the content would land in clear", nameFiles(refused), name, why).
+		WithHint("%s", hint)
 }

@@ -25,9 +25,9 @@ var errUnclear = errors.New("it is not a repository of this lane")
 // link is a submodule that is checked out in a lane, with the commit that the lane's tree is to name.
 type link struct{ file, commit string }
 
-// submodules commits what is changed in the submodules that are checked out in the lane, or, when a copy of the index is
-// staged to, makes such a commit beside their HEAD. It keeps the objects of each commit that the lane's base does not
-// name in a repository that stays when the lane goes. What cannot be kept is refused.
+// submodules commits what is changed in the submodules that are checked out in the lane, or, when a copy of the index
+// is staged to, makes such a commit beside their HEAD. It keeps the objects of each commit that the lane's base does
+// not name in a repository that stays when the lane goes. What cannot be kept is refused.
 func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []link, err error) {
 	for _, e := range entries {
 		if e.mode != gitlink {
@@ -118,8 +118,9 @@ func (s staging) isSameTree(ctx context.Context, dir, a, b string) bool {
 	return err == nil && len(trees) == 2 && trees[0] == trees[1]
 }
 
-// checkSubmodule returns an error unless the repository at path is the lane's own: its working tree is path, and its git
-// directory lies in the lane or in the lane's git directory. Committing in any other would change what is the user's.
+// checkSubmodule returns an error unless the repository at path is the lane's own: its working tree is path, and its
+// git directory lies in the lane or in the lane's git directory. Committing in any other would change what is the
+// user's.
 func (s staging) checkSubmodule(ctx context.Context, path string) error {
 	out, err := s.repo.Run(ctx, path, "rev-parse", "--absolute-git-dir", "--show-toplevel")
 	if err != nil {

@@ -32,7 +32,8 @@ func Parse(name string, data []byte) (ast.Node, error) {
 	}
 	tokens := lexer.Tokenize(string(data))
 	if at := tooDeep(tokens); at != nil {
-		return nil, muster.Errorf(muster.Invalid, "%s:%d:%d: lists and mappings lie deeper in each other than %d levels",
+		return nil, muster.Errorf(muster.Invalid,
+			"%s:%d:%d: lists and mappings lie deeper in each other than %d levels",
 			name, at.Position.Line, at.Position.Column, maxDepth)
 	}
 	file, err := parser.Parse(tokens, 0)

@@ -173,14 +173,12 @@ func (x *boxes) Peek(
 	if err != nil || most <= 0 {
 		return nil, after, err
 	}
-
 	// The files stay open until they are read. A Drop or the cleaning may rename or remove them meanwhile; what is open
 	// keeps its content, so a Peek sees the inbox as it was at one moment.
 	parts, err := b.openFiles()
 	if err != nil {
 		return nil, after, err
 	}
-
 	defer closeAll(parts)
 	var bad []unit
 	from, had := placeOf(after), view{}
@@ -189,7 +187,6 @@ func (x *boxes) Peek(
 		if p.gen < from.gen || len(mails) >= most {
 			continue
 		}
-
 		if p.closed != nil {
 			why := p.closed.Error() + "; mail waits in it"
 			bad = append(bad, unit{gen: p.gen, start: -1, raw: []byte(p.path), why: why})

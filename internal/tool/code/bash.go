@@ -99,7 +99,8 @@ func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.D
 // startBackground starts a command as one of the member's jobs. The model is told when too many run already.
 func (t toolset) startBackground(ctx context.Context, in bashInput, spec proc.Spec) (llm.Result, error) {
 	limit := timeLimit(in.Timeout, t.options.BackgroundTimeout, maxBackgroundTimeout)
-	id, err := t.jobs.Start(ctx, in.Command, spec, limit, NewOutput(t.options.Outputs, "background").Below(t.options.Root))
+	out := NewOutput(t.options.Outputs, "background").Below(t.options.Root)
+	id, err := t.jobs.Start(ctx, in.Command, spec, limit, out)
 	switch {
 	case errors.Is(err, muster.ErrHeld):
 		return tool.FromError(err)
