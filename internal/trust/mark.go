@@ -46,6 +46,9 @@ func (r *Registry) Look(common string) (Mark, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Mark{Standing: Unmarked}, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Mark{Standing: Foreign}, nil // a mark that this user cannot read is another user's
+	}
 	if err != nil {
 		return Mark{}, muster.Errorf(muster.Unavailable, "muster's mark in this repository cannot be read: %w", err)
 	}

@@ -76,6 +76,10 @@ func (r *Registry) keyPath() string { return filepath.Join(r.dir, "key") }
 
 // unusable is the error for a registry that cannot be read or written. It is Unavailable.
 func (r *Registry) unusable(err error) error {
+	// The hint of an error of the file system is about the team's state. Here another one helps.
+	if e, is := errors.AsType[*muster.Error](err); is && e.Hint != "" {
+		err = errors.New(e.Error())
+	}
 	return muster.Errorf(muster.Unavailable,
 		"muster cannot remember its repositories in %s, or where XDG_STATE_HOME says: %w", r.dir, err).
 		WithHint("export XDG_STATE_HOME=DIR")

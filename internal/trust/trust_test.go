@@ -207,10 +207,29 @@ func TestNoRegistry(t *testing.T) {
 		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": file}[name] })
 	}
 	if _, err = r.Mark(t.Context(), repo.Common, repo.Root); !errors.Is(err, muster.ErrUnavailable) ||
-		!strings.Contains(err.Error(), "XDG_STATE_HOME") {
-		t.Errorf("%v", err)
+		!strings.Contains(err.Error(), "XDG_STATE_HOME") || !strings.Contains(muster.HintOf(err), "XDG_STATE_HOME") {
+		t.Errorf("%v: %s", err, muster.HintOf(err))
 	}
 	if _, err := os.Stat(markPath(repo.Common)); err == nil {
 		t.Error("a mark was made without a record")
+	}
+}
+
+// A mark that another user has made may be one that this user cannot read. State beside it can be adopted.
+func TestMarkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every file")
+	}
+	r, repo := newRegistry(t), newRepo(t)
+	mustMark(t, r, repo)
+	if err := os.Chmod(markPath(repo.Common), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
+		t.Errorf("%v: %s", err, muster.HintOf(err))
+	}
+	mustMark(t, r, repo)
+	if err := r.CheckState(repo); err != nil {
+		t.Error(err)
 	}
 }
