@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"muster"
-	"muster/internal/roster"
 	"muster/internal/trust"
 )
 
@@ -127,23 +127,26 @@ func (u *Unverified) Adopt(ctx context.Context, f FoundState) error {
 		return err
 	}
 	for _, owner := range f.Owners {
-		if err := adoptOwner(ctx, w.Roster(ctx), owner, tasks); err != nil {
+		if err := adoptOwner(ctx, w, owner, tasks); err != nil {
 			return err
 		}
 	}
 	return w.Roster(ctx).Project(ctx)
 }
 
-// adoptOwner records the member who owns tasks. It has no host, so the next run starts it.
-func adoptOwner(ctx context.Context, r *roster.Roster, owner muster.Name, tasks []muster.Task) error {
-	m := muster.Member{Name: owner, Status: muster.Idle, IdleReason: muster.IdleTasks, StartedBy: muster.User}
+// adoptOwner records the member who owns tasks. It has no host, so the next run starts it. Its prompt is another one
+// each time: a member whose conversation has the prompt of this start already is told nothing, and waits.
+func adoptOwner(ctx context.Context, w *Workspace, owner muster.Name, tasks []muster.Task) error {
+	m := muster.Member{Name: owner, Status: muster.Idle, IdleReason: muster.IdleTasks, StartedBy: muster.User,
+		Prompt: "The user has taken over the team's state (" + w.options.Clock.Now().UTC().Format(time.RFC3339Nano) +
+			"). Your record was lost. Go on with the tasks that you have claimed."}
 	for _, t := range tasks {
 		if t.Owner == owner && t.Claimed() {
 			m.Role, m.Task = cmp.Or(m.Role, t.ClaimRole), cmp.Or(m.Task, t.ID)
 		}
 	}
 	m.Role = cmp.Or(m.Role, "teammate")
-	_, err := r.Add(ctx, m)
+	_, err := w.Roster(ctx).Add(ctx, m)
 	if errors.Is(err, muster.ErrHeld) {
 		return nil // another program has brought it back meanwhile
 	}
