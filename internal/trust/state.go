@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/paths"
 )
 
@@ -77,6 +79,40 @@ func checkDir(root, rel string) (exists bool, err error) {
 	return true, nil
 }
 
+// OfTeam returns those of the present state directories that a team has used. Many users keep worktrees of their own in
+// .worktrees: it is a team's only where it has the index or the events of lanes, or where git has registered a worktree
+// with a lane's branch.
+func OfTeam(repo Repository, dirs []string) []string {
+	lanes := paths.Dir(repo.Root).Worktrees()
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		return filepath.Join(repo.Root, dir) == lanes && isFree(lanes, "index.json") && isFree(lanes, "events.jsonl") &&
+			!hasLaneBranch(repo.Common)
+	})
+}
+
+// isFree reports whether nothing has this name in a directory.
+func isFree(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// hasLaneBranch reports whether a linked worktree of the repository is on a branch that has the name of a lane's. What
+// cannot be read counts as one.
+func hasLaneBranch(common string) bool {
+	all := filepath.Join(common, "worktrees")
+	entries, err := os.ReadDir(all)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	for _, e := range entries {
+		head, _, err := durable.New(durable.OS{}).ReadFile(filepath.Join(all, e.Name(), "HEAD"))
+		if err != nil || strings.HasPrefix(string(head), "ref: refs/heads/wt/") {
+			return true
+		}
+	}
+	return false
+}
+
 // CheckTracked refuses state that git tracks: it came with a commit, and the next checkout could change it.
 func CheckTracked(repo Repository, dirs []string) error {
 	tracked, err := repo.Tracked(dirs)
@@ -103,6 +139,9 @@ func (r *Registry) CheckState(repo Repository) error {
 	}
 	if err := CheckTracked(repo, dirs); err != nil {
 		return err
+	}
+	if dirs = OfTeam(repo, dirs); len(dirs) == 0 {
+		return nil
 	}
 	mark, err := r.Look(repo.Common)
 	if err != nil || mark.Standing == Own {

@@ -168,6 +168,7 @@ func (u *Unverified) PutAside(ctx context.Context) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
+	dirs = trust.OfTeam(repositoryOf(w), dirs) // the user's own worktrees stay where git has them
 	now := w.options.Clock.Now().Local().Format("20060102-150405")
 	dir = freePath(filepath.Join(w.common, "muster", "aside", now))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
