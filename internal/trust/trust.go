@@ -91,11 +91,12 @@ func (r *Registry) Get(id string) (rec Record, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &rec)
-	}
 	if err != nil {
 		return Record{}, r.unusable(err)
+	}
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return Record{}, muster.Errorf(muster.Unavailable, "what muster remembers of a repository cannot be read: %s: %w",
+			r.recordPath(id), err).WithHint("remove it, and trust again what you have trusted: rm %s", r.recordPath(id))
 	}
 	return rec, nil
 }
@@ -188,11 +189,11 @@ func (r *Registry) put(rec Record) error {
 // prune removes the records of repositories that are gone, or have another mark now. A repository that was moved keeps
 // its mark, which is signed, and gets a new record when it is next written to. The caller holds the registry's lock.
 func (r *Registry) prune() error {
-	all, err := r.List()
-	if err != nil {
-		return err
-	}
-	for _, rec := range all {
+	for _, path := range durable.Glob(filepath.Join(r.dir, "repositories"), "*.json") {
+		rec, err := r.Get(strings.TrimSuffix(filepath.Base(path), ".json"))
+		if err != nil || rec.ID == "" {
+			continue // a damaged record stands in the way of its own repository only
+		}
 		if id, err := readMark(rec.GitDir); err == nil && strings.HasPrefix(id, rec.ID+" ") {
 			continue
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -233,3 +233,25 @@ func TestMarkOfAnotherUser(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A record that is damaged stands in the way of its own repository only.
+func TestDamagedRecord(t *testing.T) {
+	r, damaged, other := newRegistry(t), newRepo(t), newRepo(t)
+	path := r.recordPath(mustMark(t, r, damaged))
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustMark(t, r, other)
+	if err := r.CheckState(other); err != nil {
+		t.Error(err)
+	}
+	if err := r.CheckState(damaged); !strings.Contains(muster.HintOf(err), "rm "+path) {
+		t.Errorf("%v: %s", err, muster.HintOf(err))
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.CheckState(damaged); err != nil {
+		t.Error(err)
+	}
+}
