@@ -294,7 +294,9 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 	if err != nil {
 		return err
 	}
-	if err := a.announce(ctx, tip, landed.Commit); err != nil {
+	if err := a.announce(ctx, tip, landed.Commit); errors.Is(err, errMoved) {
+		return a.explainStale(ctx)
+	} else if err != nil {
 		return err
 	}
 	failpoint.Hit("landing.moving")

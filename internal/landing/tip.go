@@ -55,19 +55,37 @@ func (d *Displaced) key() string { return d.At + " " + d.Link }
 // look returns where the target is, when it is at one of the tips or when nothing is remembered of it; else it says
 // where it should be. It changes nothing.
 func (l *Lander) look(ctx context.Context) (tip string, d *Displaced, err error) {
-	var tips []muster.Tip
-	if l.options.Tips != nil {
-		if tips, err = l.options.Tips(ctx, l.branch(), nil); err != nil {
-			return "", nil, fmt.Errorf("where %s should be cannot be read: %w", l.branch(), err)
+	if l.options.Tips == nil {
+		tip, err = l.resolve(ctx)
+		return tip, nil, err
+	}
+	for {
+		// The target is read before the record: whatever a landing has moved it to was announced before. A landing that
+		// goes on meanwhile may make the older place look wrong, so the target must be where it was after all else.
+		at, link, err := l.repo.Branch(ctx, l.options.Target)
+		if err != nil {
+			return "", nil, err
 		}
+		tip, d, err = l.compare(ctx, at, link)
+		if err != nil || d == nil {
+			return tip, nil, err
+		}
+		nowAt, nowLink, err := l.repo.Branch(ctx, l.options.Target)
+		if err != nil || nowAt == at && nowLink == link {
+			return "", d, err
+		}
+	}
+}
+
+// compare is look for a target that was found at a commit, and that led to link.
+func (l *Lander) compare(ctx context.Context, at, link string) (tip string, d *Displaced, err error) {
+	tips, err := l.options.Tips(ctx, l.branch(), nil)
+	if err != nil {
+		return "", nil, fmt.Errorf("where %s should be cannot be read: %w", l.branch(), err)
 	}
 	if len(tips) == 0 {
 		tip, err = l.resolve(ctx)
 		return tip, nil, err
-	}
-	at, link, err := l.repo.Branch(ctx, l.options.Target)
-	if err != nil {
-		return "", nil, err
 	}
 	landed, err := landedCommits(ctx, l)
 	if err != nil {
@@ -118,11 +136,18 @@ func lastTip(ctx context.Context, l *Lander, tips []muster.Tip, landed map[strin
 // announce adds the commit that is to land on tip to the tips. What was to land on another tip can land no more: the
 // transaction that moves the target names the tip. This is durable before the target moves, so that no process takes
 // the landed commit for one that somebody else put there.
+//
+// The error is errMoved when tip is no tip any more: other processes have landed since this one looked. Then nothing
+// is announced, because the tips of theirs would be forgotten.
 func (a *attempt) announce(ctx context.Context, tip, commit string) error {
 	if a.options.Tips == nil {
 		return nil
 	}
+	isLate := false
 	_, err := a.options.Tips(ctx, a.branch(), func(tips []muster.Tip) []muster.Tip {
+		if isLate = !slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Commit == tip }); isLate {
+			return tips
+		}
 		tips = slices.DeleteFunc(slices.Clone(tips), func(t muster.Tip) bool {
 			return t.Commit != tip && t.Onto != tip
 		})
@@ -131,6 +156,9 @@ func (a *attempt) announce(ctx context.Context, tip, commit string) error {
 		}
 		return append(tips, muster.Tip{Commit: commit, Onto: tip})
 	})
+	if err == nil && isLate {
+		return errMoved
+	}
 	return err
 }
 

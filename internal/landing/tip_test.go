@@ -1,0 +1,110 @@
+package landing_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/landing"
+	"muster/internal/testing/gittest"
+)
+
+// tipRecord is the tips of a run's record, which all processes of the team share.
+type tipRecord struct {
+	mu            sync.Mutex
+	tips          []muster.Tip
+	before, after func() // each is called once, before or after the next reading
+}
+
+// share makes a Lander keep its tips in the record.
+func (r *tipRecord) share(o *landing.Options) {
+	o.Tips = func(_ context.Context, _ string, change func([]muster.Tip) []muster.Tip) ([]muster.Tip, error) {
+		if change == nil {
+			callOnce(&r.before)
+			defer callOnce(&r.after)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if change != nil {
+			r.tips = change(r.tips)
+		}
+		return slices.Clone(r.tips), nil
+	}
+}
+
+// callOnce calls what f leads to, if there is anything, and forgets it.
+func callOnce(f *func()) {
+	if call := *f; call != nil {
+		*f = nil
+		call()
+	}
+}
+
+// newTipWorld returns a world whose Lander remembers where the target is.
+func newTipWorld(t *testing.T) (*world, *tipRecord) {
+	t.Helper()
+	r := &tipRecord{}
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, r.share)
+	r.tips = []muster.Tip{{Commit: w.git("rev-parse", target)}}
+	return w, r
+}
+
+// While the check of one process runs, another process lands twice. What the first announces then must not make the
+// place of the target look like one that no landing made.
+func TestALateAnnouncementForgetsNoTip(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	three, _ := w.task("Three", "bob", map[string]string{"three": "3\n"})
+	slow := w.lander("true", launchAfter(func() { w.lands(two); w.lands(three) }, launch), r.share)
+	v, err := slow.Land(w.ctx(), one.ID, one.Fence, "late", one.Owner)
+	if err != nil || v.Task.Landed == nil {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		w.show(name)
+	}
+	if kept := w.git("for-each-ref", "refs/muster/archive/"); kept != "" {
+		t.Errorf("the target was put back: %s", kept)
+	}
+}
+
+// Somebody who looks while another process lands sees the target before the landing or after it, and displaced in
+// neither case.
+func TestALandingDuringALookDisplacesNothing(t *testing.T) {
+	t.Parallel()
+	for name, hook := range map[string]func(*tipRecord) *func(){
+		"before the record is read": func(r *tipRecord) *func() { return &r.before },
+		"after the record is read":  func(r *tipRecord) *func() { return &r.after },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, r := newTipWorld(t)
+			task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+			other := w.lander("", launch, r.share)
+			*hook(r) = func() { w.lands(task) }
+			if _, d, err := other.Secure(w.ctx()); err != nil || d != nil {
+				t.Errorf("displaced: %v, %v", d, err)
+			}
+			w.show("one")
+		})
+	}
+}
+
+// One that was really moved is put back, and what it had is kept.
+func TestADisplacedTargetIsPutBack(t *testing.T) {
+	t.Parallel()
+	w, _ := newTipWorld(t)
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.lands(task)
+	landed := w.git("rev-parse", target)
+	moved := gittest.Git(t, w.root, "commit-tree", "-p", landed, "-m", "by hand", landed+"^{tree}")
+	w.git("update-ref", target, moved)
+	tip, d, err := w.land.Secure(w.ctx())
+	if err != nil || d == nil || tip != landed || w.git("rev-parse", target) != landed {
+		t.Errorf("the target is at %s, displaced: %v, %v", tip, d, err)
+	}
+}
