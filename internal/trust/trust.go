@@ -95,8 +95,10 @@ func (r *Registry) Get(id string) (rec Record, err error) {
 		return Record{}, r.unusable(err)
 	}
 	if err := json.Unmarshal(data, &rec); err != nil {
-		return Record{}, muster.Errorf(muster.Unavailable, "what muster remembers of a repository cannot be read: %s: %w",
-			r.recordPath(id), err).WithHint("remove it, and trust again what you have trusted: rm %s", r.recordPath(id))
+		path := r.recordPath(id)
+		return Record{}, muster.Errorf(muster.Unavailable,
+			"what muster remembers of a repository cannot be read: %s: %w", path, err).
+			WithHint("remove it, and trust again what you have trusted: rm %s", path)
 	}
 	return rec, nil
 }
