@@ -252,9 +252,12 @@ func checkTrusted(values []config.Value) error {
 	if len(names) == 0 {
 		return nil
 	}
+	does := "which runs with your rights or chooses where work lands, and you have not trusted it"
+	if len(names) > 1 {
+		does = "which run with your rights or choose where work lands, and you have not trusted them"
+	}
 	flag := map[string]string{"check": "--check COMMAND", "setup": "--setup COMMAND", "land": "--land BRANCH"}[names[0]]
-	return muster.Errorf(muster.Invalid, "%s sets %s, which runs with your rights or chooses where work lands, and "+
-		"you have not trusted it", config.File, strings.Join(names, " and ")).
+	return muster.Errorf(muster.Invalid, "%s sets %s, %s", config.File, strings.Join(names, " and "), does).
 		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flag)
 }
 
