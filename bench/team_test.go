@@ -28,7 +28,7 @@ import (
 func crew(n int) string {
 	var b strings.Builder
 	b.WriteString("speakers:\n  lead:\n")
-	batch := max(100, n/25) // at a turn; it may have 50
+	const batch = 100 // in a reply, which may make 128 calls
 	for i := range n {
 		if i%batch == 0 {
 			b.WriteString("    - do:\n")
@@ -60,7 +60,7 @@ func (w *world) hire(n int) *team {
 	// Somebody outside the team has a task in hand, or there was nothing for the lead to wait for.
 	w.muster("task", "add", "an open end")
 	w.muster("task", "claim", "1", "--as", "visitor")
-	t.cmd = w.command(muster, "run", "--teammates", strconv.Itoa(n), "wait for tasks")
+	t.cmd = w.command(muster, "run", "--teammates", strconv.Itoa(n), "--max-turns", strconv.Itoa(100+n/50), "wait for tasks")
 	t.cmd.Env = append(append(t.cmd.Env, t.server.env()...), "MUSTER_IDLE_TIMEOUT=0")
 	t.cmd.Stdout, t.cmd.Stderr = t.log, t.log
 	must(w.tb, t.cmd.Start())
