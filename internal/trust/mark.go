@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 )
 
 // Standing is whose mark a repository has.
@@ -42,7 +41,7 @@ func (r *Registry) Look(common string) (Mark, error) {
 	if common == "" {
 		return Mark{}, nil
 	}
-	text, err := readMark(common)
+	text, err := r.readMark(common)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Mark{Standing: Unmarked}, nil
 	}
@@ -66,7 +65,7 @@ func (r *Registry) Look(common string) (Mark, error) {
 		return Mark{}, err
 	}
 	if rec.GitDir != "" && !sameDirectory(rec.GitDir, common) {
-		if there, err := readMark(rec.GitDir); err == nil && there == text {
+		if there, err := r.readMark(rec.GitDir); err == nil && there == text {
 			return Mark{Standing: Copied, Original: rec.GitDir}, nil
 		}
 	}
@@ -74,7 +73,7 @@ func (r *Registry) Look(common string) (Mark, error) {
 }
 
 // readMark returns the text of a mark: an id and its signature.
-func readMark(common string) (string, error) {
-	data, _, err := durable.New(durable.OS{}).ReadFile(markPath(common))
+func (r *Registry) readMark(common string) (string, error) {
+	data, _, err := r.files.ReadFile(markPath(common))
 	return strings.TrimSpace(string(data)), err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Settings is what the user has said about the settings of one repository: which of their contents count, and which
@@ -57,13 +58,11 @@ func (s Settings) HasDeclined(contents map[string]string) bool {
 	return s.Declined == hashAll(contents)
 }
 
-// AddServer notes that the user has named a server or a script here. It reports whether that was new.
-func (s *Settings) AddServer(server string) bool {
-	if slices.Contains(s.Servers, server) {
-		return false
+// AddServer notes that the user has named a server or a script here.
+func (s *Settings) AddServer(server string) {
+	if !slices.Contains(s.Servers, server) {
+		s.Servers = append(s.Servers, server)
 	}
-	s.Servers = append(s.Servers, server)
-	return true
 }
 
 // AddTarget notes that the user has named a branch for the work of a team.
@@ -116,9 +115,5 @@ func hashAll(contents map[string]string) string {
 		all = append(all, hash(name)+hash(text))
 	}
 	slices.Sort(all)
-	var text string
-	for _, one := range all {
-		text += one
-	}
-	return hash(text)
+	return hash(strings.Join(all, ""))
 }

@@ -17,11 +17,11 @@ import (
 type Repository struct {
 	Root   string // of its main worktree
 	Common string // git's common directory
-	// Tracked returns the paths below the given ones that git tracks, relative to the root; it may stop after some.
+	// Tracked returns the paths below the given ones that git tracks, relative to the root.
 	Tracked func(below []string) ([]string, error)
 }
 
-// StateDirs are the directories of a team's state, relative to the root.
+// stateDirs are the directories of a team's state, relative to the root.
 func stateDirs() []string {
 	dirs := make([]string, len(paths.Excluded))
 	for i, pattern := range paths.Excluded {

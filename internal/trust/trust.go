@@ -103,20 +103,6 @@ func (r *Registry) Get(id string) (rec Record, err error) {
 	return rec, nil
 }
 
-// List returns all records, in no order that means anything.
-func (r *Registry) List() (all []Record, err error) {
-	for _, path := range durable.Glob(filepath.Join(r.dir, "repositories"), "*.json") {
-		rec, err := r.Get(strings.TrimSuffix(filepath.Base(path), ".json"))
-		if err != nil {
-			return nil, err
-		}
-		if rec.ID != "" {
-			all = append(all, rec)
-		}
-	}
-	return all, nil
-}
-
 // Mark marks the repository with this common directory as one in which muster makes state for this user, and returns
 // its id. A repository that has a mark of its own keeps it. The mark of a copy, or of another user or machine, is
 // replaced: the caller knows that there is no state, or that the user has decided to take it over.
@@ -196,7 +182,7 @@ func (r *Registry) prune() error {
 		if err != nil || rec.ID == "" {
 			continue // a damaged record stands in the way of its own repository only
 		}
-		if id, err := readMark(rec.GitDir); err == nil && strings.HasPrefix(id, rec.ID+" ") {
+		if id, err := r.readMark(rec.GitDir); err == nil && strings.HasPrefix(id, rec.ID+" ") {
 			continue
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue // what cannot be read may still be there
