@@ -1,0 +1,323 @@
+package repair
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"muster/llm"
+)
+
+// maxDepth is how deep the JSON may be nested, and maxEncodings how often an object may be encoded as a string.
+const (
+	maxDepth     = 100
+	maxEncodings = 3
+)
+
+// Object returns the JSON object that raw means, as llm.Input spells it. What is no JSON is read with the mistakes that
+// models make: control characters in strings, trailing commas, single quotes, unquoted names, comments, words of
+// Python, a fence around it, an object encoded as a string, and a last brace that is missing. It returns an error
+// if raw has no reading, or could mean two things, or ends in the middle: what was cut must never run.
+func Object(raw []byte) (json.RawMessage, error) { return object(string(raw), maxEncodings) }
+
+// Value returns the one value of JSON that raw means, in the same way. Nothing may be missing at its end.
+func Value(raw []byte) (json.RawMessage, error) {
+	p := parser{in: string(raw) + " "} // raw is whole: a number at its end is, too
+	if err := p.value(); err != nil {
+		return nil, err
+	}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	return p.out.Bytes(), nil
+}
+
+// object is Object for a text that may still be decoded this many times.
+func object(text string, encodings int) (json.RawMessage, error) {
+	if input, err := llm.Input([]byte(text)); err == nil {
+		return input, nil
+	}
+	text = unfence(strings.Trim(text, " \t\r\n\uFEFF\u200B"))
+	if encodings == 0 {
+		return nil, errors.New("it is encoded too often")
+	}
+	if strings.HasPrefix(text, `{\"`) { // the inside of a string, without its quotes
+		text = `"` + text + `"`
+	}
+	p := parser{in: text, mayClose: strings.HasPrefix(text, "{")}
+	if err := p.value(); err != nil {
+		return nil, err
+	}
+	value := bytes.Clone(p.out.Bytes())
+	switch value[0] {
+	case '"':
+		var inner string
+		if err := p.end(); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(value, &inner); err != nil {
+			return nil, err
+		}
+		return object(inner, encodings-1)
+	case '[':
+		var list []json.RawMessage
+		if err := p.end(); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(value, &list); err != nil || len(list) != 1 {
+			return nil, fmt.Errorf("it is a list of %d values, not an object", len(list))
+		}
+		return llm.Input(list[0])
+	}
+	value, err := p.repeated(value)
+	if err != nil {
+		return nil, err
+	}
+	return llm.Input(value)
+}
+
+// repeated reads what follows an object. Some servers send one twice, or an empty one before it; two different ones
+// have no single reading. Superfluous closing braces mean nothing.
+func (p *parser) repeated(value []byte) ([]byte, error) {
+	for p.skip(); p.peek() == '{'; p.skip() {
+		p.out.Reset()
+		p.mayClose = false
+		if err := p.value(); err != nil {
+			return nil, err
+		}
+		switch next := p.out.Bytes(); {
+		case bytes.Equal(value, next), string(next) == "{}":
+		case string(value) == "{}":
+			value = bytes.Clone(next)
+		default:
+			return nil, errors.New("two different objects follow each other")
+		}
+	}
+	for p.peek() == '}' && !p.closed {
+		p.pos++
+		p.skip()
+	}
+	return value, p.end()
+}
+
+// unfence returns what is inside a code fence if all of text is in one.
+func unfence(text string) string {
+	body, ok := strings.CutPrefix(text, "```")
+	if !ok {
+		return text
+	}
+	body, ok = strings.CutSuffix(body, "```")
+	lang, rest, lines := strings.Cut(body, "\n")
+	if !ok || !lines || strings.ContainsAny(lang, "{[\"") || strings.Contains(rest, "\n```") {
+		return text
+	}
+	return strings.TrimSpace(rest)
+}
+
+// parser reads one value of JSON with mistakes, and writes it as JSON.
+type parser struct {
+	in       string
+	pos      int
+	depth    int
+	out      bytes.Buffer
+	mayClose bool // the last brace of the outermost object may be missing
+	closed   bool // it was
+}
+
+// errAt is an error that says where it is.
+func (p *parser) errAt(f string, a ...any) error {
+	return fmt.Errorf("%s at character %d", fmt.Sprintf(f, a...), p.pos+1)
+}
+
+// errCut is the error for text that ends within a value.
+var errCut = errors.New("it ends in the middle")
+
+// peek returns the next byte, or 0 at the end.
+func (p *parser) peek() byte {
+	if p.pos < len(p.in) {
+		return p.in[p.pos]
+	}
+	return 0
+}
+
+// end returns an error unless nothing is left.
+func (p *parser) end() error {
+	if p.skip(); p.pos < len(p.in) {
+		return p.errAt("something follows the value")
+	}
+	return nil
+}
+
+// skip moves over spaces and comments.
+func (p *parser) skip() {
+	for {
+		rest := p.in[p.pos:]
+		trimmed := strings.TrimLeft(rest, " \t\r\n\u00a0")
+		p.pos += len(rest) - len(trimmed)
+		switch {
+		case strings.HasPrefix(trimmed, "//"):
+			n := strings.IndexByte(trimmed+"\n", '\n')
+			p.pos += min(n, len(trimmed))
+		case strings.HasPrefix(trimmed, "/*") && strings.Contains(trimmed[2:], "*/"):
+			p.pos += 2 + strings.Index(trimmed[2:], "*/") + 2
+		default:
+			return
+		}
+	}
+}
+
+// value reads one value.
+func (p *parser) value() error {
+	p.skip()
+	if p.depth++; p.depth > maxDepth {
+		return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	switch c := p.peek(); {
+	case p.pos == len(p.in):
+		return errCut
+	case c == '{':
+		return p.object()
+	case c == '[':
+		return p.array()
+	case p.quote() != "":
+		return p.text()
+	case c == '-' || '0' <= c && c <= '9':
+		return p.number()
+	}
+	word := p.word()
+	literal, ok := literals[word]
+	if !ok {
+		return p.errAt("there is no value")
+	}
+	p.pos += len(word)
+	p.out.WriteString(literal)
+	return nil
+}
+
+// literals are the words of JSON, Python and JavaScript that stand for a value.
+var literals = map[string]string{"true": "true", "false": "false", "null": "null", "True": "true", "False": "false",
+	"None": "null", "undefined": "null"}
+
+// word returns the name that begins here. It does not move.
+func (p *parser) word() string {
+	n := p.pos
+	for n < len(p.in) && (p.in[n] == '_' || 'a' <= p.in[n]|0x20 && p.in[n]|0x20 <= 'z' ||
+		n > p.pos && '0' <= p.in[n] && p.in[n] <= '9') {
+		n++
+	}
+	return p.in[p.pos:n]
+}
+
+// number reads a number of JSON. One at the end of the text may have lost digits, so it is an error.
+func (p *parser) number() error {
+	n := p.pos
+	for n < len(p.in) && strings.IndexByte("+-.0123456789eE", p.in[n]) >= 0 {
+		n++
+	}
+	text := p.in[p.pos:n]
+	switch {
+	case n == len(p.in):
+		return errCut
+	case !json.Valid([]byte(text)):
+		return p.errAt("%.20q is no number", text)
+	}
+	p.pos = n
+	p.out.WriteString(text)
+	return nil
+}
+
+// object reads an object.
+func (p *parser) object() error {
+	p.pos++
+	p.out.WriteByte('{')
+	for first := true; ; first = false {
+		p.skip()
+		if p.peek() == '}' { // after a comma, too
+			break
+		}
+		if !first {
+			p.out.WriteByte(',')
+		}
+		if err := p.name(); err != nil {
+			return err
+		}
+		if p.skip(); p.peek() != ':' {
+			return p.expected("a colon")
+		}
+		p.pos++
+		p.out.WriteByte(':')
+		if err := p.value(); err != nil {
+			return err
+		}
+		p.skip()
+		if p.pos == len(p.in) && p.depth == 1 && p.mayClose {
+			p.closed = true
+			p.out.WriteByte('}')
+			return nil
+		}
+		if p.peek() == '}' {
+			break
+		}
+		if p.peek() != ',' {
+			return p.expected("a comma or a closing brace")
+		}
+		p.pos++
+	}
+	p.pos++
+	p.out.WriteByte('}')
+	return nil
+}
+
+// name reads the name of a field, with or without quotes.
+func (p *parser) name() error {
+	if p.quote() != "" {
+		return p.text()
+	}
+	word := p.word()
+	if word == "" {
+		return p.expected("the name of a field")
+	}
+	p.pos += len(word)
+	p.out.WriteString(`"` + word + `"`)
+	return nil
+}
+
+// expected is the error for what is missing here.
+func (p *parser) expected(what string) error {
+	if p.pos == len(p.in) {
+		return errCut
+	}
+	return p.errAt("%s is missing", what)
+}
+
+// array reads a list.
+func (p *parser) array() error {
+	p.pos++
+	p.out.WriteByte('[')
+	for first := true; ; first = false {
+		p.skip()
+		if p.peek() == ']' {
+			break
+		}
+		if !first {
+			p.out.WriteByte(',')
+		}
+		if err := p.value(); err != nil {
+			return err
+		}
+		p.skip()
+		if p.peek() == ']' {
+			break
+		}
+		if p.peek() != ',' {
+			return p.expected("a comma or a closing bracket")
+		}
+		p.pos++
+	}
+	p.pos++
+	p.out.WriteByte(']')
+	return nil
+}

@@ -1,0 +1,84 @@
+package repair_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"muster/llm/repair"
+)
+
+func TestObject(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"a":1}`:                                `{"a":1}`,
+		``:                                       `{}`,
+		"{\"a\":\"x\ny\tz\"}":                    `{"a":"x\u000ay\u0009z"}`,
+		`{"a":1,}`:                               `{"a":1}`,
+		`{"a":[1,2,],}`:                          `{"a":[1,2]}`,
+		`{'a': 'say "x"', 'b': True, 'c': None}`: `{"a":"say \"x\"","b":true,"c":null}`,
+		`{'a': 'it\'s'}`:                         `{"a":"it's"}`,
+		`{a: "x", b_2: false}`:                   `{"a":"x","b_2":false}`,
+		"```json\n{\"a\":1}\n```":                `{"a":1}`,
+		`{"a":"x"`:                               `{"a":"x"}`,
+		`{"a":{"b":"c"}`:                         `{"a":{"b":"c"}}`,
+		`{"a":"x"}}`:                             `{"a":"x"}`,
+		`"{\"a\":\"x\"}"`:                        `{"a":"x"}`,
+		`{\"a\":\"x\"}`:                          `{"a":"x"}`,
+		`{"a":1 /* one */, // two` + "\n}":       `{"a":1}`,
+		`{"a":"\d+\.go"}`:                        `{"a":"\\d+\\.go"}`,
+		`[{"a":1}]`:                              `{"a":1}`,
+		`{}{"a":1}`:                              `{"a":1}`,
+		`{"a":1}{"a":1}`:                         `{"a":1}`,
+		`{“a”: “x”}`:                             `{"a":"x"}`,
+	} {
+		if got, err := repair.Object([]byte(raw)); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v; want %s", raw, got, err, want)
+		}
+	}
+}
+
+func TestObjectRefusesWhatHasNoSingleReading(t *testing.T) {
+	for _, raw := range []string{
+		`{"a":"x`, `{"a":`, `{"a"`, `{"a":"x",`, `{"a":12`, `{"a":[1,2]`[:9], `{"a":[{"b":"c"}`, `{"a":"x\`, `{`, `{"a":tru`,
+		`{"a":"say "x""}`, `{'a': 'it's'}`, `{"a":"\bx\d"}`, `{"a":"it\'s"}`, `{"a":"\x41"}`, `{"a":1}{"a":2}`, `[1]`,
+		`[{"a":1},{"a":2}]`, `{"a":1} and more`, `ls -l`, `{"a" "b"}`, `{,}`, `{"a":1,,}`, `{"a":NaN}`, `{"a":.5}`,
+		"```\n{\"a\":1}", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101) + ",",
+	} {
+		if got, err := repair.Object([]byte(raw)); err == nil {
+			t.Errorf("%s was taken for %s", raw, got)
+		}
+	}
+}
+
+// A valid object keeps its meaning, and one that was cut anywhere but before its last brace is never taken for another.
+func TestObjectNeverRunsWhatWasCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.MapOfN(rapid.StringMatching(`[a-z]{1,4}`), rapid.String(), 1, 4).Draw(t, "in")
+		data, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := rapid.IntRange(1, len(data)).Draw(t, "cut")
+		got, err := repair.Object(data[:cut])
+		if whole := cut >= len(data)-1; whole != (err == nil) && !(cut < len(data)-1 && data[cut-1] == '"') {
+			t.Fatalf("%s: %s, %v", data[:cut], got, err)
+		}
+	})
+}
+
+func TestName(t *testing.T) {
+	tools := []string{"bash", "read_file", "write_file", "task_create", "send_message", "list_teammates", "subagent"}
+	for name, want := range map[string]string{
+		"bash": "bash", "Bash": "bash", "functions.bash": "bash", "functions.bash:0": "bash", "default_api:bash": "bash",
+		"bash<|channel|>commentary": "bash", "Read": "read_file", "ReadFile": "read_file", "read-file": "read_file",
+		"mcp__muster__task_create": "task_create", "TaskCreate": "task_create", "SendMessage": "send_message",
+		"list_team": "list_teammates", "Task": "subagent", "shell": "bash", " bash ": "bash",
+		"": "", "rm": "", "batch": "", "mcp__github__bash": "", "grep": "", "write_files": "", "write": "write_file",
+	} {
+		if got := repair.Name(name, tools); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

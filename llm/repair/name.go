@@ -1,0 +1,107 @@
+package repair
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"muster/internal/editdist"
+)
+
+// others are the names that tools have in other programs, by the name of the tool that does the same here. They are
+// written as fold returns them.
+var others = map[string][]string{
+	"bash": {"shell", "execute", "executecommand", "runcommand", "runshellcommand", "runterminalcmd",
+		"runinterminal", "runbash", "terminal", "exec", "execcommand", "shellcommand", "localshell", "bashtool"},
+	"read_file":        {"read", "view", "viewfile", "openfile", "fileread", "readfiletool", "readtool", "cat"},
+	"write_file":       {"write", "createfile", "filewrite", "writetofile", "savefile", "writetool"},
+	"edit_file":        {"edit", "strreplace", "replaceinfile", "fileedit", "multiedit", "edittool", "searchreplace"},
+	"grep":             {"search", "searchfiles", "grepsearch", "searchfilecontent", "ripgrep", "greptool", "rg"},
+	"glob":             {"findfiles", "filesearch", "globtool", "globfiles"},
+	"todo":             {"todowrite", "updateplan", "writetodos", "todolist", "updatetodolist"},
+	"subagent":         {"task", "agent", "dispatchagent", "delegate", "newtask"},
+	"task_create":      {"taskcreate", "createtask", "addtask", "taskadd"},
+	"task_update":      {"taskupdate", "updatetask"},
+	"task_list":        {"tasklist", "listtasks", "gettasks"},
+	"task_get":         {"taskget", "gettask", "showtask"},
+	"claim_task":       {"claimtask", "taskclaim"},
+	"complete_task":    {"completetask", "taskcomplete", "finishtask"},
+	"release_task":     {"taskrelease"},
+	"send_message":     {"sendmessage", "sendmail", "messageteammate", "mailsend"},
+	"broadcast":        {"broadcastmessage", "sendbroadcast"},
+	"list_teammates":   {"listteam", "teamlist", "teammates", "listteammembers", "listmembers"},
+	"spawn_teammate":   {"spawnteammate", "createteammate", "spawnagent", "spawn"},
+	"read_inbox":       {"inbox", "readmail", "checkinbox", "getmessages"},
+	"check_background": {"bashoutput", "taskoutput", "checkjob"},
+	"stop_background":  {"killshell", "killbash", "killjob", "taskstop"},
+	"submit_plan":      {"exitplanmode", "planapproval"},
+	"request_shutdown": {"shutdownrequest", "shutdownteammate"},
+	"respond_shutdown": {"shutdownresponse"},
+}
+
+// prefixes are what some models and servers put before the names of tools.
+var prefixes = []string{"functions.", "functions:", "function.", "tools.", "tool.", "default_api.", "default_api:",
+	"muster.", "muster:", "mcp__muster__", "mcp_muster_", "multi_tool_use."}
+
+// Name returns which of the tools is meant by name, or "". That is the tool of that very name, or the only one whose
+// name differs in case and separators, or in what models add before and after it, or that has this name elsewhere.
+func Name(name string, tools []string) string {
+	if slices.Contains(tools, name) {
+		return name
+	}
+	bare, _, _ := strings.Cut(name, "<|") // a token that the server should have taken out
+	bare = strings.Trim(bare, " \t\r\n\"'`()")
+	if found := match(bare, tools); found != "" {
+		return found
+	}
+	for _, p := range prefixes {
+		if len(bare) > len(p) && strings.EqualFold(bare[:len(p)], p) {
+			bare = bare[len(p):]
+			break
+		}
+	}
+	// Kimi counts its calls: functions.bash:0.
+	if at := strings.LastIndexByte(bare, ':'); at > 0 && strings.Trim(bare[at+1:], "0123456789") == "" {
+		bare = bare[:at]
+	}
+	return match(bare, tools)
+}
+
+// match returns the only tool that is called name but for case and separators, here or elsewhere. A tool's own name
+// goes before the names that others have elsewhere.
+func match(name string, tools []string) string {
+	folded := fold(name)
+	var own, other []string
+	for _, t := range tools {
+		if fold(t) == folded {
+			own = append(own, t)
+		} else if slices.Contains(others[t], folded) {
+			other = append(other, t)
+		}
+	}
+	if len(own) == 0 {
+		own = other
+	}
+	if len(own) != 1 {
+		return ""
+	}
+	return own[0]
+}
+
+// fold returns a name without case and separators.
+func fold(name string) string {
+	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
+}
+
+// Nearest returns the tools with the names most like name first.
+func Nearest(name string, tools []string) []string {
+	folded := fold(name)
+	rank := func(tool string) int {
+		t := fold(tool)
+		if folded != "" && (strings.Contains(t, folded) || strings.Contains(folded, t)) {
+			return 0
+		}
+		return editdist.Distance(folded, t)
+	}
+	return slices.SortedStableFunc(slices.Values(tools), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+}
