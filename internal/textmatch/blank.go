@@ -1,0 +1,80 @@
+package textmatch
+
+import (
+	"slices"
+	"strings"
+)
+
+// findApart finds a quote that differs from lines of the file also in empty lines between them. The quote that is
+// returned has the empty lines of the file. It is found at one place only, and needs two lines that say something.
+func (f *file) findApart(q quote) (quote, []match) {
+	isSaying := func(form string) bool { return form != "" }
+	var want []string
+	for _, form := range q.forms {
+		if isSaying(form) {
+			want = append(want, form)
+		}
+	}
+	var have []int // the lines of the file that are not empty
+	for i, line := range f.lines {
+		if isSaying(line.form) {
+			have = append(have, i)
+		}
+	}
+	var found []match
+	for i := 0; len(want) > 1 && i+len(want) <= len(have) && len(found) < 2; i++ {
+		isSame := true
+		for k := 0; k < len(want) && isSame; k++ {
+			isSame = f.lines[have[i+k]].form == want[k]
+		}
+		if isSame {
+			last := have[i+len(want)-1]
+			found = append(found, match{have[i], f.lines[have[i]].start, f.lines[last].end})
+			if len(found) == 1 {
+				q = q.withLinesOf(f.lines[have[i] : last+1])
+			}
+		}
+	}
+	return q, found
+}
+
+// withLinesOf returns the quote with the empty lines that lines have, in both texts.
+func (q quote) withLinesOf(lines []fileLine) quote {
+	var old []string
+	drop, insert := map[int]bool{}, map[int]int{} // old lines to drop, and how many to insert before an old line
+	k := 0
+	for i, form := range q.forms {
+		switch {
+		case form == "" && (k == 0 || k >= len(lines) || lines[k].form != ""):
+			drop[i] = true
+			continue
+		case form != "":
+			for ; k < len(lines) && lines[k].form == ""; k++ {
+				insert[i]++
+				old = append(old, "")
+			}
+		}
+		old = append(old, q.oldLines[i])
+		k++
+	}
+	var new []string
+	for j, line := range q.newLines {
+		at := q.same[j]
+		// An empty line stays where it is as long as one of its neighbours does.
+		if at >= 0 && drop[at] {
+			continue
+		}
+		if at >= 0 && (j > 0 || at == 0) {
+			new = append(new, slices.Repeat([]string{""}, insert[at])...)
+		}
+		new = append(new, line)
+		if next := at + 1; at >= 0 && insert[next] > 0 && (j+1 == len(q.newLines) || q.same[j+1] != next) &&
+			!slices.Contains(q.same, next) {
+			new = append(new, slices.Repeat([]string{""}, insert[next])...)
+		}
+	}
+	q.oldLines, q.newLines = old, new
+	q.old, q.new = strings.Join(old, "\n"), strings.Join(new, "\n")
+	q.compare()
+	return q
+}

@@ -1,0 +1,167 @@
+// Package textmatch finds the place in a file that a model means when it quotes a text, and puts another text there.
+//
+// Replace is the way in, and ReplaceLines for the hunks of patches. A quote that is in the file as it stands is found
+// there. Else the package looks for one place that differs from the quote only in what models get wrong when they
+// copy: whitespace, line ends, characters that look alike, the line numbers of a listing, escapes, and a code fence
+// around it. Nothing else counts as the same.
+//
+// The package keeps these invariants:
+//
+//   - A quote that could mean two places changes nothing, unless all are to be changed. Places may overlap.
+//   - What the quote and the new text have in common keeps the bytes that it has in the file.
+//   - New lines are indented as the lines around them are in the file. Where that cannot be told, nothing is changed.
+//
+// It reads and writes no files.
+package textmatch
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// MaxPlaces is at how many places a quote may stand.
+const MaxPlaces = 100_000
+
+// maxSimilar is how many bytes a text may have in which a quote is found that is not exact.
+const maxSimilar = 4 << 20
+
+// The reasons why nothing is replaced.
+var (
+	// ErrTooMany means that the quote is at more than MaxPlaces places.
+	ErrTooMany = errors.New("the text is there too often")
+	// ErrMissing means that the quote is nowhere in the text.
+	ErrMissing = errors.New("the text is not there")
+	// ErrIndent means that the quote was found, and that the indentation of the new text cannot be told.
+	ErrIndent = errors.New("the indentation of the new text cannot be told")
+)
+
+// Place is a part of the text that was replaced: the bytes Start to End of the old text, and what stands there now.
+type Place struct {
+	Start, End int
+	New        string
+}
+
+// Replace replaces what old quotes by new. Without all it returns the places and changes nothing if there are several:
+// then places has more than one, and the result is the text as it was. Errors are ErrMissing, ErrIndent and ErrTooMany.
+func Replace(text, old, new string, all bool) (after string, places []Place, err error) {
+	var f *file
+	for _, r := range readings(old, new) {
+		places = nil
+		if !r.isWhole {
+			places = exact(text, r, all)
+		}
+		if len(places) == 0 && len(text) <= maxSimilar {
+			if f == nil {
+				f = newFile(text)
+			}
+			if places, err = f.similar(r, all); err != nil {
+				return text, nil, err
+			}
+		}
+		switch {
+		case len(places) > MaxPlaces:
+			return text, nil, ErrTooMany
+		case len(places) > 1 && !all:
+			return text, places, nil
+		case len(places) > 0:
+			return put(text, places), places, nil
+		}
+	}
+	return text, nil, ErrMissing
+}
+
+// ReplaceLines is Replace for a quote of whole lines, as the hunks of a patch are, at one place.
+func ReplaceLines(text, old, new string) (after string, places []Place, err error) {
+	if len(text) > maxSimilar {
+		return text, nil, ErrTooMany
+	}
+	places, err = newFile(text).similar(reading{old: old, new: new, isWhole: true}, false)
+	switch {
+	case err != nil:
+		return text, nil, err
+	case len(places) == 0:
+		return text, nil, ErrMissing
+	case len(places) > 1:
+		return text, places, nil
+	}
+	return put(text, places), places, nil
+}
+
+// put replaces the places, which are in their order.
+func put(text string, places []Place) string {
+	var b strings.Builder
+	from := 0
+	for _, p := range places {
+		b.WriteString(text[from:p.Start])
+		b.WriteString(p.New)
+		from = p.End
+	}
+	b.WriteString(text[from:])
+	return b.String()
+}
+
+// exact finds the quote as it stands. In a text whose lines end with CRLF the quote may have newlines, because a
+// listing shows lines without their ends; the new text gets the ends of its place.
+func exact(text string, r reading, all bool) []Place {
+	hasCRLF := strings.Contains(text, "\r\n")
+	places := occurrences(text, r, all)
+	if hasCRLF && strings.Contains(r.old, "\n") && !strings.Contains(r.old, "\r\n") {
+		r := reading{old: toCRLF(r.old), new: toCRLF(r.new)}
+		places = append(places, occurrences(text, r, all)...)
+		// A newline that is a half of CRLF is a place only with the other half.
+		places = slices.DeleteFunc(places, func(p Place) bool {
+			return text[p.Start] == '\n' && p.Start > 0 && text[p.Start-1] == '\r'
+		})
+		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.Start, b.Start) })
+		last := 0
+		places = slices.DeleteFunc(places, func(p Place) bool {
+			if all && p.Start < last {
+				return true
+			}
+			last = p.End
+			return false
+		})
+	}
+	if hasCRLF && !strings.Contains(r.old, "\n") && strings.Contains(r.new, "\n") {
+		for i, p := range places {
+			if isCRLFAt(text, p.Start) {
+				places[i].New = toCRLF(p.New)
+			}
+		}
+	}
+	return places
+}
+
+// occurrences finds the old text of a reading. The places overlap only if not all are to be replaced: then two that
+// overlap are two meanings.
+func occurrences(text string, r reading, all bool) (places []Place) {
+	for from := 0; len(places) <= MaxPlaces; {
+		i := strings.Index(text[from:], r.old)
+		if i < 0 {
+			break
+		}
+		i += from
+		places = append(places, Place{i, i + len(r.old), r.new})
+		from = i + len(r.old)
+		if !all {
+			from = i + 1
+		}
+	}
+	return places
+}
+
+// isCRLFAt reports whether the line that holds byte i ends with CRLF, or the one before it if it has no end.
+func isCRLFAt(text string, i int) bool {
+	end := strings.IndexByte(text[i:], '\n')
+	if end < 0 {
+		i, end = 0, strings.LastIndexByte(text, '\n')
+	}
+	return i+end > 0 && text[i+end-1] == '\r'
+}
+
+// toCRLF ends each line with CRLF.
+func toCRLF(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
