@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Formats, vets, lints, builds for other systems, and runs all tests with the race detector.
-# Needs Go, git, tmux (without it the terminal's tests are skipped) and a C compiler (for the race detector); fetches the
-# rest itself.
+# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs and git-crypt (what tests them is skipped
+# where they are missing); fetches the rest itself.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -39,8 +39,10 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   echo "no C compiler here: the tests run without the race detector"
   race=
 fi
-if [ "${CI:-}" = true ] && ! command -v tmux >/dev/null; then # the conversation is tested in a real terminal
-  (apt-get update -qq && apt-get install -y -qq tmux) >/dev/null
+if [ "${CI:-}" = true ]; then # these are tested with the real programs
+  for program in tmux git-lfs git-crypt; do
+    command -v "$program" >/dev/null || (apt-get update -qq && apt-get install -y -qq "$program") >/dev/null
+  done
 fi
 go test -tags "$tags" $race -count=1 -timeout 9m ./...
 go test -count=1 ./internal/testing/torture -run NeedsFailpoints # in a build without failpoints

@@ -41,13 +41,16 @@ type (
 	}
 
 	// Call is a tool call. Input is a JSON object as Input makes it: a call from an
-	// unfinished message, or with an input that does not parse, never gets here.
+	// unfinished message never gets here. Malformed is what a finished message had in
+	// place of such an object, and Input is empty then: the call never runs.
 	// Opaque is the provider's own, sent back to it unchanged.
 	Call struct {
 		ID     string          `json:"id"`
 		Name   string          `json:"name"`
 		Input  json.RawMessage `json:"input"`
 		Opaque json.RawMessage `json:"opaque,omitempty"`
+
+		Malformed string `json:"malformed,omitempty"`
 	}
 
 	// Result answers the Call with the same ID. Its Parts are Text and Image.
@@ -107,7 +110,7 @@ func (ps Parts) Size() (n int) {
 		case Image:
 			n += len(p.Data)
 		case Call:
-			n += len(p.Input) + len(p.Opaque)
+			n += len(p.Input) + len(p.Opaque) + len(p.Malformed)
 		case Result:
 			n += p.Parts.Size()
 		}

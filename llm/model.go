@@ -114,22 +114,28 @@ func ErrorResult(f string, a ...any) Result {
 type Kind string
 
 const (
-	// Overloaded means that the provider cannot answer now or cannot be reached. The request is repeated
-	// after After, or with backoff.
+	// Overloaded means that the provider cannot answer now. The request is repeated after After, or with
+	// backoff.
 	Overloaded Kind = "overloaded"
-	// Limited means a limit on the rate or of the account. With After, everybody who shares the key waits
-	// that long and asks again. Without it, waiting does not help soon, as with a limit on spending, and
-	// the team pauses.
+	// Unreachable means that no answer came: the host was not found, refused the connection or is behind a
+	// network that is down. The request is repeated with backoff.
+	Unreachable Kind = "unreachable"
+	// Limited means a limit on the rate. Everybody who shares the endpoint waits for After, or with backoff,
+	// and asks again.
 	Limited Kind = "limited"
 	// Incomplete means that the stream ended early, stalled or did not parse. The request is repeated.
 	Incomplete Kind = "incomplete"
 	// ContextFull means that the conversation no longer fits the model's context window.
 	ContextFull Kind = "context_full"
+	// BadHistory means that the provider refuses the conversation for how its messages follow each other, as
+	// with a call that has no result. A new conversation is taken.
+	BadHistory Kind = "bad_history"
 	// BadRequest means that the provider refuses this request as it is. Repeating it is no use.
 	BadRequest Kind = "bad_request"
 	// Denied means that the key, the model's name or a permission is wrong. The team stops.
 	Denied Kind = "denied"
-	// Spent means that a budget of our own is used up. No provider says this.
+	// Spent means that the account's credit or quota, or a budget of our own, is used up. Waiting does not
+	// help: the team stops.
 	Spent Kind = "spent"
 )
 

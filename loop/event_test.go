@@ -74,7 +74,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	stream := "\ntext 0 Hu\ndiscarded\nthinking 0 so\ntext 1 Hello\n"
 	want := "turn 1" + stream + "turn 1 ended: tools, 7 tokens\n" +
 		"started c1\nprogress c1 half of it\nended c1 all of it <nil>\n" +
-		"ended c2 There is no tool \"nothing\". <nil>\nturn 2" + stream + "turn 2 ended: end, 0 tokens"
+		"ended c2 There is no tool \"nothing\". There are: work. <nil>\nturn 2" + stream + "turn 2 ended: end, 0 tokens"
 	if got := shown(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

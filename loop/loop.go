@@ -12,6 +12,7 @@
 //   - The loop keeps no state. After an error, or a crash, Run goes on from where the Conversation stands.
 //   - A reply is appended before any of its calls runs, and each result as soon as it is there.
 //   - Every call is answered exactly once, in the order of the calls, also when it was cancelled or has no tool.
+//   - A reply is repaired (package repair) before it is appended. A call whose arguments are no object never runs.
 //   - Calls that only read run side by side, at most Parallel of them; every other call runs alone.
 //   - Nothing enters the conversation while calls are unanswered, or between a paused reply and its continuation.
 //
@@ -25,6 +26,7 @@ import (
 	"sync"
 
 	"muster/llm"
+	"muster/llm/repair"
 )
 
 // Conversation is the history, owned by the caller. Append and Answer are durable when they return. Messages that were
@@ -122,6 +124,7 @@ func (a Agent) ask(ctx context.Context, turn int) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, err
 	}
+	reply = repair.Reply(reply, req.Messages, a.toolNames())
 	if err := a.Conversation.Append(ctx, reply); err != nil {
 		return llm.Reply{}, err
 	}
@@ -167,7 +170,9 @@ func (a Agent) call(ctx context.Context, c llm.Call) (r llm.Result, err error) {
 	case err != nil:
 		r = llm.ErrorResult("Not started: %v.", err)
 	case t == nil:
-		r = llm.ErrorResult("There is no tool %q.", c.Name)
+		r = llm.ErrorResult("There is no tool %q. %s", c.Name, a.choices(c.Name))
+	case c.Malformed != "":
+		r = malformedResult(c, t.Spec())
 	default:
 		a.Emit(ToolStarted{Call: c})
 		r, err = t.Run(ctx, c, func(s string) { a.Emit(ToolProgress{Call: c, Text: s}) })

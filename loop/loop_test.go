@@ -130,7 +130,7 @@ func TestAsksRunsAnswersUntilItStops(t *testing.T) {
 	if err != nil || last.Stop != llm.StopEnd || last.Message.Text() != "done" {
 		t.Fatal(last, err)
 	}
-	wantOutline(t, m, "u: go", "a: read(), write(), nothing()", `u: c1=c1, c2=c2, !c3=There is no tool "nothing".`,
+	wantOutline(t, m, "u: go", "a: read(), write(), nothing()", `u: c1=c1, c2=c2, !c3=There is no tool "nothing". There are: write, read, bad.`,
 		"a: bad()", "u: !c1=no such file", "a: done")
 }
 

@@ -25,23 +25,10 @@ func hookAgents(ctx context.Context, p *runHost, l proc.Launcher) proc.Launcher 
 	return hookedLauncher{l, sync.OnceValue(func() *git.AgentHooks {
 		home := p.workspace.Paths()
 		dir := filepath.Join(".team", "githooks")
-		hooks, err := git.NewAgentHooks(r.Repo, dir, home.Scratch(), p.target(), r.userHooks(ctx))
+		hooks, err := git.NewAgentHooks(r.Repo, dir, home.Scratch(), p.target())
 		logDropped(ctx, p.Log, "writing the hooks of the agents' git", err)
 		return hooks
 	})}
-}
-
-// userHooks returns where the user's own hooks lie. A path that is not absolute is relative to a working tree.
-func (r gitRepository) userHooks(ctx context.Context) string {
-	// The files are asked one by one: the calls of the runtime switch hooks off by the same key.
-	for _, file := range []string{"--local", "--global", "--system"} {
-		call := git.Call{Dir: r.CommonDir(), Args: []string{file, "--type=path"}}
-		configured, err := r.Config(ctx, call, `^core\.hookspath$`)
-		if dir := configured["core.hookspath"]; err == nil && dir != "" {
-			return dir
-		}
-	}
-	return filepath.Join(r.CommonDir(), "hooks")
 }
 
 // Start starts a program with the hooks.

@@ -62,6 +62,9 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 			why = s.waitForRunEnd(ctx)
 			return context.Cause(ctx)
 		}, func(context.Context) error { return nil })
+		if watch, ok := p.Phases.(*phaseWatch); ok {
+			watch.release()
+		}
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "why", string(why), "cause", causeText(err))
 		if why == RunOver && err == nil { // some may have never come to life: it was over as they were written
 			err = p.finalizeMembers(context.WithoutCancel(ctx), "the run is over",

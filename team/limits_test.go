@@ -138,7 +138,7 @@ speakers:
 	t.Run("overloaded once", func(t *testing.T) {
 		bubble(t, func(h *house) {
 			h.start(work+"{kind: overloaded, after: 5s, times: 2}", nil).ends(0, time.Hour)
-			if n := h.count(is(journal.ModelRetry, "alice")); n != 2 {
+			if n := h.count(is(journal.ModelRetry, "alice")); n != 1 {
 				t.Errorf("%d waits were shown", n)
 			}
 			if m := h.member("alice"); m.Doing != "" {
@@ -149,13 +149,7 @@ speakers:
 	t.Run("overloaded for long, incomplete in between", func(t *testing.T) {
 		bubble(t, func(h *house) {
 			r := h.start(work+"{kind: incomplete, times: 20}", nil)
-			n := 0
-			h.until("parked", func(e muster.Event) bool {
-				if is(journal.ModelRetry, "alice")(e) {
-					n++
-				}
-				return n == 8
-			})
+			h.until("parked", is(journal.ModelRetry, "alice"))
 			if m := h.member("alice"); m.Status != muster.Working || !strings.HasPrefix(m.Doing, "parked until ") {
 				t.Errorf("alice is shown as %s %q", m.Status, m.Doing)
 			}
@@ -165,7 +159,7 @@ speakers:
 	})
 	t.Run("a spend limit", func(t *testing.T) {
 		bubble(t, func(h *house) {
-			sum := h.start(work+"{kind: limited, times: 1}", nil).ends(3, time.Hour)
+			sum := h.start(work+"{kind: spent, times: 1}", nil).ends(3, time.Hour)
 			if got := h.task(1); got.Owner != "alice" || got.Status != muster.InProgress || sum.Run.EndedAt != 0 {
 				t.Errorf("%+v, ended %v", got, sum.Run.EndedAt)
 			}

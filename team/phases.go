@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/landing"
+	"muster/internal/roster"
 	"muster/internal/teammate"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -25,6 +26,7 @@ import (
 type phaseWatch struct {
 	p    *runHost
 	repo *git.Repo
+	host muster.HostID // this process
 
 	// lock holds one token: who looks. It is no mutex, because a look reads files, and in tests of simulated time that
 	// takes time.
@@ -34,20 +36,26 @@ type phaseWatch struct {
 	state   map[string]*os.File // the directories of the team's state, open, so that no other becomes the same file
 	from    muster.Pos          // where the journal ended when the run began
 	lost    []string            // what was found to be gone, each once
+	files   map[string]bool     // what was told of files of the checkout, and to whom
 }
 
 // newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
-func newPhaseWatch(p *runHost) *phaseWatch {
+func newPhaseWatch(p *runHost, host muster.HostID) *phaseWatch {
 	r, ok := p.repository.(gitRepository)
 	if !ok {
 		return nil
 	}
-	return &phaseWatch{p: p, repo: r.Repo, lock: make(chan struct{}, 1), working: map[muster.Name]bool{},
-		state: map[string]*os.File{}}
+	return &phaseWatch{p: p, repo: r.Repo, host: host, lock: make(chan struct{}, 1), working: map[muster.Name]bool{},
+		state: map[string]*os.File{}, files: map[string]bool{}}
 }
 
-// skip leaves out the refs that landings and lanes move. The archived work of earlier lanes is the user's.
+// skip leaves out the refs that landings and lanes move, and the members' worktrees. The archived work of earlier lanes
+// is the user's.
 func (w *phaseWatch) skip(ref string) bool {
+	if filepath.IsAbs(ref) {
+		lanes, ok := w.p.Lanes.(*worktree.Lanes)
+		return ok && lanes.IsMembers(context.Background(), ref)
+	}
 	return ref == w.p.target() || strings.HasPrefix(ref, worktree.BranchPrefix) ||
 		strings.HasPrefix(ref, "refs/muster/") || strings.HasPrefix(ref, "refs/notes/")
 }
@@ -58,9 +66,11 @@ func (w *phaseWatch) lander() *landing.Lander {
 	return l
 }
 
-// start takes the first fingerprint. Begin waits for it.
+// start looks at the target, which was at rest while no process lived, and takes the first fingerprint. Begin waits for
+// it.
 func (w *phaseWatch) start(ctx context.Context) {
 	w.lock <- struct{}{}
+	w.lookAtRest(ctx)
 	from, err := w.p.Journal.Tail(ctx, 0)
 	logDropped(ctx, w.p.Log, "looking where the journal ends", err)
 	w.from = from
@@ -83,22 +93,35 @@ func (w *phaseWatch) start(ctx context.Context) {
 func (w *phaseWatch) Begin(ctx context.Context, name muster.Name) {
 	w.lock <- struct{}{}
 	defer func() { <-w.lock }()
-	if l := w.lander(); l != nil && len(w.working) == 0 && !w.othersWork(ctx, name) {
-		var refs map[string]string
-		if w.last != nil {
-			refs = w.last.UsersCommits()
-		}
-		logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx, refs))
-	}
+	w.lookAtRest(ctx)
 	w.working[name] = true
 }
 
-// othersWork reports whether the roster says that anybody else works. A record that cannot be read counts as one who
-// does: then a target that was moved is not taken for the user's doing.
-func (w *phaseWatch) othersWork(ctx context.Context, name muster.Name) bool {
+// lookAtRest looks at the target if nobody works.
+func (w *phaseWatch) lookAtRest(ctx context.Context) {
+	l := w.lander()
+	if l == nil || len(w.working) > 0 || w.othersWork(ctx) {
+		return
+	}
+	var refs map[string]string
+	if w.last != nil {
+		refs = w.last.UsersCommits()
+	}
+	logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx, refs))
+}
+
+// othersWork reports whether the roster says that anybody works in another process that lives. What cannot be read
+// counts as one who does: then a target that was moved is not taken for the user's doing.
+func (w *phaseWatch) othersWork(ctx context.Context) bool {
+	hosts, err := w.p.Roster.Hosts(ctx)
+	hosts = slices.DeleteFunc(hosts, func(h roster.HostRecord) bool { return h.ID() == w.host })
+	if err != nil || len(hosts) == 0 { // the usual case, for which the roster need not be read
+		return err != nil
+	}
 	members, err := w.p.Roster.List(ctx)
 	return err != nil || slices.ContainsFunc(members, func(m muster.Member) bool {
-		return m.Name != name && m.Status == muster.Working
+		return m.Status == muster.Working &&
+			slices.ContainsFunc(hosts, func(h roster.HostRecord) bool { return h.ID() == m.Host })
 	})
 }
 
@@ -162,7 +185,7 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 	}
 	changes := now.Changes(w.last)
 	w.last = now
-	if len(changes) == 0 {
+	if len(changes) == 0 || w.hasTold(name, changes) {
 		return
 	}
 	text := "changed while " + string(name) + " worked: " + strings.Join(changes, "; ")
@@ -174,6 +197,19 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 				"change that. If it was you, say so, and change nothing more there.", text)})
 		logDropped(ctx, w.p.Log, "telling what has changed in the repository", err)
 	}
+}
+
+// hasTold reports whether nothing has changed but files of the checkout, and just these were told before to this
+// member. The user may edit a file for hours, or have a log of the run there: the models need not hear of it after each
+// phase.
+func (w *phaseWatch) hasTold(name muster.Name, changes []string) bool {
+	what := string(name) + " " + changes[0]
+	if len(changes) > 1 || !strings.HasPrefix(changes[0], git.ChangedFiles) {
+		return false
+	}
+	told := w.files[what]
+	w.files[what], w.files[" "+changes[0]] = true, true // no name stands for anybody
+	return told
 }
 
 // findLost looks whether the team's own state is still there, and at the end of a run, whether each of its tasks is. A
@@ -237,9 +273,7 @@ func (w *phaseWatch) close(ctx context.Context) {
 	defer func() { <-w.lock }()
 	_ = w.secure(ctx, muster.Lead) // it says itself what it could not do
 	w.findLost(ctx, true)
-	for _, f := range w.state {
-		_ = f.Close() // it was only read
-	}
+	w.release()
 	if w.last == nil {
 		return
 	}
@@ -248,7 +282,14 @@ func (w *phaseWatch) close(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	if changes := now.Changes(w.last); len(changes) > 0 {
+	if changes := now.Changes(w.last); len(changes) > 0 && !w.hasTold("", changes) {
 		w.p.note(ctx, "", "changed since the last look: "+strings.Join(changes, "; "))
+	}
+}
+
+// release closes the directories. It is all that a process has to do which has joined: the one that leads looks last.
+func (w *phaseWatch) release() {
+	for _, f := range w.state {
+		_ = f.Close() // it was only read
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/git"
@@ -32,15 +33,39 @@ type repository interface {
 	// MissingCommits returns those of the commits that are neither on the target, which may be gone, nor in HEAD. heads
 	// are those of them from which all others can be reached.
 	MissingCommits(ctx context.Context, target string, commits []string) (lost, heads []string, err error)
-	// Status reports whether a checkout has changes that are not committed.
-	Status(ctx context.Context, dir string) (isDirty bool, err error)
+	// Checkout returns how the user's checkout stood when it was first asked: what the user does later concerns no
+	// lane, and all members that this process starts read the same.
+	Checkout(ctx context.Context) (git.CheckoutState, error)
 	// OpenServices opens the services of a run, with the lanes and the one lander of the board.
 	OpenServices(ctx context.Context, o workspace.Options) (
 		w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error)
 }
 
 // gitRepository is a git repository.
-type gitRepository struct{ *git.Repo }
+type gitRepository struct {
+	*git.Repo
+	first *firstCheckout
+}
+
+// firstCheckout is the checkout as it stood when it was first asked about; nil before that.
+type firstCheckout struct {
+	sync.Mutex
+	state *git.CheckoutState
+}
+
+// Checkout asks git once. An error is not remembered.
+func (r gitRepository) Checkout(ctx context.Context) (git.CheckoutState, error) {
+	r.first.Lock()
+	defer r.first.Unlock()
+	if r.first.state == nil {
+		s, err := git.Checkout(ctx, r.Repo)
+		if err != nil {
+			return s, err
+		}
+		r.first.state = &s
+	}
+	return *r.first.state, nil
+}
 
 // Prepare makes the target ready, and keeps the team's files out of the user's commits.
 func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error) {
@@ -91,6 +116,19 @@ func checkTarget(ctx context.Context, p *runHost) error {
 	return landing.CheckTarget(ctx, r.Repo, p.config.Land)
 }
 
+// describeCheckout says to the models how the user's checkout stands. It is "" where git cannot tell.
+func describeCheckout(ctx context.Context, r repository) string {
+	s, err := r.Checkout(ctx)
+	if err != nil || s.Head == "" {
+		return ""
+	}
+	said := fmt.Sprintf("branch %s at %.7s, ", cmp.Or(s.Branch, "none (detached)"), s.Head)
+	if s.Changed == 0 {
+		return said + "clean"
+	}
+	return said + fmt.Sprintf("with uncommitted changes in %d paths, which are in no lane", s.Changed)
+}
+
 // ForgetRevoked removes the refs of claims that no board with these tasks can have made.
 func (r gitRepository) ForgetRevoked(ctx context.Context, tasks []muster.Task) error {
 	return landing.ForgetRevoked(ctx, r.Repo, tasks)
@@ -108,7 +146,7 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 		err = muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
 			WithHint("bring it back: git branch %s COMMIT", branch)
 	}
-	if err != nil {
+	if err := cmp.Or(err, r.CheckComplete(ctx, at)); err != nil {
 		return err
 	}
 	path, err := r.CheckedOut(ctx, target)

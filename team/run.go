@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
@@ -79,12 +80,11 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 	if err := p.workspace.Mark(ctx); err != nil {
 		return sum, err
 	}
-	if p.config.OnBegin != nil {
-		p.config.OnBegin(ctx)
-	}
+	prepared := onBegin(ctx, p)
+	defer prepared()
 	// Git looks while the records are written, and does not outlive the run.
-	dirty := inBackground(func() (bool, error) { return p.repository.Status(ctx, p.repository.Root()) })
-	defer func() { _, _ = dirty() }()
+	checkout := inBackground(func() (git.CheckoutState, error) { return p.repository.Checkout(ctx) })
+	defer func() { _, _ = checkout() }()
 	tasks, err := p.Board.List(ctx)
 	if err == nil {
 		// What git still says of claims that this board cannot have made: somebody has removed its tasks.
@@ -94,13 +94,14 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 		return sum, err
 	}
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+		prepared()
 		// The records come before the event: who reads the event finds them.
 		notes, err := p.writeStart(ctx, goal, open, host)
 		if err != nil {
 			return err
 		}
 		// It is only a note: where git cannot tell, there is none.
-		if isDirty, err := dirty(); err == nil && isDirty {
+		if s, err := checkout(); err == nil && s.Changed > 0 {
 			notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
 		}
 		p.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": goal, "target": p.branch})
@@ -112,6 +113,20 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 		}
 		return nil
 	})
+}
+
+// onBegin calls Config.OnBegin beside the caller, and returns what waits for its end. The records of the run are
+// written after that.
+func onBegin(ctx context.Context, p *runHost) (wait func()) {
+	if p.config.OnBegin == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.config.OnBegin(ctx)
+	}()
+	return func() { <-done }
 }
 
 // resume brings the stopped team back to life. The run's own name, target and cap stand. more is what the user wants
@@ -132,10 +147,10 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 	if err := p.validateTarget(ctx); err != nil {
 		return sum, err
 	}
-	if p.config.OnBegin != nil {
-		p.config.OnBegin(ctx)
-	}
+	prepared := onBegin(ctx, p)
+	defer prepared()
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+		prepared()
 		// First the lead, whose host shows that the team is alive again; then the run, which is not ended any more. A
 		// crash in between leaves a run that can be resumed again.
 		if err := p.createLead(ctx, "", host); err != nil {
@@ -213,6 +228,9 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 			end = watch.verdict(end)
 		}
 		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
+		if r, isGit := p.repository.(gitRepository); isGit && err == nil {
+			logDropped(ctx, p.Log, "merging packs", r.MergePacks(context.WithoutCancel(ctx), 2))
+		}
 		return err
 	})
 	return sum, err

@@ -42,7 +42,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.repository = gitRepository{repo}
+		p.repository = gitRepository{repo, &firstCheckout{}}
 	}
 	// The record of the run is a claim: work lands on no branch that only the record names.
 	if last.Target != "" {
@@ -76,7 +76,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
 		Lander: lander, Environ: environ, Secrets: t.secrets,
 		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
-		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log}
+		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
+		GitState: func(ctx context.Context) string { return describeCheckout(ctx, p.repository) }}
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }
@@ -125,7 +126,7 @@ func (p *runHost) host(
 		return err
 	}
 	// After prepare, which may have written git's exclude file, and before any tool runs.
-	if watch := newPhaseWatch(p); watch != nil {
+	if watch := newPhaseWatch(p, host.ID()); watch != nil {
 		p.Phases = watch
 		watch.start(ctx)
 	}

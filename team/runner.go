@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,20 +206,30 @@ func (s *supervisor) all() map[muster.Name]*runningMember {
 	return maps.Clone(s.running)
 }
 
+// get returns a member that lives here, or nil.
+func (s *supervisor) get(name muster.Name) *runningMember {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[name]
+}
+
 // member makes a living member of its record.
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	c, l := s.config, s.config.Limits
 	return teammate.New(teammate.Config{
 		Services: s.Services, Record: record, Extra: foreignTools(c.Tools),
+		OwnModel: record.Model != "" && record.Model != c.ModelName,
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
+		ModelName: cmp.Or(record.Model, s.config.ModelName),
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			model, err := s.memberModel(record.Model)
 			if err != nil {
 				return nil, err
 			}
 			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-			model = retry.Wrap(model, retry.Options{Limiter: s.team.limiter, OnWait: onWait})
+			model = retry.Wrap(model, retry.Options{Limiter: s.team.limiters.Of(model), OnWait: onWait,
+				Patience: l.ModelPatience})
 			return foreignModel{s.Secrets.Model(model)}, nil
 		},
 		Emit: func(e loop.Event) {

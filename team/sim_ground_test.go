@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	realgit "muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/outbox"
 	"muster/internal/teammate"
@@ -46,7 +47,9 @@ func (g *meadow) Root() string                                                { 
 func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
 func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
 func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
-func (g *meadow) Status(context.Context, string) (bool, error)                { return false, nil }
+func (g *meadow) Checkout(context.Context) (realgit.CheckoutState, error) {
+	return realgit.CheckoutState{}, nil
+}
 
 func (g *meadow) Resolve(context.Context, string) (string, error) {
 	g.mu.Lock()

@@ -87,7 +87,7 @@ func (m simModel) fails(ctx context.Context, who muster.Name, d *rand.Rand) erro
 	case 7:
 		e.Kind = llm.BadRequest
 	case 8:
-		e.Kind = []llm.Kind{llm.Limited, llm.Spent, llm.Denied}[d.IntN(3)] // they stop the team
+		e.Kind = []llm.Kind{llm.Spent, llm.Denied}[d.IntN(2)] // they stop the team
 	case 9:
 		m.s.faults.Add(1)
 		m.s.say("%s's model hangs", who)

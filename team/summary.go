@@ -99,6 +99,7 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 			view.Count(len(open), "open task"))
 		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
 	}
+	run.Target = p.branch // where this process landed, whatever the record says by now
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
 		Red: run.BaseCheck == workspace.BaseRed, Unread: map[muster.TaskID]string{}}
 	for _, u := range p.Board.Corrupt() {

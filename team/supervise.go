@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/roster"
 	"muster/internal/teammate"
 )
 
@@ -154,17 +155,17 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 // reconcile starts who should live here and stops who should not, and says when to look again. Whether the hosts of
 // others' members are alive is looked at with all set only, because it asks the kernel for each.
 func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duration) {
-	members, err := s.Roster.List(ctx)
-	here, pause := s.all(), sweep
-	for _, m := range members {
+	members, err := roster.ListIf(ctx, s.Roster, func(m *muster.Member) bool {
 		isOurs := m.Host == "" || m.Host == s.id
-		if m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && here[m.Name] == nil {
-			if left := s.pauseLeft(m.Name); left > 0 {
-				pause = min(pause, left)
-				continue
-			}
-			s.takeOverMember(ctx, m)
+		return m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && s.get(m.Name) == nil
+	})
+	pause := sweep
+	for _, m := range members {
+		if left := s.pauseLeft(m.Name); left > 0 {
+			pause = min(pause, left)
+			continue
 		}
+		s.takeOverMember(ctx, m)
 	}
 	if err == nil {
 		_, err = s.Requests.Expire(ctx, time.Now())
@@ -199,7 +200,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 		s.carried[r.ID] = err == nil
 		return err == nil
 	}
-	l := s.all()[r.To]
+	l := s.get(r.To)
 	switch {
 	case r.To == muster.Lead:
 		// It stops the team, as Ctrl-C does, and the state is kept: there is nobody above the lead who could go on

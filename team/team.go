@@ -120,12 +120,13 @@ type Config struct {
 // Limits are the settings of a member's life. A zero field takes the default that its comment has.
 type Limits struct {
 	Turns             int           // turns in a work phase: 50
-	MaxTokens         int           // of a reply: 8000
+	MaxTokens         int           // of a reply; 0: as many as the model allows
 	SubagentTurns     int           // of a subagent: 30
 	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
 	BashTimeout       time.Duration // of a command: 2 minutes
 	BackgroundTimeout time.Duration // of a command in the background: 5 minutes
 	CheckTimeout      time.Duration // of the check of a landing: 10 minutes
+	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
 }
 
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
@@ -135,7 +136,7 @@ type Team struct {
 	opened        *workspace.Workspace                // the services while no run has opened its own
 	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
 	repository    repository                          // nil: that of opened
-	limiter       *retry.Limiter
+	limiters      retry.Limiters
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
@@ -216,7 +217,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	c.ModelName = config.Stored(c.ModelName)
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	// The target is the team's own, so that nobody's branch is touched unless the user names it.
-	t := &Team{config: c, opened: w, limiter: new(retry.Limiter), wake: make(chan struct{}, 1),
+	t := &Team{config: c, opened: w, wake: make(chan struct{}, 1),
 		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
 		secrets: c.allSecrets()}
 	if c.Conversation != nil {
@@ -274,7 +275,7 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		Turns:             cmp.Or(l.Turns, 50),
-		MaxTokens:         cmp.Or(l.MaxTokens, 8000),
+		MaxTokens:         l.MaxTokens,
 		SubagentTurns:     cmp.Or(l.SubagentTurns, 30),
 		IdleTimeout:       cmp.Or(l.IdleTimeout, time.Minute),
 		BashTimeout:       cmp.Or(l.BashTimeout, 2*time.Minute),

@@ -1,28 +1,18 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"muster/internal/editdist"
 )
 
-// check compares input with s. It returns everything that a model must know to correct the input, or "" if
-// it fits. The validation of package jsonschema stops at the first error, and its messages are not written
-// for a model.
-func check(s *shape, input json.RawMessage) string {
-	d := json.NewDecoder(bytes.NewReader(input))
-	d.UseNumber() // so that 1.5 for an integer is told from 1, and shown as it was given
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return fmt.Sprintf("the input is not valid JSON: %v. %s", err, expected(s))
-	}
-	problems := compare(s, v, "")
+// join makes one text of what is wrong with the input of a tool, or "" if nothing is. It says which fields there are.
+// The validation of package jsonschema stops at the first error, and its messages are not written for a model.
+func join(problems []string, s *shape) string {
 	if len(problems) == 0 {
 		return ""
 	}
@@ -31,66 +21,6 @@ func check(s *shape, input json.RawMessage) string {
 		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(problems, "; ") + ". " + expected(s)
-}
-
-// compare returns the problems of v, which is the value at path. A schema without a type takes any value.
-func compare(s *shape, v any, path string) (problems []string) {
-	if s == nil || s.Type == "" && len(s.Types) == 0 {
-		return nil
-	}
-	name := "the input"
-	if path != "" {
-		name = fmt.Sprintf("%q", path)
-	}
-	if t := typeOf(v); s.Type != "" && t != s.Type && (t != "integer" || s.Type != "number") {
-		return []string{fmt.Sprintf("%s must be %s, got %s", name, withArticle(s.Type), describe(v))}
-	}
-	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-		problems = append(problems, fmt.Sprintf("%s must be one of %s, got %s", name, list(s.Enum), describe(v)))
-	}
-	switch v := v.(type) {
-	case []any:
-		for i, e := range v {
-			problems = append(problems, compare(s.Items, e, fmt.Sprintf("%s[%d]", path, i))...)
-		}
-	case map[string]any:
-		problems = append(problems, compareObject(s, v, path)...)
-	}
-	return problems
-}
-
-// compareObject returns the problems of an object: of its fields, those that are missing, and unknown ones.
-func compareObject(s *shape, v map[string]any, path string) (problems []string) {
-	at := func(field string) string { return strings.TrimPrefix(path+"."+field, ".") }
-	names := slices.Sorted(maps.Keys(v)) // sorted, so that the same input always gets the same answer
-	if s.AdditionalProperties != nil {   // a map: any name is right
-		for _, name := range names {
-			problems = append(problems, compare(s.AdditionalProperties, v[name], at(name))...)
-		}
-		return problems
-	}
-	// missing is kept apart, because an unknown field most often is a missing one under another name.
-	var missing []string
-	for _, field := range s.PropertyOrder {
-		switch {
-		case v[field] != nil:
-			problems = append(problems, compare(s.Properties[field], v[field], at(field))...)
-		case slices.Contains(s.Required, field): // null counts as missing
-			missing = append(missing, field)
-			problems = append(problems, fmt.Sprintf("%q is missing", at(field)))
-		}
-	}
-	for _, name := range names {
-		if s.Properties[name] != nil {
-			continue
-		}
-		problem := fmt.Sprintf("there is no field %s", shorten(fmt.Sprintf("%q", at(name))))
-		if meant := guess(name, missing, s.PropertyOrder); meant != "" {
-			problem += fmt.Sprintf(" (did you mean %q?)", meant)
-		}
-		problems = append(problems, problem)
-	}
-	return problems
 }
 
 // typeOf returns the type of JSON schema that v has, as package json decodes it. An integer is a number, too.

@@ -60,7 +60,7 @@ func newGraph() *graph {
 // unfinished task until Settle drops them.
 func (g *graph) onChange(c state.Change[muster.Task]) {
 	id, _ := idOf(c.Key)
-	g.highest = max(g.highest, id)
+	g.highest = NextID(g.highest+1, id) - 1
 	is := absent
 	isMarked := c.New != nil && c.New.Status == deleted
 	switch {

@@ -42,6 +42,18 @@ type adding struct {
 	On []muster.TaskID `json:"on"`
 }
 
+// maxID is the largest id after which a new task is numbered. A larger one is another program's: counted from there,
+// one file could leave no number for any other task.
+const maxID = 1_000_000_000_000
+
+// NextID returns the id after id, or next if that is larger.
+func NextID(next, id muster.TaskID) muster.TaskID {
+	if id >= maxID {
+		return next
+	}
+	return max(next, id+1)
+}
+
 // metaFile reads and writes the meta document.
 type metaFile struct {
 	*records
@@ -76,6 +88,9 @@ func (f *metaFile) parse(ctx context.Context) (m meta, doc muster.Doc, err error
 	if err = json.Unmarshal(doc.Data, &m.all); err == nil {
 		err = json.Unmarshal(doc.Data, &m)
 	}
+	if err == nil && m.NextID > maxID {
+		m.NextID, err = 0, errors.New("no task is left after so large a number")
+	}
 	if m.rev = doc.Rev; err != nil {
 		err = muster.Errorf(muster.Corrupt, "the board's meta document (meta.json) cannot be read: %w", err)
 	}
@@ -103,10 +118,11 @@ func (f *metaFile) put(ctx context.Context, m meta) error {
 // deleted: a crash between the two then leaves a task, but never an id that is free again.
 func (f *metaFile) raiseNextID(ctx context.Context, id muster.TaskID) error {
 	return f.change(ctx, func(m *meta) error {
-		if m.NextID > id {
+		next := NextID(m.NextID, id)
+		if next == m.NextID {
 			return errNoChange
 		}
-		m.NextID = id + 1
+		m.NextID = next
 		return nil
 	})
 }
@@ -171,7 +187,7 @@ func (f *metaFile) unusedID(ctx context.Context) (muster.TaskID, error) {
 	}
 	for e, err := range f.journal.Read(ctx, 0) {
 		if err == nil {
-			next = max(next, e.Task+1)
+			next = NextID(next, e.Task)
 		} else if !errors.Is(err, muster.ErrCorrupt) {
 			return 0, err
 		}

@@ -193,7 +193,8 @@ func acceptForeign(t *muster.Task, at float64) error {
 	if t.Status != muster.Completed || t.CompletedBy != "" {
 		return errNoChange
 	}
-	t.CompletedBy, t.Landing, t.UpdatedAt = muster.System, nil, at
+	// Only a landing lands: what another program calls landed is not counted.
+	t.CompletedBy, t.Landing, t.Landed, t.UpdatedAt = muster.System, nil, nil, at
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	return nil
 }

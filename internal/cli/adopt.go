@@ -87,20 +87,26 @@ func confirm(ctx context.Context, a *App, question, unasked string) error {
 		return muster.Errorf(muster.Invalid, "nobody can be asked here whether to %s", question).WithHint("%s", unasked)
 	}
 	fmt.Fprintf(a.Stderr, "%s? [y/N] ", question)
-	answered := make(chan string, 1)
+	answered := make(chan error, 1)
 	// Where ctx ends first the program ends, so the read that still waits does no harm.
 	go func() {
-		answer, _ := bufio.NewReader(f).ReadString('\n')
-		answered <- strings.ToLower(strings.TrimSpace(answer))
+		for lines := bufio.NewScanner(f); lines.Scan(); fmt.Fprint(a.Stderr, "answer y or n: ") {
+			switch strings.ToLower(strings.TrimSpace(lines.Text())) {
+			case "y", "yes":
+				answered <- nil
+				return
+			case "", "n", "no":
+				answered <- errDeclined
+				return
+			}
+		}
+		answered <- errors.New("the question was not answered") // the terminal is gone
 	}()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case answer := <-answered:
-		if answer != "y" && answer != "yes" {
-			return errDeclined
-		}
-		return nil
+	case err := <-answered:
+		return err
 	}
 }
 

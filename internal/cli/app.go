@@ -35,6 +35,7 @@ package cli
 import (
 	"context"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,6 +45,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/config"
+	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/view"
@@ -79,6 +82,8 @@ type App struct {
 
 	// secrets are hidden in all that is printed, logged and stored. Run sets them; nil hides nothing.
 	secrets *redact.Secrets
+	// secretList are the values of secrets, as secretValues found them first.
+	secretList []string
 
 	log     *slog.Logger // nil if nobody asked for one; see logger
 	logFile *os.File
@@ -123,13 +128,28 @@ func (a *App) Run(ctx context.Context) int {
 	return code
 }
 
-// secretValues returns what is secret in the environment and in URLs on the command line.
+// secretValues returns what is secret in the environment, in the user's own settings and endpoints, and in the URLs and
+// commands of the command line.
 func secretValues(a *App) []string {
-	values := redact.FromEnviron(a.Env)
-	for _, arg := range a.Args {
-		values = append(values, redact.InURL(arg)...)
+	if a.secretList != nil {
+		return slices.Clone(a.secretList)
 	}
-	return values
+	values := append(redact.FromEnviron(a.Env), config.ReadEndpoints(a.configOptions("")).Secrets()...)
+	// A file that cannot be read has no settings. Whoever reads the settings says so.
+	own, _ := durable.ReadRegular(config.UserFile(a.env("XDG_CONFIG_HOME")), config.MaxSize)
+	values = append(values, redact.InText(string(own))...)
+	before := ""
+	for _, arg := range a.Args {
+		flag, _, _ := strings.Cut(arg, "=")
+		if flag == "--check" || flag == "--setup" || before == "--check" || before == "--setup" {
+			values = append(values, redact.InText(arg)...)
+		} else {
+			values = append(values, redact.InURLs(arg)...)
+		}
+		before = arg
+	}
+	a.secretList = values
+	return slices.Clone(values)
 }
 
 // hideSecrets hides the secrets in all that the command prints, until the function that it returns is called.
@@ -139,6 +159,9 @@ func (a *App) hideSecrets() (end func()) {
 	}
 	if a.secrets == nil {
 		return func() {}
+	}
+	if a.endsProcess { // net/http writes headers to this log when GODEBUG asks it to
+		log.SetOutput(a.secrets.Writer(os.Stderr))
 	}
 	stdout, stderr := a.Stdout, a.Stderr
 	out, errs := a.secrets.Writer(stdout), a.secrets.Writer(stderr)
@@ -190,8 +213,9 @@ func (a *App) root() *cobra.Command {
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
-			[]*cobra.Command{newDoctorCommand(a), newConfigCommand(a), newTrustCommand(a), newTargetCommand(a),
-				newAdoptCommand(a), newArchiveCommand(a), newCompletionCommand(a), newVersionCommand(a)}},
+			[]*cobra.Command{newDoctorCommand(a), newModelsCommand(a), newConfigCommand(a), newTrustCommand(a),
+				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a), newCompletionCommand(a),
+				newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

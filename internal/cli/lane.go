@@ -58,6 +58,9 @@ func (l laneCommands) create() *cobra.Command {
 				return err
 			}
 		}
+		if l.secrets.Contains(args[0]) {
+			return muster.Errorf(muster.Invalid, "the name of the lane has a secret in it").WithHint("choose another")
+		}
 		d.Name = muster.Name(args[0])
 		return l.changing(func(c *cobra.Command, o opened, _ []string) error {
 			lane, err := o.Lanes().Create(c.Context(), d)

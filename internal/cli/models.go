@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"slices"
 
 	"muster"
 	"muster/internal/config"
@@ -35,7 +36,30 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	case j.Resume:
 		return t.Resume(ctx)
 	}
+	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil { // which has the screen
+		explain(a.Stderr, line, "say more of it:  models: in your own config.yaml")
+	}
 	return t.Run(ctx, j.Goal, j.How)
+}
+
+// unknownModel returns what is assumed of the team's model if nothing is known of it, and "" otherwise.
+func unknownModel(s config.Settings, environ []string) string {
+	c, _, err := s.Endpoints.Choose(s.Model, environ)
+	if err != nil || c.Provider == config.Script || s.Endpoints.Known(s.Model, c).Name != "" {
+		return ""
+	}
+	limit := "replies are as long as its server allows"
+	if c.API() == config.Anthropic {
+		limit = "a reply has at most 32,000 tokens"
+	}
+	if s.MaxTokens > 0 {
+		limit = "a reply has at most max_tokens"
+	}
+	think := "no thinking is asked for"
+	if s.Effort != "" {
+		think = "it is asked for the effort that you name"
+	}
+	return "nothing is known of the model " + config.Stored(s.Model) + ": " + limit + ", and " + think
 }
 
 // openTeam returns the team that a job is about. It is the only place that maps settings to the configuration of
@@ -61,9 +85,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
-			CheckTimeout: s.CheckTimeout},
+			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1)},
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
-		Secrets: append(secretValues(a), redact.InURL(s.Model)...), PassEnv: s.PassEnv.List(),
+		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets()),
+		PassEnv: s.PassEnv.List(),
 	})
 }
 
@@ -80,28 +105,30 @@ func demoJob(ctx context.Context, dir string) (Job, error) {
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 
-// model returns the model with a name. The environment has the keys. A script is a file, whose path is relative to
-// the directory of -C. The name may come from a record in the workspace, which may not choose a server.
+// model returns the model with a name. The environment and the user's endpoints have the keys. A script is a file,
+// whose path is relative to the directory of -C. The name may come from a record in the workspace, which may not choose
+// a server.
 func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm.Model, error) {
 	if err := checkServer(a, w, name, s); err != nil {
 		return nil, err
 	}
-	c, err := config.Choose(name, a.Env)
+	c, access, err := s.Endpoints.Choose(name, a.Env)
 	if err != nil {
 		return nil, err
 	}
-	switch c.Provider {
+	known := s.Endpoints.Known(name, c)
+	switch c.API() {
 	case config.Anthropic:
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("ANTHROPIC_API_KEY"),
-			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, MaxTokens: s.MaxTokens,
+			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		// The two interfaces of the provider differ in the form of requests only.
 		api := openai.Chat
-		if c.Provider == config.OpenAIResponses {
+		if c.API() == config.OpenAIResponses {
 			api = openai.Responses
 		}
-		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: a.env("OPENAI_API_KEY"), API: api,
-			MaxTokens: s.MaxTokens, Effort: s.Effort}), nil
+		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, API: api,
+			MaxTokens: s.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra}), nil
 	case config.Script:
 		// The file is read whole now, so a script that is changed later does not disturb the run.
 		words, err := script.Load(scriptFile(a, c.Name))

@@ -47,7 +47,7 @@ func (o opened) close() { _ = o.workspace.Close() }
 // workspaceOptions choose the store on files, and the settings of the user and of the repository. The store reports
 // a line of mail that it cannot read as an event, so that the user learns of it.
 func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
-	settings := a.configOptions("", nil)
+	settings := a.configOptions("")
 	open := func(root string) (muster.Store, error) {
 		s, err := file.Open(root)
 		if err != nil {

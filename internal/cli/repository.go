@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/proc"
+	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
 )
@@ -51,6 +53,11 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 		}
 		found = append(found, inState(ctx, a, root, "team", (*workspace.Workspace).Check)...)
 	}
+	// The check of the team may have said it already.
+	if err := trust.Open(a.env).CheckWritable(); err != nil &&
+		!slices.ContainsFunc(found, func(f workspace.Finding) bool { return f.Text == err.Error() }) {
+		found.AddError("memory", err)
+	}
 	checkSettings(ctx, a, root, &found)
 	checkGuard(ctx, a, &found)
 	return found
@@ -75,7 +82,7 @@ func inState(
 // a missing check is no finding, because nothing can land there. A model without a key is a note and not a failure:
 // commands that only look need no model.
 func checkSettings(ctx context.Context, a *App, root string, found *workspace.Findings) {
-	settings, values, err := config.Load(a.configOptions(root, nil))
+	settings, values, err := config.Load(a.configOptions(root))
 	if root != "" {
 		// Where the state cannot be used, what the user has trusted cannot be known.
 		if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); errOpen == nil {
@@ -90,14 +97,18 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 	for _, line := range withheldLines(values, true) {
 		found.Add("settings", workspace.Note, line, "")
 	}
-	if root != "" && settings.Check == "" {
+	// Where muster.yaml has a check that does not count, its line has said so.
+	isUntrusted := slices.ContainsFunc(values, func(v config.Value) bool {
+		return v.Name == "check" && v.Withheld != nil && !v.Withheld.IsOverridden
+	})
+	if root != "" && settings.Check == "" && !isUntrusted {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
 			`muster run --check "go test ./...", or check: in muster.yaml`)
-	} else if root != "" {
+	} else if root != "" && settings.Check != "" {
 		found.Add("check", workspace.Healthy, view.OneLine(settings.Check), "")
 	}
 	// Only the environment is looked at; no request is sent to the provider.
-	choice, err := config.Choose(settings.Model, a.Env)
+	choice, _, err := settings.Endpoints.Choose(settings.Model, a.Env)
 	switch {
 	case err != nil:
 		found.Add("model", workspace.Note, err.Error(), "")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,8 +77,8 @@ func (r runCommands) run() *cobra.Command {
 // branch.
 func (r runCommands) resume() *cobra.Command {
 	c := &cobra.Command{Use: "resume", Short: "go on where a stopped or killed team was", Args: namedArgs(),
-		Long: "Check, setup and target are the run's own unless you name others. Every member goes on with its own\n" +
-			"conversation, at the turn where it was."}
+		Long: "The target is the run's own, and so are check and setup unless you name others. Every member goes\n" +
+			"on with its own conversation, at the turn where it was."}
 	teamFlags(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return r.here(c.Context(), setFlags(c.Flags()), Job{Resume: true})
@@ -126,7 +127,7 @@ func (r runCommands) demo() *cobra.Command {
 		}
 		if keep == "" {
 			// The directory goes even after an interruption, so an error of the demo leaves nothing behind.
-			defer os.RemoveAll(dir)
+			defer func() { _ = os.RemoveAll(dir) }()
 		}
 		if !r.json {
 			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
@@ -141,6 +142,9 @@ func (r runCommands) demo() *cobra.Command {
 		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
+		if keep == "" { // what is remembered of the repository goes with it, and needs no home directory
+			there.Env = append(slices.Clip(r.Env), "XDG_STATE_HOME="+filepath.Join(dir, ".git", "state"))
+		}
 		o, err := there.open(c.Context())
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 	w.run(t.Context(), 0)
 	real, _ := filepath.EvalSymlinks(w.dir)
 	if got.Goal != "make it so" || got.Resume || got.How != (team.Start{Fresh: true}) || got.Workspace.Root() != real ||
-		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 8000 {
+		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 0 {
 		t.Errorf("%+v", got)
 	}
 	if w.out.String() != "The answer.\n" || w.err.String() != "" {
@@ -177,6 +177,8 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		if keep {
 			w.app.Args = append(w.app.Args, "--keep", dir)
 		}
+		state := t.TempDir()
+		w.app.Env = append(w.app.Env, "XDG_STATE_HOME="+state)
 		var made, worked string
 		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
 			made = dir
@@ -194,6 +196,10 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		w.run(t.Context(), 0)
 		if made != worked || keep && made != dir {
 			t.Errorf("made in %s, worked in %s", made, worked)
+		}
+		remembered, _ := filepath.Glob(filepath.Join(state, "muster", "repositories", "*"))
+		if keep != (len(remembered) == 1) {
+			t.Errorf("kept: %v, remembered: %v", keep, remembered)
 		}
 		_, err := os.Stat(filepath.Join(made, ".team"))
 		if keep != (err == nil) {

@@ -53,7 +53,7 @@ func nameModel(ctx context.Context, a *App, o opened, name string) error {
 	if name == "" {
 		return nil
 	}
-	if _, err := config.ParseModel(name); err != nil {
+	if err := config.ReadEndpoints(a.configOptions("")).CheckModel(name); err != nil {
 		return err
 	}
 	server := serverOf(a, name)

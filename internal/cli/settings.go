@@ -18,8 +18,8 @@ import (
 
 // configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
 // of the App, so that a test is independent of the settings of its user.
-func (a *App) configOptions(root string, flags map[string]string) config.Options {
-	return config.Options{Root: root, Environ: a.Env, Flags: flags, UserDir: a.env("XDG_CONFIG_HOME")}
+func (a *App) configOptions(root string) config.Options {
+	return config.Options{Root: root, Environ: a.Env, UserDir: a.env("XDG_CONFIG_HOME")}
 }
 
 // newConfigCommand returns muster config. It works outside of a repository too, where only the settings of the user
@@ -45,7 +45,7 @@ func settingsHere(ctx context.Context, a *App) (values []config.Value, err error
 		defer o.close()
 		_, values, err = o.workspace.Settings(nil)
 	case errors.Is(err, muster.ErrNotFound): // in no repository
-		_, values, err = config.Load(a.configOptions("", nil))
+		_, values, err = config.Load(a.configOptions(""))
 	}
 	return values, err // a repository that cannot be used is an error
 }
@@ -108,6 +108,11 @@ func (a *App) runSettings(
 	s, values, err := o.workspace.Settings(flags)
 	if err == nil && !goesOn {
 		err = checkTrusted(values)
+	}
+	// A name ends in branches and commits, where nothing is hidden.
+	if err == nil && a.secrets.Contains(s.Land+" "+s.Team) {
+		err = muster.Errorf(muster.Invalid, "the name of the branch or of the team has a secret in it").
+			WithHint("choose another: --land BRANCH, --team NAME")
 	}
 	if err != nil || !goesOn {
 		return s, err

@@ -22,7 +22,11 @@ func newTargetCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(s, func(view.Screen) string { return targetText(s) })
+		run, err := o.LastRun(c.Context())
+		if err != nil {
+			return err
+		}
+		return a.print(s, func(view.Screen) string { return targetText(s, run.EndedAt != 0) })
 	})
 	accept := a.changing(func(c *cobra.Command, o opened, _ []string) error {
 		s, err := team.TargetOf(o.Team).Accept(c.Context(), commit)
@@ -37,15 +41,23 @@ func newTargetCommand(a *App) *cobra.Command {
 	return c
 }
 
-// targetText returns where the target is, and what to do where that is not where landings left it.
-func targetText(s team.TargetState) string {
+// targetText returns where the target is, and what to do where that is not where landings left it. After the end of a
+// run nothing has to be done: the user may have taken the work and deleted the branch.
+func targetText(s team.TargetState, hasEnded bool) string {
 	branch := view.OneLine(s.Branch)
 	if s.At == s.Tip && s.Link == "" {
 		return fmt.Sprintf("%s is at %.7s, where landings left it\n", branch, s.At)
 	}
-	text := fmt.Sprintf("%s is at %.7s, and landings left it at %.7s\n", branch, cmp.Or(s.At, "nothing"), s.Tip)
+	is, next := fmt.Sprintf("at %.7s", s.At), "goes on from where the branch is"
+	if s.At == "" {
+		is, next = "gone", "makes the branch anew"
+	}
+	text := fmt.Sprintf("%s is %s, and landings left it at %.7s\n", branch, is, s.Tip)
 	if s.Link != "" {
 		text += fmt.Sprintf("it leads to %s\n", view.OneLine(s.Link))
+	}
+	if hasEnded {
+		text += "the run has ended: the next one " + next + "\n"
 	}
 	return text + fmt.Sprintf("put it back:          muster target --accept %.12s\n", s.Tip) +
 		fmt.Sprintf("go on from elsewhere: muster target --accept %s\n", cmp.Or(fmt.Sprintf("%.12s", s.At), "COMMIT"))

@@ -75,13 +75,19 @@ func trustProposals(ctx context.Context, a *App, o opened, yes bool) error {
 		return a.printLine(all, nil, "nothing here waits to be trusted")
 	}
 	if !yes {
-		fmt.Fprint(a.Stderr, proposalsText(all))
-		if err := confirm(ctx, a, "trust it", "muster trust --yes"); err != nil {
+		if err := confirmTrust(ctx, a, all); err != nil {
 			return err
 		}
 	}
 	return a.printLine(all, trustAll(ctx, o, all), "%strusted in this repository, with just this content",
 		map[bool]string{true: proposalsText(all)}[yes])
+}
+
+// confirmTrust shows the proposals and asks the user whether to trust them.
+func confirmTrust(ctx context.Context, a *App, all []proposal) error {
+	fmt.Fprintf(a.Stderr, "This repository brings settings that run commands with your rights, choose\n"+
+		"where work lands, or cost money. They count only if you trust them.\n\n%s\n", proposalsText(all))
+	return confirm(ctx, a, "trust it", "muster trust --yes")
 }
 
 // trustAll notes that the user trusts what was shown. What has changed since is not trusted.
@@ -210,6 +216,9 @@ func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, 
 			return err
 		}
 	}
+	if !goesOn && checkTrusted(values) != nil {
+		return nil // the run is refused, and muster trust shows the rest too
+	}
 	for _, line := range withheldLines(values, false) {
 		explain(a.Stderr, line, "")
 	}
@@ -229,8 +238,7 @@ func askTrust(ctx context.Context, a *App, o opened, all []proposal) (isTrusted 
 	if trusted, err := o.workspace.Trust().Get(); err != nil || trusted.HasDeclined(contents) {
 		return false, err
 	}
-	fmt.Fprint(a.Stderr, proposalsText(all))
-	err = confirm(ctx, a, "trust it, with your rights", "muster trust --yes")
+	err = confirmTrust(ctx, a, all)
 	if errors.Is(err, errDeclined) {
 		return false, o.workspace.Trust().Change(ctx, func(t *trust.Settings) { t.Decline(contents) })
 	}
@@ -256,9 +264,11 @@ func checkTrusted(values []config.Value) error {
 	if len(names) > 1 {
 		does = "which run with your rights or choose where work lands, and you have not trusted them"
 	}
-	flag := map[string]string{"check": "--check COMMAND", "setup": "--setup COMMAND", "land": "--land BRANCH"}[names[0]]
+	flags := view.Join(names, " ", func(name string) string {
+		return map[string]string{"check": "--check COMMAND", "setup": "--setup COMMAND", "land": "--land BRANCH"}[name]
+	})
 	return muster.Errorf(muster.Invalid, "%s sets %s, %s", config.File, strings.Join(names, " and "), does).
-		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flag)
+		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flags)
 }
 
 // withheldLines returns a line for each value that does not count. Those that no run begins without are an error of the

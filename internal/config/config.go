@@ -9,12 +9,13 @@
 //
 //   - A repository is not trusted. Of its own file only counts what does no harm and what the user has trusted with
 //     just this value; a server it may never choose, because the user's key and code would go to it.
-//   - No Value and no error holds a secret. Keys come from the environment only, and are never among the settings.
+//   - No Value and no error holds a secret. Keys come from the environment, or from files that only the user's own file
+//     names.
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// repository.go (what of a repository's own file counts) and models.go (the names of models). What a setting does is
-// not decided here.
+// repository.go (what of a repository's own file counts), models.go (the names of models) and endpoints.go (the user's
+// own model servers). What a setting does is not decided here.
 package config
 
 import (
@@ -34,6 +35,8 @@ type Settings struct {
 	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
 	// goes on may have another Model.
 	UserModel string
+	// Endpoints are the model servers of the user's own file.
+	Endpoints *Endpoints
 	Teammates int
 	Check     string
 	Setup     string
@@ -49,6 +52,8 @@ type Settings struct {
 	BashTimeout       time.Duration
 	BackgroundTimeout time.Duration
 	CheckTimeout      time.Duration
+	// ModelPatience is how long troubles of a model server are waited out; 0 means not at all.
+	ModelPatience time.Duration
 
 	WorktreesDir string
 	MergeCommits bool
@@ -99,6 +104,9 @@ const (
 // fromEnv returns the source that names a variable of the environment.
 func fromEnv(name string) Source { return Source("env " + name) }
 
+// userSource returns the source that names the user's own file.
+func userSource(o Options) Source { return Source("user config " + UserFile(o.UserDir)) }
+
 // fromFlag returns the source that names a flag.
 func fromFlag(name string) Source { return Source("flag --" + name) }
 
@@ -136,7 +144,7 @@ func UserFile(userDir string) string {
 // model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
 // are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
-	l := &loader{sources: map[string]Source{}, withheld: map[string]*Withheld{}}
+	l := &loader{environ: environment(o.Environ), sources: map[string]Source{}, withheld: map[string]*Withheld{}}
 	l.table = l.Settings.table()
 	if err := l.load(o); err != nil {
 		return Settings{}, nil, err
@@ -149,12 +157,13 @@ func Load(o Options) (Settings, []Value, error) {
 			values[i].Withheld.IsOverridden = source == fromEnv(s.Env()) || source == fromFlag(s.Flag())
 		}
 	}
-	return l.Settings, values, nil
+	return l.Settings, append(values, l.Endpoints.values(userSource(o))...), nil
 }
 
 // loader holds what was gathered so far.
 type loader struct {
 	Settings
+	environ map[string]string // the environment
 	table   []Setting         // of these Settings
 	sources map[string]Source // of the values, by the names of the settings
 
@@ -174,10 +183,9 @@ func (l *loader) load(o Options) error {
 	if err := l.files(o); err != nil {
 		return err
 	}
-	environ := environment(o.Environ)
 	for _, s := range l.table {
 		// An empty variable counts as not set, because a shell cannot easily unset one for a single command.
-		if v := environ[s.Env()]; v != "" {
+		if v := l.environ[s.Env()]; v != "" {
 			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
 				return muster.Errorf(muster.Invalid, "%s: %v", s.Env(), err)
 			}
@@ -198,7 +206,7 @@ func (l *loader) load(o Options) error {
 		return l.errRefused
 	}
 	if l.Model == "" {
-		l.Model, l.sources["model"] = modelByKey(environ)
+		l.Model, l.sources["model"] = modelByKey(l.environ)
 	}
 	if l.sources["model"] != FromRepository {
 		l.UserModel = l.Model
@@ -209,7 +217,7 @@ func (l *loader) load(o Options) error {
 // files reads the user's file and then the repository's, of which not everything counts.
 func (l *loader) files(o Options) error {
 	user := UserFile(o.UserDir)
-	f := fileLoader{loader: l, name: user, source: Source("user config " + user)}
+	f := fileLoader{loader: l, name: user, source: userSource(o)}
 	if err := f.load(user); err != nil || o.Root == "" {
 		return err
 	}

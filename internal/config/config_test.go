@@ -47,8 +47,9 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Teammates: 4, MaxTurns: 50, MaxTokens: 8000, SubagentTurns: 30, IdleTimeout: time.Minute,
-		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute}
+	want := Settings{Teammates: 4, MaxTurns: 50, SubagentTurns: 30, IdleTimeout: time.Minute,
+		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
+		ModelPatience: time.Hour}
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}

@@ -31,31 +31,41 @@ type fileLoader struct {
 // load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is
 // there and cannot be read is an error: the user believes that it holds.
 func (l *fileLoader) load(path string) error {
-	data, err := l.read(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
-	}
 	// The whole file is read before anything is set, so a file with broken YAML sets nothing.
-	root, err := yamldoc.Parse(l.name, data)
+	root, err := l.parse(path)
+	if err == nil && l.trusts == nil {
+		if err = l.endpoints(root); err == nil {
+			err = l.models(root)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	return l.mapping(root, "")
 }
 
-// maxSize is how large a file of settings may be, in bytes.
-const maxSize = 32 << 10
+// parse returns the root of the file at path, or nil if there is none.
+func (l *fileLoader) parse(path string) (ast.Node, error) {
+	data, err := l.read(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
+	}
+	return yamldoc.Parse(l.name, data)
+}
+
+// MaxSize is how large a file of settings may be, in bytes.
+const MaxSize = 32 << 10
 
 // read returns the content of the file at path. The user may keep their own file elsewhere, behind a link; the file in
 // a repository came with the repository, and could bring in any file that the user can read.
 func (l *fileLoader) read(path string) ([]byte, error) {
 	if l.source == FromRepository {
-		return durable.ReadBelow(filepath.Dir(path), path, maxSize)
+		return durable.ReadBelow(filepath.Dir(path), path, MaxSize)
 	}
-	return durable.ReadRegular(path, maxSize)
+	return durable.ReadRegular(path, MaxSize)
 }
 
 // mapping applies the settings in a YAML mapping. prefix is the name of its level, with a dot at the end. It walks the
@@ -64,29 +74,47 @@ func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 	switch n := n.(type) {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
 		return nil
-	case *ast.MappingNode:
-		for _, v := range n.Values {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		for _, v := range entries(n) {
 			if err := l.entry(v, prefix); err != nil {
 				return err
 			}
 		}
 		return nil
-	case *ast.MappingValueNode:
-		return l.entry(n, prefix)
 	}
 	return l.errorAt(n, "settings are expected here, each as name: value")
 }
 
+// entries returns the entries of a YAML mapping, and nil for any other node.
+func entries(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+// endpointsKey is what the model servers of the user's own file stand below.
+const endpointsKey = "endpoints"
+
 // entry applies one name and its value, which may be a further level.
 func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
+	if (key == endpointsKey || key == modelsKey) && l.trusts == nil {
+		return nil // they were read before
+	}
 	s, ok := l.find(func(s Setting) bool { return s.Name == key })
 	if !ok {
 		// worktrees, for example, is no setting, and worktrees.dir is one.
 		if _, isLevel := l.find(func(s Setting) bool { return strings.HasPrefix(s.Name, key+".") }); isLevel {
 			return l.mapping(n.Value, key+".")
 		}
-		var names []string
+		if key == endpointsKey || key == modelsKey {
+			return l.errorAt(n.Key, "a repository may not set "+key+": set them in your own config.yaml")
+		}
+		names := []string{endpointsKey, modelsKey}
 		for _, s := range l.table {
 			names = append(names, s.Name)
 		}

@@ -20,12 +20,6 @@ const (
 	Replay          = "replay" // a recorded run
 )
 
-// The models that are taken when none is named, by whose key is set.
-const (
-	anthropicDefault = "anthropic/claude-sonnet-5"
-	openAIDefault    = "openai/gpt-5.5"
-)
-
 // howNamed tells users how to write the name of a model.
 const howNamed = "a model is named like anthropic/claude-sonnet-5, openai/gpt-5.5, " +
 	"openai/qwen3@http://localhost:11434/v1 or script/FILE"
@@ -35,7 +29,7 @@ const maxName = 4096
 
 // Choice is a model as an adapter needs it. It has no key: the adapter is given that beside it.
 type Choice struct {
-	Provider string // one of providers; of Choose, Anthropic, OpenAIChat, OpenAIResponses or Script
+	Provider string // one of providers or the name of a vendor; of Choose, never OpenAI
 	Name     string // the model, or the script's file
 	URL      string // the endpoint; "" is the vendor's
 }
@@ -50,14 +44,14 @@ func ParseModel(s string) (Choice, error) {
 	c := Choice{Provider: provider, Name: model}
 	switch {
 	// A name may come from a record. It stands in requests and messages, so it is short and printable.
-	case len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case !isShort(s):
 		return invalid("a model's name is printable and has at most %d bytes, not %d: %s", maxName, len(s), howNamed)
 	case !ok || strings.ContainsAny(provider, ":@ "):
 		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
 	case provider == Replay:
 		return invalid("a recorded run cannot be replayed yet: %q comes with a later version", s)
-	case !slices.Contains(providers, provider):
-		return invalid("there is no provider %q%s: %s", provider, suggestion(provider, providers), howNamed)
+	case !slices.Contains(providerNames(), provider):
+		return c, errNoProvider(provider)
 	case provider == Script && model == "":
 		return invalid("script/ needs a file: script/FILE")
 	case provider == Script:
@@ -79,6 +73,22 @@ func ParseModel(s string) (Choice, error) {
 		return invalid("%q names no model: %s", provider+"/", howNamed)
 	}
 	return c, nil
+}
+
+// errNoProvider is the error for the name of a model that begins with no provider. The name may be that of an endpoint
+// that the user had.
+func errNoProvider(name string) error {
+	if guess := suggestion(name, providerNames()); guess != "" {
+		return muster.Errorf(muster.Invalid, "there is no provider %q%s: %s", name, guess, howNamed)
+	}
+	return muster.Errorf(muster.Invalid, "there is no provider %q, and no endpoint of yours has this name: %s",
+		name, howNamed).WithHint("another model:      --model MODEL\na server of yours:  " +
+		"endpoints: {NAME: {url: URL}} in your own config.yaml, and then NAME/MODEL")
+}
+
+// isShort reports whether the name of a model is printable and not too long.
+func isShort(s string) bool {
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Server returns what in the name of a model only the user may choose: the endpoint, with whose key is sent there, or
@@ -122,11 +132,13 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 	return name, endpoint, ok && strings.ContainsAny(endpoint, ":/")
 }
 
-// providers are the names that a model's name can begin with.
+// providers are the names that a model's name can begin with, beside those of vendors. An endpoint of the user may have
+// the name of a vendor that is not among them.
 var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
 
 // Choose resolves the name of a model with the environment. The empty name means the model whose key is set.
-// ANTHROPIC_BASE_URL and OPENAI_BASE_URL give endpoints. The vendors' own endpoints need a key. Errors are Invalid.
+// ANTHROPIC_BASE_URL, OPENAI_BASE_URL and so on give endpoints. The vendors' own endpoints need a key. Errors are
+// Invalid.
 func Choose(name string, environ []string) (Choice, error) {
 	env := environment(environ)
 	if name == "" {
@@ -138,22 +150,18 @@ func Choose(name string, environ []string) (Choice, error) {
 	if err != nil || c.Provider == Script { // a script needs neither a key nor an endpoint
 		return c, err
 	}
-	key, base, vendor := "OPENAI_API_KEY", "OPENAI_BASE_URL", "api.openai.com"
-	if c.Provider == Anthropic {
-		key, base, vendor = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "api.anthropic.com"
-	}
-	c.URL = cmp.Or(c.URL, env[base])
+	v, _ := vendorOf(c.Provider)
+	c.URL = cmp.Or(c.URL, env[v.baseURL()], v.url)
 	// Only the vendors' own endpoints are known to need a key. A local server mostly needs none.
-	u, err := url.Parse(c.URL)
-	own := c.URL == "" || err == nil && u.Hostname() == vendor
+	own := v.isAt(c.URL)
 	if c.Provider == OpenAI {
 		c.Provider = OpenAIChat
 		if own {
 			c.Provider = OpenAIResponses
 		}
 	}
-	if own && env[key] == "" {
-		return Choice{}, noKey(key)
+	if own && v.key(env) == "" {
+		return Choice{}, noKey(v.keys[0])
 	}
 	return c, nil
 }
@@ -167,11 +175,10 @@ func noKey(key string) error {
 
 // modelByKey returns the model to use when none is named, and the source of that decision.
 func modelByKey(env map[string]string) (model string, source Source) {
-	switch {
-	case env["ANTHROPIC_API_KEY"] != "":
-		return anthropicDefault, fromEnv("ANTHROPIC_API_KEY")
-	case env["OPENAI_API_KEY"] != "":
-		return openAIDefault, fromEnv("OPENAI_API_KEY")
+	for _, v := range vendors {
+		if v.model != "" && env[v.keys[0]] != "" {
+			return v.name + "/" + v.model, fromEnv(v.keys[0])
+		}
 	}
 	return "", FromDefault
 }

@@ -14,7 +14,12 @@ import (
 func (l *fileLoader) propose(n ast.Node, s Setting, text string) error {
 	before, source := s.text(), l.sources[s.Name]
 	// It is set first, because only then is it known to be right, and a mistake is reported in any case.
-	if err := l.set(s, text, l.source); err != nil {
+	err := l.set(s, text, l.source)
+	if err != nil && s.Name == "model" && l.Endpoints.isUnknown(text) {
+		// It may be an endpoint of the one who wrote the file. Only a run needs it, and then says that it is missing.
+		l.Model, l.sources[s.Name], err = text, l.source, nil
+	}
+	if err != nil {
 		return l.errorAt(n, err.Error())
 	}
 	after := s.text()

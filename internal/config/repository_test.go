@@ -26,7 +26,7 @@ func TestWhatOfARepositoryCounts(t *testing.T) {
 		{"model: openai/dear", "model: openai/cheap", "model", "openai/cheap", left("openai/dear")},
 		{"max_turns: 1000", "", "max_turns", "50", left("1000")},
 		{"max_turns: 0x10", "", "", "", nil},
-		{"max_tokens: 900000", "", "max_tokens", "8000", left("900000")},
+		{"max_tokens: 900000", "", "max_tokens", "0", left("900000")},
 		{"subagent_turns: 31", "", "subagent_turns", "30", left("31")},
 		{"effort: max", "effort: low", "effort", "low", left("max")},
 		{"worktrees: {dir: /etc}", "", "worktrees.dir", "", left("/etc")},

@@ -23,6 +23,8 @@ type Setting struct {
 	least int
 	// words are the only allowed values; if empty, every text is allowed.
 	words []string
+	// check reports what is wrong with a text that is not empty; nil takes every one.
+	check func(string) error
 	// inRepository says when the setting counts that a repository's own file has.
 	inRepository rule
 }
@@ -51,7 +53,8 @@ func Table() []Setting { return new(Settings).table() }
 // table lists the settings of s. A setting is added here and nowhere else.
 func (s *Settings) table() []Setting {
 	return []Setting{
-		{Name: "model", to: &s.Model, About: "the model, as provider/model; by default by whichever key is set"},
+		{Name: "model", to: &s.Model, check: s.checkModel,
+			About: "the model, as provider/model; by default by whichever key is set"},
 		{Name: "teammates", to: &s.Teammates, Default: "4", inRepository: mayLower,
 			About: "how many teammates may live at once; 0: the lead does everything"},
 		{Name: "check", to: &s.Check, inRepository: stopsRuns,
@@ -60,10 +63,12 @@ func (s *Settings) table() []Setting {
 			About: "the command that runs before the check in a fresh checkout"},
 		{Name: "land", to: &s.Land, inRepository: stopsRuns,
 			About: "the branch that work lands on; by default muster/TEAM"},
-		{Name: "team", to: &s.Team, About: "the team's name; by default made of the repository directory's"},
+		{Name: "team", to: &s.Team, check: func(text string) error { return muster.CheckName(muster.Name(text)) },
+			About: "the team's name; by default made of the repository directory's"},
 		{Name: "max_turns", to: &s.MaxTurns, Default: "50", least: 1,
 			About: "how many turns a member has in a work phase"},
-		{Name: "max_tokens", to: &s.MaxTokens, Default: "8000", least: 1, About: "how many tokens a reply may have"},
+		{Name: "max_tokens", to: &s.MaxTokens, Default: "0",
+			About: "how many tokens a reply may have; 0: as many as the model allows"},
 		{Name: "subagent_turns", to: &s.SubagentTurns, Default: "30", least: 1,
 			About: "how many turns a subagent has"},
 		{Name: "effort", to: &s.Effort, words: []string{"", "minimal", "low", "medium", "high", "xhigh", "max"},
@@ -76,6 +81,8 @@ func (s *Settings) table() []Setting {
 			About: "how long a background command may run"},
 		{Name: "check_timeout", inRepository: counts, to: &s.CheckTimeout, Default: "10m", least: 1,
 			About: "how long a check may run"},
+		{Name: "model_patience", inRepository: counts, to: &s.ModelPatience, Default: "1h",
+			About: "how long troubles of a model server are waited out; 0: not at all"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
@@ -84,6 +91,9 @@ func (s *Settings) table() []Setting {
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
 	}
 }
+
+// checkModel reports what is wrong with the name of a model. The endpoints are known before a model is set.
+func (s *Settings) checkModel(model string) error { return s.Endpoints.CheckModel(model) }
 
 // Env returns the name of the environment variable that sets it.
 func (s Setting) Env() string {
@@ -105,13 +115,8 @@ func (s Setting) set(text string) error {
 			return wrong("one of " + strings.Join(s.words[1:], ", "))
 		}
 		// A wrong name is reported where it was written, with its line, and not when the first member starts.
-		if s.Name == "model" && text != "" {
-			if _, err := ParseModel(text); err != nil {
-				return err
-			}
-		}
-		if s.Name == "team" && text != "" {
-			if err := muster.CheckName(muster.Name(text)); err != nil {
+		if s.check != nil && text != "" {
+			if err := s.check(text); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,7 @@ var (
 	// written there would change a file elsewhere.
 	ErrLink = errors.New("it is, or lies below, a symbolic link")
 	// ErrLinked is the error for a file that has another name. What is written to it would change the other file too.
-	ErrLinked = errors.New("it has a second name: it is a hard link")
+	ErrLinked = errors.New("it has a second name, a hard link; a copy in its place has none")
 	// ErrTooLarge is wrapped by the error for a file or a line that is larger than its limit.
 	ErrTooLarge = errors.New("it is too large")
 )

@@ -160,6 +160,9 @@ func TestReadsAreBounded(t *testing.T) {
 	root := t.TempDir()
 	files, path := New(OS{Root: root}), filepath.Join(root, "big")
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skip(err) // the file system has no such files
 	}
 	if _, _, err := files.ReadFile(path); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "16 MiB") {

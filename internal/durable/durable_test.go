@@ -142,7 +142,7 @@ func TestOrder(t *testing.T) {
 		{
 			"create",
 			func(f *durable.Files, path string) error { return f.Create(path, []byte("x")) },
-			"create temp, write temp, sync temp, link x.json, syncdir d, remove temp",
+			"create temp, write temp, sync temp, link x.json, remove temp, syncdir d",
 		},
 		{
 			"append", func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },

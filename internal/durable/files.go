@@ -109,7 +109,7 @@ func (f *Files) makeDir(dir string) error {
 		err = nil // another process was faster, and may not have synced yet
 	}
 	if err != nil {
-		return writeError(up, err)
+		return writeError(dir, err)
 	}
 	failpoint.Hit("directory.made")
 	defer failpoint.Hit("directory.end")

@@ -86,11 +86,13 @@ func (s *Staged) Replace() error {
 
 // Create gives the content the path's name if nothing has it; otherwise the error is Stale.
 func (s *Staged) Create() error {
-	defer s.Discard()
 	err := s.finish(func() error {
 		// A link fails if the name exists, and a rename does not. So of two processes that create the same document
 		// only one succeeds, also without a lock.
 		err := s.f.fs.Link(s.temp, s.path)
+		if err == nil {
+			s.Discard() // not after the sync: whoever reads a file with two names looks through the directory first
+		}
 		if err == nil || errors.Is(err, fs.ErrExist) {
 			return err
 		}

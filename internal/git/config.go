@@ -19,6 +19,9 @@ type userConfig struct {
 	drivers  drivers
 
 	isPartial bool // objects may be missing, which git would fetch when it needs them
+
+	hooksPath   string // where the user's hooks lie; "" is git's own place
+	sharedHooks string // the hooksPath of all of the user's repositories
 }
 
 // pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
@@ -37,7 +40,7 @@ func pinnedKeys() map[string]string {
 }
 
 // configPattern matches the keys that readConfig reads.
-const configPattern = `^(user\.(name|email)|core\.(filemode|symlinks|excludesfile|attributesfile)|` +
+const configPattern = `^(user\.(name|email)|core\.(hookspath|filemode|symlinks|excludesfile|attributesfile)|` +
 	`(filter|merge)\..*|remote\..*\.promisor|extensions\.partialclone)$`
 
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
@@ -51,6 +54,9 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 		if v.scope != "command" { // what this program sets itself
 			last[v.key] = v.value
 		}
+		if v.key == "core.hookspath" && v.isUsers() {
+			c.sharedHooks = v.value
+		}
 		c.isPartial = c.isPartial || strings.HasSuffix(v.key, ".promisor") || v.key == "extensions.partialclone"
 	}
 	for key, byDefault := range pinnedKeys() {
@@ -60,8 +66,28 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 		}
 		c.pinned = append(c.pinned, setting{key, value})
 	}
+	c.hooksPath = expandHome(last["core.hookspath"])
 	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
 	return c, nil
+}
+
+// expandHome returns a path of git's config in which ~/ stands for the user's home.
+func expandHome(path string) string {
+	if below, ok := strings.CutPrefix(path, "~/"); ok {
+		home, _ := os.UserHomeDir() // without one git finds none either
+		return filepath.Join(home, below)
+	}
+	return path
+}
+
+// pinnedValue returns the value that a pinned setting has.
+func (c userConfig) pinnedValue(key string) string {
+	for _, s := range c.pinned {
+		if s.key == key {
+			return s.value
+		}
+	}
+	return ""
 }
 
 // caseSetting says whether the file system tells names apart that differ in their case. The config may be wrong about

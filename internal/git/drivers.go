@@ -3,7 +3,9 @@ package git
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -44,9 +46,12 @@ var always = []setting{
 	{"core.trustctime", "true"},
 	{"core.checkStat", "default"},
 	{"core.untrackedCache", "false"},
+	{"core.splitIndex", "false"}, // a shared index lies in the git directory of another worktree
 	{"i18n.commitEncoding", "utf-8"},
 	{"i18n.logOutputEncoding", "utf-8"},
 	{"color.ui", "false"},
+	{"diff.orderFile", os.DevNull},          // its path may hold in the user's checkout alone
+	{"advice.graftFileDeprecated", "false"}, // there is none: GIT_GRAFT_FILE names nothing
 }
 
 // textMerge replaces each merge driver that may not run: it merges as git merges text and always reports a conflict, so
@@ -171,6 +176,23 @@ func (r *runner) Filter(name string) FilterState {
 		return FilterUntrusted
 	}
 	return FilterMissing
+}
+
+// FilterConfig returns the filters that run as the text of a config file.
+func (r *runner) FilterConfig() string {
+	var b strings.Builder
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	for _, section := range slices.Sorted(maps.Keys(r.drivers.armed)) {
+		name, isFilter := strings.CutPrefix(section, "filter.")
+		if !isFilter {
+			continue
+		}
+		fmt.Fprintf(&b, "[filter \"%s\"]\n", quote.Replace(name))
+		for variable, value := range r.drivers.armed[section] {
+			fmt.Fprintf(&b, "\t%s = \"%s\"\n", variable, quote.Replace(value))
+		}
+	}
+	return b.String()
 }
 
 // driverSettings returns the settings for a call that could run drivers: those that may run are as they were when the

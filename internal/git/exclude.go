@@ -18,13 +18,14 @@ const maxExclude = 1 << 20
 // excludes is git's exclude file, .git/info/exclude. It is the user's, counts in all worktrees, and is no part of what
 // lands.
 type excludes struct {
-	dir   string   // the git directory that all worktrees share
-	known sync.Map // the lines when the repository was opened, and those of Exclude
+	dir    string   // the git directory that all worktrees share
+	global string   // the user's file for all repositories; "" is none
+	known  sync.Map // the lines when the repository was opened, and those of Exclude
 }
 
 // open notes the lines that are there now.
-func (e *excludes) open(common string) {
-	e.dir = common
+func (e *excludes) open(common, global string) {
+	e.dir, e.global = common, expandHome(global)
 	for _, line := range e.lines() {
 		e.known.Store(line, true)
 	}
@@ -67,14 +68,17 @@ func (e *excludes) Exclude(_ context.Context, patterns []string) error {
 // ExcludeFile returns the path of git's exclude file, which is the user's and counts in all worktrees.
 func (e *excludes) ExcludeFile() string { return filepath.Join(e.dir, "info", "exclude") }
 
-// lines returns the lines of the exclude file. One that cannot be read has none: git does not see it either.
+// lines returns the lines of the exclude file, and of the user's for all repositories. One that cannot be read has
+// none: git does not see it either.
 func (e *excludes) lines() []string {
 	text, _ := durable.ReadBelow(e.dir, e.ExcludeFile(), maxExclude)
-	return strings.Split(string(text), "\n")
+	global, _ := filepath.EvalSymlinks(e.global) // a link in many homes
+	shared, _ := durable.ReadRegular(global, maxExclude)
+	return strings.Split(string(text)+"\n"+string(shared), "\n")
 }
 
-// AddedExcludes returns the patterns that have come into the exclude file since the repository was opened, without
-// those that Exclude has added.
+// AddedExcludes returns the patterns that have come into the two files since the repository was opened, without those
+// that Exclude has added.
 func (e *excludes) AddedExcludes() []string {
 	var added []string
 	for _, line := range e.lines() {

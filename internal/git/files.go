@@ -33,7 +33,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 	data, err := readFile(filepath.Join(f.common, filepath.FromSlash(ref)))
 	if err == nil {
 		id = strings.TrimRight(string(data), "\n")
-		return id, id != "" && isID(id)
+		return id, id != "" && IsID(id)
 	}
 	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
 		return "", false
@@ -47,7 +47,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 		return "", true
 	}
 	id = string(data[bytes.LastIndexByte(data[:at], '\n')+1 : at])
-	return id, id != "" && isID(id)
+	return id, id != "" && IsID(id)
 }
 
 // hasNone reports that there is no ref below prefix, which ends with a slash. It is false where there is one and where
@@ -107,7 +107,7 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 		return "", false // it may say that the files are elsewhere
 	}
 	at := readLine(filepath.Join(admin, "HEAD"))
-	if at != "" && isID(at) {
+	if at != "" && IsID(at) {
 		return "HEAD", true
 	}
 	branch, ok := strings.CutPrefix(at, "ref: ")
@@ -115,11 +115,26 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 	return branch, ok && known && id != ""
 }
 
-// maxGitFile is how large a file of git's may be that is read here, in bytes: the packed refs of a million branches.
-const maxGitFile = 128 << 20
+// MadeAt returns the commit at which the runtime made a branch (refs/heads/...), as the first entry in the log of the
+// branch says. No clone brings such a log. It is "" where git keeps none, and where something else made the branch.
+func MadeAt(r *Repo, branch string) string {
+	const limit = 1 << 20 // bytes of a log: some 5,000 moves
+	data, _ := durable.ReadRegular(filepath.Join(r.common, "logs", filepath.FromSlash(branch)), limit)
+	entry, _, _ := strings.Cut(string(data), "\n") // OLD NEW NAME <EMAIL> TIME ZONE\tMESSAGE
+	ids, message, _ := strings.Cut(entry, "\t")
+	f := strings.Fields(ids)
+	if message != LogMessage || len(f) < 2 || strings.Trim(f[0], "0") != "" || !IsID(f[1]) {
+		return ""
+	}
+	return f[1]
+}
+
+// MaxFile is how large a file of git's own may be that muster reads, in bytes: the packed refs of a million branches,
+// or the index of a million files.
+const MaxFile = 128 << 20
 
 // readFile reads a file of git's, which may be missing. It does not wait for a pipe.
-func readFile(path string) ([]byte, error) { return durable.ReadRegular(path, maxGitFile) }
+func readFile(path string) ([]byte, error) { return durable.ReadRegular(path, MaxFile) }
 
 // readLine returns the content of a file of one line, "" when it cannot be read or has more.
 func readLine(path string) string {

@@ -19,11 +19,12 @@ import (
 // config, hooks, replaced objects and the main working tree. Two of them tell what changed in between. To take one
 // costs a stat of each file of the working tree, and no git process as long as nothing has changed.
 type Fingerprint struct {
+	root  string // of the main working tree
 	head  string
 	refs  map[string]looseRef // by name; packed ones have no stamp
 	index string              // a hash of what is staged
 	tree  tree                // the main working tree
-	plain map[string]stamp    // config, hooks and other files of the git directory, by what people call them
+	plain map[string]content  // config, hooks and other files of the git directory, by what people call them
 
 	packed     map[string]string // the packed refs
 	packedAt   stamp
@@ -36,21 +37,43 @@ type looseRef struct {
 	stamp stamp
 }
 
+// content is what is in a file, with its stamp. A file that is written anew as it was, as git writes its config, has
+// not changed.
+type content struct {
+	stamp stamp
+	sum   [sha256.Size]byte // of its mode and its bytes
+}
+
+// contentOf reads a file, unless its stamp is that of last. One that is not there is the zero content.
+func contentOf(path string, last content) content {
+	now := content{stamp: stampOf(path)}
+	if now.stamp == last.stamp {
+		return last
+	}
+	data, _ := readFile(path) // a directory counts by being there
+	now.sum = sha256.Sum256(fmt.Append(nil, now.stamp.mode, "\n", string(data)))
+	if now.stamp == (stamp{}) {
+		now.sum = [sha256.Size]byte{}
+	}
+	return now
+}
+
 // maxWatched is how many files of a working tree a fingerprint has. Of a larger one it has the first.
 const maxWatched = 50_000
 
 // TakeFingerprint takes the fingerprint of a repository. before is the last one, from which everything is taken that
-// cannot have changed; nil takes all anew. skip says which refs are not the user's.
+// cannot have changed; nil takes all anew. skip says which refs are not the user's, and which linked worktrees, by
+// their directories.
 func TakeFingerprint(
 	ctx context.Context, r *Repo, before *Fingerprint, skip func(ref string) bool,
 ) (*Fingerprint, error) {
-	f := &Fingerprint{head: readLine(filepath.Join(r.common, "HEAD"))}
+	f := &Fingerprint{root: r.root, head: readLine(filepath.Join(r.common, "HEAD"))}
 	last := before
 	if last == nil {
 		last = &Fingerprint{}
 	}
 	for _, take := range []func(context.Context, *Repo, *Fingerprint, func(string) bool) error{
-		f.takeRefs, f.takeIndex, f.takePlain, f.takeTree,
+		f.takeRefs, f.takePlain, f.takeFiles,
 	} {
 		if err := take(ctx, r, last, skip); err != nil {
 			return nil, err
@@ -69,7 +92,7 @@ func (f *Fingerprint) takeRefs(ctx context.Context, r *Repo, last *Fingerprint, 
 	if f.packedAt = stampOf(path); f.packedAt == last.packedAt {
 		f.packed = last.packed
 	} else {
-		data, _ := os.ReadFile(path) // one that is missing has no refs
+		data, _ := readFile(path) // one that is missing has no refs
 		f.packed = parsePacked(string(data))
 	}
 	for ref, at := range f.packed {
@@ -121,45 +144,52 @@ func (f *Fingerprint) takeOddRefs(ctx context.Context, r *Repo, last *Fingerprin
 func parsePacked(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
-		if id, ref, ok := strings.Cut(strings.TrimRight(line, "\n"), " "); ok && isID(id) && id != "" {
+		if id, ref, ok := strings.Cut(strings.TrimRight(line, "\n"), " "); ok && IsID(id) && id != "" {
 			all[ref] = id
 		}
 	}
 	return all
 }
 
-// takeIndex hashes what is staged in the main working tree. An index that only has other times of the files is the
-// same.
-func (f *Fingerprint) takeIndex(ctx context.Context, r *Repo, last *Fingerprint, _ func(string) bool) error {
-	f.indexStamp = stampOf(filepath.Join(r.common, "index"))
-	if f.indexStamp == last.indexStamp {
-		f.index = last.index
-		return nil
-	}
-	out, err := r.Run(ctx, r.root, "ls-files", "-z", "--stage", "-v")
-	f.index = fmt.Sprintf("%x", sha256.Sum256([]byte(out)))
-	return err
-}
-
-// takePlain takes the stamps of the config, of the hooks, and of the files that change what git makes of objects.
-func (f *Fingerprint) takePlain(_ context.Context, r *Repo, _ *Fingerprint, _ func(string) bool) error {
-	f.plain = map[string]stamp{}
+// takePlain takes the config, the hooks, the linked worktrees, and the files that change what git makes of objects.
+func (f *Fingerprint) takePlain(_ context.Context, r *Repo, last *Fingerprint, skip func(string) bool) error {
+	f.plain = map[string]content{}
+	add := func(name, path string) { f.plain[name] = contentOf(path, last.plain[name]) }
 	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/exclude", "info/grafts",
 		"info/sparse-checkout", "objects/info/alternates", "shallow", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
 		"rebase-merge", "rebase-apply", "logs/refs/stash"} {
-		f.plain[".git/"+name] = stampOf(filepath.Join(r.common, filepath.FromSlash(name)))
+		add(".git/"+name, filepath.Join(r.common, filepath.FromSlash(name)))
+	}
+	if log := stampOf(filepath.Join(r.common, "logs", "HEAD")); log.size > 0 { // it grows all the time
+		f.plain[".git/logs/HEAD"] = content{stamp: stamp{size: 1}, sum: [sha256.Size]byte{1}}
 	}
 	hooks, _ := os.ReadDir(filepath.Join(r.common, "hooks")) // there may be none
 	for _, h := range hooks {
 		if !strings.HasSuffix(h.Name(), ".sample") {
-			f.plain[".git/hooks/"+h.Name()] = stampOf(filepath.Join(r.common, "hooks", h.Name()))
+			add(".git/hooks/"+h.Name(), filepath.Join(r.common, "hooks", h.Name()))
+		}
+	}
+	linked, _ := os.ReadDir(filepath.Join(r.common, "worktrees")) // there may be none
+	for _, w := range linked {
+		admin := filepath.Join(r.common, "worktrees", w.Name())
+		branch := strings.TrimPrefix(readLine(filepath.Join(admin, "HEAD")), "ref: ")
+		if !skip(branch) && !skip(filepath.Dir(linkOf(admin))) {
+			add("the worktree "+w.Name(), filepath.Join(admin, "HEAD"))
+		}
+	}
+	// What is a link in many homes is followed.
+	addUsers := func(name, path string) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			add(name, real)
 		}
 	}
 	if home, err := os.UserHomeDir(); err == nil {
-		f.plain["~/.gitconfig"] = stampOf(filepath.Join(home, ".gitconfig"))
+		addUsers("~/.gitconfig", filepath.Join(home, ".gitconfig"))
 	}
 	if dir, err := os.UserConfigDir(); err == nil {
-		f.plain["your git/config"] = stampOf(filepath.Join(dir, "git", "config"))
+		for _, name := range []string{"config", "attributes", "ignore"} {
+			addUsers("your git/"+name, filepath.Join(dir, "git", name))
+		}
 	}
 	return nil
 }
@@ -171,29 +201,60 @@ type tree struct {
 	stamps []stamp  // of each name
 }
 
-// takeTree takes the stamps of the files. git is asked for their names when a directory has changed: a file has come or
-// gone there.
-func (f *Fingerprint) takeTree(ctx context.Context, r *Repo, last *Fingerprint, _ func(string) bool) error {
-	f.tree = last.tree
-	f.tree.stamps = stampsBelow(r.root, f.tree.names)
+// takeFiles hashes what is staged in the main working tree, and takes the stamps of its files. An index that only has
+// other times of the files is the same. git is asked for the names of the files when a directory has changed: a file
+// has come or gone there.
+func (f *Fingerprint) takeFiles(ctx context.Context, r *Repo, last *Fingerprint, _ func(string) bool) error {
+	f.indexStamp, f.index = stampOf(filepath.Join(r.common, "index")), last.index
 	was := last.tree
-	if was.names != nil && slices.Equal(f.tree.stamps[was.files:], was.stamps[was.files:]) {
+	f.tree = was
+	f.tree.stamps = stampsBelow(r.root, was.names)
+	args := []string{"ls-files", "-z", "--stage", "-v"}
+	if was.names == nil || !slices.Equal(f.tree.stamps[was.files:], was.stamps[was.files:]) {
+		args = append(args, "--others", "--exclude-standard")
+	} else if f.indexStamp == last.indexStamp {
 		return nil
 	}
-	// Nested repositories and submodules are listed as directories: what is in them is not watched.
-	names, _ := ListFiles(ctx, r.root) // none in an empty tree
-	names = slices.Clone(names[:min(len(names), maxWatched)])
+	out, err := r.Run(ctx, r.root, args...)
+	if err != nil && was.names != nil { // an agent may have broken the config: what was known is compared
+		f.indexStamp = last.indexStamp
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	staged, names := sha256.New(), []string(nil)
+	for _, entry := range SplitNUL(out) {
+		name, isOther := strings.CutPrefix(entry, "? ")
+		if !isOther {
+			staged.Write([]byte(entry + "\x00"))
+			_, name, _ = strings.Cut(entry, "\t")
+		}
+		names = append(names, name)
+	}
+	f.index = string(staged.Sum(nil))
+	if slices.Contains(args, "--others") {
+		f.tree = newTree(r.root, names)
+	}
+	return nil
+}
+
+// newTree takes the stamps of the named files, and of the directories that they are in. Nested repositories and
+// submodules are named as directories: what is in them is not watched.
+func newTree(root string, names []string) (t tree) {
 	slices.Sort(names)
-	f.tree.files = len(names)
+	names = slices.Compact(names) // a file in conflict is in the index more than once
+	t.names = names[:min(len(names), maxWatched)]
+	t.files = len(t.names)
 	dirs := map[string]bool{".": true}
-	for _, file := range names {
+	for _, file := range t.names {
 		for dir := path.Dir(file); !dirs[dir]; dir = path.Dir(dir) {
 			dirs[dir] = true
 		}
 	}
-	f.tree.names = slices.AppendSeq(names, maps.Keys(dirs))
-	f.tree.stamps = stampsBelow(r.root, f.tree.names)
-	return context.Cause(ctx)
+	t.names = slices.AppendSeq(slices.Clip(t.names), maps.Keys(dirs))
+	t.stamps = stampsBelow(root, t.names)
+	return t
 }
 
 // stampsByName are the stamps of the files.
@@ -216,12 +277,12 @@ func (t tree) changed(was tree) []string {
 // UsersCommits returns where the user's branches, tags and HEAD are.
 func (f *Fingerprint) UsersCommits() map[string]string {
 	all := map[string]string{}
-	if f.head != "" && isID(f.head) {
+	if f.head != "" && IsID(f.head) {
 		all["HEAD"] = f.head
 	}
 	for ref, r := range f.refs {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(ref, "refs/"), "/")
-		if isID(r.at) && r.at != "" && slices.Contains([]string{"heads", "tags", "remotes"}, kind) {
+		if IsID(r.at) && r.at != "" && slices.Contains([]string{"heads", "tags", "remotes"}, kind) {
 			all[ref] = r.at
 		}
 	}
@@ -251,19 +312,38 @@ func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 	if len(names) > 0 {
 		changes = append(changes, "refs: "+nameList(names))
 	}
-	if names := differences(f.plain, before.plain); len(names) > 0 {
+	sums := func(files map[string]content) map[string][sha256.Size]byte {
+		values := map[string][sha256.Size]byte{}
+		for name, c := range files {
+			values[name] = c.sum
+		}
+		return values
+	}
+	if names := differences(sums(f.plain), sums(before.plain)); len(names) > 0 {
 		changes = append(changes, nameList(names))
 	}
-	if names := f.tree.changed(before.tree); len(names) > 0 {
-		changes = append(changes, "files of your checkout: "+nameList(names))
+	if names := slices.DeleteFunc(f.tree.changed(before.tree), f.isOwnOutput); len(names) > 0 {
+		changes = append(changes, ChangedFiles+nameList(names))
 	}
 	return changes
+}
+
+// ChangedFiles is how Changes begins what it says of the files of the working tree.
+const ChangedFiles = "files of your checkout: "
+
+// isOwnOutput reports whether a file of the working tree is where this program's own output goes.
+func (f *Fingerprint) isOwnOutput(name string) bool {
+	fi, err := os.Stat(filepath.Join(f.root, filepath.FromSlash(name)))
+	return err == nil && slices.ContainsFunc([]*os.File{os.Stdout, os.Stderr}, func(out *os.File) bool {
+		own, err := out.Stat()
+		return err == nil && os.SameFile(fi, own)
+	})
 }
 
 // shortRef is a ref as people say it.
 func shortRef(ref string) string {
 	ref = strings.TrimPrefix(ref, "ref: ")
-	if isID(ref) && ref != "" {
+	if IsID(ref) && ref != "" {
 		return ref[:7]
 	}
 	for _, kind := range []string{"refs/heads/", "refs/remotes/"} {

@@ -68,6 +68,8 @@ type Repo struct {
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
 
+	hooksPath, sharedHooks string // of userConfig
+
 	excludes
 }
 
@@ -123,9 +125,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, errNoCommit(ctx, r)
 	}
 	r.env = append(r.env, found.identity...)
-	r.isPartial = found.isPartial
+	r.isPartial, r.hooksPath, r.sharedHooks = found.isPartial, found.hooksPath, found.sharedHooks
 	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
-	r.excludes.open(r.common)
+	r.excludes.open(r.common, found.pinnedValue("core.excludesfile"))
 	return r, nil
 }
 
@@ -207,6 +209,11 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 		if err := findTop(dir, r); err != nil {
 			return err
 		}
+	}
+	if r.root == "" && filepath.Base(r.common) == ".git" && r.linked == "" {
+		return muster.Errorf(muster.Invalid, "the config of %s says that this repository is bare: it has no working "+
+			"tree, and a team needs one", r.common).
+			WithHint("if it has one: git --git-dir %s config core.bare false", r.common)
 	}
 	if r.root == "" {
 		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+

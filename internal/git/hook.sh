@@ -1,15 +1,32 @@
 #!/bin/sh
 # A hook of the git that muster's agents run. It refuses to move refs that are not the agent's, and then runs the hook of
 # the same name of the repository, if that has one.
-name=${0##*/} common=@COMMON@ target=@TARGET@ hooks=@HOOKS@ mine= input= here=$PWD
+name=${0##*/} common=@COMMON@ target=@TARGET@ hooks=@HOOKS@ shared=@SHARED@ mine= input= here=$PWD
 
 # Another repository than the team's, such as one that a test makes, keeps its own hooks and all its refs.
-if cd -P -- "${GIT_DIR:-.git}" 2>/dev/null; then
-	case $PWD/ in "$common"/*) mine=1 ;; esac
+dir=${GIT_DIR:-.git}
+[ -f "$dir" ] && read -r line dir <"$dir" # a file that says "gitdir: DIR"
+if cd -P -- "$dir" 2>/dev/null; then
+	dir=$PWD
+	case $dir/ in "$common"/*) mine=1 ;; esac
 	cd -P -- "$here" || exit 1
 fi
+
+# isPlain tells that no config which the repository has can name another directory for its hooks.
+isPlain() {
+	while read -r line || [ -n "$line" ]; do
+		case $line in
+		*[hH][oO][oO][kK][sS][pP]* | *[iI][nN][cC][lL][uU][dD][eE]* | *[tT][rR][eE][eE][cC][oO][nN]*) return 1 ;;
+		esac
+	done
+}
 if [ -z "$mine" ]; then
-	hooks=$(unset GIT_CONFIG_COUNT && git rev-parse --git-path hooks 2>/dev/null) || exit 0
+	# A commit runs ten hooks, so git is asked only where the answer is not plain.
+	if [ -z "$shared" ] && [ -f "$dir/config" ] && isPlain <"$dir/config"; then
+		hooks=$dir/hooks
+	else
+		hooks=$(unset GIT_CONFIG_COUNT && git rev-parse --git-path hooks 2>/dev/null) || exit 0
+	fi
 fi
 case $hooks in /*) ;; *) hooks=$here/$hooks ;; esac
 hook=$hooks/$name
@@ -29,7 +46,14 @@ refuse() {
 	echo "muster: an agent's git may not change $1: $2" >&2
 	exit 1
 }
-if [ "$name" = reference-transaction ]; then
+case $mine$name in
+# While anybody has the target checked out no landing may move it.
+1post-checkout)
+	if read -r at <"$dir/HEAD" && [ "$at" = "ref: $target" ] && git update-ref --no-deref HEAD "$2"; then
+		echo "muster: HEAD is detached here: only complete_task moves ${target#refs/heads/}" >&2
+	fi
+	;;
+*reference-transaction)
 	while read -r old new ref; do
 		input="$input$old $new $ref
 "
@@ -47,6 +71,7 @@ if [ "$name" = reference-transaction ]; then
 	[ -x "$hook" ] || exit 0
 	printf %s "$input" | "$hook" "$@"
 	exit $?
-fi
+	;;
+esac
 [ -x "$hook" ] || exit 0
 exec "$hook" "$@"

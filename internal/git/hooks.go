@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
@@ -33,10 +34,12 @@ var hookNames = []string{"applypatch-msg", "pre-applypatch", "post-applypatch", 
 	"post-index-change"}
 
 // NewAgentHooks writes the hooks of a repository whose work lands on target (refs/heads/...) to the directory dir below
-// its root. scratch is where members without a lane work. userHooks is where the user's hooks lie.
-func NewAgentHooks(r *Repo, dir, scratch, target, userHooks string) (*AgentHooks, error) {
+// its root. scratch is where members without a lane work.
+func NewAgentHooks(r *Repo, dir, scratch, target string) (*AgentHooks, error) {
+	// A directory that is not absolute is relative to a working tree.
+	hooks := cmp.Or(r.hooksPath, filepath.Join(r.common, "hooks"))
 	values := strings.NewReplacer("@COMMON@", quoteShell(r.common), "@TARGET@", quoteShell(target),
-		"@HOOKS@", quoteShell(userHooks))
+		"@HOOKS@", quoteShell(hooks), "@SHARED@", quoteShell(r.sharedHooks))
 	script := values.Replace(hookScript)
 	root, err := os.OpenRoot(r.root)
 	if err == nil {

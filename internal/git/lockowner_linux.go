@@ -66,7 +66,7 @@ func isSameUser(dir string, lock fs.FileInfo) bool {
 func treesOf(common string) []string {
 	trees := []string{common, filepath.Dir(common)}
 	for _, l := range durable.Glob(common, "worktrees/*/gitdir") {
-		if to, err := os.ReadFile(l); err == nil {
+		if to, err := readFile(l); err == nil {
 			trees = append(trees, filepath.Dir(strings.TrimSpace(string(to))))
 		}
 	}

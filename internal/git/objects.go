@@ -3,12 +3,9 @@ package git
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
-	"muster/internal/failpoint"
 )
 
 // Tree returns the tree of a commit.
@@ -37,7 +34,7 @@ func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (tree string,
 		return "", nil, err
 	}
 	tree, rest, _ := strings.Cut(out, "\x00")
-	if !isID(tree) || tree == "" {
+	if !IsID(tree) || tree == "" {
 		return "", nil, muster.Errorf(muster.Unavailable, "git merge-tree answers %q", out)
 	}
 	// Of a merge with conflicts git prints a tree too, with markers in the files, and then the files, each once.
@@ -83,24 +80,25 @@ func (r *Repo) Status(ctx context.Context, dir string) (dirty bool, err error) {
 	return out != "", err
 }
 
-// Pack makes the commit durable, with all that it needs beyond the commit base, which is on the disk already; "" is
-// none. Objects that are still loose go into a pack, which git syncs; then the pack's directory is synced. Call it
-// before a ref or a record names a commit: a power cut could otherwise leave the name of a commit that the disk
-// does not have.
-func (r *Repo) Pack(ctx context.Context, commit, base string) error {
-	revisions := commit + "\n"
-	if base != "" {
-		revisions += "^" + base + "\n"
+// CheckoutState is how the user's checkout stands.
+type CheckoutState struct {
+	Branch  string // without refs/heads/, "" when HEAD is detached
+	Head    string // the commit
+	Changed int    // how many paths have something uncommitted; an untracked directory counts as one
+}
+
+// Checkout asks git once for the branch, the commit and the uncommitted changes of the user's checkout.
+func Checkout(ctx context.Context, r *Repo) (s CheckoutState, err error) {
+	out, err := r.Run(ctx, r.root, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
+		"--untracked-files=normal")
+	for _, entry := range SplitNUL(out) {
+		if head, ok := strings.CutPrefix(entry, "# branch.oid "); ok {
+			s.Head = head
+		} else if branch, ok := strings.CutPrefix(entry, "# branch.head "); ok && branch != "(detached)" {
+			s.Branch = branch
+		} else if !strings.HasPrefix(entry, "# ") {
+			s.Changed++
+		}
 	}
-	packs := filepath.Join(r.common, "objects", "pack")
-	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: revisions, Args: []string{"pack-objects", "--revs",
-		"--incremental", "--non-empty", "--delta-base-offset", "--quiet", filepath.Join(packs, "pack")}})
-	if err != nil {
-		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
-	}
-	failpoint.Hit("objects.packed")
-	if err := (durable.OS{}).SyncDir(packs); err != nil {
-		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", packs, err)
-	}
-	return nil
+	return s, err
 }

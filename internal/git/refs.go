@@ -158,9 +158,9 @@ func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, erro
 		return found, nil
 	}
 	file := filepath.Join(r.common, filepath.FromSlash(ref))
-	data, err := os.ReadFile(file)
+	data, err := readFile(file)
 	text := strings.TrimRight(string(data), "\n")
-	if err == nil && (text == "" || !isID(text)) && !strings.HasPrefix(text, "ref: ") {
+	if err == nil && (text == "" || !IsID(text)) && !strings.HasPrefix(text, "ref: ") {
 		if err := os.Remove(file); err != nil {
 			return nil, muster.Errorf(muster.Unavailable, "%s is no ref and cannot be removed: %w", file, err)
 		}
@@ -229,7 +229,7 @@ func transactionScript(updates []RefUpdate) (string, error) {
 	script := "start\n"
 	for _, u := range updates {
 		isRef := strings.HasPrefix(u.Ref, "refs/") && !strings.ContainsAny(u.Ref, " \t\n\x00\"")
-		if !isRef || !isID(u.New) || !isID(u.Old) {
+		if !isRef || !IsID(u.New) || !IsID(u.Old) {
 			return "", muster.Errorf(muster.Invalid, "%q cannot be moved from %q to %q", u.Ref, u.Old, u.New)
 		}
 		none := strings.Repeat("0", max(len(u.New), len(u.Old))) // git's word for a ref that is not there
@@ -245,9 +245,9 @@ func transactionScript(updates []RefUpdate) (string, error) {
 	return script + "prepare\ncommit\n", nil
 }
 
-// isID reports whether s is a complete object id, of SHA-1 or SHA-256, or "". An abbreviated one could name another
+// IsID reports whether s is a complete object id, of SHA-1 or SHA-256, or "". An abbreviated one could name another
 // object later.
-func isID(s string) bool {
+func IsID(s string) bool {
 	return (len(s) == 0 || len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 

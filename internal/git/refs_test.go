@@ -132,7 +132,7 @@ func TestPackBringsLooseObjects(t *testing.T) {
 	gittest.Git(t, root, "commit", "-q", "-m", "two")
 	head, _ := r.Head(ctx)
 	for range 2 { // the second has nothing left to do
-		if err := r.Pack(ctx, head, base); err != nil {
+		if _, err := r.Pack(ctx, base, "", head); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestPackBringsLooseObjects(t *testing.T) {
 		t.Errorf("the commit is not in the pack: %v", loose)
 	}
 	gittest.Git(t, root, "fsck", "--strict")
-	if err := r.Pack(ctx, "0123456789012345678901234567890123456789", ""); !errors.Is(err, muster.ErrUnavailable) {
+	if _, err := r.Pack(ctx, "", "", "0123456789012345678901234567890123456789"); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("a missing commit: %v", err)
 	}
 }

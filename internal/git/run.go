@@ -33,6 +33,8 @@ type Call struct {
 	// asked to stop may leave its locks behind. It is for calls that end at once. Their output is dropped, so that no
 	// broken pipe ends them.
 	Uninterruptible bool
+	// Warned is set when git succeeds and writes to standard error. Nil asks nothing.
+	Warned *bool
 }
 
 // ExitError says that git ended with a code other than 0.
@@ -166,6 +168,9 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Run()
 	if err == nil {
+		if c.Warned != nil {
+			*c.Warned = errs.Len() > 0
+		}
 		return out.String(), nil
 	}
 	if ctx.Err() != nil {
@@ -189,8 +194,9 @@ func (r *runner) within(dir string) []string {
 }
 
 // keptVariables are the GIT_* of the user's environment that say where git and its settings lie, not which repository
-// to use.
-var keptVariables = []string{"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
+// to use, and whether git-lfs may fetch files.
+var keptVariables = []string{"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+	"GIT_LFS_SKIP_SMUDGE"}
 
 // Environ returns env without what redirects git. It is for the runtime's own calls and for the programs that it
 // starts.
@@ -204,9 +210,11 @@ func Environ(env []string) []string {
 // cleanEnv returns the environment of the runtime's own calls: git asks nobody, speaks English, and fetches nothing. It
 // has no credentials: commands of agents can read it in /proc while git runs, and the filters that git runs get it.
 func cleanEnv(env []string) []string {
+	secrets := redact.New(redact.FromEnviron(env)...)
 	env = slices.DeleteFunc(Environ(env), func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
-		return name == "LANGUAGE" || name == "LC_ALL" || redact.IsCredential(name) || len(redact.InURL(value)) > 0
+		return name == "LANGUAGE" || name == "LC_ALL" || redact.IsCredential(name) || len(redact.InURLs(value)) > 0 ||
+			secrets.Contains(value)
 	})
 	return append(env,
 		"LC_ALL=C",

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"muster/internal/durable"
 )
 
 // largestIndex is how many bytes of an index MayTrack reads. About a larger one it asks git.
@@ -24,7 +26,7 @@ func MayTrack(common string, names []string) bool {
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() > largestIndex {
 		return true
 	}
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadRegular(path, largestIndex) // it may have grown, or become another file, meanwhile
 	// In these versions each path stands in full, except that a split index leaves most of them to a second file. See
 	// gitformat-index(5).
 	if err != nil || len(data) < 12 || string(data[:4]) != "DIRC" || binary.BigEndian.Uint32(data[4:]) > 3 ||

@@ -25,7 +25,7 @@ type Worktree struct {
 
 // Worktrees returns all worktrees, the main one first.
 func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
-	if w, isOnly := r.onlyWorktree(); isOnly {
+	if w, isOnly := onlyWorktree(r); isOnly {
 		return []Worktree{w}, nil
 	}
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
@@ -51,7 +51,7 @@ func (r *runner) retry(ctx context.Context, times int, args ...string) (string, 
 
 // onlyWorktree returns the main worktree. isOnly is false where there are linked ones, or where only git can tell.
 // A run begins with this question, most often in a repository without lanes.
-func (r *Repo) onlyWorktree() (w Worktree, isOnly bool) {
+func onlyWorktree(r *Repo) (w Worktree, isOnly bool) {
 	_, err := os.Lstat(filepath.Join(r.common, "worktrees"))
 	if !errors.Is(err, os.ErrNotExist) || filepath.Join(r.root, ".git") != r.common {
 		return w, false
@@ -102,10 +102,30 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	if _, err := r.retry(ctx, 8, args...); err != nil {
 		return err
 	}
+	if err := LinkKeys(r.common, DirOf(path)); err != nil {
+		return err
+	}
 	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
 	// and its includes can differ.
 	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
 	return err
+}
+
+// LinkKeys lets git-crypt find its keys from the git directory gitDir: it looks for them there, and they lie in the one
+// that all worktrees share.
+func LinkKeys(common, gitDir string) error {
+	keys := filepath.Join(common, "git-crypt")
+	if st, err := os.Lstat(keys); err != nil || !st.IsDir() {
+		return nil
+	}
+	to, err := filepath.Rel(gitDir, keys) // the repository may move
+	if err == nil {
+		err = os.Symlink(to, filepath.Join(gitDir, filepath.Base(keys)))
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return muster.Errorf(muster.Unavailable, "git-crypt's keys cannot be linked to: %w", err)
+	}
+	return nil
 }
 
 // RemoveWorktree removes a linked worktree with everything in it. One that is gone already is no error; one that is
@@ -208,6 +228,41 @@ func RestoreLink(common, path string) error {
 		return errors.Join(err, f.Close())
 	}
 	return nil
+}
+
+// Moved returns the registration of the worktree at path if the two have lost each other because the repository was
+// moved with both of them, "" otherwise: the .git file has the registration's name and leads to where nothing is, and
+// so does the registration, which is on branch (refs/heads/...).
+func Moved(common, path, branch string) (admin string) {
+	was := DirOf(path)
+	if was == "" || filepath.Base(filepath.Dir(was)) != "worktrees" || !isGone(was) {
+		return ""
+	}
+	admin = filepath.Join(common, "worktrees", filepath.Base(was))
+	link := linkOf(admin)
+	if readLine(filepath.Join(admin, "HEAD")) != "ref: "+branch || link == "" ||
+		link != filepath.Join(path, ".git") &&
+			!(isGone(link) && filepath.Base(filepath.Dir(link)) == filepath.Base(path)) {
+		return ""
+	}
+	return admin
+}
+
+// isGone reports whether nothing is at path.
+func isGone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// Rejoin lets a worktree and its registration that Moved has found name each other again. The .git file, by which Moved
+// finds them, goes last: a crash before it leaves the rest to the next call.
+func Rejoin(admin, path string) error {
+	files := durable.New(durable.OS{})
+	link := filepath.Join(path, ".git")
+	if err := files.Replace(filepath.Join(admin, "gitdir"), []byte(filepath.ToSlash(link)+"\n")); err != nil {
+		return err
+	}
+	return files.Replace(link, []byte("gitdir: "+filepath.ToSlash(admin)+"\n"))
 }
 
 // WorktreeAt returns the registered worktree with that path. A directory that exists and is not registered is none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +24,7 @@ import (
 
 // No key of the user's reaches a command, a file, a commit, the terminal or another server.
 func TestKeys(t *testing.T) {
-	runTable(t, "keys", 40, map[string]command{"clean": clean, "server": server})
+	runTable(t, "keys", 108, map[string]command{"clean": clean, "server": server})
 }
 
 // clean SECRET... checks that none of the secrets is in what the last program printed, or in a file below $WORK: the
@@ -71,6 +73,8 @@ func clean(ts *testscript.TestScript, _ bool, args []string) {
 //   - status CODE: it refuses each request with the code, and quotes all headers of the request, also in base64.
 //   - plain CODE: the same, as plain text in one long line.
 //   - redirect: it redirects to a URL with the key in it.
+//   - secure CODE: as status, by HTTP/2. CERTIFICATE is the file of its certificate.
+//   - stream: it answers in a stream of Chat Completions with the key of its request, three bytes at a time.
 //   - error: it begins a stream and ends it with an error that quotes the headers.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	in := filepath.Join(ts.Getenv("WORK"), "in")
@@ -81,7 +85,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		model = llmtest.Handler(s.Model())
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var headers bytes.Buffer
 		_ = r.Header.Write(&headers)
 		note := fmt.Sprintf("%s %s\n%s\n%s\n", r.Method, r.URL, headers.String(),
@@ -99,7 +103,13 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		switch args[0] {
 		case "script":
 			model.ServeHTTP(w, r)
-		case "status":
+		case "stream":
+			w.Header().Set("Content-Type", "text/event-stream")
+			for piece := range slices.Chunk([]byte("it is "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")+"."), 3) {
+				fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", piece)
+			}
+			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		case "status", "secure":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			fmt.Fprintf(w, `{"type":"error","error":{"type":"authentication_error","message":%s}}`, quoted)
@@ -113,6 +123,16 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 			fmt.Fprintf(w, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":%s}}\n\n", quoted)
 		}
 	}))
+	if args[0] == "secure" {
+		s.EnableHTTP2 = true
+		s.StartTLS()
+		file := filepath.Join(in, "certificate.pem")
+		block := pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}
+		ts.Check(os.WriteFile(file, pem.EncodeToMemory(&block), 0o600))
+		ts.Setenv("CERTIFICATE", file)
+	} else {
+		s.Start()
+	}
 	ts.Defer(s.Close)
 	ts.Setenv("SERVER", s.URL)
 	ts.Setenv("SERVER_HOST", strings.TrimPrefix(s.URL, "http://"))

@@ -12,7 +12,8 @@ import (
 
 // TestLanding runs what agents do to get around the landing, or to change what is the user's.
 func TestLanding(t *testing.T) {
-	runTable(t, "landing", 67, map[string]command{"team": teamRun, "landed": landed, "at": at, "held": held, "theirs": theirs, "told": told})
+	runTable(t, "landing", 105, map[string]command{"team": teamRun, "does": does, "landed": landed, "at": at,
+		"held": held, "theirs": theirs, "told": told})
 }
 
 // teamRun CODE SCRIPT ARGS... runs a team whose lead is the scripted model of the file, alone and without a check unless

@@ -20,12 +20,15 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster/internal/testing/wait"
 )
 
 // Nothing that a server sends, a tool prints or a file holds makes muster need much memory, disk or time.
 func TestLimits(t *testing.T) {
-	runTable(t, "limits", 45, map[string]command{
-		"server": hostileServer, "requests": requests, "peak": peak, "expand": expand, "sparse": sparse, "smaller": smaller,
+	runTable(t, "limits", 66, map[string]command{
+		"server": hostileServer, "requests": requests, "asked": asked, "peak": peak, "expand": expand, "sparse": sparse,
+		"smaller": smaller,
 	})
 }
 
@@ -142,10 +145,25 @@ func requests(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// asked URL waits until a server has been sent a request, and a little longer for the next one.
+func asked(ts *testscript.TestScript, _ bool, args []string) {
+	count, ok := counted.Load(args[0])
+	if !ok {
+		ts.Fatalf("there is no server at %s", args[0])
+	}
+	if _, ok := wait.Poll(time.Minute, func() bool { return count.(*atomic.Int64).Load() > 0 }); !ok {
+		ts.Fatalf("%s was sent no request", args[0])
+	}
+	wait.Elapse(300 * time.Millisecond)
+}
+
 // server VAR KIND serves the three APIs until the script ends, and answers each request as KIND says; its URL is in
 // the variable.
 func hostileServer(ts *testscript.TestScript, _ bool, args []string) {
 	kind := kinds[args[1]]
+	if kind == nil {
+		kind = oddKinds[args[1]]
+	}
 	if kind == nil {
 		ts.Fatalf("there is no server %q", args[1])
 	}

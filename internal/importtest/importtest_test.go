@@ -15,12 +15,12 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/clock"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/safetext",
+	{"internal/clock", "llm/catalogue"},
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/safetext", "internal/textmatch",
 		"internal/yamldoc",
-		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/tmuxtest", "internal/testing/wait"},
+		"internal/testing/faultinject", "internal/testing/mutate", "llm/catalogue/generate", "internal/testing/tmuxtest", "internal/testing/wait"},
 	{"internal/durable"},
-	{"internal/paths", "internal/config", "internal/terminal", "llm/internal/wire"},
+	{"internal/paths", "internal/config", "internal/terminal", "llm/internal/wire", "llm/repair"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/trust", "internal/testing/simfs"},
 	{"journal", "internal/testing/gittest"},
@@ -29,7 +29,8 @@ var layers = [][]string{
 	{"internal/requests", "internal/landing", "internal/outbox"},
 	{"internal/workspace"},
 	{"loop", "tool"},
-	{"internal/prompt", "internal/tool/code", "internal/tool/agent"},
+	{"internal/prompt"},
+	{"internal/tool/code", "internal/tool/agent"},
 	{"internal/tool/teamtools", "agent"},
 	{"internal/teammate"},
 	{"team"},
@@ -37,7 +38,8 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
-	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits", "bench", "bench/bare"},
+	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits", "bench", "bench/bare", "bench/calls",
+		"bench/edit"},
 }
 
 // exceptions are imports of a package that is not in a lower layer, each with the reason.

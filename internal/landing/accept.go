@@ -44,7 +44,7 @@ func (l *Lander) Accept(ctx context.Context, rev string) (s TargetState, err err
 		return err
 	}
 	if at != commit || link != "" {
-		if err := refuseCheckedOut(ctx, l.repo, l.options.Target); err != nil {
+		if err := refuseUsers(ctx, l); err != nil {
 			return s, err
 		}
 		// Before the move, so that no process takes it for one that nobody asked for. The old place stays a tip, in

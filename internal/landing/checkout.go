@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/proc"
 )
@@ -19,7 +20,8 @@ import (
 // it. It returns what every command in it has, and the function that removes it.
 //
 // The directory is a small repository of its own, which reads the objects of the real one and writes its own: a check
-// that asks git (git diff --exit-code after generating, git describe) gets true answers and can break nothing.
+// that asks git (git diff --exit-code after generating, git describe, git diff origin/main) gets true answers and can
+// break nothing.
 func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
 	top, remove, err := l.lanes.CheckDirs.Create()
 	if err != nil {
@@ -29,11 +31,11 @@ func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, r
 	if err = l.fill(ctx, spec.Dir, commit); err != nil {
 		err = unavailable(ctx, "the merged tree cannot be checked out", err)
 	} else {
-		spec.Env, err = l.environment(ctx, spec.Dir, top)
+		spec.Env, err = l.environment(ctx, spec.Dir)
 	}
 	// What the check's programs leave in the temporary directory goes with the rest, also when they were killed.
 	if err == nil {
-		err = os.Mkdir(filepath.Join(top, temporaryDir), 0o700)
+		err = os.Mkdir(temporaryDir(spec.Dir), 0o700)
 	}
 	if err != nil {
 		remove()
@@ -41,8 +43,14 @@ func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, r
 	return spec, remove, err
 }
 
-// temporaryDir is the directory for temporary files, beside the checkout.
-const temporaryDir = "temporary"
+// temporaryDir is the directory for temporary files, beside the checkout in dir, which has the name of the repository.
+func temporaryDir(dir string) string {
+	name := "temporary"
+	if strings.EqualFold(filepath.Base(dir), name) {
+		name = "tmp"
+	}
+	return filepath.Join(filepath.Dir(dir), name)
+}
 
 // fill makes the repository in dir and checks the commit out.
 func (l *Lander) fill(ctx context.Context, dir, commit string) error {
@@ -57,25 +65,40 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 	if err != nil {
 		return err
 	}
+	// A check may compare with a tag or with what the remote has.
+	refs, err := l.repo.Run(ctx, l.repo.CommonDir(), "for-each-ref", "--format=%(objectname) %(refname)",
+		"refs/heads", "refs/tags", "refs/remotes")
+	if err != nil {
+		return err
+	}
 	files := map[string]string{
-		"HEAD": commit + "\n", "config": config,
+		"HEAD": commit + "\n", "config": config, "packed-refs": refs,
 		"objects/info/alternates": filepath.ToSlash(filepath.Join(l.repo.CommonDir(), "objects")) + "\n",
 	}
 	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
 	// corrupt.
-	switch shallow, err := os.ReadFile(filepath.Join(l.repo.CommonDir(), "shallow")); {
-	case err == nil:
-		files["shallow"] = string(shallow)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	for _, name := range []string{"shallow", "info/attributes"} {
+		path := filepath.Join(l.repo.CommonDir(), filepath.FromSlash(name))
+		switch text, err := durable.ReadRegular(path, git.MaxFile); {
+		case err == nil:
+			files[name] = string(text)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(meta, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	// The objects come from the real repository through objects/info/alternates; nothing is copied but the files.
-	if _, err = l.repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
+	if err := git.LinkKeys(l.repo.CommonDir(), meta); err != nil {
+		return err
+	}
+	// The real repository fills the directory as one of its own worktrees, because a filter may need what lies there:
+	// keys, settings, large files. Afterwards its objects come through objects/info/alternates.
+	_, err = l.repo.Do(ctx, git.Call{Dir: dir, Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"},
+		Env: []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + l.repo.CommonDir(), "GIT_WORK_TREE=" + dir}})
+	if err != nil {
 		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)
 		}
@@ -86,7 +109,8 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 // plainValue matches the values of core settings that say how files look on disk. Nothing else may enter the config.
 var plainValue = regexp.MustCompile(`^[a-z]+$`)
 
-// config is the config of the checkout: what the user's says about how files look on disk, and nothing more.
+// config is the config of the checkout: what the user's says about how files look on disk, the filters that run, and
+// nothing more.
 func (l *Lander) config(ctx context.Context, commit string) (string, error) {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if len(commit) == 64 {
@@ -103,7 +127,7 @@ func (l *Lander) config(ctx context.Context, commit string) (string, error) {
 			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
 		}
 	}
-	return config, nil
+	return config + l.repo.FilterConfig(), nil
 }
 
 // probeWrite writes a small file, removes it, and returns why it could not. git does not say why it cannot write a
@@ -119,7 +143,7 @@ func probeWrite(path string) error {
 
 // environment is the environment of the check: the user's, without what commands of the team may not see and what
 // redirects git. The user's Go workspace counts only if it is a part of the tree.
-func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, error) {
+func (l *Lander) environment(ctx context.Context, dir string) ([]string, error) {
 	workspaces, err := l.repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
@@ -130,8 +154,8 @@ func (l *Lander) environment(ctx context.Context, dir, top string) ([]string, er
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := []string{"GIT_CEILING_DIRECTORIES=" + top, "PWD=" + dir, goWork,
-		"TMPDIR=" + filepath.Join(top, temporaryDir)}
+	set := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir), "PWD=" + dir, goWork,
+		"TMPDIR=" + temporaryDir(dir)}
 	env := slices.DeleteFunc(git.Environ(l.options.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/proc"
+	"muster/internal/testing/gittest"
 )
 
 // The landed commit is packed and synced before the target's ref moves: a ref on disk never names a commit that a power
@@ -76,5 +77,41 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 	}
 	if before.Onto != first || after.Onto != first {
 		t.Errorf("noted onto %s, then onto %s, want %s both times", before.Onto, after.Onto, first)
+	}
+}
+
+// A landing leaves one pack, also when the target moves while its check runs: the pack of the lane's work, and that of
+// a commit which could not land, are part of the last one.
+func TestALandingLeavesOnePack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n", "dir/b.txt": "b\n"})
+	w.git("repack", "-a", "-d", "-q")
+	one, lane := w.task("One", "alice", map[string]string{"dir/one": "1\n", "same": "same\n"})
+	w.write(lane, map[string]string{"more": "more\n"})
+	gittest.Git(t, lane, "add", "more")
+	gittest.Git(t, lane, "commit", "-q", "-m", "more")
+	two, _ := w.task("Two", "bob", map[string]string{"dir/two": "2\n", "same": "same\n"})
+	packs := func() int {
+		files, err := filepath.Glob(filepath.Join(w.root, ".git/objects/pack/*.pack"))
+		w.must(err)
+		return len(files)
+	}
+	l := w.lander("true", launchAfter(func() { w.lands(two) }, launch))
+	if v, err := l.Land(w.ctx(), one.ID, one.Fence, "", one.Owner); err != nil || v.Task.Landed == nil {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if n := packs(); n != 3 {
+		t.Errorf("%d packs, want the user's and one for each landing", n)
+	}
+	if err := w.repo.MergePacks(w.ctx(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if n := packs(); n != 2 {
+		t.Errorf("%d packs, want the user's and one", n)
+	}
+	w.git("prune-packed")
+	w.git("fsck", "--strict")
+	if w.show("dir/one") != "1" || w.show("dir/two") != "2" || w.show("more") != "more" {
+		t.Error("not all of the work is on the target")
 	}
 }

@@ -22,7 +22,10 @@ type attempt struct {
 	refs    landingRefs
 	by      muster.Name
 	summary string
-	head    string // the commit that is to land
+	head    string   // the commit that is to land
+	base    string   // the target's tip when the head was packed
+	packed  []string // the head and the commits that were made to land it
+	pack    string   // the pack that has them; "" when there was nothing to pack
 	log     *slog.Logger
 }
 
@@ -120,9 +123,10 @@ func (a *attempt) run(ctx context.Context) error {
 		}
 	}
 	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
-	if err = refuseCheckedOut(ctx, a.repo, a.options.Target); err != nil {
+	if err = refuseUsers(ctx, a.Lander); err != nil {
 		return err
 	}
+	a.wasCheckedOut.Store(false)
 	a.waitedFor.Clear() // whoever waits next waits for another checkout, and says so
 	var changed bool
 	if a.head, changed, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
@@ -177,7 +181,9 @@ func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 // begin makes the head durable, sets the landing ref to it, and notes the attempt on the board, with the target's tip.
 // In this order a crash never leaves a ref or a note that names a commit which the disk may lose.
 func (a *attempt) begin(ctx context.Context, tip string) error {
-	if err := a.repo.Pack(ctx, a.head, tip); err != nil {
+	var err error
+	a.base, a.packed = tip, []string{a.head}
+	if a.pack, err = a.repo.Pack(ctx, a.base, "", a.packed...); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.packed")
@@ -277,13 +283,19 @@ func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muste
 	if err != nil {
 		return "", unavailable(ctx, "the commit cannot be made", err)
 	}
-	return commit, a.repo.Pack(ctx, commit, tip)
+	// The new pack takes the place of the one before, so that a landing leaves one pack.
+	a.packed = append(a.packed, commit)
+	a.pack, err = a.repo.Pack(ctx, a.base, a.pack, a.packed...)
+	return commit, err
 }
+
+// maxPacks is how many packs landings leave before they are merged. git itself packs anew at as many.
+const maxPacks = 50
 
 // moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
 // for the last time just before: other programs only write the task, and delete no landing ref.
 func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) error {
-	if err := refuseCheckedOut(ctx, a.repo, a.options.Target); err != nil {
+	if err := refuseUsers(ctx, a.Lander); err != nil {
 		return err
 	}
 	t, err := a.board.Get(ctx, a.v.Task.ID)
@@ -315,7 +327,11 @@ func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Land
 	}
 	failpoint.Hit("landing.moved")
 	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
-	return a.complete(ctx, landed)
+	err = a.complete(ctx, landed)
+	if mergeErr := a.repo.MergePacks(ctx, maxPacks); mergeErr != nil {
+		a.log.WarnContext(ctx, "packs cannot be merged", "err", mergeErr)
+	}
+	return err
 }
 
 // explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
@@ -338,57 +354,4 @@ func (a *attempt) explainStale(ctx context.Context) error {
 			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
 	}
 	return a.refuse(ctx)
-}
-
-// completeUnchanged completes a task whose lane holds nothing that the target lacks.
-func (a *attempt) completeUnchanged(ctx context.Context) error {
-	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
-	late, cancel := clock.Detach(ctx)
-	defer cancel()
-	t, err := a.board.Complete(late, a.v.Task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
-	if errors.Is(err, muster.ErrFenced) {
-		return a.refuse(ctx)
-	}
-	a.setTask(t)
-	return err
-}
-
-// completeLanded completes a task whose work is on the target already. done is false when it is not there.
-func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
-	landed, err := a.findLanded(ctx, a.v.Task)
-	if err != nil || landed == nil {
-		return false, err
-	}
-	return true, a.complete(ctx, *landed)
-}
-
-// complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
-// the commit.
-func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
-	late, cancel := clock.Detach(ctx)
-	defer cancel()
-	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
-	// another process had resumed.
-	if _, err := a.refs.remove(late); err != nil {
-		return err
-	}
-	failpoint.Hit("landing.lifted")
-	if landed.Receipt == muster.ReceiptGreen {
-		if err := a.noteGreen(late); err != nil {
-			return err
-		}
-	}
-	t, err := a.board.Complete(late, a.v.Task.ID, a.claim,
-		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
-	failpoint.Hit("landing.recorded")
-	a.log.InfoContext(ctx, "landing recorded", "err", err)
-	a.setTask(t)
-	return err
-}
-
-// setTask notes the task as the board has just returned it. A failed call of the board returns none.
-func (a *attempt) setTask(t muster.Task) {
-	if t.ID != 0 {
-		a.v.Task = t
-	}
 }

@@ -116,6 +116,8 @@ type Lander struct {
 	movedAtRest atomic.Pointer[string]            // the displacement that was found while no agent worked
 	usersRefs   atomic.Pointer[map[string]string] // the user's refs when no agent worked
 	goneInCheck atomic.Bool                       // the check has deleted it, which the user has to undo
+	// The user has had it checked out since a landing was free to move it: what it was moved to then may be theirs.
+	wasCheckedOut atomic.Bool
 }
 
 // New makes the Lander of a board. launch returns what starts checks; it is called at each check, so that one Lander

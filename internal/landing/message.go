@@ -71,7 +71,7 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 		return nil, err
 	}
 	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B",
-		t.Landing.Onto+".."+tip)
+		"--end-of-options", t.Landing.Onto+".."+tip)
 	if err != nil {
 		return nil, unavailable(ctx, "git cannot read the target's history", err)
 	}

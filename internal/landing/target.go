@@ -210,8 +210,19 @@ func (e *checkedOutError) fix() string { return fmt.Sprintf("git -C %s switch AN
 // landed.
 func refuseCheckedOut(ctx context.Context, repo *git.Repo, ref string) error {
 	path, err := repo.CheckedOut(ctx, ref)
-	if err != nil || path == "" {
-		return err
+	return cmp.Or(err, errCheckedOut(ref, path))
+}
+
+// refuseUsers is refuseCheckedOut of the target during a run, when only what is the user's counts.
+func refuseUsers(ctx context.Context, l *Lander) error {
+	path, err := l.lanes.CheckedOutElsewhere(ctx, l.options.Target)
+	return cmp.Or(err, errCheckedOut(l.options.Target, path))
+}
+
+// errCheckedOut is the error for a branch that is checked out at path; nil for "", which is nowhere.
+func errCheckedOut(ref, path string) error {
+	if path == "" {
+		return nil
 	}
 	e := &checkedOutError{strings.TrimPrefix(ref, "refs/heads/"), path}
 	return muster.Errorf(muster.Held, "%w, and work cannot land on a branch that somebody has checked out", e).
@@ -226,7 +237,8 @@ const checkedOutPoll = 2 * time.Second
 func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
 	text := fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())
 	return l.waitFor(ctx, id, claim, busy.path, text, func(ctx context.Context) bool {
-		path, err := l.repo.CheckedOut(ctx, l.options.Target)
+		l.wasCheckedOut.Store(true)
+		path, err := l.lanes.CheckedOutElsewhere(ctx, l.options.Target)
 		return err == nil && path != busy.path // what git cannot tell now is asked again
 	})
 }

@@ -240,10 +240,10 @@ func putBack(ctx context.Context, l *Lander, d *Displaced) error {
 	return l.repo.UpdateRefs(ctx, updates)
 }
 
-// mayBeUsers reports whether the user may have moved the target there on purpose: nobody worked when it came there, or
-// the commit is in the history of one of their branches.
+// mayBeUsers reports whether the user may have moved the target there on purpose: nobody worked when it came there,
+// they had it checked out, or the commit is in the history of one of their branches.
 func mayBeUsers(ctx context.Context, l *Lander, d *Displaced) (bool, error) {
-	if key := l.movedAtRest.Load(); key != nil && *key == d.key() {
+	if key := l.movedAtRest.Load(); l.wasCheckedOut.Load() || key != nil && *key == d.key() {
 		return true, nil
 	}
 	if d.At == "" || d.Link != "" {

@@ -273,7 +273,7 @@ func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (wak
 // closing.
 var markPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<(` + invisible + `/?` + invisible +
-		`(?:inbox|auto-claimed|reminder|background-results|skill|identity))`)
+		`(?:inbox|auto-claimed|reminder|background-results|skill|identity|environment|instructions))`)
 })
 
 // invisible matches characters that are not seen, or hardly.

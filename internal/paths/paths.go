@@ -90,7 +90,7 @@ func userState(system string, env func(string) string) (string, error) {
 	case "darwin":
 		under = []string{"Library", "Application Support", "muster"}
 	}
-	if home == "" {
+	if !filepath.IsAbs(home) { // a relative one would lead into the repository
 		return "", errors.New("neither XDG_STATE_HOME nor a home directory is set")
 	}
 	return filepath.Join(append([]string{home}, under...)...), nil

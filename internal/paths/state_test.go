@@ -18,6 +18,7 @@ func TestUserState(t *testing.T) {
 		{"darwin", map[string]string{"HOME": root}, filepath.Join(root, "Library", "Application Support", "muster")},
 		{"windows", map[string]string{"LocalAppData": root}, filepath.Join(root, "muster")},
 		{"linux", nil, ""},
+		{"linux", map[string]string{"HOME": "."}, ""},
 	} {
 		got, err := userState(c.system, func(name string) string { return c.env[name] })
 		if got != c.want || (err != nil) != (c.want == "") {

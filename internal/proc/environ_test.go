@@ -23,6 +23,10 @@ func TestEnvironment(t *testing.T) {
 			"BUNDLE_GEMS__EXAMPLE__COM=u:p npm_config_//registry.example.com/:_authToken=t COMPOSER_AUTH={} GRADLE_PUBLISH_SECRET=s " +
 			"PIP_INDEX_URL=https://u:0123456789@h/", "", ""},
 		{"a key under another name", "OPENAI_API_KEY=" + key + " LC_NAME=" + key + " CFLAGS=-DKEY=" + key + " LC_ALL=C", "", "LC_ALL=C"},
+		{"an ordinary word is no key", "POSTGRES_PASSWORD=postgres HOME=/home/postgres PATH=/usr/lib/postgres:/bin", "",
+			"HOME=/home/postgres PATH=/usr/lib/postgres:/bin"},
+		{"a password among options", "JAVA_OPTS=-Dkey.password=s3cr3tpw GRADLE_OPTS=-Dstore.password=changeit", "",
+			"GRADLE_OPTS=-Dstore.password=changeit"},
 		{"names that the user passes", "MY_THING=1 OTHER=2 DB_PASSWORD=p", "MY_THING DB_PASSWORD", "MY_THING=1 DB_PASSWORD=p"},
 		{"a beginning passes no key", "MY_A=1 MY_TOKEN=2 MY_B=3", "MY_*", "MY_A=1 MY_B=3"},
 		{"a beginning and a whole name", "MY_A=1 MY_TOKEN=2", "MY_* MY_TOKEN", "MY_A=1 MY_TOKEN=2"},
@@ -46,7 +50,10 @@ func TestDocumentationListsTheVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(passedVariables, proxies) {
+	for _, name := range slices.Concat(passedVariables(), proxies) {
+		if value := strings.TrimSuffix(name, "*") + "=x"; len(Environment([]string{value}, nil)) == 0 {
+			t.Errorf("%s is on the list and not passed", name)
+		}
 		if !slices.Contains(strings.FieldsFunc(string(page), func(r rune) bool { return strings.ContainsRune(" ,.`\n", r) }), name) {
 			t.Errorf("docs/models-and-settings.md does not list %s", name)
 		}

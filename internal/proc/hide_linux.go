@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -11,14 +12,17 @@ import (
 
 // HideEnvironment keeps other processes of this user, and so the commands of agents, from reading the secrets of this
 // process in /proc. It overwrites them in the memory with which the process was started, which /proc shows as its
-// environment and its arguments; this also holds against root. Then it makes the process one that others cannot trace,
-// and whose memory they cannot read; this does not hold against root.
+// environment and its arguments; this also holds against root. No command inherits the files that this process has
+// inherited beside its input and output. Then it makes the process one that others cannot trace, and whose memory they
+// cannot read; this does not hold against root.
 //
 // It is called once, before the first command starts. os.Environ keeps the values; os.Args shares the memory that is
 // overwritten, so the caller copies its arguments before. Nothing that fails here is an error: where the system has no
 // /proc, nobody can read there.
 func HideEnvironment(secrets []string) {
 	overwriteSecrets(secrets)
+	// A shell may have opened a file with a key, or a pipe, for this process: commands do not inherit it.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	// After the writing, because a process that is not dumpable may not open its own memory.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
@@ -39,19 +43,24 @@ func overwriteSecrets(secrets []string) {
 		return
 	}
 	for _, secret := range secrets {
-		if secret == "" {
-			continue
+		// A short value is overwritten where it is the whole of a variable. Elsewhere it is a part of a word.
+		find, lead := secret, 0
+		if len(secret) < shortSecret {
+			find, lead = "="+secret+"\x00", 1
 		}
-		for at := 0; ; at += len(secret) {
-			i := bytes.Index(block[at:], []byte(secret))
+		for at := 0; secret != ""; at += len(secret) {
+			i := bytes.Index(block[at:], []byte(find))
 			if i < 0 {
 				break
 			}
-			at += i
+			at += i + lead
 			_, _ = memory.WriteAt(bytes.Repeat([]byte("*"), len(secret)), from+int64(at))
 		}
 	}
 }
+
+// shortSecret is the length in bytes below which a secret may also be a part of a word.
+const shortSecret = 8
 
 // startBlock returns where the arguments and the environment of this process begin and end in its memory.
 func startBlock() (from, to int64, ok bool) {

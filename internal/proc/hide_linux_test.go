@@ -14,7 +14,9 @@ import (
 func TestHideEnvironment(t *testing.T) {
 	const key = "sk-ant-0123456789abcdef"
 	if os.Getenv("HIDE_KEY") != "" {
-		HideEnvironment([]string{key, ""})
+		HideEnvironment([]string{key, "", "me"})
+		inherited, _ := exec.Command("/bin/sh", "-c", "read -r line <&3; printf %s \"$line\"").Output()
+		fmt.Printf("inherited %q\n", inherited)
 		// The process may always look at itself.
 		environ, err1 := os.ReadFile("/proc/self/environ")
 		arguments, err2 := os.ReadFile("/proc/self/cmdline")
@@ -24,6 +26,16 @@ func TestHideEnvironment(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHideEnvironment$", "-test.v", "-test.count=1", "http://h/?key="+key)
 	cmd.Env = []string{"HIDE_KEY=" + key, "TWICE=" + key + key, "OTHER=stays"}
+	cmd.Env = append(cmd.Env, "SHORT=me", "ME=menu")
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte("of the file"), 0); err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{file}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -31,7 +43,7 @@ func TestHideEnvironment(t *testing.T) {
 	text := string(out)
 	hidden := strings.Repeat("*", len(key))
 	for _, want := range []string{"<nil> <nil> <nil> dumpable=0 own=true", "HIDE_KEY=" + hidden + "\x00TWICE=" + hidden + hidden,
-		"OTHER=stays", "http://h/?key=" + hidden} {
+		"OTHER=stays", "SHORT=**\x00ME=menu\x00", `inherited ""`, "http://h/?key=" + hidden} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)
 		}

@@ -1,14 +1,15 @@
 // Package prompt holds what the runtime itself says to a model: the system prompts (lead.md, teammate.md, subagent.md,
-// beside the code), the first message of a conversation, and what a member reads about a task.
+// beside the code), the descriptions of the tools (tools/NAME.md), the first message of a conversation with its facts
+// and the project's instructions, and what a member reads about a task. docs/prompts.md has the reason of each rule.
 //
 // A system prompt depends on nothing that changes during a member's life: it is the beginning of every request, and
 // providers cache requests by their beginning. Text that comes from users, tasks or programs is escaped, so that it
-// cannot pass for the runtime's own marks. The descriptions and results of tools are with the tools.
+// cannot pass for the runtime's own marks. The results of tools are with the tools.
 package prompt
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 
@@ -16,30 +17,36 @@ import (
 	"muster/internal/mailbox"
 )
 
-// The system prompts, without what differs from member to member.
+// files has the texts that depend on nothing.
 //
-//go:embed lead.md
-var lead string
+//go:embed *.md tools/*.md
+var files embed.FS
 
-//go:embed teammate.md
-var teammate string
+// read returns a text without the newline at its end. It panics if there is none, so that the first test finds it.
+func read(name string) string {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(data))
+}
 
-//go:embed subagent.md
-var subagent string
+// Tool returns the description of a tool, which is in tools/NAME.md. It panics if there is none.
+func Tool(name string) string { return read("tools/" + name + ".md") }
 
 // Lead returns the lead's system prompt. It does not change during the lead's life.
 func Lead(team muster.Name) []string {
-	return []string{strings.TrimSpace(lead) + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
+	return []string{read("lead.md") + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
 }
 
-// Teammate returns a teammate's system prompt. It does not change during its life.
-func Teammate(name muster.Name, role string, team muster.Name) []string {
-	return []string{strings.TrimSpace(teammate) +
-		fmt.Sprintf("\n\nYour name is %s. Your role is %s. The team is %s.", name, role, team)}
+// Teammate returns the system prompt of all teammates of a role. It names none of them, so that what a provider has
+// cached for one of them serves the next: Identity says the name, in the first message.
+func Teammate(role string, team muster.Name) []string {
+	return []string{read("teammate.md") + fmt.Sprintf("\n\nYour role is %s. The team is %s.", role, team)}
 }
 
 // Subagent returns the system prompt of a subagent.
-func Subagent() string { return strings.TrimSpace(subagent) }
+func Subagent() string { return read("subagent.md") }
 
 // Identity tells a member who it is. It is said again when the conversation was shortened.
 func Identity(name muster.Name, role string, team muster.Name) string {
@@ -106,10 +113,13 @@ func TaskLine(t muster.Task) string {
 	return s
 }
 
+// maxWaiting is how many of the tasks that wait for another one its owner reads.
+const maxWaiting = 10
+
 // Claimed returns what the owner of a task reads when it has claimed it. builtOn are the tasks that it builds on,
-// which have landed; check is the command of the check, "" for none; had is what an inherited lane holds already.
-// What somebody else has written is escaped.
-func Claimed(t muster.Task, builtOn []muster.Task, lane muster.Lane, check, had string) string {
+// which have landed; waiting are those that wait for it; check is the command of the check, "" for none; had is what an
+// inherited lane holds already. What somebody else has written is escaped.
+func Claimed(t muster.Task, builtOn, waiting []muster.Task, lane muster.Lane, check, had string) string {
 	blockers, plan, escape := "", "", mailbox.Escape
 	for _, d := range builtOn {
 		blockers += fmt.Sprintf("\nIt builds on #%d %s", d.ID, escape(d.Subject))
@@ -117,6 +127,14 @@ func Claimed(t muster.Task, builtOn []muster.Task, lane muster.Lane, check, had 
 			blockers += fmt.Sprintf(" (landed as %.7s)", d.Landed.Commit)
 		}
 		blockers += optional(": %s", escape(d.Result))
+	}
+	for i, d := range waiting {
+		if i == maxWaiting {
+			blockers += fmt.Sprintf("\nand by %d more", len(waiting)-i)
+			break
+		}
+		blockers += fmt.Sprintf("\nIt is waited for by #%d %s", d.ID, escape(d.Subject)) +
+			optional(" (%s)", string(d.Owner))
 	}
 	if t.RequirePlan {
 		plan = "It needs an approved plan before you change anything: read, then call submit_plan.\n"

@@ -5,30 +5,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // FromEnviron returns the values of an environment that are secret: those of the variables that IsCredential names, and
-// what InURL finds. The path of a file or a socket is no secret.
+// what InText finds. The path of a file or a socket is no secret.
 func FromEnviron(env []string) (values []string) {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		if strings.HasSuffix(strings.ToUpper(name), "_PROXY") && !strings.Contains(value, "://") {
 			value = "http://" + value // as programs take it
 		}
-		isURL := strings.Contains(value, "://")
-		if isURL {
-			values = append(values, InURL(value)...)
-		}
-		if _, token, ok := strings.Cut(value, "Bearer "); ok { // a header
-			values = append(values, token)
-		} else if _, token, ok := strings.Cut(value, "Basic "); ok {
-			values = append(values, token)
-		}
+		values = append(values, InText(value)...)
 		isPath := filepath.IsAbs(value) && strings.Contains(value[1:], "/")
 		if !IsCredential(name) || isPath {
 			continue
 		}
-		if !isURL {
+		if !strings.Contains(value, "://") {
 			values = append(values, value)
 			continue
 		}
@@ -43,43 +36,123 @@ func FromEnviron(env []string) (values []string) {
 	return values
 }
 
-// InURL returns what is secret in a text that is a URL or ends in one: its password, its user if it has no password,
-// and what looks like a key in its query. It returns nil for any other text.
-func InURL(text string) (values []string) {
-	start := strings.Index(text, "://")
-	if start < 0 || !strings.ContainsAny(text, "@?") {
+// InHeader returns what is secret in a header of a request: its value, if its name is that of a credential, without the
+// word before the token.
+func InHeader(name, value string) []string {
+	if token, ok := cutToken(value); ok {
+		value = token
+	} else if !IsCredential(name) && !strings.HasSuffix(strings.ToUpper(name), "AUTHORIZATION") {
 		return nil
 	}
-	for start > 0 && isSchemeChar(text[start-1]) {
-		start--
+	return []string{value}
+}
+
+// cutToken returns the token of a header such as Authorization.
+func cutToken(value string) (token string, ok bool) {
+	if _, token, ok = strings.Cut(value, "Bearer "); !ok {
+		_, token, ok = strings.Cut(value, "Basic ")
 	}
-	u, err := url.Parse(text[start:])
-	if err != nil || u.Host == "" {
-		return nil
+	return token, ok
+}
+
+// InText returns what is secret in a command, a setting or another text that programs read: what InURLs finds, and what
+// the text gives to the name of a key or a password, as in TOKEN=..., -Dkey.password=..., --password ...,
+// X-Api-Key: ... and Bearer .... A path, and what a shell takes from elsewhere, is no secret.
+func InText(text string) (values []string) {
+	values = InURLs(text)
+	before, isNamed := "", false // the word before, and whether it names what this one is
+	for _, word := range strings.Fields(text) {
+		name, value, hasValue := strings.Cut(word, "=")
+		for hasValue && !namesSecret(name) {
+			name, value, hasValue = strings.Cut(value, "=")
+		}
+		bare := strings.ToLower(strings.Trim(word, quotes))
+		isHeader := bare == "bearer" || bare == "basic"
+		switch {
+		case isHeader || hasValue:
+		case before == "-u" || before == "--user": // of curl
+			_, value, _ = strings.Cut(word, ":")
+		case isNamed:
+			value = word
+		}
+		value = strings.Trim(value, quotes)
+		if value != "" && !strings.ContainsAny(value, "$`") && !strings.ContainsAny(value[:1], "/.~@-") {
+			values = append(values, value)
+		}
+		isNamed = isHeader || !hasValue && namesSecret(bare) &&
+			(strings.HasPrefix(bare, "-") || strings.HasSuffix(bare, ":"))
+		before = word
 	}
-	if password, ok := u.User.Password(); ok {
-		values = append(values, password)
-	} else if u.User != nil && strings.HasPrefix(u.Scheme, "http") { // the user of another scheme is a person
-		values = append(values, u.User.Username())
+	return values
+}
+
+// quotes are what may stand around a value in a text.
+const quotes = "\"'`{}[](),;\\"
+
+// namesSecret reports whether a text ends in a name that holds a key or a password wherever it stands.
+func namesSecret(name string) bool {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_.", r) {
+			return -1
+		}
+		return unicode.ToUpper(r)
+	}, strings.Trim(name, quotes+":"))
+	last := strings.LastIndexFunc(name, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
+	if last >= 0 && name[last] == '/' { // a file
+		return false
 	}
-	for name, list := range u.Query() {
-		for _, v := range list {
-			if IsCredential(name) || name == "sig" || name == "code" || len(v) >= longQuery {
-				values = append(values, v)
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name[last+1:], part) })
+}
+
+// InURLs returns what is secret in the URLs of a text: their passwords, the users that have none, and what looks like a
+// key in a query. A text that is only a URL may be one that is called: there each long value of its query is taken for
+// a key.
+func InURLs(text string) (values []string) {
+	isAlone := !strings.ContainsAny(text, " \t\n")
+	for {
+		scheme, rest, ok := strings.Cut(text, "://")
+		if !ok {
+			return values
+		}
+		text = rest
+		if end := strings.IndexAny(rest, " \t\r\n"); end >= 0 {
+			rest = rest[:end]
+		}
+		// People forget to escape what stands in a password. It ends at the last @ before the path.
+		authority, query, _ := strings.Cut(rest, "?")
+		authority, _, _ = strings.Cut(authority, "/")
+		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+			user, password, ok := strings.Cut(authority[:at], ":")
+			if !ok && (strings.HasSuffix(scheme, "http") || strings.HasSuffix(scheme, "https")) {
+				password = user // the user of another scheme is a person
+			}
+			values = appendDecoded(values, password)
+		}
+		query, _, _ = strings.Cut(query, "#")
+		for pair := range strings.SplitSeq(query, "&") {
+			name, v, _ := strings.Cut(pair, "=")
+			isLong := isAlone && len(v) >= longQuery && strings.ContainsAny(v, "0123456789")
+			if IsCredential(name) || name == "sig" || name == "code" || isLong && !strings.Contains(v, "%2F") {
+				values = appendDecoded(values, strings.Trim(v, quotes))
 			}
 		}
 	}
-	return values
+}
+
+// appendDecoded appends a piece of a URL as it is, and as it is meant.
+func appendDecoded(values []string, v string) []string {
+	if v == "" {
+		return values
+	}
+	if plain, err := url.QueryUnescape(v); err == nil && plain != v {
+		values = append(values, plain)
+	}
+	return append(values, v)
 }
 
 // longQuery is the length from which on a value in a query is taken for a key, whatever its name is. Versions and dates
 // are shorter.
 const longQuery = 20
-
-// isSchemeChar reports whether c may stand in the scheme of a URL.
-func isSchemeChar(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'
-}
 
 // IsCredential reports whether a variable of the environment has the name of one that holds a credential. It looks at
 // the words of the name, so that GIT_AUTHOR_NAME and KEYBOARD are none, and GITHUB_TOKEN and DbPassword are.
@@ -88,8 +161,12 @@ func IsCredential(name string) bool {
 	if slices.Contains(harmless, name) || strings.HasPrefix(name, "GIT_CONFIG_KEY_") {
 		return false
 	}
-	if strings.HasPrefix(name, "BUNDLE_") && strings.Contains(name, "__") { // Bundler's credentials for a host
+	if strings.HasPrefix(name, "BUNDLE_") && strings.Contains(name, "__") || // Bundler's credentials for a host
+		strings.HasPrefix(name, "UV_INDEX_") && strings.HasSuffix(name, "_USERNAME") { // of uv; some hosts take a token
 		return true
+	}
+	if slices.ContainsFunc(about, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
+		return false
 	}
 	for _, ending := range endings {
 		if strings.HasSuffix(name, ending) {
@@ -114,12 +191,15 @@ func IsCredential(name string) bool {
 var (
 	// words are whole words of a name, between underscores and such.
 	words = []string{"KEY", "KEYS", "AUTH", "PASS", "PW", "PAT", "PIN", "JWT", "SAS", "BEARER", "COOKIE", "COOKIES",
-		"CREDS", "CRED", "SIGNATURE", "CERTIFICATE", "WEBHOOK", "DSN", "LOGIN", "NETRC", "OTP"}
+		"CREDS", "CRED", "SIGNATURE", "CERTIFICATE", "WEBHOOK", "DSN", "NETRC", "OTP"}
 	// parts are what may stand anywhere in a word.
 	parts = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "ACCESSKEY",
 		"PRIVATEKEY", "AUTHTOKEN", "OAUTH"}
 	// endings end a name, also without an underscore before them.
 	endings = []string{"_PWD", "CONNECTION_STRING", "CONNECTIONSTRING"}
+	// about are the endings of names that say something of a credential.
+	about = []string{"_HOST", "_DOMAIN", "_PROVIDER", "_METHOD", "_TYPE", "_ALGORITHM", "_TIMEOUT", "_LIMIT", "_TTL"}
 	// harmless names only look like those of credentials.
-	harmless = []string{"MUSTER_ENVIRONMENT_PASS", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "GOAUTH"}
+	harmless = []string{"MUSTER_ENVIRONMENT_PASS", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "GOAUTH",
+		"SYSTEM_CERTIFICATE_PATH"}
 )

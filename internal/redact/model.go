@@ -39,41 +39,34 @@ func (m model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (
 type deltas struct {
 	emit    func(llm.Delta)
 	secrets *Secrets
-	held    llm.Delta
+	// part is the one whose text and thinking come in.
+	part        int
+	text, think stream
 }
 
 // add passes a delta on, together with what was held back.
 func (d *deltas) add(x llm.Delta) {
 	switch {
 	case x.Again: // what is held back is void too
-		d.held = llm.Delta{}
+		d.text, d.think = stream{}, stream{}
 		d.emit(x)
 		return
 	case x == llm.Delta{Part: x.Part}: // only a sign of life
 		d.emit(x)
 		return
-	case d.held.Part != x.Part:
+	case d.part != x.Part:
 		d.flush()
 	}
-	text, heldText := d.cut(d.held.Text + x.Text)
-	think, heldThink := d.cut(d.held.Think + x.Think)
-	d.held = llm.Delta{Part: x.Part, Text: heldText, Think: heldThink}
-	x.Text, x.Think = text, think
+	d.part = x.Part
+	x.Text = string(d.text.add(d.secrets, []byte(x.Text)))
+	x.Think = string(d.think.add(d.secrets, []byte(x.Think)))
 	d.emit(x)
-}
-
-// cut returns what of a text can be shown, without secrets, and what is held back.
-func (d *deltas) cut(text string) (shown, held string) {
-	end := d.secrets.safeEnd([]byte(text))
-	return d.secrets.String(text[:end]), text[end:]
 }
 
 // flush passes on what was held back.
 func (d *deltas) flush() {
-	x := d.held
-	d.held = llm.Delta{}
+	x := llm.Delta{Part: d.part, Text: string(d.text.flush(d.secrets)), Think: string(d.think.flush(d.secrets))}
 	if x.Text+x.Think != "" {
-		x.Text, x.Think = d.secrets.String(x.Text), d.secrets.String(x.Think)
 		d.emit(x)
 	}
 }
@@ -112,9 +105,9 @@ func (s *Secrets) part(p llm.Part) (_ llm.Part, changed bool) {
 			return llm.Thinking{Text: text, Provider: p.Provider}, true
 		}
 	case llm.Call:
-		id, name, input := s.String(p.ID), s.String(p.Name), s.JSON(p.Input)
-		if id != p.ID || name != p.Name || !bytes.Equal(input, p.Input) {
-			return llm.Call{ID: id, Name: name, Input: input}, true
+		id, name, input, malformed := s.String(p.ID), s.String(p.Name), s.JSON(p.Input), s.String(p.Malformed)
+		if id != p.ID || name != p.Name || !bytes.Equal(input, p.Input) || malformed != p.Malformed {
+			return llm.Call{ID: id, Name: name, Input: input, Malformed: malformed}, true
 		}
 	case llm.Result:
 		r := s.Result(p)

@@ -1,7 +1,7 @@
 // Package redact keeps the user's keys out of everything that muster shows, stores or sends on.
 //
-// Secrets are the values to hide, in the forms in which they usually appear: as they are, in URLs, in JSON, in base64
-// and in hex. Each boundary has a function that hides them: Secrets.String and Secrets.Bytes for text,
+// Secrets are the values to hide, in the forms in which programs print them: as they are, in URLs, in JSON, in base64,
+// in hex and such. Each boundary has a function that hides them: Secrets.String and Secrets.Bytes for text,
 // Secrets.Writer for a stream, whose pieces may cut a secret in two, Secrets.JSON for the arguments of calls,
 // Secrets.Store for what is stored, Secrets.Model for what a model says, and Secrets.Error for its errors. FromEnviron
 // finds the secrets of an environment, and IsCredential says which variables hold one.
@@ -19,11 +19,7 @@ package redact
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -57,13 +53,13 @@ type Secrets struct {
 	filter []uint64
 }
 
-// New returns the secrets with these values, without those that are too short and placeholders. It returns nil if
-// none is left.
+// New returns the secrets with these values, without those that are too short or ordinary. It returns nil if none is
+// left.
 func New(values ...string) *Secrets {
 	s := &Secrets{}
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) >= minSecret && !slices.Contains(placeholders, strings.ToLower(v)) && !slices.Contains(s.values, v) {
+		if len(v) >= minSecret && !isOrdinary(v) && !slices.Contains(s.values, v) {
 			s.values = append(s.values, v)
 		}
 	}
@@ -73,9 +69,32 @@ func New(values ...string) *Secrets {
 	return s
 }
 
-// placeholders are what people write where a server wants a key and does not look at it. They are ordinary words.
-var placeholders = []string{"lm-studio", "not-needed", "not needed", "no-key-required", "sk-no-key-required",
-	"placeholder", "undefined"}
+// isOrdinary reports whether a value also stands in texts that have nothing to do with it: a short number, words such
+// as postgres, test-key and MyPassword, and the name of a variable. To hide those would spoil what a team writes.
+func isOrdinary(v string) bool {
+	kinds, digits, letters, upper, others := 0, 0, 0, 0, 0
+	for i, c := range v {
+		if strings.IndexRune(v, c) == i {
+			kinds++
+		}
+		switch {
+		case '0' <= c && c <= '9':
+			digits++
+		case 'A' <= c && c <= 'Z':
+			upper++
+			letters++
+		case 'a' <= c && c <= 'z':
+			letters++
+		case !strings.ContainsRune("-_. /:", c):
+			others++
+		}
+	}
+	isNumber := digits == len(v) && len(v) < 10
+	areWords := digits+others == 0 && (upper == letters || upper*4 <= letters)
+	isVariable := areWords && upper == letters && strings.Contains(v, "_")
+	return len(v) < minPiece && kinds > 2 && (isNumber || areWords) || isVariable ||
+		v == "sk-no-key-required" // which users of llama.cpp write
+}
 
 // Contains reports whether text holds a secret.
 func (s *Secrets) Contains(text string) bool { return s != nil && len(s.find([]byte(text))) > 0 }
@@ -101,13 +120,16 @@ func (s *Secrets) Bytes(data []byte) []byte {
 	if len(found) == 0 {
 		return data
 	}
-	var out []byte
-	end := 0
+	return hide(data, 0, found)
+}
+
+// hide returns data from a position on, with Mark in place of the spans that were found behind it.
+func hide(data []byte, from int, found []span) (out []byte) {
 	for _, f := range found {
-		out = append(append(out, data[end:f.from]...), Mark...)
-		end = f.to
+		out = append(append(out, data[from:f.from]...), Mark...)
+		from = f.to
 	}
-	return append(out, data[end:]...)
+	return append(out, data[from:]...)
 }
 
 // span is a piece of text.
@@ -218,7 +240,7 @@ func (s *Secrets) compile() {
 	for _, v := range s.values {
 		for _, form := range forms(v) {
 			switch {
-			case len(form) < minSecret || seen[form]:
+			case len(form) < minSecret || seen[form] || len(form) < minPiece && isOrdinary(form):
 			case len(form) < minPiece:
 				s.short = append(s.short, []byte(form))
 			default:
@@ -255,40 +277,4 @@ func (s *Secrets) bits(g uint64) (a, b uint64) {
 func (s *Secrets) mayHave(g uint64) bool {
 	a, b := s.bits(g)
 	return s.filter[a/64]&(1<<(a%64)) != 0 && s.filter[b/64]&(1<<(b%64)) != 0
-}
-
-// forms returns a secret in the forms in which programs write it.
-func forms(v string) (all []string) {
-	if !strings.ContainsAny(v, "\n\r") && !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "-----BEGIN") {
-		return encodings(v)
-	}
-	// Of a document, such as a private key or the file of a service account, only what looks random is secret: its
-	// other words stand in other documents too.
-	isBetween := func(r rune) bool { return strings.ContainsRune(" \t\r\n\\\"'{}[],;", r) }
-	for _, field := range strings.FieldsFunc(v, isBetween) {
-		if len(field) >= minPiece && strings.ContainsAny(field, "0123456789") && !strings.Contains(field, "://") {
-			all = append(all, encodings(field)...)
-		}
-	}
-	return all
-}
-
-// encodings returns a text as it is and as URLs, JSON, hex and base64 have it.
-func encodings(v string) []string {
-	plain, _ := json.Marshal(v) // a string can be encoded
-	var raw bytes.Buffer
-	e := json.NewEncoder(&raw)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v)
-	inHex := hex.EncodeToString([]byte(v))
-	all := []string{v, url.QueryEscape(v), url.PathEscape(v), strings.Trim(string(plain), `"`),
-		strings.Trim(raw.String(), "\"\n"), inHex, strings.ToUpper(inHex)}
-	// In base64 a text looks different at each of three places. The characters at either end that depend on what
-	// stands beside it are left out.
-	for before, from := range []int{0, 2, 3} {
-		padded := append(make([]byte, before), v...)
-		code := base64.StdEncoding.EncodeToString(padded)[from : len(padded)/3*4+len(padded)%3]
-		all = append(all, code, strings.NewReplacer("+", "-", "/", "_").Replace(code))
-	}
-	return all
 }

@@ -2,12 +2,15 @@ package redact
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +37,11 @@ func TestFormsOfAKeyAreHidden(t *testing.T) {
 		"the end":            "..." + key[20:],
 		"wrapped":            key[:24] + "\n" + key[24:],
 		"twice":              key + key,
+		"upper case":         "X-" + strings.ToUpper(key),
+		"small escapes":      strings.ToLower(url.QueryEscape(key)),
+		"base32":             base32.StdEncoding.EncodeToString([]byte(key)),
+		"od":                 regexp.MustCompile("..").ReplaceAllString(hex.EncodeToString([]byte(key)), "$0 "),
+		"xxd":                "00: " + regexp.MustCompile("..(..)?").ReplaceAllString(hex.EncodeToString([]byte("x"+key)), "$0 "),
 	} {
 		got := s.String(text)
 		if !strings.Contains(got, Mark) {
@@ -56,6 +64,76 @@ func TestFormsOfAKeyAreHidden(t *testing.T) {
 	for _, text := range []string{"", "sk-ant-api03-", "a word", "short of any key", strings.Repeat("text ", 100)} {
 		if got := s.String(text); got != text {
 			t.Errorf("%q is %q", text, got)
+		}
+	}
+}
+
+// A password with odd characters is found as programs quote it.
+func TestQuotedPasswords(t *testing.T) {
+	const password = `pä"ss\w/o<rd&1`
+	s := New(password)
+	for name, text := range map[string]string{
+		"JSON":         `{"p":"p\u00e4\"ss\\w/o<rd&1"}`,
+		"JSON of PHP":  `{"p":"pä\"ss\\w\/o<rd&1"}`,
+		"JSON in JSON": `"{\"p\":\"pä\\\"ss\\\\w/o<rd&1\"}"`,
+		"HTML":         `<p>pä&#34;ss\w/o&lt;rd&amp;1</p>`,
+		"Go":           strconv.Quote(password),
+	} {
+		if got := s.String(text); !strings.Contains(got, Mark) || strings.Contains(got, "rd&") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// What many texts have is not hidden because some variable has it too.
+func TestOrdinaryValues(t *testing.T) {
+	for _, v := range []string{"postgres", "password", "changeme", "test-key", "YOUR_API_KEY", "MyPassword", "publickey",
+		"not needed", "31536000", "sk-no-key-required", "OPENROUTER_API_KEY_FOR_TESTS", "example.com"} {
+		if New(v) != nil {
+			t.Errorf("%q is a secret", v)
+		}
+	}
+	for _, v := range []string{"abc12345", "hunter2hunter2", "kXqWzTbn", "correct horse battery staple", "abcdefghijklmnop",
+		"0123456789", "s3cr3t-k"} {
+		if New(v) == nil {
+			t.Errorf("%q is no secret", v)
+		}
+	}
+	jwt := New("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyb2xlIjoiYWRtaW4iLCJpYXQiOjE3MDAwMDAwMDB9.c2lnbmF0dXJlLW9mLTMyLWJ5dGVz")
+	const other = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.b3RoZXI"
+	if got := jwt.String(other); got != other {
+		t.Errorf("the token of another is %q", got)
+	}
+	if got := jwt.String("x eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyb2xlIjoiYWRtaW4iLCJpYXQiOjE3MDAwMDAwMDB9.c2lnbmF0dXJlLW9mLTMyLWJ5dGVz"); got !=
+		"x eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."+Mark {
+		t.Errorf("a token is %q", got)
+	}
+}
+
+func TestSecretsOfATextThatProgramsRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"API_TOKEN=one make":                              "one",
+		`curl -H "X-Api-Key: two" https://h`:              "two",
+		`curl -H 'Authorization: Bearer three' https://h`: "three",
+		"-Dkey.store.password=four -Dother=x":             "four",
+		"deploy --token five --wait":                      "five",
+		"deploy --token=six":                              "six",
+		"curl -u me:seven https://h":                      "seven",
+		`{"token":"x","client_secret": "eight"}`:          "eight",
+		"curl https://a && curl https://me:nine@h/x":      "nine",
+		"psql postgres://me:t#e/n@h":                      "",
+		"psql postgres://me:p#t%en@h/d":                   "p#t%en",
+		"psql postgres://me:ele%2Fven@h/d":                "ele/ven ele%2Fven",
+		"go test -run TestToken ./... -count=1":           "",
+		"TOKEN=$TOKEN SECRET=${S} make --secret ./file":   "",
+		"MAKEFLAGS=--jobserver-auth=fifo:/tmp/GMfifo123":  "",
+		"lib/token.jar:lib/a-1.2.jar token-service:v1":    "",
+		"see https://h/?list=PLrAXtmErZgOeiKm4sgNOkn":     "",
+		"https://h/?list=PLrAXtmErZgOeiKm4sgNOkn":         "PLrAXtmErZgOeiKm4sgNOkn",
+		"https://h/?next=https%3A%2F%2Fa.example%2F12345": "",
+	} {
+		if got := strings.Join(InText(text), " "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }
@@ -125,13 +203,14 @@ func TestNamesOfCredentials(t *testing.T) {
 	for _, name := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD",
 		"NPM_CONFIG__AUTH", "npm_config_//registry.npmjs.org/:_authToken", "AZURE_CLIENT_SECRET", "DbPassword", "MYSQL_PWD",
 		"GOOGLE_CREDENTIALS", "API_KEY_2", "TOKEN1", "DOCKER_AUTH_CONFIG", "CARGO_REGISTRY_TOKEN", "SESSION_COOKIE",
-		"AZURE_STORAGE_CONNECTION_STRING", "githubToken", "GITHUB_PAT", "X_APIKEY", "SENTRY_DSN", "BUNDLE_GEMS__EXAMPLE__COM"} {
+		"AZURE_STORAGE_CONNECTION_STRING", "githubToken", "GITHUB_PAT", "X_APIKEY", "SENTRY_DSN", "UV_INDEX_MINE_USERNAME", "BUNDLE_GEMS__EXAMPLE__COM"} {
 		if !IsCredential(name) {
 			t.Errorf("%s is none", name)
 		}
 	}
 	for _, name := range []string{"PATH", "PWD", "OLDPWD", "GIT_AUTHOR_NAME", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY", "HOME",
-		"PASSENGER_ROOT", "GOPATH", "COLORTERM", "LC_ALL", "GIT_CONFIG_KEY_0", "BUNDLE_PATH", "MUSTER_ENVIRONMENT_PASS"} {
+		"PASSENGER_ROOT", "GOPATH", "COLORTERM", "LC_ALL", "GIT_CONFIG_KEY_0", "BUNDLE_PATH", "MUSTER_ENVIRONMENT_PASS",
+		"VAULT_AUTH_METHOD", "COGNITO_AUTH_DOMAIN", "SSH_KEY_TYPE", "SYSTEM_CERTIFICATE_PATH"} {
 		if IsCredential(name) {
 			t.Errorf("%s is one", name)
 		}

@@ -11,8 +11,8 @@ type Writer struct {
 	secrets *Secrets
 	to      io.Writer
 
-	mu   sync.Mutex
-	held []byte // the end of what was written, which may be the beginning of a secret
+	mu     sync.Mutex
+	stream stream
 }
 
 // Writer returns a writer to w. Without secrets it holds nothing back.
@@ -28,17 +28,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	data := p
-	if len(w.held) > 0 {
-		data = append(w.held, p...)
-	}
-	end := w.secrets.safeEnd(data)
-	var err error
-	if end > 0 {
-		_, err = w.to.Write(w.secrets.Bytes(data[:end]))
-	}
-	w.held = append([]byte(nil), data[end:]...)
-	if err != nil {
+	if err := w.put(w.stream.add(w.secrets, p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -48,10 +38,14 @@ func (w *Writer) Write(p []byte) (int, error) {
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.held) == 0 {
+	return w.put(w.stream.flush(w.secrets))
+}
+
+// put writes what can be shown.
+func (w *Writer) put(shown []byte) error {
+	if len(shown) == 0 {
 		return nil
 	}
-	_, err := w.to.Write(w.secrets.Bytes(w.held))
-	w.held = nil
+	_, err := w.to.Write(shown)
 	return err
 }

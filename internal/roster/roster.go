@@ -175,6 +175,20 @@ func (r *Roster) List(ctx context.Context) (all []muster.Member, err error) {
 	return all, err
 }
 
+// ListIf returns the members for which isWanted holds, in the order in which they joined. It copies no others, so it is
+// quick where there are thousands. isWanted must not use the Roster.
+func ListIf(ctx context.Context, r *Roster, isWanted func(*muster.Member) bool) (some []muster.Member, err error) {
+	err = r.members.ViewFresh(ctx, func() {
+		r.index.sort()
+		for _, m := range r.index.ordered {
+			if isWanted(m) {
+				some = append(some, *m)
+			}
+		}
+	})
+	return some, err
+}
+
 // Teammates returns how many members there are that have not shut down, without the lead.
 func (r *Roster) Teammates(ctx context.Context) (n int, err error) {
 	err = r.members.ViewFresh(ctx, func() {
@@ -326,7 +340,7 @@ func joined(a, b *muster.Member) int {
 // change, so thousands of them are not sorted anew for each. The lock of that collection guards it.
 type index struct {
 	ordered  []*muster.Member // by joined, if isSorted; the values are those of the collection and never changed
-	isSorted bool             // false after a member came: thousands that come at once are sorted once
+	isSorted bool             // false after a member came out of order: they are sorted when they are read
 	// listed is what callers get, and nil when it must be made anew. A change makes another list and leaves the
 	// old one alone, because callers keep what they got without a copy.
 	listed []muster.Member
@@ -358,7 +372,10 @@ func (x *index) onChange(c state.Change[muster.Member]) {
 		x.ordered = slices.Delete(x.ordered, at, at+1)
 	}
 	if c.New != nil {
-		x.ordered, x.isSorted = append(x.ordered, c.New), false
+		// Who comes has mostly joined last.
+		n := len(x.ordered)
+		x.isSorted = x.isSorted && (n == 0 || joined(x.ordered[n-1], c.New) < 0)
+		x.ordered = append(x.ordered, c.New)
 	}
 }
 

@@ -93,7 +93,7 @@ func TestRepliesWithoutAnEndEndThePhase(t *testing.T) {
 	}{
 		llm.StopPaused:  {5, "on"},
 		llm.StopMax:     {1 + maxCutReplies, "cut at its length limit again and again"},
-		llm.StopRefused: {1, "refused: on"},
+		llm.StopRefused: {2, "refused: on"},
 	} {
 		live(t, "alice", func(l *life) {
 			l.config.Limits.Turns = 2

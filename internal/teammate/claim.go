@@ -202,13 +202,21 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 		return "", "", err
 	}
 	t.RequirePlan = t.RequirePlan || !c.isLead() && c.Record.RequirePlan
-	var builtOn []muster.Task
-	for _, id := range t.DependsOn {
-		if d, err := c.Board.Get(ctx, id); err == nil {
-			builtOn = append(builtOn, d)
+	if t, err = c.Board.WithBlocks(ctx, t); err != nil {
+		return "", "", err
+	}
+	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.Check, had)
+	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
+}
+
+// tasks returns those of the tasks that can be read: they are only mentioned to the owner of another one.
+func (c *claims) tasks(ctx context.Context, ids []muster.TaskID) (found []muster.Task) {
+	for _, id := range ids {
+		if t, err := c.Board.Get(ctx, id); err == nil {
+			found = append(found, t)
 		}
 	}
-	return "<auto-claimed>\n" + prompt.Claimed(t, builtOn, lane, run.Check, had) + "\n</auto-claimed>", claimKey(t), nil
+	return found
 }
 
 // isLostClaim reports whether an error says that a claim is over: somebody took the task, or

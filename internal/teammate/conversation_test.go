@@ -106,7 +106,7 @@ func TestALeadOfANewRunBeginsAfresh(t *testing.T) {
 		l.run.StartedAt = 2
 		l.restart(muster.Lead)
 		l.start(says("It is 43."))
-		if !l.hasEnded() || strings.Contains(l.heard(), "42") || strings.Count(l.heard(), "The goal: a parser.") != 1 {
+		if !l.hasEnded() || strings.Contains(l.heard(), "is 42") || strings.Count(l.heard(), "The goal: a parser.") != 1 {
 			l.Errorf("in the next run it hears %s", l.heard())
 		}
 		l.runErr = muster.Errorf(muster.Unavailable, "no run")

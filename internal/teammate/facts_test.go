@@ -45,8 +45,8 @@ func TestTheFactsOfAPhase(t *testing.T) {
 	}{{false, 0, false}, {true, minReplies - 1, true}, {true, minReplies, false}} {
 		p := newParts(t, "alice")
 		p.err, p.byUser = errTest, true
-		p.phase.change(func(n *counters) { n.restarted, n.replies, n.parks, n.leaves = c.restarted, c.replies, 4, true })
-		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true, Parks: 4,
+		p.phase.change(func(n *counters) { n.restarted, n.replies, n.leaves = c.restarted, c.replies, true })
+		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
 			Restarted: c.want}) {
 			t.Errorf("%+v: %+v", c, f)
 		}

@@ -22,7 +22,8 @@
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
 // phase (counters of a work phase), lead (the lead's sleep and the end of its turn), toolbox
-// (the tools, with their audit), workdir (where tools run). They know one another by self.
+// (the tools, with their audit), nestedInstructions (AGENTS.md of a directory), workdir (where tools run). They know
+// one another by self.
 // TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
 // tasks to idle members, belong to the team as a whole.
 //
@@ -59,7 +60,7 @@ import (
 type Limits struct {
 	Turns             int           // in a phase, 50
 	IdleTimeout       time.Duration // 60 s; 0: never
-	MaxTokens         int           // in a reply, 8000
+	MaxTokens         int           // in a reply; 0 is the adapter's default
 	BashTimeout       time.Duration // 120 s
 	BackgroundTimeout time.Duration // 300 s
 	SubagentTurns     int           // 30
@@ -71,8 +72,12 @@ type Config struct {
 	Limits
 	// Record is the member as it was in the roster when this life began.
 	Record muster.Member
+	// OwnModel says that the member's model is not the team's.
+	OwnModel bool
 	// Model returns the member's model, which reports its waits to onWait.
 	Model func(onWait func(until time.Time, why error)) (llm.Model, error)
+	// ModelName is the name of this model, or "" where it is not known.
+	ModelName string
 	// Extra are the tools of an embedder.
 	Extra []llm.Tool
 	// Emit shows what happens in a turn; it must not block.
@@ -111,6 +116,7 @@ type self struct {
 	plans        *plans
 	lead         *lead
 	toolbox      *toolbox
+	nested       *nestedInstructions
 }
 
 // name returns the member's name, which is unique in the team.
@@ -140,7 +146,7 @@ func New(c Config) (_ *Member, err error) {
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.toolbox = &toolbox{self: s}
+	s.toolbox, s.nested = &toolbox{self: s}, &nestedInstructions{self: s}
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}
@@ -218,6 +224,8 @@ type Services struct {
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
+	// GitState says how the user's checkout stands, for the models; nil says nothing.
+	GitState func(context.Context) string
 	// CheckModel refuses the name of a model that no member can have; nil refuses none.
 	CheckModel func(name string) error
 }

@@ -35,11 +35,9 @@ type (
 	AnswerStopped struct{}
 	// AskUser waits for the user, because the lead met a limit.
 	AskUser struct{}
-	// RestartConversation starts the conversation afresh, because it is too long, and goes on
-	// with the phase.
+	// RestartConversation starts the conversation afresh, because it is too long or is refused
+	// as it is, and goes on with the phase.
 	RestartConversation struct{}
-	// Park waits for a model that is overloaded, and goes on with the phase.
-	Park struct{}
 	// ReleaseTask gives the task back because its owner met a limit.
 	ReleaseTask struct{}
 	// GiveUp ends a teammate whose model cannot go on.
@@ -135,11 +133,9 @@ func nextAtStart(lead bool, f StartFacts) Action {
 	return ContinueConversation{}
 }
 
-// maxParks is how often a member is parked in a phase before it gives up.
-const maxParks = 10
-
 // TeamStop is an error of one member that stops the whole team, with its state as it is: a
-// refused key, a spend limit, or a limit that the lead met.
+// refused key, an account without credit, a model server that stayed in trouble, or a limit
+// that the lead met.
 type TeamStop struct{ Err error }
 
 // Error returns the text of the member's error.
@@ -151,7 +147,7 @@ func (e *TeamStop) Unwrap() error { return e.Err }
 // nextAfterPhase decides what follows a work phase: it depends on the error that has ended the phase, if one has.
 func nextAfterPhase(f Facts) Action {
 	p := f.Phase
-	isLimit := errors.Is(p.Err, errTurns) || errors.Is(p.Err, errLoop)
+	isLimit := errors.Is(p.Err, errTurns) || errors.Is(p.Err, errLoop) || errors.Is(p.Err, errMute)
 	var failed *llm.Error
 	switch {
 	case p.Err == nil && p.ShutdownGranted:
@@ -170,16 +166,20 @@ func nextAfterPhase(f Facts) Action {
 		return Finish{Err: p.Err}
 	}
 	switch failed.Kind {
-	case llm.ContextFull:
+	case llm.ContextFull, llm.BadHistory:
 		if !p.Restarted {
 			return RestartConversation{}
 		}
-	case llm.Overloaded, llm.Incomplete:
-		if p.Parks < maxParks {
-			return Park{}
+	case llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete: // it was waited for long enough
+		if f.Lead && f.InTalk {
+			return AskUser{}
 		}
-	case llm.Denied, llm.Limited, llm.Spent: // the key, the model or the account is refused to every member
 		return Finish{Err: &TeamStop{Err: p.Err}}
+	case llm.Denied, llm.Spent:
+		// The team's own key, model or account is refused to every member. That of one teammate concerns nobody else.
+		if f.Lead || !p.OwnModel {
+			return Finish{Err: &TeamStop{Err: p.Err}}
+		}
 	}
 	if f.Lead {
 		return Finish{Err: p.Err}
@@ -299,8 +299,8 @@ type PhaseFacts struct {
 	Err             error // nil: the model called no more tools, or a tool ended the phase
 	ByUser          bool  // with an Err: the user stopped the lead's turn
 	ShutdownGranted bool  // the model has agreed to shut down
+	OwnModel        bool  // the member's model is not the team's
 	Restarted       bool  // the conversation was started afresh, only a few replies ago
-	Parks           int   // how often the member was parked in this phase
 }
 
 // IdleFacts are what an idle teammate looks at.
@@ -359,7 +359,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	case PhaseEnded:
 		c := m.phase.get()
 		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
-			Restarted: c.restarted && c.replies < minReplies, Parks: c.parks}
+			OwnModel: m.OwnModel, Restarted: c.restarted && c.replies < minReplies}
 	case Resting:
 		if m.isLead() {
 			f.LeadAtRest, err = m.lead.turnFacts(ctx)

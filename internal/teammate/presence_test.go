@@ -119,6 +119,19 @@ func TestAParkedMemberShowsIt(t *testing.T) {
 	if s := p.logged.String(); !strings.Contains(s, "status=529") || strings.Contains(s, "too many") {
 		t.Errorf("logged is %s", s)
 	}
+	for i := range 50 { // the same trouble and one of another kind, in turns
+		p.presence.onModelWait(until, &llm.Error{Kind: []llm.Kind{llm.Overloaded, llm.Limited}[i%2], Err: errTest})
+	}
+	var events int
+	for e, err := range p.Journal.Read(t.Context(), 0) {
+		p.must(err)
+		if e.Kind == journal.ModelRetry {
+			events++
+		}
+	}
+	if events != 2 {
+		t.Errorf("two troubles are %d events", events)
+	}
 	if p.presence.onModelReply(t.Context()); p.record().Doing != "" {
 		t.Errorf("the model has answered, and she is %q", p.record().Doing)
 	}

@@ -171,7 +171,7 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 	switch {
 	case t.Owner == muster.Lead:
-		return fmt.Sprintf("task #%d is in your own hand", t.ID)
+		return fmt.Sprintf("task #%d is in the hand of the lead", t.ID)
 	case owner == nil:
 		return ""
 	case owner.Status == muster.Shutdown:

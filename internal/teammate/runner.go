@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/mailbox"
-	"muster/internal/prompt"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -186,16 +184,21 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	texts, marks := []string{m.conversation.identity(), m.prompt()}, []muster.MessageID{mark}
+	about, err := m.surroundings(ctx)
+	if err != nil {
+		return err
+	}
+	marks, task := []muster.MessageID{mark}, ""
 	if !m.isLead() {
-		text, key, err := m.claims.nextTask(ctx)
-		if err != nil {
+		var key muster.MessageID
+		if task, key, err = m.claims.nextTask(ctx); err != nil {
 			return err
 		}
-		if text != "" {
-			texts, marks = append(texts, text), append(marks, key)
+		if task != "" {
+			marks = append(marks, key)
 		}
 	}
+	texts := []string{about, m.conversation.identity(), m.place(), m.prompt(), task}
 	m.stage = Ready
 	write := m.conversation.script.User
 	if a.Afresh {
@@ -252,10 +255,6 @@ func (Leave) do(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// parkTime is how long a member is parked the first time in a phase when its model stays
-// overloaded; the second time it is twice as long, and so on.
-const parkTime = time.Minute
-
 // answerCalls answers the calls that a crash, Ctrl-C or the user left without a result. Any
 // call that records do not answer may or may not have happened: the runtime never runs it
 // again, and the model reads unknown. With resume it may also wait for the end of what a call
@@ -265,7 +264,7 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 		var r llm.Result
 		var known bool
 		var err error
-		if t := m.toolbox.recoverer(c.Name); t != nil {
+		if t := m.toolbox.recoverer(c.Name); t != nil && c.Malformed == "" { // a malformed call has never run
 			r, known, err = t.Recover(ctx, c, resume)
 		}
 		if err != nil && resume {
@@ -344,55 +343,4 @@ func (GiveUp) do(ctx context.Context, m *Member) error {
 	_, err := m.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
 		Content: text})
 	return err
-}
-
-// do waits, visibly, for a model that stayed overloaded after all tries.
-func (Park) do(ctx context.Context, m *Member) error {
-	m.stage = Retrying
-	// The wait is in memory only: a member that is restarted asks its model at once.
-	var wait time.Duration
-	m.phase.change(func(c *counters) {
-		c.parks++
-		wait = time.Duration(c.parks) * parkTime
-	})
-	m.presence.onModelWait(time.Now().Add(wait), m.err) //nolint:contextcheck // It writes with a context of its own.
-	if clock.Sleep(ctx, wait) != nil {
-		return context.Cause(ctx)
-	}
-	m.presence.onModelReply(ctx)
-	return nil
-}
-
-// do says who the member is, its task, and what the lane holds. The lead also gets its goal and the open tasks,
-// because it has forgotten what it made.
-func (RestartConversation) do(ctx context.Context, m *Member) error {
-	m.stage = Retrying
-	texts := []string{m.conversation.identity(),
-		prompt.Reminder("Your conversation had grown too long and starts again here.")}
-	var marks []muster.MessageID
-	if m.isLead() {
-		p, err := m.Progress(ctx)
-		if err != nil {
-			return err
-		}
-		texts = append(texts, m.prompt())
-		if tasks := slices.Concat(p.Open, p.NeedsAttention); len(tasks) > 0 {
-			text := "These tasks are on the board:"
-			for _, t := range tasks {
-				text += "\n" + prompt.TaskLine(t)
-			}
-			texts = append(texts, text)
-		}
-	}
-	if t, ok := m.claims.CurrentTask(); ok {
-		text, key, err := m.claims.taskPrompt(ctx, t)
-		if err != nil {
-			return err
-		}
-		texts, marks = append(texts, text), append(marks, key)
-	} else if !m.isLead() {
-		texts = append(texts, m.prompt())
-	}
-	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
-	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)
 }

@@ -173,41 +173,20 @@ func TestAFailingModelEndsItsMember(t *testing.T) {
 	})
 }
 
-// A member whose model stays overloaded is parked for longer each time, and shows it; then it goes on with its phase.
-func TestAnOverloadedModelIsWaitedFor(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		began := time.Now()
-		var parked []string
-		note := func(next turn) turn {
-			return func(r llm.Request) (llm.Reply, error) {
-				parked = append(parked, time.Since(began).String()+" "+l.record("alice").Doing)
-				return next(r)
+// A model that was waited for in vain stops the team, and the task stays with its owner.
+func TestAnOutageStopsTheTeam(t *testing.T) {
+	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete, llm.Spent} {
+		live(t, "alice", func(l *life) {
+			l.start(fails(kind))
+			var stop *TeamStop
+			if !l.hasEnded() || !errors.As(l.err, &stop) || llm.KindOf(l.err) != kind {
+				l.Errorf("%s: it ended with %v", kind, l.err)
 			}
-		}
-		l.start(calls("read_inbox", nil), note(fails(llm.Overloaded)), note(fails(llm.Overloaded)), note(says("At last.")))
-		if m := l.record("alice"); !strings.HasPrefix(m.Doing, "parked until ") || m.Status != muster.Working {
-			l.Errorf("parked she is %+v", m)
-		}
-		time.Sleep(3*time.Minute + time.Second)
-		synctest.Wait()
-		if got := strings.Join(parked, ","); got != "0s ,1m0s ,3m0s " {
-			l.Errorf("she was asked after %s", got)
-		}
-		if e := l.events(journal.ModelRetry); len(e) != 2 {
-			l.Errorf("people see %v", e)
-		}
-		e := l.events(journal.TurnStarted)
-		if last := e[len(e)-1]; last.Fields["turn"] != 4.0 {
-			l.Errorf("the phase goes on with %+v", last)
-		}
-		l.turns = []turn{fails(llm.Overloaded)} // before the mail, which wakes her at once
-		l.send(muster.MailMessage, muster.Lead, "alice", "more")
-		synctest.Wait()
-		l.stop(muster.CauseUser)
-		if !l.hasEnded() || !errors.Is(l.err, muster.CauseUser) {
-			l.Errorf("stopped while parked it ended with %v", l.err)
-		}
-	})
+			if m := l.record("alice"); m.Status == muster.Shutdown {
+				l.Errorf("%s: she is %+v", kind, m)
+			}
+		})
+	}
 }
 
 // A conversation that has grown too long starts again with all that its member must know, once in a few replies.

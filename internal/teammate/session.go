@@ -121,7 +121,7 @@ func (s session) decideBoundary(b loop.Boundary, received bool) (step boundarySt
 	waits := len(s.presence.openQuestions()) > 0 || s.jobs.Running() > 0 || s.lead.toldStuck
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
-			step = c.beforeStop(received, task.ID, waits)
+			step = c.beforeStop(received, s.isLead(), task.ID, waits)
 			return
 		}
 		if step = c.betweenRounds(s.Limits.Turns); step.reminder == "" && step.err == nil {
@@ -143,6 +143,7 @@ const (
 
 var (
 	errTurns = errors.New("the turn limit of this phase")
+	errMute  = errors.New("two replies in a row that were empty or refused")
 	errLoop  = errors.New("a loop: the same call with the same result six times in a row")
 )
 
@@ -186,8 +187,23 @@ func (c *counters) isEndless(limit int) bool {
 // beforeStop decides whether the phase goes on though the model has called no tool. received
 // says that mail or finished jobs have just entered the conversation; task is the claimed
 // task, if there is one; waits says that the member waits for something and has not simply
-// stopped.
-func (c *counters) beforeStop(received bool, task muster.TaskID, waits bool) boundaryStep {
+// stopped. The first reply that is empty or refuses is answered with a request to go on. The
+// second in a row returns the task; a teammate without one may have nothing to say.
+func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits bool) boundaryStep {
+	isMute := c.stop == llm.StopRefused || c.isEmpty() && (lead || task != 0)
+	if isMute && !received {
+		c.mute++
+		switch {
+		case c.mute == 1 && c.stop == llm.StopRefused:
+			return remindStep("You refused to answer. If a part of the work cannot be done, say which and why, and " +
+				"go on with the rest.")
+		case c.mute == 1:
+			return remindStep("Your reply was empty. Go on: call a tool, or say in words how things stand.")
+		case task != 0 && !lead:
+			return boundaryStep{err: errMute}
+		}
+		return boundaryStep{}
+	}
 	forgot := task != 0 && c.stop == llm.StopEnd && !waits && !c.reminded
 	c.reminded = c.reminded || forgot
 	cut := c.cutReplies
@@ -207,6 +223,9 @@ func (c *counters) beforeStop(received bool, task muster.TaskID, waits bool) bou
 	return boundaryStep{}
 }
 
+// isEmpty reports whether the last reply has ended without a word and without a call.
+func (c *counters) isEmpty() bool { return c.stop == llm.StopEnd && c.words == "" && len(c.calls) == 0 }
+
 // remindStep is a step that goes on with a reminder.
 func remindStep(format string, args ...any) boundaryStep {
 	return boundaryStep{goOn: true, reminder: prompt.Reminder("%s", fmt.Sprintf(format, args...))}
@@ -216,6 +235,10 @@ func remindStep(format string, args ...any) boundaryStep {
 // was one.
 func cutOffReason(name muster.Name, stop llm.Stop, text string) string {
 	switch stop {
+	case llm.StopEnd:
+		if text == "" && name == muster.Lead { // a teammate may have nothing to say
+			return "the lead's model gave empty replies"
+		}
 	case llm.StopRefused:
 		return strings.TrimSpace(fmt.Sprintf("%s's model refused: %s", name, clip(text, maxQuote)))
 	case llm.StopMax:
@@ -241,7 +264,7 @@ type counters struct {
 	stop       llm.Stop // of the last reply
 	words      string   // of the last reply
 	cutReplies int      // replies that were cut at max_tokens
-	parks      int      // how often the member was parked for its model
+	mute       int      // replies in a row that were empty or refused
 	reminded   bool     // that a task is still claimed
 	usedTodo   bool     // todo was called in this round
 
@@ -268,6 +291,9 @@ func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
 		c.calls[call.ID] = call
 	}
 	c.stop, c.words = r.Stop, textOf(r.Message)
+	if c.stop != llm.StopRefused && !c.isEmpty() {
+		c.mute = 0
+	}
 	c.usedTodo = c.usedTodo || slices.ContainsFunc(calls, ownsTodo)
 	c.replies++
 }

@@ -91,23 +91,33 @@ func TestBeforeStop(t *testing.T) {
 		name     string
 		counters counters
 		received bool
+		lead     bool
 		task     muster.TaskID
 		waits    bool
 		goOn     bool
 		reminder string
 	}{
-		{name: "it has nothing more to do", counters: counters{stop: llm.StopEnd}},
-		{name: "mail came", counters: counters{stop: llm.StopEnd}, received: true, goOn: true},
-		{name: "it has a task", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true,
+		{name: "it has nothing more to do", counters: counters{stop: llm.StopEnd, words: "So."}},
+		{name: "mail came", counters: counters{stop: llm.StopEnd, words: "So."}, received: true, goOn: true},
+		{name: "it has a task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, goOn: true,
 			reminder: "Task #7 is still yours"},
-		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, reminded: true}, task: 7},
-		{name: "it waits with its task", counters: counters{stop: llm.StopEnd}, task: 7, waits: true},
-		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7},
+		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: true}, task: 7},
+		{name: "it waits with its task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, waits: true},
+		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7, goOn: true,
+			reminder: "You refused"},
+		{name: "without a task, too", counters: counters{stop: llm.StopRefused}, goOn: true, reminder: "You refused"},
+		{name: "and again", counters: counters{stop: llm.StopRefused, mute: 1}},
+		{name: "its reply was empty", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true, reminder: "was empty"},
+		{name: "it has no task and nothing to say", counters: counters{stop: llm.StopEnd}},
+		{name: "the lead's reply was empty", counters: counters{stop: llm.StopEnd}, lead: true, goOn: true,
+			reminder: "was empty"},
+		{name: "and again the lead's", counters: counters{stop: llm.StopEnd, mute: 1}, lead: true},
+		{name: "empty, but mail came", counters: counters{stop: llm.StopEnd}, received: true, task: 7, goOn: true},
 		{name: "its reply was cut", counters: counters{stop: llm.StopMax, cutReplies: 2}, goOn: true,
 			reminder: "cut at its length"},
 		{name: "and again and again", counters: counters{stop: llm.StopMax, cutReplies: 3}, task: 7},
 	} {
-		step := c.counters.beforeStop(c.received, c.task, c.waits)
+		step := c.counters.beforeStop(c.received, c.lead, c.task, c.waits)
 		if step.goOn != c.goOn || step.err != nil || (step.reminder == "") != (c.reminder == "") ||
 			!strings.Contains(step.reminder, c.reminder) {
 			t.Errorf("%s: %+v", c.name, step)
@@ -118,11 +128,11 @@ func TestBeforeStop(t *testing.T) {
 // No turn ends with a task in hand, and without a word about it, unless the member waits or its model gave no answer.
 func TestATaskIsNotForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := counters{stop: llm.StopEnd}
+		c := counters{stop: llm.StopEnd, words: "So."}
 		waits := rapid.Bool().Draw(t, "waits")
 		reminders := 0
 		for n := 0; n < 10; n++ {
-			step := c.beforeStop(rapid.Bool().Draw(t, "received"), 1, waits)
+			step := c.beforeStop(rapid.Bool().Draw(t, "received"), false, 1, waits)
 			if step.reminder != "" {
 				reminders++
 			}

@@ -78,7 +78,7 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{gone}, want: "who has shut down"},
 		{name: "claimed from outside", open: []muster.Task{claimed(1, "script")}},
 		{name: "in the lead's own hand", open: []muster.Task{claimed(1, muster.Lead)},
-			want: "in your own hand"},
+			want: "in the hand of the lead"},
 		{name: "the user is asked",
 			open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.User}}},
 		{name: "only the lead is asked",

@@ -57,7 +57,7 @@ func (b *toolbox) get() *profile {
 // newProfile makes the profile of the member's record, limits and services.
 func (b *toolbox) newProfile() *profile {
 	p := &profile{}
-	p.system = prompt.Teammate(b.name(), b.Record.Role, b.Team)
+	p.system = prompt.Teammate(b.Record.Role, b.Team)
 	toolsFor := teamtools.ForTeammate
 	if b.isLead() {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
@@ -65,7 +65,7 @@ func (b *toolbox) newProfile() *profile {
 	dir := &workdir{self: b.self}
 	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
 		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
-		Root: string(b.Home)})
+		Root: string(b.Home), Patches: knowsPatches(b.ModelName)})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
@@ -75,6 +75,13 @@ func (b *toolbox) newProfile() *profile {
 		p.specs = append(p.specs, t.Spec())
 	}
 	return p
+}
+
+// knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,
+// and need not read of it.
+func knowsPatches(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
 }
 
 // newSubagent makes the subagent tool. Its own tools are decorated like the member's: whoever
@@ -123,6 +130,9 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
 			return path, durable.WriteBelow(string(b.Home), path, []byte(whole))
 		})
+		if !subagent { // which has a conversation of its own, too short for more than its task
+			t = tool.Wrap(t, b.nested.around)
+		}
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 			return b.audit(ctx, c, next, subagent)
 		})
@@ -186,7 +196,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
 	failed := r.IsError || err != nil
-	if !failed && (c.Name == "write_file" || c.Name == "edit_file") {
+	if !failed && slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, c.Name) {
 		b.claims.noteWrite()
 	}
 	if failed {

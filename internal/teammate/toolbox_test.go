@@ -21,7 +21,7 @@ import (
 // What a model is told of its tools depends on who it is, and stays the same while the member works.
 func TestTheToolsOfAMember(t *testing.T) {
 	for name, c := range map[muster.Name]struct{ has, lacks, system string }{
-		muster.Lead: {"spawn_teammate", "submit_plan", "lead"}, "alice": {"submit_plan", "spawn_teammate", "alice"},
+		muster.Lead: {"spawn_teammate", "submit_plan", "lead"}, "alice": {"submit_plan", "spawn_teammate", "Your role is coder."},
 	} {
 		live(t, name, func(l *life) {
 			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })

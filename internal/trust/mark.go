@@ -31,10 +31,18 @@ type Mark struct {
 	ID       string // "" unless it is Own
 	Record   Record // of an own mark; the zero Record where it was pruned
 	Original string // for Copied: git's common directory of the original
+	// Tracked says that git has tracked some of the state since muster made it: it may have come with a commit.
+	Tracked bool
 }
+
+// IsOwn reports whether the state beside the mark is what this user's muster made.
+func (m Mark) IsOwn() bool { return m.Standing == Own && !m.Tracked }
 
 // markPath returns where the mark of a repository lies.
 func markPath(common string) string { return filepath.Join(common, "muster", "mark") }
+
+// trackedPath returns where it is noted that git has tracked state of a repository.
+func trackedPath(common string) string { return filepath.Join(common, "muster", "tracked") }
 
 // Look reads the mark of the repository with this common directory. It writes nothing.
 func (r *Registry) Look(common string) (Mark, error) {
@@ -69,7 +77,8 @@ func (r *Registry) Look(common string) (Mark, error) {
 			return Mark{Standing: Copied, Original: rec.GitDir}, nil
 		}
 	}
-	return Mark{Standing: Own, ID: id, Record: rec}, nil
+	isTracked := !isFree(filepath.Dir(trackedPath(common)), filepath.Base(trackedPath(common)))
+	return Mark{Standing: Own, ID: id, Record: rec, Tracked: isTracked}, nil
 }
 
 // readMark returns the text of a mark: an id and its signature.

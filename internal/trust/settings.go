@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -84,22 +83,8 @@ func (r *Registry) Settings(common string) (Settings, error) {
 
 // ChangeSettings changes what the user has said about the settings of a repository, which is marked for that.
 func (r *Registry) ChangeSettings(ctx context.Context, common, root string, change func(*Settings)) error {
-	id, err := r.Mark(ctx, common, root)
-	if err != nil {
-		return err
-	}
-	// The lock is held from the read to the write, so that of two changes at the same time none is lost.
-	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
-	if err != nil {
-		return r.unusable(err)
-	}
-	defer unlock()
-	rec, err := r.Get(id)
-	if err != nil {
-		return err
-	}
-	change(&rec.Settings)
-	return r.put(rec)
+	_, err := r.change(ctx, common, root, change)
+	return err
 }
 
 // hash returns the hash of a content as text.

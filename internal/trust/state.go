@@ -138,16 +138,24 @@ func (r *Registry) CheckState(repo Repository) error {
 		return err
 	}
 	if err := CheckTracked(repo, dirs); err != nil {
+		// Files that git forgets stay, also those that came with a commit: a mark alone does not say whose they are.
+		// Only the note is lost where it cannot be written.
+		if mark, lookErr := r.Look(repo.Common); lookErr == nil && mark.IsOwn() {
+			_ = r.files.Create(trackedPath(repo.Common), nil)
+		}
 		return err
 	}
 	if dirs = OfTeam(repo, dirs); len(dirs) == 0 {
 		return nil
 	}
 	mark, err := r.Look(repo.Common)
-	if err != nil || mark.Standing == Own {
+	if err != nil || mark.IsOwn() {
 		return err
 	}
 	why := "muster did not make it for you on this machine"
+	if mark.Standing == Own {
+		why = "some of it came with a commit"
+	}
 	if mark.Standing == Copied {
 		why = "it belongs to the repository that this one is a copy of (" + filepath.Dir(mark.Original) + ")"
 	}

@@ -29,6 +29,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func (r *Registry) unusable(err error) error {
 		err = errors.New(e.Error())
 	}
 	return muster.Errorf(muster.Unavailable,
-		"muster cannot remember its repositories in %s, or where XDG_STATE_HOME says: %w", r.dir, err).
+		"muster cannot use its state directory, %s (XDG_STATE_HOME names another): %w", r.dir, err).
 		WithHint("export XDG_STATE_HOME=DIR")
 }
 
@@ -107,13 +108,24 @@ func (r *Registry) Get(id string) (rec Record, err error) {
 // its id. A repository that has a mark of its own keeps it. The mark of a copy, or of another user or machine, is
 // replaced: the caller knows that there is no state, or that the user has decided to take it over.
 func (r *Registry) Mark(ctx context.Context, common, root string) (id string, err error) {
-	if common == "" {
-		return "", muster.Errorf(muster.Unavailable, "%s has no git directory to mark", root)
-	}
 	if mark, err := r.Look(common); err != nil {
 		return "", err
-	} else if mark.Standing == Own && mark.Record.GitDir == common && mark.Record.Root == root {
+	} else if mark.IsOwn() && mark.Record.GitDir == common && mark.Record.Root == root {
 		return mark.ID, nil // nothing is locked or written in the usual case
+	}
+	if id, err = r.change(ctx, common, root, func(*Settings) {}); err != nil {
+		return "", err
+	}
+	if err := r.files.Remove(trackedPath(common)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return id, nil
+}
+
+// change marks a repository where it has no mark of its own yet, and changes what the user has said about its settings.
+func (r *Registry) change(ctx context.Context, common, root string, change func(*Settings)) (id string, err error) {
+	if common == "" {
+		return "", muster.Errorf(muster.Unavailable, "%s has no git directory to mark", root)
 	}
 	if r.missing != nil {
 		return "", r.missing
@@ -121,12 +133,17 @@ func (r *Registry) Mark(ctx context.Context, common, root string) (id string, er
 	if err := r.files.MakeDir(r.dir); err != nil {
 		return "", r.unusable(err)
 	}
-	// One process at a time makes keys, marks and records.
+	// One process at a time makes keys, marks and records, so that of two changes at the same time none is lost.
 	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
 	if err != nil {
 		return "", r.unusable(err)
 	}
-	defer unlock()
+	defer func() {
+		unlock()
+		if err == nil {
+			err = r.prune(ctx, id)
+		}
+	}()
 	mark, err := r.Look(common)
 	if err != nil {
 		return "", err
@@ -144,19 +161,18 @@ func (r *Registry) Mark(ctx context.Context, common, root string) (id string, er
 		rec.ID, rec.CreatedAt = mark.ID, muster.UnixTime(time.Now())
 	}
 	rec.GitDir, rec.Root = common, root
+	change(&rec.Settings)
 	// The record goes first: a mark that counts has a record, by which a copy is told from its original.
-	if err := r.put(rec); err != nil {
+	if err := r.put(rec); err != nil || mark.Standing == Own {
+		return mark.ID, err
+	}
+	if err := r.files.MakeDir(filepath.Dir(markPath(common))); err != nil {
 		return "", err
 	}
-	if mark.Standing != Own {
-		if err := r.files.MakeDir(filepath.Dir(markPath(common))); err != nil {
-			return "", err
-		}
-		if err := r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n")); err != nil {
-			return "", err
-		}
+	if err := r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n")); err != nil {
+		return "", err
 	}
-	return mark.ID, r.prune()
+	return mark.ID, nil
 }
 
 // put writes a record.
@@ -174,24 +190,64 @@ func (r *Registry) put(rec Record) error {
 	return nil
 }
 
+// maxPruned is how many records one call of prune looks at.
+const maxPruned = 50
+
 // prune removes the records of repositories that are gone, or have another mark now. A repository that was moved keeps
-// its mark, which is signed, and gets a new record when it is next written to. The caller holds the registry's lock.
-func (r *Registry) prune() error {
-	for _, path := range durable.Glob(filepath.Join(r.dir, "repositories"), "*.json") {
-		rec, err := r.Get(strings.TrimSuffix(filepath.Base(path), ".json"))
+// its mark, which is signed, and gets a new record when it is next written to. It looks at the records that follow the
+// one with the given id, which is random, so that in time it comes to all of them. The marks are read without the
+// registry's lock, because a repository may lie where reading takes long.
+func (r *Registry) prune(ctx context.Context, id string) error {
+	all := durable.Glob(filepath.Join(r.dir, "repositories"), "*.json")
+	at, _ := slices.BinarySearch(all, r.recordPath(id))
+	for i := range min(len(all), maxPruned) {
+		rec, err := r.Get(strings.TrimSuffix(filepath.Base(all[(at+i)%len(all)]), ".json"))
 		if err != nil || rec.ID == "" {
 			continue // a damaged record stands in the way of its own repository only
 		}
-		if id, err := r.readMark(rec.GitDir); err == nil && strings.HasPrefix(id, rec.ID+" ") {
+		if text, err := r.readMark(rec.GitDir); err == nil && strings.HasPrefix(text, rec.ID+" ") {
 			continue
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue // what cannot be read may still be there
 		}
-		if err := r.files.Remove(r.recordPath(rec.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return r.unusable(err)
+		if err := r.forget(ctx, rec); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// forget removes a record, unless the repository was moved and has been written to since the record was read.
+func (r *Registry) forget(ctx context.Context, rec Record) error {
+	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
+	if err != nil {
+		return r.unusable(err)
+	}
+	defer unlock()
+	if now, err := r.Get(rec.ID); err != nil || now.GitDir != rec.GitDir {
+		return err
+	}
+	if err := r.files.Remove(r.recordPath(rec.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r.unusable(err)
+	}
+	return nil
+}
+
+// CheckWritable refuses a directory in which nothing can be remembered. It tries where the directory is, or else where
+// it would be made, and leaves nothing behind.
+func (r *Registry) CheckWritable() error {
+	if r.missing != nil {
+		return r.missing
+	}
+	dir := r.dir
+	for _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Stat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	temp, err := os.MkdirTemp(dir, "muster-doctor-")
+	if err != nil {
+		return r.unusable(err)
+	}
+	return os.Remove(temp)
 }
 
 // makeKey returns the secret key, which it makes where there is none. The caller holds the registry's lock.
@@ -217,15 +273,13 @@ func (r *Registry) key() ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var key []byte
-	if err == nil {
-		key, err = hex.DecodeString(strings.TrimSpace(string(data)))
-	}
-	if err == nil && len(key) != sha256.Size {
-		err = errors.New("the file key in it is damaged: remove it, and adopt your repositories again")
-	}
 	if err != nil {
 		return nil, r.unusable(err)
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(key) != sha256.Size {
+		return nil, muster.Errorf(muster.Unavailable, "the key of the marks in your repositories is damaged").
+			WithHint("remove it, then adopt your repositories again: rm %s", r.keyPath())
 	}
 	return key, nil
 }

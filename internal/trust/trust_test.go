@@ -184,6 +184,28 @@ func TestTrackedState(t *testing.T) {
 	}
 }
 
+// State that git has tracked since muster marked the repository counts after the user has taken it over only, and trust
+// is kept.
+func TestTrackedStateIsDoubted(t *testing.T) {
+	r, repo := newRegistry(t), newRepo(t)
+	id := mustMark(t, r, repo)
+	forgotten := repo.Tracked
+	repo.Tracked = func([]string) ([]string, error) { return []string{".tasks/a"}, nil }
+	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) {
+		t.Error(err)
+	}
+	repo.Tracked = forgotten
+	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
+		t.Errorf("forgotten by git: %v", err)
+	}
+	if again := mustMark(t, r, repo); again != id {
+		t.Errorf("the mark %s became %s", id, again)
+	}
+	if err := r.CheckState(repo); err != nil {
+		t.Errorf("adopted: %v", err)
+	}
+}
+
 // Without a place for the registry nothing is used, and nothing is made.
 func TestNoRegistry(t *testing.T) {
 	repo := newRepo(t)

@@ -31,7 +31,7 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 }
 
 // fit makes the text fit into room columns. The command is shortened first, then the task's name, because the outcome
-// must stay visible. Bad news is wrapped instead of cut.
+// must stay visible. Bad news, notes and what the user must answer are wrapped instead of cut.
 func (l Line) fit(room int) []string {
 	if columns(l.Text) <= room {
 		return []string{l.Text}
@@ -55,7 +55,7 @@ func (l Line) fit(room int) []string {
 			text = Pad(Cut(l.name, max(width, 6)), max(width, 6)) + rest
 		}
 	}
-	if l.Tone == Bad {
+	if l.Tone == Bad || l.whole {
 		return wrap(text, room)
 	}
 	return []string{Cut(text, room)}

@@ -30,6 +30,8 @@ type Line struct {
 	// command and name are the parts of Text that are shortened first where it does not fit: the command in it, then
 	// the task's name that it begins with. A part that is not in it is empty.
 	command, name string
+	// whole says that the text is wrapped, and never cut, where it does not fit.
+	whole bool
 }
 
 // taskColumn is the width of a task's name in a line that says more after it.
@@ -128,7 +130,7 @@ func (t lineWriter) runLine() Line {
 		l.Verb, l.Show = "ends", false
 		l.Text = Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.field("text", 200))
 	case journal.RunNote:
-		l.Who, l.Verb, l.Text = "muster", "note", t.field("text", 0)
+		l.Who, l.Verb, l.Text, l.whole = "muster", "note", t.field("text", 0), true
 	case journal.CheckStarted:
 		l = checkLine("the base", t.field("command", 60), "running", Plain)
 		l.Show = false
@@ -206,7 +208,8 @@ func (t lineWriter) memberLine() Line {
 	case journal.ModelRetry: // also of the lead: a run that stands still for minutes looks broken
 		l.Verb, l.Text, l.Show, l.Tone = "waits", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {
-			l.Text += "; goes on by itself at " + clock.FormatEnd(muster.Time(until).Local(), muster.Time(t.At).Local())
+			at := clock.FormatEnd(muster.Time(until).Local(), muster.Time(t.At).Local())
+			l.Text += "; asks again from " + at + " on"
 		}
 	}
 	return l

@@ -45,7 +45,7 @@ func (t lineWriter) requestLine() Line {
 	case journal.RequestCreated:
 		l.Verb = "asks"
 		if t.Text("to") == string(muster.User) {
-			l.Text += "; muster approve " + t.field("request_id", 8)
+			l.Text, l.whole = l.Text+"; muster approve "+t.field("request_id", 8), true
 		}
 	case journal.RequestDecided:
 		l.Who = cmp.Or(t.field("by", 40), l.Who)

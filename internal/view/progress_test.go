@@ -271,6 +271,28 @@ func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 	}
 }
 
+// The names of what has changed stand at the end of a note, and the command to type at the end of a question.
+func TestNarrowNotesAndQuestionsAreWhole(t *testing.T) {
+	changed := "changed while alice worked: HEAD (main, was feature); the index; files of your checkout: README, main.go"
+	for _, width := range []int{60, 80, 400} {
+		var out strings.Builder
+		p := progressTo(&out, width, muster.Time(1000), lookup())
+		play(p, at(journal.RunNote, "alice", 0, "text", changed),
+			at(journal.RequestCreated, "bob", 0, "kind", string(muster.AskPermission), "to", "user", "text",
+				strings.Repeat("delete the old files ", 4), "request_id", "1a2b3c4d"))
+		p.Close()
+		said := strings.Join(strings.Fields(out.String()), " ")
+		if !strings.Contains(said, changed) || !strings.HasSuffix(said, "; muster approve 1a2b3c4d") {
+			t.Errorf("at %d something is cut:\n%s", width, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if columns(strings.TrimSuffix(line, "\n")) > width {
+				t.Errorf("%d columns at %d: %q", columns(line), width, line)
+			}
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	for s, want := range map[string]string{
 		"": "", "one two three": "one two|three", "abcdefghijkl mn": "abcdefgh|ijkl mn", "12345678 9": "12345678|9",

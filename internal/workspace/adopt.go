@@ -60,7 +60,7 @@ func (u *Unverified) Find(ctx context.Context) (f FoundState, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.IsOwn = mark.Standing == trust.Own
+	f.IsOwn = mark.IsOwn()
 	if f.Run, err = w.runs.Look(ctx); err != nil {
 		return f, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/view"
@@ -240,7 +241,8 @@ func (a *archiver) move(ctx context.Context) error {
 		return err
 	}
 	moves := [][2]string{{dir.Transcripts(), "transcripts"},
-		{filepath.Join(dir.Worktrees(), "events.jsonl"), "lane_events.jsonl"}}
+		{filepath.Join(dir.Worktrees(), "events.jsonl"), "lane_events.jsonl"},
+		{filepath.Join(dir.Worktrees(), "events.old.jsonl"), "lane_events.old.jsonl"}}
 	for _, e := range entries {
 		if !slices.Contains([]string{"locks", "hosts", "scratch", "archive", "cache"}, e.Name()) {
 			moves = append(moves, [2]string{filepath.Join(dir.Team(), e.Name()), filepath.Join("team", e.Name())})
@@ -324,7 +326,7 @@ func (a *archiver) count(dir string) error {
 		isReadable := json.Unmarshal(data, &doc) == nil
 		var id muster.TaskID
 		if _, err := fmt.Sscanf(f.Name(), "task_%d.json", &id); err == nil {
-			a.NextID = max(a.NextID, id+1)
+			a.NextID = board.NextID(a.NextID, id)
 			if isReadable {
 				a.Tasks++
 			}
@@ -332,7 +334,7 @@ func (a *archiver) count(dir string) error {
 				a.Landed++
 			}
 		} else if isReadable && f.Name() == "meta.json" {
-			a.NextID = max(a.NextID, doc.Next)
+			a.NextID = board.NextID(a.NextID, doc.Next-1)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ const (
 
 // PrepareChange must be called before a command changes the team's state. It refuses a change by one of the team's own
 // tools and a change of state that is being archived. It writes .git/info/exclude, which keeps the state out of the
-// user's commits.
+// user's commits. It notes in the registry where the repository is.
 func (w *Workspace) PrepareChange(ctx context.Context) error {
 	if err := w.CheckOutsideTools(ctx); err != nil {
 		return err
@@ -38,7 +38,13 @@ func (w *Workspace) PrepareChange(ctx context.Context) error {
 	if err := w.CheckNotArchiving(ctx); err != nil {
 		return err
 	}
-	return exclude(ctx, w)
+	if err := exclude(ctx, w); err != nil || w.common == "" || !w.HasState() {
+		return err
+	}
+	// A repository that was moved is remembered where it is now. A copy of it is told from it by that, and what the
+	// user trusts in it is not forgotten with the old place.
+	_, err := w.options.Registry.Mark(ctx, w.common, w.root)
+	return err
 }
 
 // CheckOutsideTools refuses a command that would change this team from inside one of its own tools: an agent that could

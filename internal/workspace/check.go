@@ -245,7 +245,7 @@ func (d *doctor) owners(ctx context.Context) {
 		case m.Status == muster.Shutdown:
 			why = "who has shut down"
 		case m.Host != "" && !d.isAlive():
-			why, fix = "whose process is dead and was followed by none", "muster resume, or: "+fix
+			why, fix = "whose process has died, and no other has taken it over", "muster resume, or: "+fix
 		}
 		if why != "" {
 			owner := view.OneLine(string(t.Owner))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/trust"
 )
@@ -57,14 +58,18 @@ func beforeMakeDir(w *Workspace) func() error {
 // Mark marks the repository as one in which muster makes state for this user. The store and the lanes call it before
 // they make a directory.
 func (w *Workspace) Mark(ctx context.Context) error {
-	if w.common == "" {
-		return nil // nothing lies on a disk
+	// What comes to lie beside the team's state in a marked repository is not looked at before the next opening.
+	if w.common == "" || w.isMarked.Load() {
+		return nil // nothing lies on a disk, or the mark is durable
 	}
 	// State that came after the workspace was opened is not this user's either.
 	if err := w.options.Registry.CheckState(repositoryOf(w)); err != nil {
 		return err
 	}
 	_, err := w.options.Registry.Mark(ctx, w.common, w.root)
+	if err == nil {
+		w.isMarked.Store(true)
+	}
 	return err
 }
 
@@ -149,7 +154,7 @@ func commonDir(root string) string {
 	if dir == "" {
 		return ""
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "commondir")); err == nil {
+	if data, err := durable.ReadRegular(filepath.Join(dir, "commondir"), git.MaxFile); err == nil {
 		dir = filepath.Join(dir, strings.TrimSpace(string(data)))
 	}
 	return dir

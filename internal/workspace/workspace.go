@@ -8,8 +8,8 @@
 //
 // The main types are Workspace (the services), Runs (the run's record) and Unverified (state that muster did not make).
 // The files: workspace.go (Open and the services), lazy.go, verify.go (only state that muster made is used), runs.go,
-// change.go (what follows from the end of a task, and what a command must respect before it changes anything),
-// check.go, documents.go and repair.go (what doctor does and says), archive.go and adopt.go.
+// change.go (what a command must respect before it changes anything), check.go, documents.go and repair.go (what doctor
+// does and says), archive.go and adopt.go.
 //
 // The package keeps these invariants:
 //
@@ -75,8 +75,7 @@ type Options struct {
 	Registry *trust.Registry
 	// Landing has the check of the lander and how it lands. All else of it is filled in.
 	Landing landing.Options
-	// Secrets are never written to the store. Nil hides nothing.
-	Secrets *redact.Secrets
+	Secrets *redact.Secrets // never written to the store; nil hides nothing
 	// Log is told what nobody else is told. Nil means that nothing is logged.
 	Log *slog.Logger
 	// isUnverified opens state that the registry does not know.
@@ -103,6 +102,7 @@ type Workspace struct {
 	lanes    lazy[*worktree.Lanes]
 	lander   lazy[*landing.Lander]
 	launcher atomic.Pointer[proc.Launcher] // nil while this process runs no checks
+	isMarked atomic.Bool                   // Mark has succeeded
 }
 
 // Open opens the workspace of the repository that dir lies in: dir may be a subdirectory, or lie in a linked worktree.
@@ -377,7 +377,8 @@ func findRoot(dir string) (root string, ok bool) {
 		if err == nil {
 			return dir, st.IsDir() && hasState(paths.Dir(dir)) && exists(filepath.Join(dir, ".git", "HEAD"))
 		}
-		if filepath.Dir(dir) == dir {
+		// A bare repository may lie below another one, as in a home directory that is a repository.
+		if filepath.Dir(dir) == dir || exists(filepath.Join(dir, "HEAD")) && exists(filepath.Join(dir, "objects")) {
 			return "", false
 		}
 	}

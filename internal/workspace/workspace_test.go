@@ -104,6 +104,9 @@ func TestFilesStayInTheRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skip("no symbolic links here")
 	}
 	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})

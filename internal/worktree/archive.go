@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -105,7 +106,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	index := filepath.Join(tmp, "index")
 	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
 	// an empty one to git.
-	data, err := os.ReadFile(filepath.Join(git.DirOf(c.lane.Path), "index"))
+	data, err := durable.ReadRegular(filepath.Join(git.DirOf(c.lane.Path), "index"), git.MaxFile)
 	if err == nil {
 		err = os.WriteFile(index, data, 0o600)
 	}

@@ -147,13 +147,17 @@ func (c checkout) unlockHint(ctx context.Context) string {
 // is gone. git can write the .git file of a worktree that it still has registered.
 func (c checkout) reconnectHint(ctx context.Context) string {
 	path := c.lane.Path
+	if git.Moved(c.repo.CommonDir(), path, branchRef(c.lane)) != "" {
+		return "muster doctor --repair"
+	}
 	_, isKnown, err := c.repo.WorktreeAt(ctx, path)
 	if err != nil {
 		return "see what is there; nothing in it is touched"
 	}
-	if !isKnown {
-		return fmt.Sprintf("git cannot mend it. Move it away: mv %[1]s %[1]s.lost  (its files stay there, its commits "+
-			"on the branch %s), then: muster doctor --repair", path, c.lane.Branch)
+	moveAway := fmt.Sprintf("git cannot mend it. Move it away: mv %[1]s %[1]s.lost  (its files stay there, its "+
+		"commits on the branch %s), then: muster doctor --repair", path, c.lane.Branch)
+	if st, err := os.Lstat(path); !isKnown || err != nil || !st.IsDir() {
+		return moveAway
 	}
 	link := filepath.Join(path, ".git")
 	if st, err := os.Lstat(link); err == nil && st.IsDir() {
@@ -164,6 +168,9 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 		// The worktree is connected, so it is its branch that is gone.
 		return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
 			c.lane.Branch, c.lane.Base)
+	}
+	if git.AdminDir(c.repo.CommonDir(), path) != "" {
+		return moveAway // the two name each other, so it is the registration that is damaged
 	}
 	return "git worktree repair"
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Commit commits everything uncommitted in the lane as the runtime's identity, except ignored files, and finishes a
-// merge that the runtime began. It returns the lane's head; changed reports whether that differs from the lane's base.
-// It removes a lock that a killed git left in the lane. Errors: Invalid (conflicts that are not resolved, repositories
-// inside the lane, a lane that is not on its branch), Unavailable (git was killed).
+// merge that the runtime began. It returns the lane's head; changed reports whether that may differ from the lane's
+// base. It removes a lock that a killed git left in the lane. Errors: Invalid (conflicts that are not resolved,
+// repositories inside the lane, a lane that is not on its branch), Unavailable (git was killed).
 func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (head string, changed bool, err error) {
 	lane, err := l.enter(ctx, name)
 	if err == nil {
@@ -32,7 +32,8 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	if err != nil {
 		return "", false, err
 	}
-	return head, head != lane.Base, nil
+	// Where no log of git's confirms the base, the target decides: only the row says that there is no work.
+	return head, head != lane.Base || git.MadeAt(l.repo, branchRef(lane)) == "", nil
 }
 
 // commit stages and commits everything, and returns the new HEAD.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/git"
@@ -18,14 +19,14 @@ import (
 // checkout.verify compares the directory with what git has registered. What does not agree is reported and kept.
 
 // plainName matches the names of lanes, and also those that other programs choose and that are harmless.
-var plainName = regexp.MustCompile(`^[\pL\pN_][\pL\pN_.-]*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN_][\pL\pN_.-]*$`) })
 
 // checkRow returns an Invalid error, which says what to do, unless the row names the directory and the branch that
 // the lane of its name has: NAME directly below a lanes directory, and wt/NAME. It looks at nothing else.
 func (x *index) checkRow(lane muster.Lane) error {
 	name, at := string(lane.Name), ""
 	switch {
-	case !plainName.MatchString(name):
+	case !plainName().MatchString(name):
 		at = "has a name that no lane can have"
 	case filepath.Base(lane.Path) != name || !x.isHome(filepath.Dir(lane.Path)):
 		at = "names the directory " + lane.Path + ", where no lane of that name can be"

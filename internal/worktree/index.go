@@ -121,10 +121,23 @@ type index struct {
 // lockPath is the lock that is held while the index is read, changed and written.
 func (x *index) lockPath() string { return filepath.Join(x.dir.Locks(), "lanes.lock") }
 
-// absolute returns a lane with an absolute path: other programs may write a relative one.
-func (x *index) absolute(lane muster.Lane) muster.Lane {
+// resolved returns a lane with an absolute path, because other programs may write a relative one, where the lane is
+// now, and with a base that is believed: the commit from which the runtime made the branch, as git's log of the branch
+// has it. The row's own base counts only where there is no such log. A base that is empty is not known, and stays so.
+func (x *index) resolved(lane muster.Lane) muster.Lane {
 	if lane.Path != "" && !filepath.IsAbs(lane.Path) {
 		lane.Path = filepath.Join(string(x.dir), lane.Path)
+	}
+	// A moved repository takes its lanes along. What a row names elsewhere is left to checkRow while something is
+	// there.
+	if name := string(lane.Name); filepath.Base(lane.Path) == name && !x.isHome(filepath.Dir(lane.Path)) &&
+		isMissing(lane.Path) {
+		lane.Path = filepath.Join(x.home, name)
+	}
+	if made := git.MadeAt(x.repo, branchRef(lane)); made != "" && lane.Base != "" {
+		lane.Base = made
+	} else if !git.IsID(lane.Base) { // it becomes an argument of git
+		lane.Base = ""
 	}
 	return lane
 }
@@ -133,7 +146,7 @@ func (x *index) absolute(lane muster.Lane) muster.Lane {
 func (x *index) lanes(doc *document) (all []muster.Lane) {
 	for _, name := range slices.Sorted(maps.Keys(doc.rows)) {
 		if lane, err := doc.lane(muster.Name(name)); err == nil {
-			all = append(all, x.absolute(lane))
+			all = append(all, x.resolved(lane))
 		}
 	}
 	return all
@@ -149,7 +162,7 @@ func (x *index) get(ctx context.Context, name muster.Name) (lane muster.Lane, er
 	if lane, err = doc.lane(name); err != nil {
 		return lane, err
 	}
-	lane = x.absolute(lane)
+	lane = x.resolved(lane)
 	return lane, x.checkRow(lane)
 }
 
@@ -259,7 +272,7 @@ func (x *index) update(
 		}
 		return doc.put(lane)
 	})
-	if lane = x.absolute(lane); err == nil {
+	if lane = x.resolved(lane); err == nil {
 		x.written.Store(name, lane)
 	}
 	return lane, err

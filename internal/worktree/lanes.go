@@ -56,6 +56,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -146,6 +147,32 @@ func (l *Lanes) List(ctx context.Context) ([]muster.Lane, error) {
 		return nil, err
 	}
 	return l.index.lanes(doc), nil
+}
+
+// CheckedOutElsewhere returns where a branch (refs/heads/...) is checked out, "" when it is nowhere. The members' own
+// worktrees do not count: nothing there is the user's.
+func (l *Lanes) CheckedOutElsewhere(ctx context.Context, branch string) (path string, err error) {
+	all, err := l.repo.Worktrees(ctx)
+	for _, w := range all {
+		if w.Branch == branch && !w.Prunable && !l.IsMembers(ctx, w.Path) {
+			return w.Path, err
+		}
+	}
+	return "", err
+}
+
+// IsMembers reports whether the directory of a linked worktree is a lane, a scratch checkout, or among the temporary
+// files of members.
+func (l *Lanes) IsMembers(ctx context.Context, dir string) bool {
+	temporary, err := l.CheckDirs.parent()
+	if isSamePath(filepath.Dir(dir), l.scratch) ||
+		err == nil && strings.HasPrefix(dir, filepath.Join(temporary, checkDirPrefix)) {
+		return true
+	}
+	lanes, _ := l.List(ctx) // where they cannot be read, none is known
+	return slices.ContainsFunc(lanes, func(lane muster.Lane) bool {
+		return string(lane.Name) == filepath.Base(dir) && isSamePath(lane.Path, dir)
+	})
 }
 
 // Keep marks a lane as kept because somebody asked for it: Remove refuses it unless forced, and it stays when its task

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -161,7 +162,8 @@ func (c checkout) conflictHashes() map[string]string {
 
 // read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The
 // file has the name that git gives it: with slashes, from the lane's top. The hash is "" when there is no file: a
-// deleted file is a decision too, because it differs from what the merge left.
+// deleted file is a decision too, because it differs from what the merge left. A file that is too large to read has no
+// data, and its size and its time in place of a hash.
 func (c checkout) read(name string) (data []byte, hash string) {
 	file := filepath.Join(c.lane.Path, filepath.FromSlash(name))
 	info, err := os.Lstat(file)
@@ -172,7 +174,10 @@ func (c checkout) read(name string) (data []byte, hash string) {
 		to, linkErr := os.Readlink(file)
 		data, err = []byte(to), linkErr
 	} else {
-		data, err = os.ReadFile(file)
+		data, err = durable.ReadRegular(file, git.MaxFile)
+	}
+	if errors.Is(err, durable.ErrTooLarge) {
+		return nil, fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 	}
 	if err != nil {
 		return nil, ""

@@ -45,7 +45,7 @@ func (x *index) restoreRow(ctx context.Context, name muster.Name) error {
 	}
 	return x.edit(ctx, func(doc *document) error {
 		row, err := doc.lane(name)
-		if !x.overwritten(x.absolute(row), err, name) { // another goroutine has restored it
+		if !x.overwritten(x.resolved(row), err, name) { // another goroutine has restored it
 			return nil
 		}
 		ours := v.(muster.Lane)

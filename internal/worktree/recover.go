@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -32,11 +33,33 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	}
 	// Rows of other programs that cannot be read are left as they are.
 	for _, lane := range l.index.lanes(doc) {
+		if err := l.rejoin(ctx, doc, lane); err != nil {
+			return err
+		}
 		if err := l.recoverLane(ctx, lane); err != nil {
 			return err
 		}
 	}
 	return l.index.addMissing(ctx)
+}
+
+// rejoin brings a lane, its row and git together again after the repository was moved.
+func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane) error {
+	if l.index.checkRow(lane) != nil {
+		return nil // recoverLane reports it
+	}
+	if admin := git.Moved(l.repo.CommonDir(), lane.Path, branchRef(lane)); admin != "" {
+		if err := git.Rejoin(admin, lane.Path); err != nil {
+			return err
+		}
+	}
+	// Other programs read the row too.
+	row, err := doc.lane(lane.Name)
+	if err != nil || !filepath.IsAbs(row.Path) || row.Path == lane.Path {
+		return err
+	}
+	_, err = l.index.update(ctx, lane.Name, func(row *muster.Lane) error { row.Path = lane.Path; return nil })
+	return err
 }
 
 // reject reports a row that names no lane. It is told once: the row says "failed" from then on, and stays as it is
@@ -171,6 +194,8 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 	c := l.checkout(lane)
 	_, isRemoving := removalOf(lane)
 	switch {
+	case git.Moved(l.repo.CommonDir(), lane.Path, branchRef(lane)) != "":
+		return Finding{Text: "git does not find it any more, because the repository was moved"}, nil
 	case lane.Status == muster.LaneCreating:
 		// A lease that is held means that the maker lives.
 		if maker, ok := field[string](lane, fieldMaker); ok {

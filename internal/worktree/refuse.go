@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"path/filepath"
@@ -16,11 +17,12 @@ import (
 // refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories
 // inside the lane, which the owner's own git has committed. A submodule that .gitmodules names is intended.
 func (c checkout) refusePaths(ctx context.Context, head string) error {
-	if c.lane.Base == "" || head == c.lane.Base {
+	// Also where the row has no base: without one a lane could bring what it likes.
+	base := cmp.Or(git.MadeAt(c.repo, branchRef(c.lane)), c.lane.Base)
+	if base == "" || head == base {
 		return nil
 	}
-	out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none",
-		c.lane.Base, head)
+	out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
 	if err != nil {
 		return c.commitError(ctx, err)
 	}

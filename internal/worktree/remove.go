@@ -200,6 +200,9 @@ func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string)
 			return ref, err
 		}
 		hint := cmp.Or(l.checkout(lane).unlockHint(ctx), "mend that, then: muster doctor --repair")
+		if git.AdminDir(l.repo.CommonDir(), lane.Path) == "" {
+			hint = "git worktree repair " + lane.Path + ", then: muster doctor --repair"
+		}
 		return ref, muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
 			lane.Name, err).WithHint("%s", hint)
 	}
@@ -212,9 +215,10 @@ func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string)
 	return ref, nil
 }
 
-// removeBranch deletes the lane's branch. Commits on it that neither the archive nor any other ref has are archived
-// first: the branch moved in the last instant, the archive has the same content in another commit, or the base that the
-// row names is not what the lane was made from. It returns the archive, a new one in these cases.
+// removeBranch deletes the lane's branch, unless a worktree of the user's is on it. Commits on it that neither the
+// archive nor any other ref has are archived first: the branch moved in the last instant, the archive has the same
+// content in another commit, or the base that the row names is not what the lane was made from. It returns the archive,
+// a new one in these cases.
 func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	for {
 		tip, err := l.repo.Ref(ctx, branchRef(lane))
@@ -234,6 +238,10 @@ func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref stri
 			if ref, err = l.archive(ctx, lane, tip, ""); err != nil {
 				return ref, err
 			}
+		}
+		// A worktree of the user's would be left on a branch without a commit.
+		if at, err := l.repo.CheckedOut(ctx, branchRef(lane)); err != nil || at != "" {
+			return ref, err
 		}
 		// Stale: the branch moved after it was looked at, and what it has now must be archived too.
 		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
@@ -261,7 +269,8 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 	}
 	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "cannot verify what the lane %s holds, so it is kept: %w",
-			lane.Name, err)
+			lane.Name, err).WithHint("%s", cmp.Or(muster.HintOf(err),
+			"mend that, or give up what is in it: git worktree remove --force "+lane.Path))
 	}
 	if commit == "" {
 		return "", nil
@@ -283,9 +292,9 @@ func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, conte
 	if base == commit {
 		base = "" // the row is wrong: lanes are made from commits that others have
 	}
-	err = l.repo.Pack(ctx, commit, base)
+	_, err = l.repo.Pack(ctx, base, "", commit)
 	if err != nil && base != "" && ctx.Err() == nil {
-		err = l.repo.Pack(ctx, commit, "") // git may not have what the row calls the base
+		_, err = l.repo.Pack(ctx, "", "", commit) // git may not have what the row calls the base
 	}
 	if err != nil {
 		return "", err

@@ -2,7 +2,9 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -170,9 +172,16 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) error {
 // changed returns the files that differ from the lane's base or from the index, the deleted ones included. It refuses a
 // git repository inside the lane: git would record a link to it, and its files would not land.
 func (s staging) changed(ctx context.Context) ([]string, error) {
-	out, err := s.git(ctx, "", "ls-files", "-z", "-t", "--others", "--modified", "--exclude-standard")
+	hasWarned := false
+	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Env: s.env, Warned: &hasWarned,
+		Args: []string{"ls-files", "-z", "-t", "--others", "--modified", "--exclude-standard"}})
 	if err != nil {
-		return nil, err
+		return nil, s.commitError(ctx, err)
+	}
+	if hasWarned {
+		if err := s.refuseUnreadable(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var files, inner []string
 	for _, line := range git.SplitNUL(out) {
@@ -200,6 +209,32 @@ func (s staging) changed(ctx context.Context) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
+// refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what
+// they hold.
+func (s staging) refuseUnreadable(ctx context.Context) error {
+	var dirs []string
+	_ = filepath.WalkDir(s.lane.Path, func(path string, _ fs.DirEntry, err error) error {
+		if rel, relErr := filepath.Rel(s.lane.Path, path); errors.Is(err, fs.ErrPermission) && relErr == nil {
+			dirs = append(dirs, filepath.ToSlash(rel))
+			return fs.SkipDir
+		}
+		return nil
+	})
+	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: []string{"check-ignore", "-z", "--stdin"},
+		Stdin: strings.Join(dirs, "\x00")})
+	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
+		return s.commitError(ctx, err)
+	}
+	ignored := git.SplitNUL(out)
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(ignored, dir) })
+	if len(dirs) == 0 {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
+		nameFiles(dirs)).
+		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", dirs[0])
+}
+
 // maxRefused is how many files a refusal names.
 const maxRefused = 5
 
@@ -213,7 +248,7 @@ func nameFiles(files []string) string {
 }
 
 // refuseExcluded refuses untracked files that are ignored only because somebody has added a pattern to git's exclude
-// file since the repository was opened. The file is the user's and no part of what lands.
+// file, or to the user's own, since the repository was opened. Neither is a part of what lands.
 func (s staging) refuseExcluded(ctx context.Context) error {
 	added := s.repo.AddedExcludes()
 	if len(added) == 0 {
@@ -234,9 +269,10 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 		return s.commitError(ctx, err)
 	}
 	var hidden []string
+	file := ""
 	for f := range slices.Chunk(git.SplitNUL(out), 4) { // source, line, pattern, file
-		if len(f) == 4 && filepath.Base(filepath.FromSlash(f[0])) == "exclude" && slices.Contains(added, f[2]) {
-			hidden = append(hidden, f[3])
+		if len(f) == 4 && filepath.Base(filepath.FromSlash(f[0])) != ".gitignore" && slices.Contains(added, f[2]) {
+			hidden, file = append(hidden, f[3]), f[0]
 		}
 	}
 	if len(hidden) == 0 {
@@ -244,8 +280,7 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 	}
 	return muster.Errorf(muster.Invalid, "%s would not land: a pattern was added to git's exclude file while the "+
 		"team works", nameFiles(hidden)).
-		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore",
-			s.repo.ExcludeFile())
+		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore", file)
 }
 
 // filtered returns those of the files that pass a filter when they are staged. It refuses files whose filter cannot

@@ -42,12 +42,12 @@ func TestHTTPErrors(t *testing.T) {
 			llm.Limited, 90 * time.Second, ""},
 		"limited, ms": {429, map[string]string{"Retry-After-Ms": "4500", "Retry-After": "30"},
 			fault("rate_limit_error", "x"), llm.Limited, 4500 * time.Millisecond, ""},
-		"spend limit": {429, nil, fault("rate_limit_error", "you have reached your spend limit"), llm.Limited,
+		"spend limit": {429, nil, fault("rate_limit_error", "you have reached your spend limit"), llm.Spent,
 			0, "spend limit"},
 		"no credit": {400, map[string]string{"Retry-After": "3"},
-			fault("invalid_request_error", "Your credit balance is too low to access the API."), llm.Limited, 0,
+			fault("invalid_request_error", "Your credit balance is too low to access the API."), llm.Spent, 0,
 			"credit"},
-		"unpaid": {402, nil, fault("billing_error", "pay"), llm.Limited, 0, ""},
+		"unpaid": {402, nil, fault("billing_error", "pay"), llm.Spent, 0, ""},
 		"bad key": {401, nil, fault("authentication_error", "invalid x-api-key"), llm.Denied, 0,
 			"invalid x-api-key"},
 		"forbidden": {403, nil, fault("permission_error", "no"), llm.Denied, 0, ""},
@@ -59,7 +59,7 @@ func TestHTTPErrors(t *testing.T) {
 			"input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000"), llm.ContextFull, 0, ""},
 		"too large": {413, nil, fault("request_too_large", "x"), llm.ContextFull, 0, ""},
 		"bad request": {400, nil, fault("invalid_request_error",
-			"messages.3: tool_use ids were found without tool_result"), llm.BadRequest, 0, "messages.3"},
+			"messages.3: tool_use ids were found without tool_result"), llm.BadHistory, 0, "messages.3"},
 		"redirect": {307, map[string]string{"Location": "http://evil.example/"}, "", llm.BadRequest, 0,
 			"evil.example"},
 		"a web page": {200, map[string]string{"Content-Type": "text/html"}, "<html>", llm.BadRequest, 0,
@@ -105,7 +105,7 @@ func TestNobodyThere(t *testing.T) {
 	at := l.Addr().String()
 	l.Close()
 	_, _, err = ask(t, anthropic.New(anthropic.Options{Model: "m", BaseURL: "http://" + at}))
-	if llm.KindOf(err) != llm.Overloaded || !strings.Contains(err.Error(), at) {
+	if llm.KindOf(err) != llm.Unreachable || !strings.Contains(err.Error(), at) {
 		t.Errorf("got %v", err)
 	}
 

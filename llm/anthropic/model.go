@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"muster/llm"
+	"muster/llm/catalogue"
 	"muster/llm/internal/wire"
 )
 
@@ -33,45 +34,66 @@ const Endpoint = "https://api.anthropic.com"
 // https://docs.claude.com/en/api/versioning
 const apiVersion = "2023-06-01"
 
-// DefaultMaxTokens is the length of a reply where neither the request nor Options set one.
-const DefaultMaxTokens = 8000
+// DefaultMaxTokens is the length of a reply where neither the request nor Options set one, and nothing is known of the
+// model. The API has no default of its own.
+const DefaultMaxTokens = 32000
 
 // Options name the model, the server and the key. Nothing is read from the environment.
 type Options struct {
 	Model   string
 	BaseURL string // "" is Endpoint; with or without a slash or /v1 at its end
 	Key     string // sent as x-api-key; "" sends none
-	// MaxTokens limits a reply where the request does not; 0 means DefaultMaxTokens.
+	// MaxTokens limits a reply where the request does not; 0 means what is known of the model, or DefaultMaxTokens.
 	MaxTokens int
 
 	// Effort asks for thinking: low, medium, high, xhigh or max, as far as the model
 	// has them. "" sends nothing about thinking.
 	Effort string
 
+	// Known is what is known of the model: its limits, and how it thinks. Of the zero Model nothing is known.
+	Known catalogue.Model
+
 	Client *http.Client // nil is the default; its redirects are not followed
+
+	// Header sets headers of each request, and Extra fields of its body, over those that are sent anyway. A field that
+	// is null is left out.
+	Header map[string]string
+	Extra  map[string]json.RawMessage
 }
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
 // Reply.
 func New(o Options) llm.Model {
-	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), DefaultMaxTokens)
+	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), o.Known.ReplyLimit(), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
-	return &model{o, peer}
+	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
+	return &model{o: o, peer: peer}
 }
 
 // model implements llm.Model.
 type model struct {
 	o    Options
 	peer wire.Peer
+	most wire.Maximum
 }
 
-// Reply implements llm.Model.
+// Reply implements llm.Model. A limit that the server refuses is lowered to the one that it names, once.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	body, err := m.request(r)
 	if err != nil {
 		return llm.Reply{}, err
 	}
+	reply, err := m.ask(ctx, r, body, emit)
+	if m.most.Learn(err, body.MaxTokens) {
+		body.MaxTokens = m.most.Bound(body.MaxTokens)
+		return m.ask(ctx, r, body, emit)
+	}
+	return reply, err
+}
+
+// ask makes one request.
+func (m *model) ask(ctx context.Context, r llm.Request, body *request, emit func(llm.Delta)) (llm.Reply, error) {
 	x := wire.NewExchange(m.peer, r, emit)
 	header := http.Header{}
 	header.Set("Anthropic-Version", apiVersion)
@@ -159,6 +181,7 @@ func (m *model) request(r llm.Request) (*request, error) {
 	// The marks come last, because they depend on which messages are left, and change no other bytes.
 	setCacheBreakpoints(p)
 	m.setThinking(p)
+	p.MaxTokens = m.most.Bound(p.MaxTokens)
 	return p, nil
 }
 
@@ -287,3 +310,6 @@ func hasAdaptiveThinking(model string) bool {
 	}
 	return major > 4 || major == 4 && minor >= 6
 }
+
+// Endpoint returns the base URL that is asked. Models of one endpoint share its rate limits.
+func (m *model) Endpoint() string { return m.peer.URL }

@@ -151,9 +151,6 @@ func TestBrokenStreams(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed input": {turn("tool_use", call(0, "t1", "ok", `{}`), call(1, "t2", "n", `{"a":`)),
-			llm.Incomplete},
-		"input that is no object": {turn("tool_use", call(0, "t", "n", `[1]`)), llm.Incomplete},
 		"no terminal event": {sse(append(append([]string{start}, whole...), ended("tool_use"))...),
 			llm.Incomplete},
 		"no stop reason":           {sse(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},

@@ -188,3 +188,16 @@ func TestPrefix(t *testing.T) {
 		}
 	})
 }
+
+// Header and Extra of Options reach the server.
+func TestHeaderAndExtra(t *testing.T) {
+	v := serve(t, streaming(turn("end_turn", text(0, "x"))))
+	m := v.model(anthropic.Options{Header: map[string]string{"X-Team": "red"},
+		Extra: map[string]json.RawMessage{"top_k": json.RawMessage("5")}})
+	if _, _, err := ask(t, m); err != nil {
+		t.Fatal(err)
+	}
+	if v.last.Header.Get("X-Team") != "red" || !strings.Contains(string(v.asked(0)), `"top_k":5`) {
+		t.Errorf("%v\n%s", v.last.Header, v.asked(0))
+	}
+}

@@ -98,7 +98,7 @@ func TestThroughStandIn(t *testing.T) {
 	} {
 		bad := r
 		bad.Messages = ms
-		if _, err := m.Reply(t.Context(), bad, nil); llm.KindOf(err) != llm.BadRequest {
+		if _, err := m.Reply(t.Context(), bad, nil); llm.KindOf(err) != llm.BadHistory {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestErrorsThroughStandIn(t *testing.T) {
 	for _, e := range []*llm.Error{
 		{Kind: llm.Overloaded, Err: errors.New("full house")},
 		{Kind: llm.Limited, After: 12 * time.Second, Err: errors.New("slow down")},
-		{Kind: llm.Limited, Err: errors.New("spend limit")},
+		{Kind: llm.Spent, Err: errors.New("spend limit")},
 		{Kind: llm.Incomplete, Err: errors.New("cut")},
 		{Kind: llm.ContextFull, Err: errors.New("too long")},
 		{Kind: llm.BadRequest, Err: errors.New("bad")},

@@ -150,10 +150,12 @@ func checkPairs(ms []llm.Message) error {
 				open[p.ID], ever[p.ID] = true, true
 			case llm.Result:
 				if !open[p.ID] {
-					return fmt.Errorf("messages.%d: unexpected tool_use_id found in tool_result blocks: %s", i, p.ID)
+					return fmt.Errorf("messages.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s",
+						i, p.ID)
 				}
 				if !results {
-					return fmt.Errorf("messages.%d: tool_result blocks must come first", i)
+					return fmt.Errorf("messages.%d: `tool_use` ids were found without `tool_result` blocks "+
+						"immediately after", i)
 				}
 				delete(open, p.ID)
 			default:

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster/llm"
@@ -15,26 +17,31 @@ type (
 	// chatRequest names the limit and the cache key in two ways: the newer one is understood by the vendor
 	// alone.
 	chatRequest struct {
-		Messages            []chatMessage   `json:"messages"`
-		Model               string          `json:"model"`
-		MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
-		MaxTokens           int             `json:"max_tokens,omitempty"`
-		PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
-		User                string          `json:"user,omitempty"`
-		ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
-		StreamOptions       map[string]bool `json:"stream_options"`
-		Tools               []chatTool      `json:"tools,omitempty"`
-		Stream              bool            `json:"stream"`
+		Messages            []chatMessage     `json:"messages"`
+		Model               string            `json:"model"`
+		MaxCompletionTokens int               `json:"max_completion_tokens,omitempty"`
+		MaxTokens           int               `json:"max_tokens,omitempty"`
+		PromptCacheKey      string            `json:"prompt_cache_key,omitempty"`
+		User                string            `json:"user,omitempty"`
+		ReasoningEffort     string            `json:"reasoning_effort,omitempty"`
+		Thinking            map[string]string `json:"thinking,omitempty"`
+		EnableThinking      bool              `json:"enable_thinking,omitempty"`
+		Reasoning           map[string]any    `json:"reasoning,omitempty"`
+		ReasoningSplit      bool              `json:"reasoning_split,omitempty"`
+		StreamOptions       map[string]bool   `json:"stream_options,omitempty"`
+		Tools               []chatTool        `json:"tools,omitempty"`
+		Stream              bool              `json:"stream"`
 	}
-	// chatMessage is one message of any role. The reasoning of an assistant stands under one of two names,
+	// chatMessage is one message of any role. The reasoning of an assistant stands under one of several names,
 	// depending on the server that it came from.
 	chatMessage struct {
-		Role       string     `json:"role"`
-		Content    any        `json:"content,omitempty"` // a string or []contentPart
-		ReasonedA  string     `json:"reasoning_content,omitempty"`
-		ReasonedB  string     `json:"reasoning,omitempty"`
-		ToolCalls  []chatCall `json:"tool_calls,omitempty"`
-		ToolCallID string     `json:"tool_call_id,omitempty"`
+		Role       string          `json:"role"`
+		Content    any             `json:"content"` // a string, a list, or null where there are only calls
+		ReasonedA  string          `json:"reasoning_content,omitempty"`
+		ReasonedB  string          `json:"reasoning,omitempty"`
+		Details    json.RawMessage `json:"reasoning_details,omitempty"`
+		ToolCalls  []chatCall      `json:"tool_calls,omitempty"`
+		ToolCallID string          `json:"tool_call_id,omitempty"`
 	}
 	// chatCall is a call of a tool in an assistant's message, or a piece of one in a stream. Only the first
 	// piece must name the tool; some servers repeat the id in each.
@@ -46,6 +53,7 @@ type (
 			Name      string    `json:"name"`
 			Arguments arguments `json:"arguments"`
 		} `json:"function"`
+		Extra json.RawMessage `json:"extra_content,omitempty"` // Gemini's signature of the thought behind the call
 	}
 	// chatTool declares a tool.
 	chatTool struct {
@@ -80,17 +88,30 @@ func (a *arguments) UnmarshalJSON(data []byte) error {
 // bytes of a shorter one. The vendor caches the longest beginning that it has seen before, so any change in
 // the order of messages, tools or keys would make every request pay for the whole conversation again.
 func (m *model) chatRequest(r llm.Request) chatRequest {
-	q := chatRequest{Messages: m.chatMessages(r), Model: m.o.Model, ReasoningEffort: m.o.Effort,
-		StreamOptions: map[string]bool{"include_usage": true}, Stream: true}
+	q := chatRequest{Messages: m.chatMessages(r), Model: m.o.Model, Stream: true}
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, chatTool{"function", newFunction(t)})
 	}
+	if think := m.quirks.think; think != nil {
+		think(&q, m.o.Known.Thinking, m.effort())
+	} else {
+		q.ReasoningEffort = m.effort()
+	}
+	if m.peer.IsVendor || m.quirks.newLimit {
+		q.MaxCompletionTokens = r.MaxTokens
+	} else {
+		q.MaxTokens = r.MaxTokens
+	}
 	// Requests with the same key go to the same machine, whose cache then hits. Servers refuse fields that
 	// they do not know.
-	if m.peer.IsVendor {
-		q.MaxCompletionTokens, q.PromptCacheKey = r.MaxTokens, r.CacheKey
-	} else {
-		q.MaxTokens, q.User = r.MaxTokens, r.CacheKey
+	switch {
+	case m.peer.IsVendor:
+		q.PromptCacheKey = r.CacheKey
+	case !m.quirks.strict:
+		q.User = r.CacheKey
+	}
+	if !m.quirks.noStreamOptions {
+		q.StreamOptions = map[string]bool{"include_usage": true}
 	}
 	return q
 }
@@ -111,19 +132,25 @@ func (m *model) chatMessages(r llm.Request) (out []chatMessage) {
 		if msg.Role == llm.Assistant {
 			out = append(out, m.chatAssistant(msg)...)
 		} else {
-			out = append(out, chatUser(msg)...)
+			out = append(out, m.chatUser(msg)...)
+		}
+	}
+	if m.quirks.bridge {
+		for i := len(out) - 1; i > 0; i-- {
+			if out[i].Role == "user" && out[i-1].Role == "tool" {
+				out = slices.Insert(out, i, chatMessage{Role: "assistant", Content: "I have read the results."})
+			}
 		}
 	}
 	return out
 }
 
 // chatAssistant converts a reply to one message, or to none if nothing of it can be sent. Reasoning goes back
-// only to the endpoint that made it, and under the name under which it came.
+// only to the endpoint that made it, and as it came.
 func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 	a := chatMessage{Role: "assistant"}
-	if s := joinTexts(msg.Parts); s != "" {
-		a.Content = s
-	}
+	text, inList := joinTexts(msg.Parts), ""
+	hasContent := text != ""
 	for _, p := range msg.Parts {
 		switch p := p.(type) {
 		case llm.Thinking:
@@ -132,29 +159,62 @@ func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 			}
 			var k opaque
 			_ = json.Unmarshal(p.Opaque, &k) // what is not ours names no field
-			switch k.Field {
-			case "reasoning_content":
+			switch {
+			case k.Field == fieldContent:
 				a.ReasonedA += p.Text
-			case "reasoning":
+			case k.Field == fieldReasoning:
 				a.ReasonedB += p.Text
+			case k.Field == fieldList:
+				inList += p.Text
+			case k.Field == fieldText && m.quirks.thoughtInText:
+				text = openTag + "\n" + strings.TrimSpace(p.Text) + "\n" + closeTag + "\n\n" + text
+			case k.Model == m.o.Model:
+				a.Details = k.Item
 			}
 		case llm.Call:
-			c := chatCall{ID: p.ID, Type: "function"}
-			c.Function.Name, c.Function.Arguments = wire.Name(p.Name, 64), arguments(wire.OrDefault(p.Input, "{}"))
-			a.ToolCalls = append(a.ToolCalls, c)
+			a.ToolCalls = append(a.ToolCalls, m.chatCall(p, len(a.ToolCalls) == 0))
 		}
 	}
-	if a.Content == nil && len(a.ToolCalls) == 0 {
+	if !hasContent && len(a.ToolCalls) == 0 {
 		return nil
+	}
+	switch {
+	case inList != "":
+		a.Content = []contentPart{{Type: "thinking", Thinking: []contentPart{{Type: "text", Text: inList}}},
+			{Type: "text", Text: text}}[:1+min(1, len(text))]
+	case text != "" || m.quirks.emptyContent:
+		a.Content = text
+	}
+	if m.quirks.replay {
+		a.ReasonedA = cmp.Or(a.ReasonedA, a.ReasonedB, " ")
+		a.ReasonedB = ""
 	}
 	return []chatMessage{a}
 }
 
+// chatCall converts a call. What its server added goes back with it, if the same model still speaks.
+func (m *model) chatCall(p llm.Call, isFirst bool) chatCall {
+	c := chatCall{ID: m.callID(p.ID), Type: "function"}
+	c.Function.Name, c.Function.Arguments = wire.Name(p.Name, 64), arguments(wire.OrDefault(p.Input, "{}"))
+	var k opaque
+	if json.Unmarshal(p.Opaque, &k) == nil && k.Provider == m.peer.Provider && k.Model != "" && k.Model == m.o.Model {
+		c.Extra = k.Item
+	} else if m.quirks.signCalls && isFirst {
+		// The vendor's own word for a call that none of its models made. Only the first of a reply needs it.
+		c.Extra = json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)
+	}
+	return c
+}
+
+// noOutput stands for the content of a result that has none, which some servers refuse.
+const noOutput = "(no output)"
+
 // chatUser converts a user message: one message for each result, then one for the rest. A result can hold
 // only text, so its images go into the message that follows.
-func chatUser(msg llm.Message) (out []chatMessage) {
+func (m *model) chatUser(msg llm.Message) (out []chatMessage) {
 	var rest []llm.Part
-	for _, p := range msg.Parts {
+	parts := m.seen(msg.Parts)
+	for _, p := range parts {
 		r, ok := p.(llm.Result)
 		if !ok {
 			continue
@@ -168,9 +228,9 @@ func chatUser(msg llm.Message) (out []chatMessage) {
 			s = strings.TrimPrefix(s+"\n\n"+note, "\n\n")
 			rest = append(append(rest, llm.Text{Text: "Images of the result of call " + r.ID + ":"}), shown...)
 		}
-		out = append(out, chatMessage{Role: "tool", Content: s, ToolCallID: r.ID})
+		out = append(out, chatMessage{Role: "tool", Content: cmp.Or(s, noOutput), ToolCallID: m.callID(r.ID)})
 	}
-	rest = append(rest, msg.Parts...) // of which the results are not looked at
+	rest = append(rest, parts...) // of which the results are not looked at
 	if len(images(rest)) > 0 {
 		content := contentParts(rest, "text", func(url string) contentPart {
 			return contentPart{Type: "image_url", ImageURL: map[string]string{"url": url}}

@@ -165,9 +165,6 @@ func TestChatBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed arguments": {completion("tool_calls", piece(0, "a", "ok", "{}"), piece(1, "b", "n", `{"x":`)),
-			llm.Incomplete},
-		"arguments no object":     {completion("tool_calls", piece(0, "a", "n", `[1]`)), llm.Incomplete},
 		"a call without a name":   {completion("tool_calls", piece(0, "a", "", `{}`)), llm.Incomplete},
 		"no finish reason":        {sse(content("x"), piece(0, "a", "n", "{}"), done), llm.Incomplete},
 		"nothing at all":          {"", llm.Incomplete},

@@ -18,8 +18,8 @@ type chatReplyBuilder struct {
 
 	name    string // of the model that answers
 	text    strings.Builder
-	thought strings.Builder
-	field   string // the name under which thought came
+	thought thought
+	tags    thinkTags
 	refused bool
 	calls   []*callBuilder
 	usage   llm.Usage
@@ -30,15 +30,41 @@ type chatReplyBuilder struct {
 type callBuilder struct {
 	chatCall
 	args strings.Builder
+
+	// What follows args in JSON, kept up to date with each piece: to parse all of them at each one takes hours.
+	depth               int
+	inString, isEscaped bool
+	isWhole             bool // args are a JSON object or list, and nothing follows it
+}
+
+// addArgs appends a piece of the arguments.
+func (b *callBuilder) addArgs(piece string) {
+	b.args.WriteString(piece)
+	for _, c := range []byte(piece) {
+		switch {
+		case b.isEscaped:
+			b.isEscaped = false
+		case b.inString:
+			b.isEscaped, b.inString = c == '\\', c != '"'
+		case c == '"':
+			b.inString = true
+		case c == '{' || c == '[':
+			b.depth++
+		case c == '}' || c == ']':
+			b.depth--
+		}
+		b.isWhole = b.depth == 0 && (c == '}' || c == ']' || b.isWhole && c <= ' ')
+	}
 }
 
 // chatPiece is a piece of a reply, or the whole of one that does not come as a stream.
 type chatPiece struct {
-	Content   string     `json:"content"`
-	Refusal   string     `json:"refusal"`
-	ReasonedA string     `json:"reasoning_content"`
-	ReasonedB string     `json:"reasoning"`
-	ToolCalls []chatCall `json:"tool_calls"`
+	Content   flexible                     `json:"content"`
+	Refusal   string                       `json:"refusal"`
+	ReasonedA string                       `json:"reasoning_content"`
+	ReasonedB string                       `json:"reasoning"`
+	Details   []map[string]json.RawMessage `json:"reasoning_details"`
+	ToolCalls []chatCall                   `json:"tool_calls"`
 }
 
 // chatChunk is what is read of one event. All other fields are ignored, because servers add their own.
@@ -49,15 +75,18 @@ type chatChunk struct {
 		Message      *chatPiece `json:"message"` // in place of Delta where the server does not stream
 		FinishReason string     `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Details    struct {
-			Cached  int `json:"cached_tokens"`
-			Written int `json:"cache_write_tokens"`
-		} `json:"prompt_tokens_details"`
-		Hit int `json:"prompt_cache_hit_tokens"` // DeepSeek's name
-	} `json:"usage"`
+	Usage json.RawMessage `json:"usage"` // raw, so that a report in a form that is not known does not fail the reply
+}
+
+// chatUsage is what is read of the usage.
+type chatUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Details    struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	Hit int `json:"prompt_cache_hit_tokens"` // DeepSeek's name
 }
 
 // Event applies a chunk. It never ends the stream, because the usage comes after the finish reason.
@@ -67,7 +96,8 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		return false, err
 	}
 	c.name = cmp.Or(k.Model, c.name)
-	if u := k.Usage; u != nil {
+	var u *chatUsage
+	if _ = json.Unmarshal(k.Usage, &u); u != nil {
 		c.usage = newUsage(u.Prompt, u.Completion, max(u.Details.Cached, u.Hit), u.Details.Written)
 	}
 	// A request asks for one choice, so there is at most one.
@@ -75,22 +105,8 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 		return false, nil
 	}
 	d := cmp.Or(k.Choices[0].Message, &k.Choices[0].Delta)
-	if err := c.Keep(len(d.ReasonedA) + len(d.ReasonedB) + len(d.Content) + len(d.Refusal)); err != nil {
+	if err := c.addText(d); err != nil {
 		return false, err
-	}
-	field, thought := "reasoning_content", d.ReasonedA
-	if thought == "" {
-		field, thought = "reasoning", d.ReasonedB
-	}
-	if thought != "" { // servers choose one name and keep to it
-		c.field = field
-		c.thought.WriteString(thought)
-		c.Emit(llm.Delta{Part: 0, Think: thought})
-	}
-	if s := d.Content + d.Refusal; s != "" {
-		c.refused = c.refused || d.Refusal != ""
-		c.text.WriteString(s)
-		c.Emit(llm.Delta{Part: 1, Text: s})
 	}
 	for _, t := range d.ToolCalls {
 		if err := c.addCall(t); err != nil {
@@ -101,6 +117,55 @@ func (c *chatReplyBuilder) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
+// addText appends the text and the reasoning of a piece.
+func (c *chatReplyBuilder) addText(d *chatPiece) error {
+	size := len(d.ReasonedA) + len(d.ReasonedB) + len(d.Content.text) + len(d.Content.think) + len(d.Refusal)
+	for _, detail := range d.Details {
+		for name, value := range detail {
+			size += len(name) + len(value)
+		}
+	}
+	if err := c.Keep(size); err != nil {
+		return err
+	}
+	// Servers choose one name and keep to it, or say the same in the details and beside them.
+	field, thought := fieldContent, d.ReasonedA
+	if thought == "" {
+		field, thought = fieldReasoning, d.ReasonedB
+	}
+	if inDetails := c.thought.addDetails(d.Details); thought == "" {
+		thought = inDetails
+	}
+	if thought == "" && d.Content.think != "" {
+		field, thought = fieldList, d.Content.think
+	}
+	tagged, text := c.tags.split(d.Content.text)
+	if thought == "" && tagged != "" {
+		field, thought = fieldText, tagged
+	}
+	if thought != "" {
+		c.think(field, thought)
+	}
+	c.refused = c.refused || d.Refusal != ""
+	c.say(text + d.Refusal)
+	return nil
+}
+
+// think adds to the reasoning.
+func (c *chatReplyBuilder) think(field, s string) {
+	c.thought.field = field
+	c.thought.WriteString(s)
+	c.Emit(llm.Delta{Part: 0, Think: s})
+}
+
+// say adds to the text.
+func (c *chatReplyBuilder) say(s string) {
+	if s != "" {
+		c.text.WriteString(s)
+		c.Emit(llm.Delta{Part: 1, Text: s})
+	}
+}
+
 // addCall appends a piece of a call, or begins a new call with it. The name and the id count when they first
 // come; a server that repeats them in each piece does not change them. A whole call that comes once more under its id
 // is not taken for the rest of its arguments.
@@ -108,8 +173,11 @@ func (c *chatReplyBuilder) addCall(t chatCall) error {
 	at, args := c.findCall(t), string(t.Function.Arguments)
 	switch {
 	case at == nil:
-		if err := c.KeepPart(len(t.ID) + len(t.Function.Name)); err != nil {
+		if err := c.KeepPart(len(t.ID) + len(t.Function.Name) + len(t.Extra)); err != nil {
 			return err
+		}
+		if len(c.calls) > wire.MaxCalls { // one too many is kept, so that none of them runs
+			return nil
 		}
 		at = &callBuilder{chatCall: t}
 		at.Function.Arguments = ""
@@ -119,7 +187,10 @@ func (c *chatReplyBuilder) addCall(t chatCall) error {
 	}
 	at.Function.Name = cmp.Or(at.Function.Name, t.Function.Name)
 	at.ID = cmp.Or(at.ID, t.ID)
-	at.args.WriteString(args)
+	if len(t.Extra) > 0 && string(t.Extra) != "null" {
+		at.Extra = t.Extra
+	}
+	at.addArgs(args)
 	return c.Keep(len(args))
 }
 
@@ -139,7 +210,7 @@ func (c *chatReplyBuilder) findCall(t chatCall) *callBuilder {
 		switch {
 		case t.ID != "" && at.ID != "" && t.ID != at.ID:
 			return nil
-		case t.ID == "" && t.Function.Name != "" && at.Function.Name != "" && json.Valid([]byte(at.args.String())):
+		case t.ID == "" && t.Function.Name != "" && at.Function.Name != "" && at.isWhole:
 			return nil // it was whole, and here is a name again
 		}
 		return at
@@ -168,13 +239,13 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.refused {
 		r.Stop = llm.StopRefused
 	}
-	var parts []llm.Part
-	if c.thought.Len() > 0 {
-		// Some servers want their reasoning back with the calls that it led to, so the field's name is kept
-		// with it.
-		parts = append(parts, llm.Thinking{Text: c.thought.String(), Provider: c.Provider,
-			Opaque: opaque{Field: c.field}.encode()})
+	if think, text := c.tags.rest(); think != "" {
+		c.think(fieldText, think)
+	} else {
+		c.say(text)
 	}
+	// Some servers want their reasoning back, so how it came is kept with it.
+	parts := c.thought.part(c.Provider, c.Model)
 	if c.text.Len() > 0 {
 		parts = append(parts, llm.Text{Text: c.text.String()})
 	}
@@ -182,7 +253,11 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		if t.Function.Name == "" && r.Stop == llm.StopEnd {
 			return r, false, c.ErrBroken("a call has no name")
 		}
-		parts = append(parts, llm.Call{ID: t.ID, Name: t.Function.Name, Input: json.RawMessage(t.args.String())})
+		call := llm.Call{ID: t.ID, Name: t.Function.Name, Input: json.RawMessage(t.args.String())}
+		if len(t.Extra) > 0 {
+			call.Opaque = opaque{Provider: c.Provider, Model: c.Model, Item: t.Extra}.encode()
+		}
+		parts = append(parts, call)
 	}
 	return c.Finish(r, parts)
 }

@@ -39,9 +39,9 @@ func TestHTTPErrors(t *testing.T) {
 			"X-Ratelimit-Reset-Tokens": "1m2.5s"}, fault("rate_limit_exceeded", "x"), llm.Limited,
 			62500 * time.Millisecond, ""},
 		"quota": {429, map[string]string{"Retry-After": "30"},
-			fault("insufficient_quota", "You exceeded your current quota"), llm.Limited, 0, "quota"},
+			fault("insufficient_quota", "You exceeded your current quota"), llm.Spent, 0, "quota"},
 		"limit without time": {429, nil, fault("x", "no"), llm.Limited, 0, ""},
-		"no balance": {402, nil, `{"error":{"message":"Insufficient Balance"}}`, llm.Limited, 0,
+		"no balance": {402, nil, `{"error":{"message":"Insufficient Balance"}}`, llm.Spent, 0,
 			"Insufficient"},
 		"bad key": {401, nil, fault("invalid_api_key", "Incorrect API key"), llm.Denied, 0,
 			"Incorrect API key"},
@@ -104,7 +104,7 @@ func TestNobodyThere(t *testing.T) {
 	at := l.Addr().String()
 	l.Close()
 	_, _, err = ask(t, openai.New(openai.Options{Model: "m", BaseURL: "http://" + at + "/v1"}))
-	if llm.KindOf(err) != llm.Overloaded || !strings.Contains(err.Error(), at) {
+	if llm.KindOf(err) != llm.Unreachable || !strings.Contains(err.Error(), at) {
 		t.Errorf("got %v", err)
 	}
 	v := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

@@ -23,14 +23,12 @@ import (
 	"strings"
 
 	"muster/llm"
+	"muster/llm/catalogue"
 	"muster/llm/internal/wire"
 )
 
 // Endpoint is the vendor's base URL.
 const Endpoint = "https://api.openai.com/v1/"
-
-// DefaultMaxTokens is the length of a reply where neither the request nor Options set one.
-const DefaultMaxTokens = 8000
 
 // API is one of the two protocols.
 type API string
@@ -39,7 +37,7 @@ type API string
 const (
 	// Auto is Responses at the vendor's endpoint and Chat at any other.
 	Auto API = ""
-	// Chat is Chat Completions.
+	// Chat is Chat Completions. The vendor's models that take no tools there are asked by Responses.
 	Chat API = "chat"
 	// Responses is the Responses API, with nothing stored at the vendor's.
 	Responses API = "responses"
@@ -51,19 +49,26 @@ type Options struct {
 	BaseURL   string // "" is Endpoint; with or without a slash or /v1 at its end
 	Key       string // sent as a bearer token; "" sends none
 	API       API
-	MaxTokens int // of a reply, for requests that do not say; 0 is DefaultMaxTokens
+	MaxTokens int // of a reply, for requests that do not say; 0 is as many as the model allows
 
-	// Effort asks for reasoning: minimal, low, medium, high, as far as the model has
-	// them. "" sends nothing about it.
+	// Effort asks for reasoning: minimal, low, medium, high, xhigh or max; the nearest that the model is known to have
+	// is sent. "" is medium for a model that is known to think, and sends nothing for any other.
 	Effort string
 
+	// Known is what is known of the model: its limits, and how it thinks. Of the zero Model nothing is known.
+	Known catalogue.Model
+
 	Client *http.Client // nil is the default; its redirects are not followed
+
+	// Header sets headers of each request, and Extra fields of its body, over those that are sent anyway. A field that
+	// is null is left out.
+	Header map[string]string
+	Extra  map[string]json.RawMessage
 }
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
 // Reply.
 func New(o Options) llm.Model {
-	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	if o.API == Auto {
 		o.API = Chat
@@ -71,20 +76,45 @@ func New(o Options) llm.Model {
 			o.API = Responses
 		}
 	}
+	// These models take no tools with reasoning on Chat Completions.
+	if peer.IsVendor && strings.HasPrefix(o.Model, "gpt-6") {
+		o.API = Responses
+	}
+	// The vendor allows as much as the model can when no limit is sent, and so does most local software.
+	// Other vendors cut a reply early then.
+	if o.MaxTokens = max(o.MaxTokens, 0); !peer.IsVendor {
+		o.MaxTokens = cmp.Or(o.MaxTokens, o.Known.ReplyLimit())
+	}
 	peer.SetAPI("openai-" + string(o.API))
-	return &model{o, peer}
+	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
+	return &model{o: o, peer: peer, quirks: quirksOf(o.Known)}
 }
 
 // model implements llm.Model.
 type model struct {
-	o    Options
-	peer wire.Peer
+	o      Options
+	peer   wire.Peer
+	quirks quirks
+	most   wire.Maximum
 }
 
-// Reply implements llm.Model.
+// Reply implements llm.Model. A limit that the server refuses is lowered to the one that it names, once.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	// There always is a limit, because a model that repeats itself does not stop.
 	r.MaxTokens = cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens)
+	if most := m.o.Known.MaxOutput; most > 0 {
+		r.MaxTokens = min(r.MaxTokens, most) // servers refuse more
+	}
+	r.MaxTokens = m.most.Bound(r.MaxTokens)
+	reply, err := m.ask(ctx, r, emit)
+	if m.most.Learn(err, r.MaxTokens) {
+		r.MaxTokens = m.most.Bound(r.MaxTokens)
+		return m.ask(ctx, r, emit)
+	}
+	return reply, err
+}
+
+// ask makes one request.
+func (m *model) ask(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	x := wire.NewExchange(m.peer, r, emit)
 	// Both APIs are asked in the same way. They differ in the body and in how the stream is read.
 	path, body, hasContent := "chat/completions", any(nil), false
@@ -115,15 +145,17 @@ type contentPart struct {
 	Text     string `json:"text,omitempty"`
 	Refusal  string `json:"refusal,omitempty"`
 	ImageURL any    `json:"image_url,omitempty"`
+
+	Thinking []contentPart `json:"thinking,omitempty"`
 }
 
 // contentParts converts the texts and the images of ps, which image makes of data URLs, in their order. It
-// leaves out empty ones, which servers refuse, and all other parts.
+// leaves out blank ones, which servers refuse, and all other parts.
 func contentParts(ps []llm.Part, textType string, image func(url string) contentPart) (out []contentPart) {
 	for _, p := range ps {
 		switch p := p.(type) {
 		case llm.Text:
-			if p.Text != "" {
+			if strings.TrimSpace(p.Text) != "" {
 				out = append(out, contentPart{Type: textType, Text: p.Text})
 			}
 		case llm.Image:
@@ -150,7 +182,7 @@ func newUsage(prompt, output, cacheRead, cacheWrite int) llm.Usage {
 func joinTexts(ps []llm.Part) string {
 	var out []string
 	for _, p := range ps {
-		if t, ok := p.(llm.Text); ok && t.Text != "" {
+		if t, ok := p.(llm.Text); ok && strings.TrimSpace(t.Text) != "" {
 			out = append(out, t.Text)
 		}
 	}
@@ -177,12 +209,14 @@ func images(ps []llm.Part) (out []llm.Part) {
 // opaque is the Opaque of an llm.Thinking or an llm.Call. Its JSON is stored in transcripts, so its field names
 // must stay.
 //
-// Of Chat Completions it holds the name of the field in which the server sent its reasoning and wants it back.
+// Of Chat Completions it holds the name of the field in which the server sent its reasoning and wants it back, or what
+// only the same model may get back, with its name: reasoning_details as they came, or what came with a call.
 // Of Responses it holds an item as it came, or the phase of the message that follows. The vendor takes reasoning
 // back only unchanged and together with the item that it led to, so both are kept.
 type opaque struct {
 	Field    string          `json:"field,omitempty"`
 	Provider string          `json:"provider,omitempty"` // a Call has no field for it
+	Model    string          `json:"model,omitempty"`
 	Item     json.RawMessage `json:"item,omitempty"`
 	Phase    string          `json:"phase,omitempty"`
 }
@@ -192,3 +226,6 @@ func (k opaque) encode() json.RawMessage {
 	b, _ := json.Marshal(k)
 	return b
 }
+
+// Endpoint returns the base URL that is asked. Models of one endpoint share its rate limits.
+func (m *model) Endpoint() string { return m.peer.URL }

@@ -156,3 +156,18 @@ func TestPrefix(t *testing.T) {
 		})
 	}
 }
+
+// Header and Extra of Options reach the server.
+func TestHeaderAndExtra(t *testing.T) {
+	for api, body := range map[openai.API]string{openai.Chat: completion("stop"), openai.Responses: response(completed, "")} {
+		v := serve(t, streaming(body))
+		m := v.model(openai.Options{API: api, Header: map[string]string{"X-Team": "red"},
+			Extra: map[string]json.RawMessage{"top_k": json.RawMessage("5")}})
+		if _, err := m.Reply(t.Context(), request, nil); err != nil {
+			t.Fatal(err)
+		}
+		if v.last.Header.Get("X-Team") != "red" || !bytes.Contains(v.asked(0), []byte(`"top_k":5`)) {
+			t.Errorf("%s: %v\n%s", api, v.last.Header, v.asked(0))
+		}
+	}
+}

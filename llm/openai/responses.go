@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -16,7 +17,7 @@ type (
 	// vendor.
 	responsesRequest struct {
 		Instructions    string            `json:"instructions,omitempty"`
-		MaxOutputTokens int               `json:"max_output_tokens"`
+		MaxOutputTokens int               `json:"max_output_tokens,omitempty"`
 		PromptCacheKey  string            `json:"prompt_cache_key,omitempty"`
 		Store           bool              `json:"store"`
 		Include         []string          `json:"include,omitempty"`
@@ -62,8 +63,8 @@ func (m *model) responsesRequest(r llm.Request) responsesRequest {
 	for _, msg := range r.Messages {
 		q.Input = append(q.Input, m.items(msg)...)
 	}
-	if m.o.Effort != "" {
-		q.Reasoning = map[string]string{"effort": m.o.Effort}
+	if e := m.effort(); e != "" {
+		q.Reasoning = map[string]string{"effort": e}
 	}
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, responseTool{Type: "function", function: newFunction(t)})
@@ -81,7 +82,7 @@ func canReason(model string) bool {
 // endpoint alone.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
-		return userItems(msg)
+		return userItems(m.seen(msg.Parts))
 	}
 	phase := ""
 	for _, p := range msg.Parts {
@@ -96,7 +97,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 				out = append(out, k.Item)
 			}
 		case llm.Text:
-			if p.Text != "" {
+			if strings.TrimSpace(p.Text) != "" {
 				out = append(out, item{Type: "message", Role: llm.Assistant, Phase: phase,
 					Content: []contentPart{{Type: "output_text", Text: p.Text}}})
 			}
@@ -105,18 +106,32 @@ func (m *model) items(msg llm.Message) (out []any) {
 			out = append(out, m.callItem(p))
 		}
 	}
+	// The vendor refuses reasoning without the item that it led to, which may have been blank.
+	for len(out) > 0 && isReasoning(out[len(out)-1]) {
+		out = out[:len(out)-1]
+	}
 	return out
+}
+
+// isReasoning reports whether an item of a request is one of reasoning, as it came.
+func isReasoning(v any) bool {
+	raw, ok := v.(json.RawMessage)
+	var it item
+	return ok && json.Unmarshal(raw, &it) == nil && it.Type == "reasoning"
 }
 
 // callItem returns the item that the call came as or, if that came from another endpoint, one that says the
 // same. It compares id and name first, because a transcript may have been edited, and the results refer to
-// the call by its id.
+// the call by its id. Arguments that the item has in another form were no JSON, and other endpoints of this API read
+// them.
 func (m *model) callItem(c llm.Call) any {
 	var k opaque
 	var it item
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.peer.Provider &&
 		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {
-		return k.Item
+		if input, err := llm.Input([]byte(it.Arguments)); err == nil && bytes.Equal(input, c.Input) {
+			return k.Item
+		}
 	}
 	return item{
 		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
@@ -125,8 +140,8 @@ func (m *model) callItem(c llm.Call) any {
 }
 
 // userItems converts a user message: one item for each result, then one for the rest.
-func userItems(msg llm.Message) (out []any) {
-	for _, p := range msg.Parts {
+func userItems(parts []llm.Part) (out []any) {
+	for _, p := range parts {
 		if r, ok := p.(llm.Result); ok {
 			o := item{Type: "function_call_output", CallID: wire.Name(r.ID, 64), Output: joinTexts(r.Parts)}
 			if len(images(r.Parts)) > 0 {
@@ -135,7 +150,7 @@ func userItems(msg llm.Message) (out []any) {
 			out = append(out, o)
 		}
 	}
-	if cs := contentParts(msg.Parts, "input_text", inputImage); len(cs) > 0 {
+	if cs := contentParts(parts, "input_text", inputImage); len(cs) > 0 {
 		out = append(out, item{Type: "message", Role: llm.User, Content: cs})
 	}
 	return out

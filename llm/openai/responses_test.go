@@ -176,8 +176,6 @@ func TestResponsesBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"malformed arguments": {response(completed, "", callA,
-			strings.Replace(cutCall, "incomplete", "completed", 1)), llm.Incomplete},
 		"no terminal event": {sse(created,
 			`{"type":"response.output_item.done","output_index":0,"item":`+callA+`}`), llm.Incomplete},
 		"nothing at all": {"", llm.Incomplete},

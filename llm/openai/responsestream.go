@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"muster/llm"
 	"muster/llm/internal/wire"
@@ -28,16 +29,19 @@ type responseBody struct {
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
-		Details struct {
-			Cached  int `json:"cached_tokens"`
-			Written int `json:"cache_write_tokens"`
-		} `json:"input_tokens_details"`
-	} `json:"usage"`
+	Usage json.RawMessage `json:"usage"` // raw, so that a report in a form that is not known does not fail the reply
 
 	isIncomplete bool
+}
+
+// responseUsage is what is read of the usage.
+type responseUsage struct {
+	Input   int `json:"input_tokens"`
+	Output  int `json:"output_tokens"`
+	Details struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
 }
 
 // Event applies an event. The event that ends the response returns true. Events of types that are not known
@@ -86,10 +90,11 @@ func (c *responseBuilder) Event(data []byte) (bool, error) {
 		}
 		r.isIncomplete = e.Type == "response.incomplete"
 		c.end = &r
-		if len(c.items) > 0 { // the event repeats them, and they were counted
-			return true, nil
+		counted := 0 // of what the event repeats
+		for _, it := range c.items {
+			counted += len(it.raw)
 		}
-		return true, c.KeepPart(len(e.Response))
+		return true, c.Keep(max(0, len(e.Response)-counted))
 	}
 	return false, nil
 }
@@ -106,7 +111,8 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if c.end == nil {
 		return r, false, nil
 	}
-	u := c.end.Usage
+	var u responseUsage
+	_ = json.Unmarshal(c.end.Usage, &u)
 	r = llm.Reply{Model: c.end.Model, Usage: newUsage(u.Input, u.Output, u.Details.Cached, u.Details.Written)}
 	switch reason := c.end.Incomplete.Reason; {
 	case !c.end.isIncomplete:
@@ -173,16 +179,17 @@ func (it item) isRefusal() bool {
 
 // thinking returns the part for an item of reasoning, or none if there is nothing in it.
 func (it item) thinking(provider string) []llm.Part {
-	p := llm.Thinking{Provider: provider}
+	var text strings.Builder
 	for i, s := range it.Summary {
 		if i > 0 {
-			p.Text += "\n\n"
+			text.WriteString("\n\n")
 		}
-		p.Text += s.Text
+		text.WriteString(s.Text)
 	}
 	for _, s := range it.Content {
-		p.Text += s.Text
+		text.WriteString(s.Text)
 	}
+	p := llm.Thinking{Text: text.String(), Provider: provider}
 	if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
 		p.Opaque = opaque{Item: it.raw}.encode()
 	}
@@ -194,16 +201,16 @@ func (it item) thinking(provider string) []llm.Part {
 
 // texts returns the parts for a message, or none if it says nothing.
 func (it item) texts(provider string) (parts []llm.Part) {
-	s := ""
+	var text strings.Builder
 	for _, p := range it.Content {
-		s += p.Text + p.Refusal
+		text.WriteString(p.Text + p.Refusal)
 	}
-	if s == "" {
+	if text.Len() == 0 {
 		return nil
 	}
 	if it.Phase != "" {
 		// llm.Text has no place for the phase, so a part before the text carries it.
 		parts = append(parts, llm.Thinking{Provider: provider, Opaque: opaque{Phase: it.Phase}.encode()})
 	}
-	return append(parts, llm.Text{Text: s})
+	return append(parts, llm.Text{Text: text.String()})
 }

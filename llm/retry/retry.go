@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -23,22 +24,25 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultTries        = 8
+	DefaultPatience     = time.Hour
 	DefaultMin          = time.Second
 	DefaultMax          = time.Minute
 	DefaultFirstTimeout = 5 * time.Minute
-	DefaultIdleTimeout  = 90 * time.Second
+	DefaultIdleTimeout  = 5 * time.Minute
 	DefaultReplyTimeout = time.Hour
 )
 
 // Options configure Wrap. Zero values mean the defaults.
 type Options struct {
-	// Tries is how often a request is sent at most while the provider is overloaded or its answers break
-	// off. A rate limit that says when to come back is waited for up to four times as often.
+	// Patience is how long the troubles of one request are waited out, counted from the first of them. The
+	// last try is made when that time is over. Negative means that nothing is waited out.
+	Patience time.Duration
+
+	// Tries is how often a request is sent at most. Zero means as often as Patience lets.
 	Tries int
 
-	// Min and Max bound the backoff. Before try n+1 it waits a random time of at most Min doubled n-1
-	// times, and never more than Max.
+	// Min and Max bound the backoff. Before try n+1 it waits a random time between half of Min doubled n-1
+	// times and the whole of it, and never more than Max.
 	Min, Max time.Duration
 
 	// FirstTimeout is how long a reply may be silent before something of it can be shown; a local server
@@ -59,17 +63,17 @@ type Options struct {
 
 // Wrap returns m with retries, the rate limit and the watchdog.
 //
-// Overloaded and Incomplete are tried again after a backoff, and Limited after the time in After. If
-// something of the reply was shown, a Delta with Again declares it void first. All other errors are
-// returned at once: ContextFull, BadRequest, Denied, Spent, and Limited without After, which is a spend
-// limit. So is the last error when the tries are used up.
+// Overloaded, Unreachable, Limited and Incomplete are tried again after a backoff, or after the time in After
+// where that is longer. Limited holds back everybody who shares the Limiter. If something of the reply was
+// shown, a Delta with Again declares it void first. All other errors are returned at once: ContextFull,
+// BadRequest, Denied and Spent. So is the last error when Patience or the tries are used up.
 //
 // The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of
 // the stream that arrives, pings included; empty ones are not passed on. A stream that is silent too long
 // is cancelled and counts as Incomplete. One that never ends is cancelled too, and is not asked again. The
 // watchdog cannot end a model that ignores its context.
 func Wrap(m llm.Model, o Options) llm.Model {
-	o.Tries = cmp.Or(o.Tries, DefaultTries)
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	o.Min, o.Max = cmp.Or(o.Min, DefaultMin), cmp.Or(o.Max, DefaultMax)
 	o.FirstTimeout = cmp.Or(o.FirstTimeout, DefaultFirstTimeout)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
@@ -101,7 +105,8 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			emit(d)
 		}
 	}
-	for failures, limits := 0, 0; ; {
+	var began time.Time // of the trouble
+	for failures := 1; ; failures++ {
 		if err := s.o.Limiter.wait(ctx, s.o.OnWait); err != nil {
 			return llm.Reply{}, err
 		}
@@ -110,44 +115,53 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			return reply, nil
 		}
 		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || ctx.Err() != nil {
+		if !ok || ctx.Err() != nil || !passes(e.Kind) || failures == s.o.Tries {
 			return reply, err
 		}
-		var pause time.Duration
-		switch {
-		case e.Kind == llm.Limited && e.After > 0:
-			if limits++; limits >= 4*s.o.Tries {
-				return reply, err
-			}
-			s.o.Limiter.holdUntil(time.Now().Add(e.After), err)
-		case e.Kind == llm.Overloaded, e.Kind == llm.Incomplete:
-			if failures++; failures >= s.o.Tries {
-				return reply, err
-			}
-			pause = max(s.backoff(failures), e.After)
-		default:
-			return reply, err
+		if began.IsZero() {
+			began = time.Now()
+		}
+		left := s.o.Patience - time.Since(began)
+		if left <= 0 {
+			return reply, gaveUp(e, time.Since(began))
 		}
 		if shown {
 			show(llm.Delta{Again: true})
 		}
-		if pause > 0 {
-			s.o.OnWait(time.Now().Add(pause), err)
-			if err := sleepContext(ctx, pause); err != nil {
-				return llm.Reply{}, err
-			}
+		pause := min(max(s.backoff(failures), e.After), left)
+		if e.Kind == llm.Limited { // all who share the limiter wait, and this one with them
+			s.o.Limiter.holdUntil(time.Now().Add(pause), err)
+			continue
+		}
+		s.o.OnWait(time.Now().Add(pause), err)
+		if err := sleepContext(ctx, pause); err != nil {
+			return llm.Reply{}, err
 		}
 	}
 }
 
-// backoff returns a random wait after n failures, between zero and the bound, so that agents that failed
-// together do not come back together.
+// passes reports whether a trouble may pass by itself.
+func passes(k llm.Kind) bool {
+	return k == llm.Overloaded || k == llm.Unreachable || k == llm.Limited || k == llm.Incomplete
+}
+
+// gaveUp is the error of a trouble that did not pass. Its kind stays, and it gives no time to wait.
+func gaveUp(e *llm.Error, after time.Duration) *llm.Error {
+	if after < time.Second { // nothing was waited out
+		return e
+	}
+	return &llm.Error{Kind: e.Kind, Status: e.Status,
+		Err: fmt.Errorf("it did not pass within %v: %w", after.Round(time.Second), e.Err)}
+}
+
+// backoff returns a random wait after n failures, between half of the bound and the bound, so that agents that
+// failed together do not come back together.
 func (s *retrier) backoff(n int) time.Duration {
 	bound := s.o.Max
 	if n := n - 1; n < 32 && s.o.Min<<n < bound && s.o.Min<<n > 0 {
 		bound = s.o.Min << n
 	}
-	return rand.N(bound + 1)
+	return bound - rand.N(bound/2+1)
 }
 
 // sleepContext waits for d. If ctx ends first, it returns the cause.
@@ -168,6 +182,21 @@ type Limiter struct {
 	mu    sync.Mutex
 	until time.Time
 	err   error // why
+}
+
+// Limiters has a Limiter for each endpoint, so that the limit of one holds nobody of another back. Its zero value is
+// ready for use. It is safe for concurrent use.
+type Limiters struct{ byEndpoint sync.Map }
+
+// Of returns the limiter of a model's endpoint. A model tells its endpoint by a method Endpoint; all that have none
+// share one limiter.
+func (l *Limiters) Of(m llm.Model) *Limiter {
+	endpoint := ""
+	if e, ok := m.(interface{ Endpoint() string }); ok {
+		endpoint = e.Endpoint()
+	}
+	limiter, _ := l.byEndpoint.LoadOrStore(endpoint, new(Limiter))
+	return limiter.(*Limiter)
 }
 
 // Until returns when the limiter lets go and why it holds, or the zero time if it does not.

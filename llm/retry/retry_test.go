@@ -54,7 +54,7 @@ func ask(m llm.Model) (ds []llm.Delta, err error) {
 }
 
 func TestAgainUntilItWorks(t *testing.T) {
-	for _, kind := range []llm.Kind{llm.Overloaded, llm.Incomplete} {
+	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete} {
 		synctest.Test(t, func(t *testing.T) {
 			m := failing(7, of(kind, 0))
 			waits := 0
@@ -79,10 +79,52 @@ func TestTriesAreBounded(t *testing.T) {
 			t.Errorf("%d tries, %v", m.n, err)
 		}
 		m = failing(1000, of(llm.Limited, time.Second))
-		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); llm.KindOf(err) != llm.Limited || m.n != 12 {
+		if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); llm.KindOf(err) != llm.Limited || m.n != 3 {
 			t.Errorf("%d tries at the limit, %v", m.n, err)
 		}
 	})
+}
+
+// A trouble that does not pass is waited out for an hour from its first sign, with ever longer pauses, and its kind
+// stays. One that ends in the last minute costs nothing but time.
+func TestAnHourIsWaitedOut(t *testing.T) {
+	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete} {
+		for _, after := range []time.Duration{0, 7 * time.Second, time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				m, began := failing(1e6, of(kind, after)), time.Now()
+				_, err := ask(retry.Wrap(m, retry.Options{}))
+				took := time.Since(began)
+				if llm.KindOf(err) != kind || took < time.Hour || took > time.Hour+11*time.Second || m.n > 500 {
+					t.Errorf("%s after %v: %v after %v and %d tries", kind, after, err, took, m.n)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				m := &model{reply: func(context.Context, int, func(llm.Delta)) error {
+					if time.Since(began) < 59*time.Minute {
+						return of(kind, after)
+					}
+					return nil
+				}}
+				if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
+					t.Errorf("%s after %v: %v", kind, after, err)
+				}
+			})
+		}
+	}
+}
+
+// The time that a trouble is waited for is a setting.
+func TestPatience(t *testing.T) {
+	for patience, want := range map[time.Duration]time.Duration{-1: 0, 5 * time.Minute: 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			_, err := ask(retry.Wrap(failing(1e6, of(llm.Overloaded, 0)), retry.Options{Patience: patience}))
+			if took := time.Since(began); llm.KindOf(err) != llm.Overloaded || took != want {
+				t.Errorf("%v: %v after %v", patience, err, took)
+			}
+		})
+	}
 }
 
 // The wait before try n+1 is anything up to Min doubled n times, never above Max.
@@ -142,7 +184,7 @@ func TestOverloadedAfterIsObeyed(t *testing.T) {
 func TestReturnedAtOnce(t *testing.T) {
 	foreign := errors.New("foreign")
 	for _, want := range []error{
-		of(llm.ContextFull, 0), of(llm.BadRequest, 0), of(llm.Denied, 0), of(llm.Spent, 0), of(llm.Limited, 0), foreign,
+		of(llm.ContextFull, 0), of(llm.BadRequest, 0), of(llm.Denied, 0), of(llm.Spent, 0), foreign,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := failing(1, want)
@@ -201,6 +243,43 @@ func TestLimitIsShared(t *testing.T) {
 		if until, err := l.Until(); !until.IsZero() || err != nil {
 			t.Errorf("it still holds: %v %v", until, err)
 		}
+	})
+}
+
+// at is a model of an endpoint.
+type at struct {
+	*model
+	url string
+}
+
+// Endpoint returns the URL.
+func (m at) Endpoint() string { return m.url }
+
+// The limit of one endpoint holds nobody of another back, and everybody of its own.
+func TestOneLimiterForEachEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all retry.Limiters
+		wait := func(m llm.Model) (d time.Duration) {
+			began := time.Now()
+			if _, err := ask(retry.Wrap(m, retry.Options{Limiter: all.Of(m)})); err != nil {
+				t.Error(err)
+			}
+			return time.Since(began)
+		}
+		var g sync.WaitGroup
+		g.Go(func() { wait(at{failing(1, of(llm.Limited, time.Minute)), "https://a"}) })
+		synctest.Wait()
+		g.Go(func() {
+			if d := wait(at{failing(0, nil), "https://a"}); d < time.Minute {
+				t.Errorf("the same endpoint is asked after %v", d)
+			}
+		})
+		for _, m := range []llm.Model{at{failing(0, nil), "https://b"}, failing(0, nil)} {
+			if d := wait(m); d > 0 {
+				t.Errorf("another endpoint is asked after %v", d)
+			}
+		}
+		g.Wait()
 	})
 }
 

@@ -46,12 +46,11 @@ func TestWatchdog(t *testing.T) {
 		o      retry.Options
 		ends   time.Duration
 	}{
-		"nothing ever":           {nil, retry.Options{}, 5 * min},
-		"pings before the first": {[]sound{{4 * min, ping}, {4 * min, ping}}, retry.Options{}, 13 * min},
-		"silent after a word":    {[]sound{{min, word}}, retry.Options{}, min + 90*time.Second},
-		"silent after a thought": {[]sound{{min, think}}, retry.Options{}, min + 90*time.Second},
-		"a word and then pings": {[]sound{{min, word}, {min, ping}, {min, ping}}, retry.Options{}, 3*min +
-			90*time.Second},
+		"nothing ever":             {nil, retry.Options{}, 5 * min},
+		"pings before the first":   {[]sound{{4 * min, ping}, {4 * min, ping}}, retry.Options{}, 13 * min},
+		"silent after a word":      {[]sound{{min, word}}, retry.Options{}, 6 * min},
+		"silent after a thought":   {[]sound{{min, think}}, retry.Options{}, 6 * min},
+		"a word and then pings":    {[]sound{{min, word}, {min, ping}, {min, ping}}, retry.Options{}, 8 * min},
 		"a first that is too late": {[]sound{{6 * min, word}}, retry.Options{}, 5 * min},
 		"other times": {[]sound{{time.Second, word}},
 			retry.Options{FirstTimeout: 2 * time.Second, IdleTimeout: time.Second}, 2 * time.Second},

@@ -215,10 +215,10 @@ func (f *failure) UnmarshalYAML(decode decoder) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains([]llm.Kind{llm.Overloaded, llm.Limited, llm.Incomplete, llm.ContextFull, llm.BadRequest,
-		llm.Denied, llm.Spent}, f.Kind) {
+	if !slices.Contains([]llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete, llm.ContextFull,
+		llm.BadRequest, llm.Denied, llm.Spent}, f.Kind) {
 		return reject(node, "an error's kind is "+
-			"overloaded, limited, incomplete, context_full, bad_request, denied or spent")
+			"overloaded, unreachable, limited, incomplete, context_full, bad_request, denied or spent")
 	}
 	if f.Times.value < 0 {
 		return reject(f.Times.node, "times is how often it fails: 1 or more")

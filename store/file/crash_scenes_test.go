@@ -207,24 +207,25 @@ func logRun(c *crew) error {
 		add(`{"n":6}`))
 }
 
-// rotationRun writes the journal on a disk where it is rotated every few lines.
+// rotationRun writes streams on a disk where they are rotated every few lines.
 func rotationRun(c *crew) error {
 	c.store.RotateAt(60)
 	l := c.store.Log().(recordedLog)
 	var all []func() error
-	for n := range 12 {
+	for n := range 24 {
 		rec := fmt.Appendf(nil, `{"n":%d}`, n)
+		stream := []string{"events", "transcripts/alice"}[n/12]
 		all = append(all, func() error {
 			if n%3 == 2 { // the last one before a rotation, which the first one after it makes durable
-				return did(l.AppendSoon(c.ctx, "events", rec))
+				return did(l.AppendSoon(c.ctx, stream, rec))
 			}
-			return did(l.Append(c.ctx, "events", muster.Anywhere, rec))
+			return did(l.Append(c.ctx, stream, muster.Anywhere, rec))
 		})
 	}
 	return steps(all...)
 }
 
-// rotationAfter goes on with the journal, and rotates it again.
+// rotationAfter goes on with the streams, and rotates them again.
 func rotationAfter(c, was *crew) error {
 	c.store.RotateAt(60)
 	return steps(func() error { return logAfter(c, was) }, func() error { return logAfter(c, was) })

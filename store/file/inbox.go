@@ -55,6 +55,10 @@ const maxViews = 64
 // to it.
 const segmentGrace = 2 * time.Second
 
+// maxUnread is how many bytes of mail may wait for a member before others may write it no more. What the runtime has to
+// say, such as requests and answers, still comes.
+const maxUnread = 16 << 20
+
 // maxLiveFile is the size at which a live file is full: a place has 32 bits for the offset.
 const maxLiveFile = 1 << 31
 
@@ -94,6 +98,12 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 		return err
 	}
 	m.To = cmp.Or(m.To, name)
+	isSpeech := m.Type == muster.MailMessage || m.Type == muster.MailBroadcast
+	if isSpeech && m.From != muster.System && b.unread() > maxUnread {
+		return muster.Errorf(muster.Held, "no mail sent: %s has %d MB of mail that it has not read", name,
+			maxUnread>>20).
+			WithHint("wait until it has")
+	}
 	line, err := muster.MarshalLine(m)
 	if err == nil { // what could not be read again must not be written, because it would be set aside at delivery
 		err = new(muster.Message).UnmarshalJSON(line)
@@ -105,6 +115,18 @@ func (x *boxes) Put(ctx context.Context, name muster.Name, m muster.Message) err
 		// Others must not fail because the context of the one that writes for all has ended.
 		func(all []byte) (muster.Pos, error) { return 0, b.add(context.WithoutCancel(ctx), all) })
 	return err
+}
+
+// unread returns how many bytes of mail wait. What cannot be looked at counts nothing.
+func (b *box) unread() (size int64) {
+	if fi, err := b.s.fs.Stat(b.livePath()); err == nil {
+		size = fi.Size()
+	}
+	segments, _ := b.segments()
+	for _, s := range segments {
+		size += s.size - s.delivered
+	}
+	return size
 }
 
 // add appends lines to the live file. The caller holds the lock of the inbox.

@@ -121,12 +121,14 @@ func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, syn
 	if err := t.SetAside(); err != nil {
 		return 0, err
 	}
-	if l.isRotated(path) && t.End() >= l.s.rotateAt {
+	if t.End() >= l.s.rotateAt {
 		next, err := l.rotate(t, path, from)
 		if err != nil {
 			return 0, err
 		}
-		from += t.End()
+		if !l.isCopy(path) {
+			from += t.End()
+		}
 		t = next
 	}
 	write := t.Write

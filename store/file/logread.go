@@ -18,13 +18,14 @@ import (
 	"muster/internal/durable"
 )
 
-// The journal is rotated: when events.jsonl is large, it is renamed to events.N.jsonl, where N is the position of its
+// Streams are rotated: when events.jsonl is large, it is renamed to events.N.jsonl, where N is the position of its
 // end. Positions continue in the next file, so a stored position stays valid. The name alone says where a file begins,
 // and a missing live file is an empty one, so a crash in the middle leaves nothing to repair: the rename has happened
-// or not. The streams that are copies for other programs, and transcripts, stay in one file.
+// or not.
 
 // rotateAt is the size, in bytes, from which a file is rotated. keepRotated is how many bytes of rotated files are kept
-// at least: a journal takes up to 384 MB, however long its team works.
+// at least: a stream takes up to 384 MB, however long its team works. That is many times what the longest conversation
+// takes, so the last one of a transcript is always there.
 const (
 	rotateAt    = 64 << 20
 	keepRotated = 4 * rotateAt
@@ -38,21 +39,27 @@ type logSegment struct {
 	err      error
 }
 
-// isRotated reports whether the file of a stream is rotated.
-func (l logs) isRotated(path string) bool {
-	return path == filepath.Join(l.s.dir.Team(), muster.StreamEvents+".jsonl")
+// isCopy reports whether a stream is a copy for other programs: the claims, and what happened to lanes. Of its rotated
+// files only the last one is kept, and its positions begin anew, because nobody stores them: to know where the live
+// file begins, each append would have to list the directory of all tasks.
+func (l logs) isCopy(path string) bool {
+	return filepath.Dir(path) == l.s.dir.Tasks() || filepath.Dir(path) == l.s.dir.Worktrees()
 }
 
 // rotatedPath returns the name of a rotated file that ends at a position.
-func rotatedPath(path string, to int64) string {
-	return strings.TrimSuffix(path, "jsonl") + strconv.FormatInt(to, 10) + ".jsonl"
+func (l logs) rotatedPath(path string, to int64) string {
+	number := strconv.FormatInt(to, 10)
+	if l.isCopy(path) {
+		number = "old"
+	}
+	return strings.TrimSuffix(path, "jsonl") + number + ".jsonl"
 }
 
 // rotatedEnds returns the positions at which the rotated files of a stream end, in order, after a zero. The live file
 // begins at the last of them.
 func (l logs) rotatedEnds(path string) ([]int64, error) {
 	ends := []int64{0}
-	if !l.isRotated(path) {
+	if l.isCopy(path) {
 		return ends, nil
 	}
 	names, err := l.s.fs.Names(filepath.Dir(path))
@@ -62,7 +69,7 @@ func (l logs) rotatedEnds(path string) ([]int64, error) {
 	for _, name := range names {
 		digits := strings.TrimPrefix(name, strings.TrimSuffix(filepath.Base(path), "jsonl"))
 		to, err := strconv.ParseInt(strings.TrimSuffix(digits, ".jsonl"), 10, 64)
-		if err == nil && to > 0 && name == filepath.Base(rotatedPath(path, to)) {
+		if err == nil && to > 0 && name == filepath.Base(l.rotatedPath(path, to)) {
 			ends = append(ends, to)
 		}
 	}
@@ -102,7 +109,7 @@ func (l logs) openSegments(path string, ends []int64, after muster.Pos) []logSeg
 	live.to = live.from + size
 	all := []logSegment{live}
 	for i := last; i > 0 && uint64(ends[i]) > uint64(after); i-- {
-		s := logSegment{path: rotatedPath(path, ends[i]), from: ends[i-1], to: ends[i]}
+		s := logSegment{path: l.rotatedPath(path, ends[i]), from: ends[i-1], to: ends[i]}
 		s.file, size, s.err = l.open(s.path)
 		if s.file == nil && s.err == nil {
 			break // removed just now
@@ -137,7 +144,7 @@ func (l logs) rotate(t *durable.Tail, path string, from int64) (*durable.Tail, e
 	if _, err := t.Append(nil); err != nil {
 		return nil, err
 	}
-	if err := l.s.files.Rename(path, rotatedPath(path, end)); err != nil {
+	if err := l.s.files.Rename(path, l.rotatedPath(path, end)); err != nil {
 		return nil, err
 	}
 	// The oldest files go after the rename. A crash in between leaves one more, until the next rotation. What cannot be
@@ -150,7 +157,7 @@ func (l logs) rotate(t *durable.Tail, path string, from int64) (*durable.Tail, e
 // live file begins.
 func (l logs) Trim(ctx context.Context, stream string, before muster.Pos) error {
 	path, err := l.path(ctx, stream)
-	if err != nil || !l.isRotated(path) {
+	if err != nil {
 		return err
 	}
 	unlock, err := l.lock(ctx, stream)
@@ -171,7 +178,7 @@ func (l logs) trim(path string, before int64) error {
 		if end > before {
 			return nil
 		}
-		if err := l.s.files.Remove(rotatedPath(path, end)); err != nil {
+		if err := l.s.files.Remove(l.rotatedPath(path, end)); err != nil {
 			return err
 		}
 	}

@@ -227,28 +227,32 @@ func TestForeignNumbersAreNoFiles(t *testing.T) {
 	})
 }
 
-// A journal that goes on and on takes a bounded room: the oldest files go when another one is rotated.
-func TestAJournalIsBounded(t *testing.T) {
-	s := rotating(t, t.TempDir(), 200)
-	s.keepRotated = 1000
-	ctx := t.Context()
-	for n := range 300 {
-		if _, err := s.Log().Append(ctx, muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
-			t.Fatal(err)
+// A stream that goes on and on takes a bounded room: the oldest files go when another one is rotated.
+func TestStreamsAreBounded(t *testing.T) {
+	for stream, rotated := range map[string]string{
+		muster.StreamEvents: ".team/events.", muster.StreamTranscripts + "alice": ".transcripts/alice/log.",
+		muster.StreamClaims: ".tasks/claim_events.", muster.StreamLanes: ".worktrees/events.",
+	} {
+		s := rotating(t, t.TempDir(), 200)
+		s.keepRotated = 1000
+		for n := range 300 {
+			if _, err := s.Log().Append(t.Context(), stream, muster.Anywhere, line(n)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	kept := files(t, s)
-	if from, to := kept[0].from, kept[len(kept)-1].to; from == 0 || to-from < 1000 || to-from > 1600 {
-		t.Errorf("the rotated files hold %d to %d", from, to)
-	}
-	last := ""
-	for r, err := range s.Log().Read(ctx, muster.StreamEvents, 0) {
-		if err != nil {
-			t.Fatal(err)
+		var want, got []string // what the files hold is the end of the stream
+		for r, err := range s.Log().Read(t.Context(), stream, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(r.Data))
 		}
-		last = string(r.Data)
-	}
-	if last != string(line(299)) {
-		t.Errorf("the last record is %s", last)
+		for n := range got {
+			want = append(want, string(line(300-len(got)+n)))
+		}
+		files, err := filepath.Glob(filepath.Join(string(s.dir), rotated+"*"))
+		if err != nil || !slices.Equal(got, want) || len(got) < 1 || len(got) > 60 || len(files) < 2 || len(files) > 8 {
+			t.Errorf("of %s there are %v with %q, %v", stream, files, got, err)
+		}
 	}
 }

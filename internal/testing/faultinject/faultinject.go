@@ -63,11 +63,11 @@ func fileKind(path string) string {
 		return "registry"
 	case strings.HasSuffix(base, ".torn"):
 		return "torn"
-	case dir == ".tasks" && base == "claim_events.jsonl":
+	case dir == ".tasks" && strings.HasPrefix(base, "claim_events."):
 		return "claim_events"
 	case dir == ".tasks":
 		return "tasks"
-	case dir == ".worktrees" && base == "events.jsonl":
+	case dir == ".worktrees" && strings.HasPrefix(base, "events."):
 		return "lane_events"
 	case dir == ".worktrees":
 		return "lanes"
@@ -79,7 +79,7 @@ func fileKind(path string) string {
 		return "team"
 	case strings.HasSuffix(dir, ".segments"):
 		return "segments"
-	case base == "log.jsonl":
+	case strings.HasPrefix(base, "log."):
 		return "transcripts"
 	case strings.HasSuffix(base, ".rejected.jsonl"):
 		return "rejected"

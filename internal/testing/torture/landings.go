@@ -79,7 +79,7 @@ func (a *env) arms(tasks int) (all []string) {
 	all = append(all, stops...)
 	for len(all) < want {
 		var round []string
-		for _, p := range pointsOf("landing.", "lane.", "lanes.", "tasks.put.") {
+		for _, p := range pointsOf("landing.", "lane.", "lanes.", "tasks.put.", "objects.", "packs.n", "packs.r") {
 			round = append(round, "kill:"+p)
 		}
 		round = append(append(round, stops...), stops...)
@@ -321,6 +321,12 @@ func (a *env) checkGit(all []muster.Task, branch string, tasks int) error {
 			a.fail(&a.row.Lost, "task %d is completed, and no commit on %s is of it", t.ID, branch)
 		case !slices.Contains(on, t.Landed.Commit):
 			a.fail(&a.row.Lost, "task %d names the commit %s, and %s is on %s", t.ID, t.Landed.Commit, on[0], branch)
+		}
+	}
+	// Every object that is needed is in git's directory, without the loose ones that packs have too.
+	for _, args := range [][]string{{"prune-packed"}, {"fsck", "--full", "--no-dangling"}} {
+		if out, err := a.git(args...); err != nil {
+			a.fail(&a.row.Lost, "%v: %s", err, out)
 		}
 	}
 	return a.checkLeftovers()

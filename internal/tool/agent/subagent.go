@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/loop"
 	"muster/tool"
@@ -52,8 +53,7 @@ func NewSubagent(o Options) llm.Tool {
 	if o.Turns <= 0 {
 		o.Turns = defaultTurns
 	}
-	return tool.New("subagent", "Let another agent with an empty conversation do one bounded thing and report. "+
-		"Use it for searches whose output you do not need to keep.", o.start, tool.Enum("kind", Explore, Work))
+	return tool.New("subagent", prompt.Tool("subagent"), o.start, tool.Enum("kind", Explore, Work))
 }
 
 // start checks the input and runs a subagent with the tools of its kind.

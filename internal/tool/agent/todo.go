@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -60,9 +61,7 @@ func NewTodo() *Todo { return &Todo{} }
 
 // Tool returns the tool that replaces the list.
 func (t *Todo) Tool() llm.Tool {
-	return tool.New(todoName, "Keep a list of your own steps when the work has three or more: "+
-		"give the whole list each time, one item in_progress. "+
-		"The team does not see it; work for others goes on the board.",
+	return tool.New(todoName, prompt.Tool(todoName),
 		t.replace, tool.Enum("items.status", pending, inProgress, completed))
 }
 
@@ -124,6 +123,16 @@ func (t *Todo) text() string {
 	}
 	fmt.Fprintf(&b, "%d of %d completed", len(t.items)-t.open(), len(t.items))
 	return b.String()
+}
+
+// Text returns the list as its agent reads it, or "" if it is empty.
+func (t *Todo) Text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.items) == 0 {
+		return ""
+	}
+	return t.text()
 }
 
 // open returns how many items are not completed. The caller holds mu.

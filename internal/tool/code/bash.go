@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -29,8 +30,7 @@ var errTimeout = errors.New("its time was up")
 
 // bashTool returns the tool bash. It needs a plan, because a command can change anything.
 func (t toolset) bashTool() llm.Tool {
-	return tool.New("bash", "Run a command in your working directory. What it leaves running is killed: "+
-		"use background for servers and long work.", t.bash, tool.NeedsPlan())
+	return tool.New("bash", prompt.Tool("bash"), t.bash, tool.NeedsPlan())
 }
 
 // bash checks the input and runs the command, in the foreground or as a background job. It is not confined:

@@ -58,6 +58,8 @@ type Options struct {
 	// Outputs is the directory for outputs that are too long for a result. The default is the system's
 	// temporary directory.
 	Outputs string
+	// Patches adds apply_patch, for models that were trained on it.
+	Patches bool
 	// Root is the root of the repository that Outputs lies in. No link below it is followed. "" means in none.
 	Root string
 }
@@ -77,10 +79,14 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	o.BashTimeout = cmp.Or(max(o.BashTimeout, 0), defaultBashTimeout)
 	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
 	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
-	return []llm.Tool{
+	list := []llm.Tool{
 		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),
 		t.checkTool(), t.stopTool(),
 	}
+	if o.Patches {
+		list = append(list, t.patchTool())
+	}
+	return list
 }
 
 // ReadTools returns the tools that only read files: read_file, glob and grep.

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"muster/internal/git"
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -19,15 +21,21 @@ import (
 // maxGlobFiles is how many files are listed. The rest is only counted.
 const maxGlobFiles = 1000
 
+// The orders in which files are listed.
+const (
+	sortByName = "name"
+	sortByAge  = "age"
+)
+
 // globInput is the input of glob.
 type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
+	Sort    string `json:"sort,omitempty" jsonschema:"age: last changed first"`
 }
 
 // globTool returns the tool glob.
 func (t toolset) globTool() llm.Tool {
-	return tool.New("glob", "Find files by name; ignored ones are left out. "+
-		"A pattern without a slash looks in every directory.", t.glob, tool.ReadOnly())
+	return tool.New("glob", prompt.Tool("glob"), t.glob, tool.ReadOnly(), tool.Enum("sort", sortByName, sortByAge))
 }
 
 // glob splits the pattern into the directory that it begins with and the rest, so that only this directory
@@ -52,11 +60,11 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.root.Close()
-	return listMatches(ctx, at, rest, in.Pattern)
+	return listMatches(ctx, at, rest, in)
 }
 
-// listMatches lists the files below at that match pattern. asked is the whole pattern as the model wrote it.
-func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (llm.Result, error) {
+// listMatches lists the files below at that match pattern, which is the rest of the pattern of the call.
+func listMatches(ctx context.Context, at confinedPath, pattern string, in globInput) (llm.Result, error) {
 	all, err := at.files(ctx)
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)
@@ -64,32 +72,49 @@ func listMatches(ctx context.Context, at confinedPath, pattern, asked string) (l
 	if err != nil {
 		all = nil // a missing directory has no file that matches
 	}
-	var found []string
+	var found []foundFile
 	for _, name := range all {
 		if name == "." || !doublestar.MatchUnvalidated(pattern, name) {
 			continue
 		}
 		// Git also lists deleted files, and directories that are repositories of their own.
 		if fi, err := at.root.Lstat(at.join(name)); err == nil && !fi.IsDir() {
-			found = append(found, at.shown(name))
+			found = append(found, foundFile{at.shown(name), fi.ModTime()})
 		}
 	}
+	if in.Sort == sortByAge { // files of the same age stay in the order of their names
+		slices.SortStableFunc(found, func(a, b foundFile) int { return b.changed.Compare(a.changed) })
+	}
+	return tool.Text(showFound(at, found, pattern, in.Pattern)), nil
+}
+
+// foundFile is a file that glob lists.
+type foundFile struct {
+	name    string
+	changed time.Time
+}
+
+// showFound returns the list of files. asked is the whole pattern as the model wrote it.
+func showFound(at confinedPath, found []foundFile, pattern, asked string) string {
 	n := len(found)
+	names := make([]string, min(n, maxGlobFiles), min(n, maxGlobFiles)+1)
+	for i := range names {
+		names[i] = found[i].name
+	}
 	switch {
 	// A pattern that names a directory matches no file. The model is told so, or it would think that there is
 	// nothing.
 	case n == 0:
 		dir := at.join(strings.TrimPrefix(pattern, "**/"))
 		if fi, err := at.root.Stat(dir); err == nil && fi.IsDir() {
-			return tool.Text(fmt.Sprintf("%s is a directory: %s/** lists its files.",
-				asked, strings.TrimSuffix(asked, "/"))), nil
+			return fmt.Sprintf("%s is a directory: %s/** lists its files.", asked, strings.TrimSuffix(asked, "/"))
 		}
-		return tool.Text(fmt.Sprintf("No file matches %s.", asked)), nil
+		return fmt.Sprintf("No file matches %s.", asked)
 	case n > maxGlobFiles:
-		found = append(found[:maxGlobFiles],
+		names = append(names,
 			fmt.Sprintf("[the first %d of %d files: narrow the pattern]", maxGlobFiles, n))
 	}
-	return tool.Text(strings.Join(found, "\n")), nil
+	return strings.Join(names, "\n")
 }
 
 // files lists the files at or below s, sorted, as slash paths relative to it ("." for s itself). In a git
@@ -127,7 +152,7 @@ func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 			return s.explain(err)
 		case err != nil:
 			return nil // a directory that cannot be read must not hide the others
-		case d.Name() == ".git" && d.IsDir():
+		case d.IsDir() && (d.Name() == ".git" || strings.Count(name, "/") > maxDepth):
 			return fs.SkipDir
 		case d.Name() != ".git" && !d.IsDir():
 			if top != "." {

@@ -1,58 +1,72 @@
 package code
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"path"
-	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
 
 const (
-	maxMatches      = 200      // that are shown
-	maxShownLine    = 300      // bytes of a matching line that are shown
-	maxSearchedLine = 64 << 10 // bytes of a line that are searched
-	maxGrepWorkers  = 4
+	maxMatches   = 200    // that are shown where a call asks for no other number
+	maxHeadLimit = 1000   // that a call may ask for
+	maxOffset    = 50_000 // matches that a call may leave out
+	maxContext   = 50     // lines around a match
+	maxShownLine = 300    // bytes of a line that are shown
+)
+
+// What grep shows. The words, and those of grepInput, are the ones that models know of other programs.
+const (
+	showContent = "content"
+	showFiles   = "files_with_matches"
+	showCounts  = "count"
 )
 
 // grepInput is the input of grep. Without a path everything below the working directory is searched.
 type grepInput struct {
-	Pattern string `json:"pattern" jsonschema:"regular expression (RE2)"`
-	Path    string `json:"path,omitempty" jsonschema:"file or directory"`
-	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go"`
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2)"`
+	Path       string `json:"path,omitempty" jsonschema:"file or directory"`
+	Glob       string `json:"glob,omitempty" jsonschema:"such as *.go"`
+	Type       string `json:"type,omitempty" jsonschema:"such as go or ts"`
+	OutputMode string `json:"output_mode,omitempty"`
+	Before     int    `json:"-B,omitempty"`
+	After      int    `json:"-A,omitempty"`
+	Context    int    `json:"-C,omitempty"`
+	IgnoreCase bool   `json:"-i,omitempty"`
+	Multiline  bool   `json:"multiline,omitempty" jsonschema:"matches may span lines"`
+	HeadLimit  int    `json:"head_limit,omitempty"`
+	Offset     int    `json:"offset,omitempty"`
 }
 
 // grepTool returns the tool grep.
 func (t toolset) grepTool() llm.Tool {
-	return tool.New("grep", "Find lines in files by what they contain; ignored files are left out.",
-		t.grep, tool.ReadOnly())
+	return tool.New("grep", prompt.Tool("grep"), t.grep, tool.ReadOnly(),
+		tool.Enum("output_mode", showContent, showFiles, showCounts))
 }
 
 // grep checks the input and searches the files that it names.
 func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
-	re, err := compile(in.Pattern)
-	switch {
-	case err != nil:
+	if in.Pattern == "" {
+		return llm.ErrorResult("pattern is empty: it would match every line."), nil
+	}
+	q, err := newQuery(in)
+	if err != nil {
 		return llm.ErrorResult(
 			"%v (RE2 syntax: escape what is meant literally; no lookaround, no backreferences).", err), nil
-	case in.Pattern == "":
-		return llm.ErrorResult("pattern is empty: it would match every line."), nil
-	case checkGlob(in.Glob) != "":
-		return llm.ErrorResult("glob: %s", checkGlob(in.Glob)), nil
-	case !doublestar.ValidatePattern(in.Glob):
-		return llm.ErrorResult("glob %q is not a pattern: use *, **, ?, [a-z] and {a,b}.", in.Glob), nil
+	}
+	names, problem := newNameFilter(in.Glob, in.Type)
+	switch {
+	case problem != "":
+		return llm.ErrorResult("%s", problem), nil
+	case min(in.Before, in.After, in.Context, in.HeadLimit, in.Offset) < 0:
+		return llm.ErrorResult("-A, -B, -C, head_limit and offset are counts: they cannot be negative."), nil
+	case in.Offset > maxOffset:
+		return llm.ErrorResult("offset may be %d at most: narrow the search.", maxOffset), nil
 	}
 	at, err := t.open(ctx, in.Path, false)
 	if err != nil {
@@ -60,144 +74,98 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 	}
 	defer at.root.Close()
 	// The list is complete before the search begins, so the order of matches does not depend on the workers.
-	names, err := at.files(ctx)
+	list, err := at.files(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return llm.Result{}, context.Cause(ctx)
 	case err != nil:
 		return tool.FromError(err)
 	}
-	return at.search(ctx, at.filter(names, in.Glob), re)
+	list = at.filter(list, names)
+	s := search{at: at, names: list, query: q, mode: cmp.Or(in.OutputMode, showContent),
+		before: min(max(in.Before, in.Context), maxContext), after: min(max(in.After, in.Context), maxContext),
+		offset: in.Offset, limit: min(cmp.Or(in.HeadLimit, maxMatches), maxHeadLimit)}
+	return s.run(ctx, cmp.Or(t.options.BashTimeout, defaultBashTimeout))
 }
 
-// filter drops the names that do not match glob. A glob without a slash is compared with the last element of
-// each name, any other with the path from s and with the path from the working directory.
-func (s confinedPath) filter(names []string, glob string) []string {
-	if glob == "" {
+// filter drops the names that f does not let through.
+func (s confinedPath) filter(names []string, f nameFilter) []string {
+	if len(f.only)+len(f.never) == 0 {
 		return names
 	}
-	glob = strings.TrimPrefix(filepath.ToSlash(glob), "./")
-	return slices.DeleteFunc(names, func(name string) bool {
-		shown := s.shown(name)
-		if !strings.Contains(glob, "/") {
-			return !doublestar.MatchUnvalidated(glob, path.Base(shown))
-		}
-		return !doublestar.MatchUnvalidated(glob, name) && !doublestar.MatchUnvalidated(glob, shown)
-	})
+	return slices.DeleteFunc(names, func(name string) bool { return !f.accepts(name, s.shown(name)) })
 }
 
-// fileMatches are the matches of one file: the lines to show, and how many there are. There may be more
-// matches than lines, because only as many lines are collected as can be shown.
-type fileMatches struct {
-	lines []string
-	n     int
-	isCut bool // only the beginning of the file was searched
-}
-
-// search searches the files, several at once, and shows the matches in the order of names.
-func (s confinedPath) search(ctx context.Context, names []string, re *regexp.Regexp) (llm.Result, error) {
-	all := make([]fileMatches, len(names))
-	var next, collected, searched atomic.Int64
-	var workers sync.WaitGroup
-	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), len(names)) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				// This is asked before a file is taken, so that only files before this one can have been
-				// counted: the first matches in order are never lost to a file that another worker has
-				// finished earlier.
-				collect := collected.Load() < maxMatches
-				i := int(next.Add(1)) - 1
-				if i >= len(names) {
-					return
-				}
-				// What is left of the total is shared by files that are searched at the same time.
-				scan := &scanner{ctx: ctx, left: min(maxGrepBytes, max(0, maxGrepTotal-searched.Load()))}
-				begin := scan.left
-				all[i] = s.searchFile(names[i], re, collect, scan)
-				searched.Add(begin - max(scan.left, 0))
-				collected.Add(int64(len(all[i].lines)))
-			}
-		})
-	}
-	// Each worker writes only its own elements of all, which nobody reads before Wait has returned.
-	workers.Wait()
-	if ctx.Err() != nil {
-		return llm.Result{}, context.Cause(ctx)
-	}
-	var lines []string
-	n, files, cut := 0, 0, 0
-	for _, m := range all {
+// show shows the matches of files in their order, and says what was left out.
+func (s *search) show(all []fileMatches) string {
+	var b strings.Builder
+	entries, shown, files, matches, cut := 0, 0, 0, 0, 0
+	for i, m := range all {
 		if m.isCut {
 			cut++
 		}
-		if m.n > 0 {
-			n, files = n+m.n, files+1
-			lines = append(lines, m.lines...)
-		}
-	}
-	note := ""
-	if cut > 0 {
-		note = fmt.Sprintf("[of %s only the beginning was searched: grep reads %s of a file and %s in all]\n",
-			plural(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
-	}
-	if n == 0 {
-		return tool.Text(strings.TrimSpace(fmt.Sprintf("No match in %s.\n%s", plural(len(names), "file"), note))), nil
-	}
-	if n > maxMatches {
-		lines = append(lines[:maxMatches], fmt.Sprintf("[the first %d of %d matches in %s: narrow the search]",
-			maxMatches, n, plural(files, "file")))
-	}
-	return tool.Text(strings.Join(lines, "\n") + "\n" + note), nil
-}
-
-// searchFile searches one file. A file that is not text, or that cannot be read, has no match. Links are
-// skipped: what they point to is searched under its own name, if it is in the directory at all.
-func (s confinedPath) searchFile(name string, re *regexp.Regexp, collect bool, scan *scanner) (m fileMatches) {
-	if fi, err := s.root.Lstat(s.join(name)); err != nil || !fi.Mode().IsRegular() {
-		return m
-	}
-	f, err := s.openRegular(s.join(name))
-	if err != nil {
-		return m
-	}
-	defer f.Close()
-	scan.file = f
-	r := bufio.NewReaderSize(scan, 64<<10)
-	if head, _ := r.Peek(sniffedBytes); isBinary(head) { // after an error the first nextLine fails too, or ends
-		return m
-	}
-	for number := 1; ; number++ {
-		line, _, err := nextLine(r, maxSearchedLine)
-		if err != nil {
-			m.isCut = scan.isCut
-			return m
-		}
-		line = bytes.TrimSuffix(line, []byte("\r"))
-		at := re.FindIndex(line)
-		if at == nil {
+		if m.n == 0 {
 			continue
 		}
-		m.n++
-		if collect && len(m.lines) < maxMatches {
-			m.lines = append(m.lines, fmt.Sprintf("%s:%d:%s", s.shown(name), number, excerpt(line, at[0])))
+		files, matches = files+1, matches+m.n
+		of := m.n // entries that this file has in the list that head_limit and offset cut
+		if s.mode != showContent {
+			of = 1
 		}
+		from, to := min(max(s.offset-entries, 0), of), min(s.offset+s.limit-entries, of)
+		if entries += of; from >= to {
+			continue
+		}
+		switch s.mode {
+		case showFiles:
+			fmt.Fprintf(&b, "%s\n", s.at.shown(s.names[i]))
+		case showCounts:
+			fmt.Fprintf(&b, "%s:%d\n", s.at.shown(s.names[i]), m.n)
+		default:
+			for j, h := range m.hits[from:to] {
+				// As other programs do, a line of dashes stands where lines between two matches are left out.
+				if s.before+s.after > 0 && b.Len() > 0 && (j == 0 || h.isApart) {
+					b.WriteString("--\n")
+				}
+				b.WriteString(h.text)
+			}
+		}
+		shown += to - from
 	}
+	return s.conclude(&b, entries, shown, matches, files, cut)
 }
 
-// excerpt returns a line, or of a long one the part around its match, which begins at from.
-func excerpt(line []byte, from int) string {
-	if len(line) <= maxShownLine {
-		text, _ := decode(line)
-		return text
+// conclude adds to the shown entries what the model must know of all that there are.
+func (s *search) conclude(b *strings.Builder, entries, shown, matches, files, cut int) string {
+	what := fmt.Sprintf("%d matches in %s", matches, plural(files, "file"))
+	if s.mode == showFiles {
+		what = plural(files, "file")
 	}
-	start := max(0, min(from-maxShownLine/3, len(line)-maxShownLine))
-	end := start + maxShownLine
-	text := strings.ToValidUTF8(string(line[start:end]), "") // drops half a character at either end
-	if start > 0 {
-		text = "..." + text
+	if s.mode == showCounts {
+		what = plural(files, "file") + fmt.Sprintf(" with %d matches", matches)
 	}
-	if end < len(line) {
-		text += "..."
+	switch {
+	case len(s.names) == 0:
+		b.WriteString("There is no file to search: nothing is there that path, glob and type accept.")
+	case entries == 0:
+		fmt.Fprintf(b, "No match in %s.", plural(len(s.names), "file"))
+	case shown == 0:
+		fmt.Fprintf(b, "[nothing is left after offset %d: there are %s]\n", s.offset, what)
+	case s.offset == 0 && shown < entries:
+		fmt.Fprintf(b, "[the first %d of %s: narrow the search, or go on with offset %d]\n", shown, what, shown)
+	case s.offset > 0 && s.offset+shown < entries:
+		fmt.Fprintf(b, "[%d to %d of %s; go on with offset %d]\n", s.offset+1, s.offset+shown, what, s.offset+shown)
+	case s.offset > 0:
+		fmt.Fprintf(b, "[%d to %d of %s: these are the last]\n", s.offset+1, s.offset+shown, what)
+	case s.mode == showCounts && files > 1:
+		fmt.Fprintf(b, "[%s]\n", what)
 	}
-	return text
+	if cut > 0 {
+		if entries == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "[of %s only the beginning was searched: grep reads %s of a file and %s in all, and less of "+
+			"a very long line]\n", plural(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
+	}
+	return b.String()
 }

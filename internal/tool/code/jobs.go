@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -265,7 +266,7 @@ type checkInput struct {
 
 // checkTool returns the tool check_background. It polls: the same answer twice is no sign of a loop.
 func (t toolset) checkTool() llm.Tool {
-	return tool.Func("check_background", "See how your background jobs do, or the last lines of one.",
+	return tool.Func("check_background", prompt.Tool("check_background"),
 		t.checkBackground, tool.ReadOnly(), tool.Polls())
 }
 
@@ -293,7 +294,7 @@ type stopInput struct {
 
 // stopTool returns the tool stop_background.
 func (t toolset) stopTool() llm.Tool {
-	return tool.Func("stop_background", "Kill a background job and all it started.", t.stopBackground)
+	return tool.Func("stop_background", prompt.Tool("stop_background"), t.stopBackground)
 }
 
 // stopBackground kills a job and returns when it is dead, or when the call is cancelled.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -35,7 +36,7 @@ type readInput struct {
 
 // readTool returns the tool read_file.
 func (t toolset) readTool() llm.Tool {
-	return tool.New("read_file", "Read a file or an image; read before you edit. Lines come as number, tab, text.",
+	return tool.New("read_file", prompt.Tool("read_file"),
 		t.read, tool.ReadOnly())
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 )
@@ -65,6 +66,20 @@ func TestGlob(t *testing.T) {
 		same(t, "no pattern", k.sorry("glob", in{"pattern": "[a"}),
 			`"[a" is not a pattern: use *, **, ?, [a-z] and {a,b}.`)
 		k.sorry("glob", in{"pattern": ""})
+	})
+}
+
+func TestGlobByAge(t *testing.T) {
+	lanes(t, func(t *testing.T, k *kit, _ bool) {
+		for i, name := range []string{"old.go", "new.go", "a.go", "sub/b.go"} {
+			k.put(name, "x")
+			changed := time.Unix([]int64{1000, 3000, 2000, 2000}[i], 0)
+			if err := os.Chtimes(filepath.Join(k.dir, name), changed, changed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same(t, "by age", k.ok("glob", in{"pattern": "*.go", "sort": "age"}), "new.go\na.go\nsub/b.go\nold.go")
+		same(t, "by name", k.ok("glob", in{"pattern": "*.go", "sort": "name"}), "a.go\nnew.go\nold.go\nsub/b.go")
 	})
 }
 
@@ -153,13 +168,13 @@ func TestGrepIsBounded(t *testing.T) {
 			files++
 		}
 	}
-	fmt.Fprintf(&want, "[the first 200 of %d matches in %d files: narrow the search]\n", n, files)
+	fmt.Fprintf(&want, "[the first 200 of %d matches in %d files: narrow the search, or go on with offset 200]\n", n, files)
 	for range 5 {
 		same(t, "in order", k.ok("grep", in{"pattern": "match"}), want.String())
 	}
 	k.put("f000", strings.Repeat("match\n", 1000))
 	if got := k.ok("grep", in{"pattern": "match", "path": "f000"}); !strings.HasSuffix(got,
-		"f000:200:match\n[the first 200 of 1000 matches in 1 file: narrow the search]\n") {
+		"f000:200:match\n[the first 200 of 1000 matches in 1 file: narrow the search, or go on with offset 200]\n") {
 		t.Error(got)
 	}
 }

@@ -66,12 +66,6 @@ func TestEditFile(t *testing.T) {
 
 	k.put("main.go", program)
 	for name, c := range map[string]struct{ old, want string }{
-		"other indentation": {"func main() {\n    fmt.Println(\"a\")\n    fmt.Println(\"b\")",
-			"old_text is not in main.go, but lines 5-7 are the same apart from whitespace. They are:\n5\tfunc main() " +
-				"{\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n"},
-		"with line numbers": {"6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n",
-			"old_text is not in main.go, but without the line numbers it is, at line 6: leave out the numbers and " +
-				"tabs that read_file shows"},
 		"other neighbours": {"\tfmt.Println(\"b\")\n\tfmt.Println(\"z\")\n",
 			"old_text is not in main.go. Its line 1 is there as line 7, but what is around it differs:\n" +
 				"6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"a\")\n9\t}\n"},
@@ -84,6 +78,13 @@ func TestEditFile(t *testing.T) {
 	same(t, "untouched by errors", k.get("main.go"), program)
 	same(t, "missing", k.sorry("edit_file", in{"path": "mein.go", "old_text": "a", "new_text": "b"}),
 		"there is no mein.go; in the same directory: main.go (write_file makes new files)")
+	k.ok("edit_file", edit("func main() {\n    fmt.Println(\"a\")\n    fmt.Println(\"b\")",
+		"func main() {\n    fmt.Println(\"a\")\n    if true {\n        fmt.Println(\"c\")\n    }", false))
+	same(t, "other indentation", k.get("main.go"), strings.Replace(program, "\tfmt.Println(\"b\")\n",
+		"\tif true {\n\t\tfmt.Println(\"c\")\n\t}\n", 1))
+	k.put("main.go", program)
+	k.ok("edit_file", edit("6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n", "6\t\tfmt.Println(\"z\")\n", false))
+	same(t, "with line numbers", k.get("main.go"), strings.Replace(program, "(\"a\")\n\tfmt.Println(\"b\")", "(\"z\")", 1))
 	k.put("program", "\x7fELF\x00\x00\x01")
 	same(t, "binary", k.sorry("edit_file", in{"path": "program", "old_text": "ELF", "new_text": "b"}),
 		"program is not text: use bash")
@@ -108,18 +109,18 @@ func TestEditKeepsLineEnds(t *testing.T) {
 	same(t, "mixed", k.get("mixed"), "a\nb\r\nc\nD\n")
 }
 
-// TestEditIsReplace: what edit does is what strings.Replace does, or nothing.
+// TestEditIsReplace: what edit does with a text that is in the file is what strings.Replace does, or nothing.
 func TestEditIsReplace(t *testing.T) {
 	gen := rapid.StringOf(rapid.RuneFrom([]rune("ab \n\tä")))
 	rapid.Check(t, func(t *rapid.T) {
 		text, old, new := gen.Draw(t, "text"), gen.Draw(t, "old"), gen.Draw(t, "new")
 		all := rapid.Bool().Draw(t, "all")
-		after, inserted, changed, err := replaceText("f", text, editInput{OldText: old, NewText: new, ReplaceAll: all})
+		after, places, changed, err := replaceText("f", text, change{OldText: old, NewText: new, ReplaceAll: all})
 		n := 0
 		if old != "" {
 			n = strings.Count(text, old)
 		}
-		if wanted := old != "" && old != new && n > 0 && (n == 1 || all); wanted != (err == nil) {
+		if wanted := old != "" && old != new && n > 0 && (n == 1 || all); wanted != (err == nil) && n > 0 {
 			t.Fatalf("%d occurrences: %v", n, err)
 		}
 		if err != nil {
@@ -128,15 +129,15 @@ func TestEditIsReplace(t *testing.T) {
 			}
 			return
 		}
-		if want := strings.ReplaceAll(text, old, new); after != want || len(changed) != n {
+		if want := strings.ReplaceAll(text, old, new); n > 0 && (after != want || len(changed) != n) {
 			t.Fatalf("%q, want %q", after, want)
 		}
-		for _, c := range changed {
-			if !strings.HasPrefix(after[c:], inserted) || inserted != new {
+		for i, c := range changed {
+			if !strings.HasPrefix(after[c:], places[i].New) {
 				t.Fatalf("%q is not where the new text is said to be", after[c:])
 			}
 		}
-		if s := describeEdit("f", after, inserted, changed); !strings.HasPrefix(s, "Edited f") {
+		if s := describeEdit("f", after, places[0].New, changed); !strings.HasPrefix(s, "Edited f") {
 			t.Fatal(s)
 		}
 	})

@@ -25,8 +25,7 @@ func (k toolset) laneCreate() llm.Tool {
 		TaskID  muster.TaskID `json:"task_id,omitempty"`
 		BaseRef string        `json:"base_ref,omitempty" jsonschema:"default: the target's tip"`
 	}
-	return textTool("worktree_create", "Make a lane by hand, bound to a pending task if you name one. Claimed tasks "+
-		"get theirs by themselves.",
+	return textTool("worktree_create",
 		func(ctx context.Context, in in) (string, error) {
 			var t muster.Task
 			var err error
@@ -54,7 +53,7 @@ func (k toolset) laneCreate() llm.Tool {
 
 // laneList lists the lanes, one a line, with the task that each is bound to.
 func (k toolset) laneList() llm.Tool {
-	return textTool("worktree_list", "All lanes with their task and status.",
+	return textTool("worktree_list",
 		func(ctx context.Context, _ struct{}) (string, error) {
 			lanes, err := k.Lanes.List(ctx)
 			return answerLines(lanes, err, "There are no lanes.", func(l muster.Lane) string {
@@ -74,7 +73,7 @@ type laneName struct {
 
 // laneStatus shows what a lane holds that has not landed.
 func (k toolset) laneStatus() llm.Tool {
-	return textTool("worktree_status", "What has changed in a lane.",
+	return textTool("worktree_status",
 		func(ctx context.Context, in laneName) (string, error) {
 			return k.Lanes.Status(ctx, in.Name)
 		}, tool.ReadOnly())
@@ -88,7 +87,7 @@ func (k toolset) laneRun() llm.Tool {
 		Command string      `json:"command"`
 		Timeout int         `json:"timeout,omitempty" jsonschema:"seconds, 300 by default"`
 	}
-	return textTool("worktree_run", "Run a command in a lane, such as its tests.",
+	return textTool("worktree_run",
 		func(ctx context.Context, in in) (string, error) {
 			dir, err := k.Lanes.Enter(ctx, in.Name)
 			if err != nil {
@@ -105,7 +104,7 @@ func (k toolset) laneRun() llm.Tool {
 
 // laneKeep marks a lane to be kept, for somebody who wants to look at it after its task is done.
 func (k toolset) laneKeep() llm.Tool {
-	return textTool("worktree_keep", "Mark a lane to be kept.", func(ctx context.Context, in laneName) (string, error) {
+	return textTool("worktree_keep", func(ctx context.Context, in laneName) (string, error) {
 		return answer(k.Lanes.Keep(ctx, in.Name), "Lane %s is kept.", in.Name)
 	})
 }
@@ -117,8 +116,7 @@ func (k toolset) laneRemove() llm.Tool {
 		Force        bool        `json:"force,omitempty" jsonschema:"archive unlanded work and remove"`
 		CompleteTask bool        `json:"complete_task,omitempty" jsonschema:"land its task first"`
 	}
-	return resultTool("worktree_remove", "Remove a lane. Refused while it holds unlanded work, unless forced (then it "+
-		"is archived first) or its task is completed with it.",
+	return resultTool("worktree_remove",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			if in.CompleteTask {
 				return k.completeLane(ctx, in.Name)
@@ -210,7 +208,7 @@ func (k toolset) laneEvents() llm.Tool {
 	type in struct {
 		Limit int `json:"limit,omitempty" jsonschema:"20 by default"`
 	}
-	return textTool("worktree_events", "What happened to lanes, newest last.",
+	return textTool("worktree_events",
 		func(ctx context.Context, in in) (string, error) {
 			at, err := k.Log.Tail(ctx, muster.StreamLanes, cmp.Or(max(in.Limit, 0), 20))
 			if err != nil {

@@ -29,7 +29,7 @@ func (k toolset) taskCreate() llm.Tool {
 		Priority    int    `json:"priority,omitempty" jsonschema:"higher goes first"`
 		RequirePlan bool   `json:"require_plan,omitempty"`
 	}
-	return textTool("task_create", "Put a task on the board. Idle teammates claim it once its blockers have landed.",
+	return textTool("task_create",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
 			if err := k.mayCreate(ctx, me); err != nil {
@@ -145,7 +145,7 @@ func (k toolset) taskList() llm.Tool {
 		Status string `json:"status,omitempty"`
 		Owner  string `json:"owner,omitempty"`
 	}
-	return textTool("task_list", "The board: every task with status, owner and what it waits for.",
+	return textTool("task_list",
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Board.List(ctx)
 			return answerLines(all, err, "No such tasks.", func(t muster.Task) string {
@@ -165,7 +165,7 @@ type taskID struct {
 // taskGet shows the whole record of a task, with the tasks that wait for it. These are not stored; the board derives
 // them from what each task waits for.
 func (k toolset) taskGet() llm.Tool {
-	return textTool("task_get", "One task, whole.", func(ctx context.Context, in taskID) (string, error) {
+	return textTool("task_get", func(ctx context.Context, in taskID) (string, error) {
 		t, err := k.Board.Get(ctx, in.TaskID)
 		if err == nil {
 			t, err = k.Board.WithBlocks(ctx, t)
@@ -182,8 +182,7 @@ func (k toolset) taskGet() llm.Tool {
 // was cut off is not made again: a restarted member finds its claim on the board, and is given the briefing at its
 // next rest.
 func (k toolset) claimTask() llm.Tool {
-	return textTool("claim_task", "Take a task that is ready and nobody's; its lane becomes the place where your "+
-		"tools run.",
+	return textTool("claim_task",
 		func(ctx context.Context, in taskID) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
 }
 
@@ -194,8 +193,7 @@ func (k toolset) completeTask() llm.Tool {
 		TaskID  muster.TaskID `json:"task_id"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
-	complete := resultTool("complete_task", "Finish your task: commits, merges, checks and lands it. Returns the "+
-		"commit, or why it came back.",
+	complete := resultTool("complete_task",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			return k.caller.Complete(ctx, in.TaskID, in.Summary)
 		}, tool.NeedsPlan())
@@ -218,8 +216,7 @@ func (k toolset) releaseTask() llm.Tool {
 		TaskID muster.TaskID `json:"task_id"`
 		Reason string        `json:"reason" jsonschema:"why you cannot do it; the next owner reads it"`
 	}
-	return textTool("release_task", "Give your task back to the board because you cannot do it. Its lane is kept for "+
-		"the next owner.",
+	return textTool("release_task",
 		func(ctx context.Context, in in) (string, error) {
 			return answer(k.caller.Release(ctx, in.TaskID, in.Reason), "Task %d is back on the board.", in.TaskID)
 		})
@@ -238,8 +235,7 @@ func (k toolset) taskUpdate() llm.Tool {
 		Priority        *int          `json:"priority,omitempty"`
 		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
 	}
-	return textTool("task_update", "Change a task that is not being worked on, try one again that needs attention, "+
-		"take one back from an outsider (pending), or delete one.",
+	return textTool("task_update",
 		func(ctx context.Context, in in) (string, error) {
 			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {

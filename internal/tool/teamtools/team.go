@@ -20,8 +20,7 @@ func (k toolset) spawn() llm.Tool {
 		Model       string      `json:"model,omitempty"`
 		RequirePlan bool        `json:"require_plan,omitempty"`
 	}
-	return textTool("spawn_teammate", "Start a teammate, or start one again that has shut down. It claims tasks by "+
-		"itself.",
+	return textTool("spawn_teammate",
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.caller.Spawn(ctx, muster.Member{Name: in.Name, Role: in.Role, Prompt: in.Prompt,
 				Model: in.Model, RequirePlan: in.RequirePlan})
@@ -32,7 +31,7 @@ func (k toolset) spawn() llm.Tool {
 // listTeammates lists everybody but the lead, which is the only one that has this tool. Those that have shut down are
 // listed too, because they can be spawned again.
 func (k toolset) listTeammates() llm.Tool {
-	return textTool("list_teammates", "Who is there: name, role, status, what each does.",
+	return textTool("list_teammates",
 		func(ctx context.Context, _ struct{}) (string, error) {
 			all, err := k.Roster.List(ctx)
 			return answerLines(all, err, "There are no teammates yet.", func(m muster.Member) string {
@@ -57,8 +56,7 @@ func (k toolset) wait() llm.Tool {
 		For string `json:"for,omitempty" jsonschema:"landing: also wake at each landing"`
 	}
 	const landing = "landing"
-	wait := resultTool("wait", "Sleep, at no cost, until something needs you: mail, a plan, a task in trouble, or all "+
-		"done.",
+	wait := resultTool("wait",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			if in.For != "" && in.For != landing {
 				return llm.ErrorResult("for can only be landing, or left out."), nil
@@ -80,7 +78,7 @@ func (k toolset) idle() llm.Tool {
 	type in struct {
 		Reason string `json:"reason,omitempty"`
 	}
-	return textTool("idle", "You have nothing to do now: sleep until mail or a task comes.",
+	return textTool("idle",
 		func(ctx context.Context, in in) (string, error) {
 			k.caller.Idle(in.Reason)
 			return "Going idle.", nil
@@ -94,7 +92,7 @@ func (k toolset) sendMessage() llm.Tool {
 		To      muster.Name `json:"to" jsonschema:"a teammate's name, lead, or user"`
 		Content string      `json:"content"`
 	}
-	return textTool("send_message", "Send mail to one member. It is delivered at the other's next step, or wakes it.",
+	return textTool("send_message",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
 			if in.To == me {
@@ -116,7 +114,7 @@ func (k toolset) sendMessage() llm.Tool {
 
 // readInbox shows the mail of the caller. Reading it delivers nothing: mail is delivered between two rounds.
 func (k toolset) readInbox() llm.Tool {
-	return textTool("read_inbox", "What waits for you, and the last 20 mails you were given. New mail comes by itself.",
+	return textTool("read_inbox",
 		func(ctx context.Context, _ struct{}) (string, error) { return k.caller.Inbox(ctx) },
 		tool.ReadOnly(), tool.Polls())
 }
@@ -127,8 +125,7 @@ func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`
 	}
-	return textTool("broadcast", "Send the same mail to every living teammate. It wakes them all: use send_message "+
-		"where one is meant.",
+	return textTool("broadcast",
 		func(ctx context.Context, in in) (string, error) {
 			all, err := k.Roster.List(ctx)
 			if err != nil {
@@ -155,8 +152,7 @@ func (k toolset) submitPlan() llm.Tool {
 	type in struct {
 		Plan string `json:"plan" jsonschema:"what you will change, where, and how it can be undone"`
 	}
-	submit := resultTool("submit_plan", "Ask lead to approve your plan for the task in hand. Returns when it is "+
-		"decided.",
+	submit := resultTool("submit_plan",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			return k.caller.Plan(ctx, in.Plan)
 		})
@@ -177,8 +173,7 @@ func (k toolset) reviewPlan() llm.Tool {
 		Approve   bool             `json:"approve"`
 		Feedback  string           `json:"feedback,omitempty"`
 	}
-	return textTool("review_plan", "Approve or reject a plan that waits for you; with a rejection, say what to do "+
-		"instead.",
+	return textTool("review_plan",
 		func(ctx context.Context, in in) (string, error) {
 			r, err := k.Requests.Get(ctx, in.RequestID)
 			if err == nil && r.Kind != muster.AskPlan {
@@ -204,8 +199,7 @@ func (k toolset) requestShutdown() llm.Tool {
 		Reason   string      `json:"reason,omitempty"`
 		Force    bool        `json:"force,omitempty" jsonschema:"do not ask"`
 	}
-	return textTool("request_shutdown", "Ask a teammate to shut down. An idle one stops at once; a working one may "+
-		"refuse with a reason, which is mailed to you. At the end of a run nobody needs it.",
+	return textTool("request_shutdown",
 		func(ctx context.Context, in in) (string, error) {
 			m, err := k.Roster.Get(ctx, in.Teammate)
 			switch {
@@ -231,8 +225,7 @@ func (k toolset) respondShutdown() llm.Tool {
 		Approve   bool             `json:"approve"`
 		Reason    string           `json:"reason,omitempty" jsonschema:"why not now"`
 	}
-	return textTool("respond_shutdown", "Answer a shutdown request. Refuse only with work in hand that would be lost "+
-		"or is nearly done.",
+	return textTool("respond_shutdown",
 		func(ctx context.Context, in in) (string, error) {
 			if !in.Approve && in.Reason == "" {
 				return "", muster.Errorf(muster.Invalid, "say why not: reason is empty")

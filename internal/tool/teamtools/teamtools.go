@@ -21,6 +21,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
+	"muster/internal/prompt"
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/llm"
@@ -123,9 +124,9 @@ func (k toolset) common() []llm.Tool {
 // error is sorted by tool.Classify: the model reads a
 // *muster.Error with its hint, and any other error ends the turn.
 func textTool[In any](
-	name, description string, run func(context.Context, In) (string, error), o ...tool.Option,
+	name string, run func(context.Context, In) (string, error), o ...tool.Option,
 ) llm.Tool {
-	return tool.Func(name, description, func(ctx context.Context, in In) (string, error) {
+	return tool.Func(name, prompt.Tool(name), func(ctx context.Context, in In) (string, error) {
 		if err := checkTexts(in); err != nil {
 			return "", err
 		}
@@ -136,9 +137,9 @@ func textTool[In any](
 
 // resultTool is like textTool for a function that answers with a result.
 func resultTool[In any](
-	name, description string, run func(context.Context, In) (llm.Result, error), o ...tool.Option,
+	name string, run func(context.Context, In) (llm.Result, error), o ...tool.Option,
 ) llm.Tool {
-	return tool.New(name, description, func(ctx context.Context, in In) (llm.Result, error) {
+	return tool.New(name, prompt.Tool(name), func(ctx context.Context, in In) (llm.Result, error) {
 		if err := checkTexts(in); err != nil {
 			return tool.FromError(err)
 		}

@@ -20,7 +20,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,10 +33,18 @@ type Peer struct {
 	URL      string // the base URL
 	Model    string
 	IsVendor bool // the server is the vendor's own
+	Custom
 
 	// Provider marks the thinking that this peer makes. No other takes it back: what one server signed or
 	// encrypted means nothing to another, and a conversation may change its server between two runs.
 	Provider string
+}
+
+// Custom is what the user wants in each request beside what the API says. Header sets headers, over the adapter's own.
+// Extra sets fields of the body, over the adapter's own; null leaves a field out.
+type Custom struct {
+	Header map[string]string
+	Extra  map[string]json.RawMessage
 }
 
 // NewPeer returns the peer at a base URL, or at the vendor's if it is "".
@@ -94,13 +101,15 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 	case errors.As(err, &cert):
 		return llm.Errorf(llm.Denied, "the certificate of %s is not trusted: %w", p.Host(), err)
 	case errors.As(err, &dns):
-		return llm.Errorf(llm.Overloaded, "the host %s is not found: %w", p.Host(), err)
+		return llm.Errorf(llm.Unreachable, "the host %s is not found: %w", p.Host(), err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return llm.Errorf(llm.BadRequest, "%s does not speak TLS: is its URL one with http instead of https?", p.Host())
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return llm.Errorf(llm.Overloaded, "%s refuses the connection: is a server running there?", p.Host())
+		return llm.Errorf(llm.Unreachable, "%s refuses the connection: is a server running there?", p.Host())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return llm.Errorf(llm.Incomplete, "%s closed the connection without an answer: %w", p.Host(), err)
 	}
-	return llm.Errorf(llm.Overloaded, "%s cannot be reached: %w", p.Host(), err)
+	return llm.Errorf(llm.Unreachable, "%s cannot be reached: %w", p.Host(), err)
 }
 
 // errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on
@@ -109,6 +118,8 @@ type errorBody struct {
 	Type    string    `json:"type"`
 	Code    errorCode `json:"code"`
 	Message string    `json:"message"`
+
+	wait time.Duration // how long the body says to wait; 0 if it says nothing
 }
 
 // errorCode is a word, or with some servers a number, which is kept as text.
@@ -125,8 +136,14 @@ func (c *errorCode) UnmarshalJSON(data []byte) error {
 // hasWord reports whether the code or the type is word.
 func (f errorBody) hasWord(word string) bool { return string(f.Code) == word || f.Type == word }
 
-// parseErrorBody reads {"error":{...}}, {"error":"..."}, {"code":..,"message":..} and plain text.
+// parseErrorBody reads {"error":{...}}, {"error":"..."}, {"code":..,"message":..}, a list of such an object, and plain
+// text.
 func parseErrorBody(body []byte) (f errorBody) {
+	defer func() { f.wait = waitIn(body) }()
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
 	var outer struct {
 		errorBody
 		Error json.RawMessage `json:"error"`
@@ -158,15 +175,14 @@ func clip(s string, n int) string {
 	return s
 }
 
-// errorForResponse returns what an answer with an error status means. A spend limit gets no time to wait,
-// whatever the headers say, because without one the team pauses instead of asking again.
+// errorForResponse returns what an answer with an error status means.
 func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	e := p.errorFor(status, f)
 	e.Status = status
-	if e.Kind == llm.Overloaded || e.Kind == llm.Limited && !isSpendLimit(f, status) {
+	if e.Kind == llm.Overloaded || e.Kind == llm.Limited {
 		now := time.Now()
-		asked := askedWait(h, now)
+		asked := cmp.Or(askedWait(h, now), f.wait)
 		if e.After = min(asked, MaxWait); asked > MaxWait {
 			e.Err = fmt.Errorf("told to wait until %s, which is more than %v: %w",
 				now.Add(asked).Format("2006-01-02 15:04:05"), MaxWait, e.Err)
@@ -175,8 +191,7 @@ func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Erro
 	return e
 }
 
-// ErrorInStream returns what an error event inside a stream means; body is its JSON. A rate limit in the
-// middle of a stream always gets a time to wait, because without one it would count as a spend limit.
+// ErrorInStream returns what an error event inside a stream means; body is its JSON.
 func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	status := statusOf(f)
@@ -184,8 +199,8 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), clip(f.Message, maxSays))
 	}
 	e := p.errorFor(status, f)
-	if e.Kind == llm.Limited && !isSpendLimit(f, status) {
-		e.After = midstreamWait
+	if e.Kind == llm.Limited {
+		e.After = min(cmp.Or(f.wait, midstreamWait), MaxWait)
 	}
 	return e
 }
@@ -212,8 +227,11 @@ func statusOf(f errorBody) int {
 	if n, err := strconv.Atoi(string(f.Code)); err == nil && n >= 400 && n < 600 {
 		return n
 	}
-	if isContextFull(f) {
-		return 413
+	switch {
+	case isSpendLimit(f, 0):
+		return http.StatusPaymentRequired
+	case isContextFull(f):
+		return http.StatusRequestEntityTooLarge
 	}
 	return 0
 }
@@ -227,9 +245,14 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	says := clip(cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given"), maxSays)
 	switch {
 	case isSpendLimit(f, status):
-		return llm.Errorf(llm.Limited, "%s has a spend limit or no credit left: %s", p.Host(), says)
-	case isContextFull(f), status == http.StatusRequestEntityTooLarge:
+		return llm.Errorf(llm.Spent, "the account at %s has a spend limit or no credit left: %s", p.Host(), says)
+	case status == http.StatusRequestEntityTooLarge, status != http.StatusTooManyRequests && isContextFull(f),
+		status == http.StatusTooManyRequests && strings.HasPrefix(strings.ToLower(f.Message), "request too large"):
 		return llm.Errorf(llm.ContextFull, "the conversation is too long for %s: %s", p.Model, says)
+	case status < 500 && status != http.StatusTooManyRequests && isBadHistory(f):
+		return llm.Errorf(llm.BadHistory, "%s refuses the order of the messages: %s", p.Host(), says)
+	case f.hasWord("engine_overloaded_error"):
+		return llm.Errorf(llm.Overloaded, "%s is overloaded: %s", p.Host(), says)
 	case status == http.StatusTooManyRequests:
 		return llm.Errorf(llm.Limited, "%s limits the rate: %s", p.Host(), says)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -237,39 +260,14 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	case status == http.StatusNotFound:
 		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.shownURL(),
 			p.Model, says)
-	case status == http.StatusRequestTimeout, status >= 500:
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
+		status >= 499:
 		return llm.Errorf(llm.Overloaded, "%s answers %d: %s", p.Host(), status, says)
-	case f.hasWord("model_not_found"):
+	case isUnknownModel(f):
 		return llm.Errorf(llm.Denied, "%s does not know the model %q: %s", p.shownURL(), p.Model, says)
 	default:
 		return llm.Errorf(llm.BadRequest, "%s refuses the request: %s", p.Host(), says)
 	}
-}
-
-// isSpendLimit reports whether the money is gone, which no waiting brings back. One vendor says so with a
-// plain invalid_request_error, so that only the words tell.
-func isSpendLimit(f errorBody, status int) bool {
-	return status == http.StatusPaymentRequired ||
-		f.hasWord("insufficient_quota") || f.hasWord("billing_hard_limit_reached") || f.hasWord("billing_error") ||
-		strings.Contains(f.Message, "credit balance is too low")
-}
-
-// isContextFull reports whether the conversation is longer than the model's window. Only one vendor has a
-// code for it; the others say it in words.
-func isContextFull(f errorBody) bool {
-	if f.hasWord("context_length_exceeded") || f.hasWord("exceed_context_size_error") {
-		return true
-	}
-	message := strings.ToLower(f.Message)
-	return slices.ContainsFunc([]string{
-		"prompt is too long",
-		"exceed context limit",
-		"maximum context length",
-		"context length exceeded",
-		"exceeds the available context size",
-		"exceeds the context window",
-		"input is too long",
-	}, func(words string) bool { return strings.Contains(message, words) })
 }
 
 // RetryAfter returns how long to wait because the answer says so, at most MaxWait, or 0 if it says nothing.

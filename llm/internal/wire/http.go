@@ -73,25 +73,26 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 func (x *Exchange) Post(
 	ctx context.Context, c *http.Client, endpoint string, header http.Header, body any, to Reader,
 ) (reply llm.Reply, err error) {
+	for name, value := range x.Header {
+		header.Set(name, value)
+	}
 	// Servers quote the key that they refuse, and proxies the whole request.
 	defer func() { err = secretsOf(endpoint, header).Error(err) }()
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // a prompt with code in it is shorter without
-	if err := encoder.Encode(body); err != nil {
+	text, err := x.encode(body)
+	if err != nil {
 		return llm.Reply{}, x.errorOf(ctx, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, &text)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(text))
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // u prints the URL
 		}
 		return llm.Reply{}, x.errorOf(ctx, err)
 	}
-	maps.Copy(req.Header, header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "muster")
+	maps.Copy(req.Header, header)
 	client := *cmp.Or(c, new(http.Client))
 	// A redirect would carry the key and the conversation to a host that nobody named.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -114,11 +115,35 @@ func (x *Exchange) Post(
 	return x.read(ctx, bufio.NewReaderSize(stream, 32<<10), to)
 }
 
-// secretsOf returns what is secret in a request: the values of the vendor's headers, and what is in the URL.
+// encode returns a body as JSON, with the fields of Extra in place of those of the same names. The fields are in one
+// order for all requests of a peer, because the vendors' caches compare bytes.
+func (p Peer) encode(body any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // a prompt with code in it is shorter without
+	if err := encoder.Encode(body); err != nil || len(p.Extra) == 0 {
+		return text.Bytes(), err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text.Bytes(), &fields); err != nil {
+		return nil, err
+	}
+	for name, value := range p.Extra {
+		if fields[name] = value; string(value) == "null" {
+			delete(fields, name)
+		}
+	}
+	text.Reset()
+	err := encoder.Encode(fields)
+	return text.Bytes(), err
+}
+
+// secretsOf returns what is secret in a request: the values of the headers with the names of credentials, and what is
+// in the URL.
 func secretsOf(endpoint string, header http.Header) *redact.Secrets {
-	values := redact.InURL(endpoint)
-	for _, name := range []string{"X-Api-Key", "Authorization"} {
-		values = append(values, strings.TrimPrefix(header.Get(name), "Bearer "))
+	values := redact.InURLs(endpoint)
+	for name := range header {
+		values = append(values, redact.InHeader(name, header.Get(name))...)
 	}
 	return redact.New(values...)
 }

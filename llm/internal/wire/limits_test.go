@@ -48,6 +48,7 @@ func TestCallsHaveOneIDEach(t *testing.T) {
 		"another call":           {[]llm.Part{call("x", "a", `{"b":1}`), call("x", "a", `{"b":2}`)}, "x call_1_2"},
 		"none":                   {[]llm.Part{call("", "a", `{}`), call("", "a", `{}`)}, "call_1_1 call_1_2"},
 		"one that we would make": {[]llm.Part{call("call_1_2", "a", `{}`), call("", "b", `{}`)}, "call_1_2 call_1_3"},
+		"malformed":              {[]llm.Part{call("x", "a", `{"b":`), call("x", "a", `{"b":,`)}, "x call_1_2"},
 		"one of an older call":   {[]llm.Part{call("old", "a", `{}`)}, "call_1_1"},
 	} {
 		x := NewExchange(Peer{}, llm.Request{Messages: []llm.Message{before}}, nil)

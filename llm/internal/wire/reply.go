@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -39,8 +40,8 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 				return withoutCalls(r, "a call that "+problem), true, nil
 			}
 			input, err := llm.Input(c.Input)
-			if err != nil {
-				return llm.Reply{}, false, x.ErrBroken("call %q: %w", c.Name, err)
+			if err != nil { // whoever runs the calls repairs it, or tells the model: asking again is no use
+				input, c.Malformed = json.RawMessage("{}"), string(c.Input)
 			}
 			if c.Input = input; !calls.add(&c) {
 				continue
@@ -66,7 +67,8 @@ type callList struct {
 // add gives c an id that no other call of the conversation has. ok is false if c is a call of this reply once more.
 func (l *callList) add(c *llm.Call) (ok bool) {
 	before, isTaken := l.seen[c.ID]
-	if isTaken && c.ID != "" && before.Name == c.Name && bytes.Equal(before.Input, c.Input) {
+	if isTaken && c.ID != "" && before.Name == c.Name && bytes.Equal(before.Input, c.Input) &&
+		before.Malformed == c.Malformed {
 		return false
 	}
 	l.n++

@@ -1,0 +1,286 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/redact"
+	"muster/internal/yamldoc"
+)
+
+// Endpoints are the model servers of the user's own file, by their names. A model is named NAME/MODEL there. Only the
+// user's own file has any, so a record or a repository may name one: it chooses among servers that the user chose. Nil
+// has none.
+type Endpoints struct {
+	byName map[string]endpoint
+	models map[string]modelSetting // what the user says about models, by their names
+}
+
+// endpoint is a model server of the user's own file, with its key, which is read together with the file.
+type endpoint struct {
+	endpointInFile
+	access Access
+	err    error // why the server cannot be used now
+}
+
+// Access is what a model's server wants in each request beside the model's name. It holds secrets.
+type Access struct {
+	Key    string
+	Header map[string]string
+	// Extra are fields of the request's body; one that is null is left out.
+	Extra map[string]json.RawMessage
+}
+
+// endpointInFile is an endpoint as the file has it.
+type endpointInFile struct {
+	URL     string            `yaml:"url"`
+	API     string            `yaml:"api"` // in an endpoint: Anthropic, OpenAIChat or OpenAIResponses
+	KeyEnv  string            `yaml:"key_env"`
+	KeyFile string            `yaml:"key_file"`
+	Headers map[string]string `yaml:"headers"`
+	Extra   map[string]any    `yaml:"extra_body"`
+	// A key in the file itself is refused: these are copied, shown and backed up.
+	Key    any `yaml:"key"`
+	APIKey any `yaml:"api_key"`
+}
+
+// endpointName is the name of an endpoint.
+var endpointName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+})
+
+// Choose resolves the name of a model with the endpoints and the environment, as the function Choose does without
+// endpoints. A configured endpoint gets its own key and never that of a vendor. Errors are Invalid.
+func (e *Endpoints) Choose(model string, environ []string) (Choice, Access, error) {
+	if e != nil {
+		if x, ok := e.models[model]; ok {
+			provider, rest, _ := strings.Cut(model, "/")
+			c, access, err := e.choose(cmp.Or(x.Endpoint, provider)+"/"+rest, environ)
+			return c, x.apply(access), cmp.Or(err, x.err)
+		}
+	}
+	return e.choose(model, environ)
+}
+
+// choose is Choose without what the user says about the model.
+func (e *Endpoints) choose(model string, environ []string) (Choice, Access, error) {
+	name, rest, _ := strings.Cut(model, "/")
+	if x, ok := e.all()[name]; ok {
+		c := Choice{Provider: x.API, Name: rest, URL: x.URL}
+		// A proxy of a vendor's may have the vendor's name, and then serves the vendor's models.
+		if v, ok := vendorOf(name); ok && v.api == x.API {
+			c.Provider = v.name
+		}
+		return c, x.access, cmp.Or(e.CheckModel(model), x.err)
+	}
+	c, err := Choose(model, environ)
+	v, _ := vendorOf(c.Provider)
+	return c, Access{Key: v.key(environment(environ))}, err
+}
+
+// CheckModel reports what is wrong with the name of a model. Errors are Invalid.
+func (e *Endpoints) CheckModel(model string) error {
+	name, rest, _ := strings.Cut(model, "/")
+	if _, ok := e.all()[name]; !ok {
+		_, err := ParseModel(model)
+		return err
+	}
+	if _, _, hasURL := cutEndpoint(rest); rest == "" || hasURL || !isShort(model) {
+		return muster.Errorf(muster.Invalid,
+			"a model of your endpoint %s is named %[1]s/MODEL, with no URL behind it", name)
+	}
+	return nil
+}
+
+// all returns the endpoints by their names.
+func (e *Endpoints) all() map[string]endpoint {
+	if e == nil {
+		return nil
+	}
+	return e.byName
+}
+
+// isUnknown reports whether a model's name begins with the name of an endpoint that the user does not have.
+func (e *Endpoints) isUnknown(model string) bool {
+	name, _, ok := strings.Cut(model, "/")
+	_, isKnown := e.all()[name]
+	return ok && endpointName().MatchString(name) && !isKnown && !slices.Contains(providerNames(), name)
+}
+
+// Secrets returns the keys of the endpoints and what else is secret in their requests.
+func (e *Endpoints) Secrets() (values []string) {
+	for _, x := range e.all() {
+		values = append(append(values, x.access.Key), redact.InURLs(x.URL)...)
+		for name, value := range x.access.Header {
+			values = append(values, redact.InHeader(name, value)...)
+		}
+	}
+	if e != nil {
+		for _, x := range e.models {
+			for name, value := range x.access.Header {
+				values = append(values, redact.InHeader(name, value)...)
+			}
+		}
+	}
+	return values
+}
+
+// values returns the endpoints as muster config lists them, without secrets.
+func (e *Endpoints) values(source Source) (list []Value) {
+	for _, name := range slices.Sorted(maps.Keys(e.all())) {
+		x := e.all()[name]
+		about := "key in " + cmp.Or(x.KeyEnv, x.KeyFile)
+		if x.KeyEnv+x.KeyFile == "" {
+			about = "no key"
+		}
+		if x.err != nil {
+			about = x.err.Error()
+		}
+		list = append(list, Value{Name: "endpoints." + name, Source: source,
+			Value:       strings.TrimPrefix(withoutQuery("@"+x.URL), "@"),
+			Description: fmt.Sprintf("a model server of yours (%s, %s): --model %s/MODEL", x.API, about, name)})
+	}
+	return list
+}
+
+// ReadEndpoints returns the endpoints of the user's own file alone. It is for what must know the keys before the
+// settings are read. A file that is wrong has none; Load says what is wrong.
+func ReadEndpoints(o Options) *Endpoints {
+	l := &loader{environ: environment(o.Environ)}
+	f := fileLoader{loader: l, name: UserFile(o.UserDir)}
+	if root, err := f.parse(f.name); err == nil {
+		_ = cmp.Or(f.endpoints(root), f.models(root))
+	}
+	return l.Endpoints
+}
+
+// endpoints reads the model servers of a file. They come before its settings, because a model may be one of theirs.
+func (l *fileLoader) endpoints(root ast.Node) error {
+	for _, v := range entries(root) {
+		if v.Key.GetToken().Value != endpointsKey {
+			continue
+		}
+		if entries(v.Value) == nil && v.Value.Type() != ast.NullType {
+			return l.errorAt(v.Value, "endpoints are expected here, each as name: {url: URL}")
+		}
+		for _, v := range entries(v.Value) {
+			if err := l.endpoint(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endpoint reads one model server.
+func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
+	var in endpointInFile
+	if err := yaml.NodeToValue(v.Value, &in, yaml.Strict()); err != nil {
+		what := ""
+		if _, ok := errors.AsType[*yaml.TypeError](err); ok {
+			what = "another kind of value is expected here"
+		}
+		return yamldoc.Error(l.name, err, what)
+	}
+	name := v.Key.GetToken().Value
+	if problem := checkEndpoint(name, in); problem != "" {
+		return l.errorAt(v.Key, "the endpoint "+name+" "+problem)
+	}
+	if in.API = cmp.Or(in.API, OpenAI); in.API == OpenAI {
+		in.API = OpenAIChat
+		if v, _ := vendorOf(OpenAI); v.isAt(in.URL) {
+			in.API = OpenAIResponses
+		}
+	}
+	x := endpoint{endpointInFile: in, access: Access{Extra: map[string]json.RawMessage{}}}
+	for field, value := range in.Extra {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return l.errorAt(v.Key, "the field "+field+" of extra_body cannot be sent: "+err.Error())
+		}
+		x.access.Extra[field] = data
+	}
+	if x.err = l.readKeys(in, &x.access); x.err != nil {
+		x.err = muster.Errorf(muster.Invalid, "the endpoint %s cannot be used: %w", name, x.err)
+	}
+	if l.Endpoints == nil {
+		l.Endpoints = &Endpoints{}
+	}
+	if l.Endpoints.byName == nil {
+		l.Endpoints.byName = map[string]endpoint{}
+	}
+	l.Endpoints.byName[name] = x
+	return nil
+}
+
+// checkEndpoint returns what is wrong with an endpoint, after its name, and "" if nothing is.
+func checkEndpoint(name string, in endpointInFile) string {
+	u, err := url.Parse(in.URL)
+	switch {
+	case !endpointName().MatchString(name):
+		return "needs a name of letters, digits, dots and dashes, at most 64"
+	case slices.Contains(providers, name):
+		return "has the name of a provider: take another"
+	case in.Key != nil || in.APIKey != nil:
+		return "has a key in the file: name its variable with key_env, or a file that has only the key with key_file"
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return "needs a url such as http://localhost:11434/v1"
+	case u.User != nil:
+		return "has a name or a key in its url: use key_env, key_file or headers"
+	case !slices.Contains([]string{"", Anthropic, OpenAI, OpenAIChat, OpenAIResponses}, in.API):
+		return "has an api that is not anthropic, openai, openai-chat or openai-responses"
+	case in.KeyEnv != "" && in.KeyFile != "":
+		return "has both key_env and key_file: leave one out"
+	}
+	return ""
+}
+
+// readKeys reads the key of an endpoint, and the variables that its headers name as $NAME.
+func (l *fileLoader) readKeys(in endpointInFile, to *Access) (err error) {
+	get := func(variable string) string {
+		v := strings.TrimSpace(l.environ[variable])
+		if !redact.IsCredential(variable) {
+			err = errors.New(variable +
+				" may be seen by commands: take a variable with KEY, TOKEN or SECRET in its name")
+		} else if v == "" {
+			err = errors.New(variable + " is not set")
+		}
+		return v
+	}
+	to.Header = map[string]string{}
+	for name, value := range in.Headers {
+		to.Header[name] = os.Expand(value, get)
+	}
+	if in.KeyEnv != "" {
+		to.Key = get(in.KeyEnv)
+	}
+	if in.KeyFile == "" || err != nil {
+		return err
+	}
+	path := in.KeyFile
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(l.environ["HOME"], rest)
+	} else if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(l.name), path)
+	}
+	data, err := durable.ReadRegular(path, MaxSize)
+	if to.Key = strings.TrimSpace(string(data)); err == nil && len(strings.Fields(to.Key)) != 1 {
+		err = errors.New(path + " has more or less than one word, which is the key")
+	}
+	return err
+}

@@ -1,0 +1,367 @@
+package git_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster/internal/git"
+	"muster/internal/testing/gittest"
+)
+
+// packed is a repository whose packs are counted.
+type packed struct {
+	*testing.T
+	root string
+	repo *git.Repo
+}
+
+// newPacked makes a repository in which the user has packed their first commit.
+func newPacked(t *testing.T) packed {
+	root := gittest.Repo(t, map[string]string{"a": "a\n", "big": strings.Repeat("some text\n", 500)})
+	gittest.Git(t, root, "gc", "-q")
+	return packed{t, root, open(t, root)}
+}
+
+// commit makes a commit with one more file.
+func (p packed) commit(name string) (head, base string) {
+	p.Helper()
+	base = gittest.Git(p, p.root, "rev-parse", "HEAD")
+	gittest.Write(p, p.root, map[string]string{name: strings.Repeat(name+"\n", 100)})
+	gittest.Git(p, p.root, "add", "-A")
+	gittest.Git(p, p.root, "commit", "-q", "-m", name)
+	return gittest.Git(p, p.root, "rev-parse", "HEAD"), base
+}
+
+// pack makes a commit with one more file, and a pack of it.
+func (p packed) pack(name string) (pack, head, base string) {
+	p.Helper()
+	head, base = p.commit(name)
+	pack, err := p.repo.Pack(p.Context(), base, "", head)
+	if err != nil || pack == "" {
+		p.Fatalf("%q, %v", pack, err)
+	}
+	return pack, head, base
+}
+
+// packs returns the names of the packs.
+func (p packed) packs() (names []string) {
+	files, _ := filepath.Glob(filepath.Join(p.root, ".git/objects/pack/*.pack"))
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".pack"))
+	}
+	return names
+}
+
+// complete fails when the repository lacks an object. What lies loose beside the packs is removed before, so that it
+// hides nothing.
+func (p packed) complete() {
+	p.Helper()
+	gittest.Git(p, p.root, "prune-packed")
+	gittest.Git(p, p.root, "fsck", "--strict", "--full")
+}
+
+// check fails when the repository lacks an object or has something of a pack without the rest.
+func (p packed) check() {
+	p.Helper()
+	p.complete()
+	if out := gittest.Git(p, p.root, "count-objects", "-v"); !strings.Contains(out, "garbage: 0") {
+		p.Error(out)
+	}
+}
+
+func (p packed) path(name string) string { return filepath.Join(p.root, ".git/objects/pack", name) }
+
+// A pack takes the place of the one before, which it contains, and copies nothing that another pack has.
+func TestAPackReplacesAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	p := newPacked(t)
+	users := p.packs()
+	one, first, base := p.pack("one")
+	second, _ := p.commit("two")
+	two, err := p.repo.Pack(t.Context(), base, one, first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.packs(), append(users, two); len(got) != 2 || !slices.Contains(got, users[0]) || !slices.Contains(got, two) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if out := gittest.Git(t, p.root, "verify-pack", "-v", p.path(two+".idx")); strings.Count(out, " blob ") != 2 || !strings.Contains(out, first) {
+		t.Errorf("the pack has\n%s", out)
+	}
+	p.check()
+}
+
+// A pack stays when somebody keeps it, when an index of several packs names it, and when not all of it is in the new
+// one.
+func TestAPackInUseStays(t *testing.T) {
+	t.Parallel()
+	for what, use := range map[string]func(p packed, pack string){
+		"keep": func(p packed, pack string) {
+			gittest.Write(p, p.root, map[string]string{".git/objects/pack/" + pack + ".keep": ""})
+		},
+		"index": func(p packed, _ string) { gittest.Git(p, p.root, "multi-pack-index", "write") },
+		"chain": func(p packed, _ string) {
+			gittest.Write(p, p.root, map[string]string{".git/objects/pack/multi-pack-index.d/x": ""})
+		},
+		"more": func(packed, string) {},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newPacked(t)
+			one, first, base := p.pack("one")
+			use(p, one)
+			second, _ := p.commit("two")
+			commits := []string{second}
+			if what == "more" {
+				commits = []string{gittest.Git(t, p.root, "commit-tree", "-m", "x", second+"^{tree}")}
+			}
+			if _, err := p.repo.Pack(t.Context(), base, one, commits...); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.packs(); len(got) != 3 || !slices.Contains(got, one) {
+				t.Errorf("%v, without %s", got, one)
+			}
+			if what == "more" {
+				return
+			}
+			if err := p.repo.MergePacks(t.Context(), 2); err != nil || len(p.packs()) != 3 {
+				t.Errorf("%v, %v", p.packs(), err)
+			}
+			gittest.Git(t, p.root, "cat-file", "-e", first)
+		})
+	}
+}
+
+// The packs that were noted become one. Those of the user, and those that are kept, stay.
+func TestPacksAreMerged(t *testing.T) {
+	t.Parallel()
+	p := newPacked(t)
+	users := p.packs()
+	kept, _, _ := p.pack("kept")
+	gittest.Write(t, p.root, map[string]string{".git/objects/pack/" + kept + ".keep": ""})
+	for i := range 5 {
+		p.pack(fmt.Sprint("file", i))
+	}
+	p.commit("loose")
+	if err := p.repo.MergePacks(t.Context(), 7); err != nil || len(p.packs()) != 7 {
+		t.Errorf("%v, %v, with fewer than were asked for", p.packs(), err)
+	}
+	// What a removal that was killed leaves: a pack without its index.
+	gone, _, _ := p.pack("gone")
+	gittest.Write(t, p.root, map[string]string{".git/muster/packs/pack-" + strings.Repeat("0", 40): "", ".git/muster/packs/odd": ""})
+	copyPack(t, p, gone)
+	for range 2 { // the second time there is nothing to do
+		if err := p.repo.MergePacks(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.packs(); len(got) != 3 || !slices.Contains(got, users[0]) || !slices.Contains(got, kept) {
+			t.Errorf("%v, want %v, %v and one more", got, users, kept)
+		}
+	}
+	p.check()
+}
+
+// copyPack leaves of a pack what a removal that was killed after its first step leaves: its objects are in another pack
+// and its index is gone.
+func copyPack(t *testing.T, p packed, pack string) {
+	t.Helper()
+	data, err := os.ReadFile(p.path(pack + ".pack"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := "pack-" + strings.Repeat("1", 40)
+	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
+		if err := os.WriteFile(file, data, 0o444); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A git that has opened the old packs goes on to read them after they were merged.
+func TestReadersGoOnAfterAMerge(t *testing.T) {
+	t.Parallel()
+	p := newPacked(t)
+	var heads []string
+	for i := range 4 {
+		_, head, _ := p.pack(fmt.Sprint("file", i))
+		heads = append(heads, head)
+	}
+	gittest.Git(t, p.root, "prune-packed")
+	cmd := exec.Command("git", "cat-file", "--batch")
+	cmd.Dir = p.root
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	read := func(id string) {
+		t.Helper()
+		fmt.Fprintln(in, id)
+		head, err := lines.ReadString('\n')
+		var kind string
+		var size int
+		if _, e := fmt.Sscanf(head, id+" %s %d", &kind, &size); err != nil || e != nil {
+			t.Fatalf("%s: %q, %v", id, head, err)
+		}
+		if _, err := lines.Discard(size + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(heads[0]) // opens all indexes and one pack
+	if err := p.repo.MergePacks(t.Context(), 2); err != nil || len(p.packs()) != 2 {
+		t.Fatalf("%v, %v", p.packs(), err)
+	}
+	for _, id := range heads {
+		read(id)
+	}
+	in.Close()
+	_, _ = io.Copy(io.Discard, lines)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	p.check()
+}
+
+// Several processes pack and merge while the user's git repacks everything in other ways. No object is lost.
+func TestPacksBesideTheUsersGit(t *testing.T) {
+	t.Parallel()
+	p := newPacked(t)
+	_, tip := p.commit("base")
+	var working, repacking sync.WaitGroup
+	done := make(chan struct{})
+	repacking.Go(func() {
+		// One after the other: two of them at once lose objects, whoever else is there.
+		for all := [][]string{{"gc", "-q"}, {"repack", "-A", "-d", "-q"}, {"repack", "-d", "-q", "--geometric=2"}}; ; all = append(all[1:], all[0]) {
+			select {
+			case <-done:
+				return
+			default:
+				cmd := exec.Command("git", all[0]...)
+				cmd.Dir = p.root
+				_ = cmd.Run() // one may find that a pack is gone
+			}
+		}
+	})
+	for i := range 3 {
+		repo := open(t, p.root) // as another process has it
+		working.Go(func() {
+			for n := range 8 {
+				name := fmt.Sprintf("%d-%d", i, n)
+				err := pack(t.Context(), repo, tip, name)
+				for range 5 { // as a landing does: a prune removes a directory while git makes a file in it
+					if err != nil {
+						err = pack(t.Context(), repo, tip, name)
+					}
+				}
+				if err := errors.Join(err, repo.MergePacks(t.Context(), 2)); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	working.Wait()
+	close(done)
+	repacking.Wait()
+	if n := gittest.Git(t, p.root, "for-each-ref", "--count=100", "refs/heads/b*"); strings.Count(n, "\n") != 23 {
+		t.Errorf("refs:\n%s", n)
+	}
+	p.check()
+}
+
+// A process that packs and merges is killed at any moment. Nothing is lost, and the next merge leaves one pack.
+func TestKilledWhilePacking(t *testing.T) {
+	t.Parallel()
+	p := newPacked(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "PACKS_TO_KILL="+p.root)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Duration(rand.IntN(120))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		p.complete()
+	}
+	if err := p.repo.MergePacks(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	notes, _ := os.ReadDir(filepath.Join(p.root, ".git/muster/packs"))
+	if len(notes) != 1 {
+		t.Errorf("%v are noted", notes)
+	}
+	p.complete()
+}
+
+// packUntilKilled is the process of TestKilledWhilePacking.
+func packUntilKilled(root string) {
+	repo, err := git.Open(context.Background(), root)
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	tip, err := repo.Resolve(ctx, "refs/heads/main")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("%d-%d", os.Getpid(), n)
+		if err := errors.Join(pack(ctx, repo, tip, name), repo.MergePacks(ctx, 3)); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// pack makes two commits on tip as a landing does, each in a pack before the ref names the second.
+func pack(ctx context.Context, repo *git.Repo, tip, name string) error {
+	tree, err := repo.Tree(ctx, tip)
+	if err != nil {
+		return err
+	}
+	one, err := repo.CommitTree(ctx, tree, []string{tip}, name+" 1")
+	if err != nil {
+		return err
+	}
+	pack, err := repo.Pack(ctx, tip, "", one)
+	if err != nil {
+		return err
+	}
+	two, err := repo.CommitTree(ctx, tree, []string{one}, name+" 2")
+	if err != nil {
+		return err
+	}
+	if _, err = repo.Pack(ctx, tip, pack, one, two); err != nil {
+		return err
+	}
+	return repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: "refs/heads/b" + name, New: two}})
+}

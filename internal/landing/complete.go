@@ -1,0 +1,64 @@
+package landing
+
+import (
+	"context"
+	"errors"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/clock"
+	"muster/internal/failpoint"
+)
+
+// completeUnchanged completes a task whose lane holds nothing that the target lacks.
+func (a *attempt) completeUnchanged(ctx context.Context) error {
+	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
+	late, cancel := clock.Detach(ctx)
+	defer cancel()
+	t, err := a.board.Complete(late, a.v.Task.ID, a.claim, board.Outcome{Result: a.summary, By: a.by})
+	if errors.Is(err, muster.ErrFenced) {
+		return a.refuse(ctx)
+	}
+	a.setTask(t)
+	return err
+}
+
+// completeLanded completes a task whose work is on the target already. done is false when it is not there.
+func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
+	landed, err := a.findLanded(ctx, a.v.Task)
+	if err != nil || landed == nil {
+		return false, err
+	}
+	return true, a.complete(ctx, *landed)
+}
+
+// complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
+// the commit.
+func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
+	late, cancel := clock.Detach(ctx)
+	defer cancel()
+	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that
+	// another process had resumed.
+	if _, err := a.refs.remove(late); err != nil {
+		return err
+	}
+	failpoint.Hit("landing.lifted")
+	if landed.Receipt == muster.ReceiptGreen {
+		if err := a.noteGreen(late); err != nil {
+			return err
+		}
+	}
+	t, err := a.board.Complete(late, a.v.Task.ID, a.claim,
+		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
+	failpoint.Hit("landing.recorded")
+	a.log.InfoContext(ctx, "landing recorded", "err", err)
+	a.setTask(t)
+	return err
+}
+
+// setTask notes the task as the board has just returned it. A failed call of the board returns none.
+func (a *attempt) setTask(t muster.Task) {
+	if t.ID != 0 {
+		a.v.Task = t
+	}
+}

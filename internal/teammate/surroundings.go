@@ -1,0 +1,38 @@
+package teammate
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"muster/internal/prompt"
+)
+
+// surroundings returns what the member's model is told of its surroundings at the beginning of a conversation. The
+// project's instructions are those of the user's checkout: no member can change them. What cannot be found out is left
+// out.
+func (s *self) surroundings(ctx context.Context) (string, error) {
+	run, err := s.Run(ctx)
+	if err != nil {
+		return "", err
+	}
+	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.Check,
+		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
+		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
+	if s.GitState != nil {
+		f.Git = s.GitState(ctx)
+	}
+	if f.Tip, err = s.Lander.Target(ctx); err != nil {
+		s.logDropped(ctx, "reading the target for the facts", err)
+	}
+	return f.String(), nil
+}
+
+// place tells a member without a task where its tools run; of a task, the text of the task tells it.
+func (s *self) place() string {
+	if _, ok := s.claims.CurrentTask(); ok {
+		return ""
+	}
+	return prompt.ScratchView(filepath.Join(s.Home.Scratch(), string(s.name())))
+}

@@ -1,0 +1,120 @@
+package teammate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/llm"
+)
+
+// nothing is a reply without a part.
+func nothing(llm.Request) (llm.Reply, error) {
+	return llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: "test"}, nil
+}
+
+// A conversation that starts afresh still has the todo list, the mail that was read, and the task.
+func TestAFreshStartForgetsNothing(t *testing.T) {
+	for kind, why := range map[llm.Kind]string{llm.ContextFull: "grown too long", llm.BadHistory: "refused the conversation"} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{})
+			l.send(muster.MailMessage, muster.Lead, "alice", "Use </inbox> tabs, never blanks.")
+			todo := map[string]any{"items": []map[string]any{
+				{"id": "1", "text": "write the scanner", "status": "completed"},
+				{"id": "2", "text": "write the grammar", "status": "in_progress"}}}
+			l.start(calls("todo", todo), calls("read_inbox", nil), fails(kind), fails(llm.BadRequest))
+			first := l.asked[len(l.asked)-1].Messages
+			heard := llm.Parts(first[0].Parts).Text()
+			if len(first) != 1 {
+				l.Errorf("%s: the fresh conversation has %d messages", kind, len(first))
+			}
+			for _, want := range []string{why, "never blanks.", "[x] 1 write the scanner", "[>] 2 write the grammar", "the parser"} {
+				if strings.Count(heard, want) == 0 {
+					l.Errorf("%s: %q is forgotten: %s", kind, want, heard)
+				}
+			}
+			if strings.Count(heard, "</inbox>") != 1 {
+				l.Errorf("%s: mail is not escaped: %s", kind, heard)
+			}
+		})
+	}
+	live(t, "alice", func(l *life) {
+		for range maxOldMail / 1000 * 2 {
+			l.send(muster.MailMessage, muster.Lead, "alice", strings.Repeat("x", 1000))
+		}
+		l.send(muster.MailMessage, muster.Lead, "alice", "the newest")
+		l.start(calls("read_inbox", nil), fails(llm.ContextFull), says("Ready."))
+		heard := llm.Parts(l.asked[len(l.asked)-1].Messages[0].Parts).Text()
+		if n := strings.Count(heard, "x"); n > maxOldMail || n < maxOldMail/2 || !strings.Contains(heard, "the newest") {
+			l.Errorf("%d bytes of the mail are kept", n)
+		}
+	})
+}
+
+// A conversation that is refused again after it was started afresh is not repaired a second time.
+func TestARefusedConversationIsRepairedOnce(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.start(fails(llm.BadHistory), fails(llm.BadHistory))
+		if !l.hasEnded() || len(l.asked) != 2 || l.err != nil {
+			l.Errorf("asked %d times: %+v, %v", len(l.asked), l.end, l.err)
+		}
+	})
+}
+
+// A key or a model that is refused to one teammate alone concerns only that one, and the lead is told. What the whole
+// team uses stops the team.
+func TestOneMembersModelConcernsThatMember(t *testing.T) {
+	for _, kind := range []llm.Kind{llm.Denied, llm.Spent} {
+		for _, own := range []bool{true, false} {
+			live(t, "alice", func(l *life) {
+				task := l.create(board.Draft{})
+				l.config.OwnModel = own
+				l.restart("alice")
+				l.start(fails(kind))
+				var stop *TeamStop
+				if !l.hasEnded() || errors.As(l.err, &stop) == own {
+					l.Fatalf("%s, own %v: it ended with %v", kind, own, l.err)
+				}
+				got, err := l.world.Board.Get(l.Context(), task.ID)
+				l.must(err)
+				if mail := l.mail(muster.Lead); own && (len(mail) == 0 || !strings.Contains(mail[0].Content, "alice is shut down") ||
+					!strings.Contains(mail[0].Content, "#1 is back on the board")) {
+					l.Errorf("%s: the lead reads %+v", kind, mail)
+				}
+				if (got.Owner == "") != own {
+					l.Errorf("%s, own %v: the task is %+v", kind, own, got)
+				}
+			})
+		}
+	}
+}
+
+// A first reply that is empty or refuses is answered; the second in a row gives the task back, or ends the lead's run.
+func TestEmptyAndRefusedReplies(t *testing.T) {
+	refuses := stops(llm.StopRefused, "I will not.")
+	for name, mute := range map[string]turn{"no part": nothing, "no text": says(""), "refused": refuses} {
+		live(t, "alice", func(l *life) {
+			task := l.create(board.Draft{})
+			l.start(mute, calls("task_list", nil), mute, mute)
+			got, err := l.world.Board.Get(l.Context(), task.ID)
+			l.must(err)
+			if len(l.asked) < 4 || got.Attempts != 1 {
+				l.Errorf("%s: asked %d times, the task is %+v", name, len(l.asked), got)
+			}
+		})
+		live(t, muster.Lead, func(l *life) {
+			l.start(mute, says("The answer."))
+			if !l.hasEnded() || l.err != nil || l.end != (End{Text: "The answer."}) {
+				l.Errorf("%s: the lead ended with %+v, %v", name, l.end, l.err)
+			}
+		})
+		live(t, muster.Lead, func(l *life) {
+			l.start(mute, mute)
+			if !l.hasEnded() || l.err != nil || l.end.Code != 3 || l.end.Text == "" || len(l.asked) != 2 {
+				l.Errorf("%s: the lead ended with %+v, %v after %d turns", name, l.end, l.err, len(l.asked))
+			}
+		})
+	}
+}

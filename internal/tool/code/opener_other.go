@@ -1,0 +1,23 @@
+//go:build !unix
+
+package code
+
+import (
+	"errors"
+	"io"
+)
+
+// opener opens many files below a path.
+type opener struct{ at confinedPath }
+
+// open opens a regular file for reading. It fails for anything else, and for a link.
+func (o *opener) open(name string) (io.ReadCloser, error) {
+	rel := o.at.join(name)
+	if fi, err := o.at.root.Lstat(rel); err != nil || !fi.Mode().IsRegular() {
+		return nil, errors.New(name + " is not a regular file")
+	}
+	return o.at.openRegular(rel)
+}
+
+// close has nothing to close.
+func (o *opener) close() {}

@@ -1,0 +1,174 @@
+package code
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// patchFile is what a patch does to one file: it adds it, deletes it, or changes it and perhaps moves it.
+type patchFile struct {
+	path, to       string // to is "" where it stays
+	isAdd, isGone  bool
+	isDiff         bool // of a unified diff, whose names may have a/ or b/ before them
+	hunks          []hunk
+	content        strings.Builder // of a new file
+	isMissingFinal bool            // a unified diff says that a new file does not end with a newline
+}
+
+// hunk replaces lines by others. headers are lines that come before them in the file, from the outermost.
+type hunk struct {
+	headers  []string
+	old, new strings.Builder
+}
+
+// parsePatch reads a patch in the format of Codex, or a unified diff.
+func parsePatch(text string) (files []*patchFile, err error) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	var at *patchFile
+	var oldName string // of a unified diff
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for n, line := range lines {
+		keyword, rest := cutMarker(line)
+		switch {
+		case keyword == "*** Begin Patch" || keyword == "*** End Patch" || keyword == "*** End of File":
+		case keyword == "*** Add File:", keyword == "*** Delete File:", keyword == "*** Update File:":
+			at = &patchFile{path: rest, isAdd: keyword == "*** Add File:", isGone: keyword == "*** Delete File:"}
+			files = append(files, at)
+		case keyword == "*** Move to:" && at != nil:
+			at.to = rest
+		case isDiffStart(lines, n):
+			oldName, at = diffName(line[4:]), nil
+		case strings.HasPrefix(line, "+++ ") && at == nil && oldName != "":
+			name := diffName(line[4:])
+			at = &patchFile{path: oldName, isAdd: oldName == "/dev/null", isGone: name == "/dev/null",
+				isDiff: true}
+			if at.isAdd {
+				at.path = name
+			} else if !at.isGone && bareName(name) != bareName(oldName) {
+				at.to = name
+			}
+			files = append(files, at)
+		case at == nil:
+			if strings.TrimSpace(line) != "" && !isDiffHeader(line) {
+				return nil, fmt.Errorf("line %d of the patch belongs to no file: begin with *** Update File: PATH", n+1)
+			}
+		default:
+			if err := at.addLine(line); err != nil {
+				return nil, fmt.Errorf("line %d of the patch: %w", n+1, err)
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("the patch changes nothing: it needs *** Update File: PATH, or Add or Delete")
+	}
+	return files, nil
+}
+
+// cutMarker returns the keyword of a line such as "*** Add File: name" and what follows it, or "".
+func cutMarker(line string) (keyword, rest string) {
+	line = strings.TrimRight(line, " \t") // a space before it makes it a line of context
+	for _, k := range []string{"*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"} {
+		if rest, ok := strings.CutPrefix(line, k); ok {
+			return k, strings.TrimSpace(rest)
+		}
+	}
+	for _, k := range []string{"*** Begin Patch", "*** End Patch", "*** End of File"} {
+		if line == k {
+			return k, ""
+		}
+	}
+	return "", ""
+}
+
+// isDiffStart reports whether line n and the one after it begin a file of a unified diff, and are no lines of a hunk.
+func isDiffStart(lines []string, n int) bool {
+	return strings.HasPrefix(lines[n], "--- ") && n+1 < len(lines) && strings.HasPrefix(lines[n+1], "+++ ") &&
+		(n+2 >= len(lines) || strings.HasPrefix(lines[n+2], "@@"))
+}
+
+// isDiffHeader reports whether a line may stand before a file of a unified diff.
+func isDiffHeader(line string) bool {
+	for _, start := range []string{"diff ", "index ", "new file mode", "deleted file mode", "similarity ", "rename ",
+		"old mode", "new mode", "```"} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// diffName returns the name in a line of a unified diff, without the time that may follow a tab.
+func diffName(s string) string {
+	name, _, _ := strings.Cut(s, "\t")
+	return strings.TrimSpace(name)
+}
+
+// bareName returns a name without the a/ or b/ that git puts before it.
+func bareName(name string) string {
+	if len(name) > 2 && (name[:2] == "a/" || name[:2] == "b/") {
+		return name[2:]
+	}
+	return name
+}
+
+// addLine adds a line of the patch to the file.
+func (f *patchFile) addLine(line string) error {
+	isHeader := strings.HasPrefix(line, "@@")
+	switch {
+	case f.isGone, isDiffHeader(line):
+		return nil // a unified diff shows what it deletes
+	case strings.HasPrefix(line, `\ No newline`):
+		f.isMissingFinal = f.isAdd
+		return nil
+	case f.isAdd && isHeader:
+		return nil
+	case f.isAdd:
+		body, ok := strings.CutPrefix(line, "+")
+		if !ok && line != "" {
+			return errors.New("each line of a new file begins with +")
+		}
+		f.content.WriteString(body + "\n")
+		return nil
+	case isHeader:
+		f.addHeader(line)
+		return nil
+	}
+	if len(f.hunks) == 0 {
+		f.hunks = append(f.hunks, hunk{})
+	}
+	h := &f.hunks[len(f.hunks)-1]
+	switch {
+	case line == "":
+		h.old.WriteString("\n")
+		h.new.WriteString("\n")
+	case line[0] == ' ':
+		h.old.WriteString(line[1:] + "\n")
+		h.new.WriteString(line[1:] + "\n")
+	case line[0] == '-':
+		h.old.WriteString(line[1:] + "\n")
+	case line[0] == '+':
+		h.new.WriteString(line[1:] + "\n")
+	default:
+		return errors.New("each line of a change begins with a space, - or +")
+	}
+	return nil
+}
+
+// addHeader begins a hunk, or adds a header to one that has no lines yet. The line numbers of a unified diff say
+// nothing: models count badly.
+func (f *patchFile) addHeader(line string) {
+	header := strings.TrimSpace(strings.TrimPrefix(line, "@@"))
+	if strings.HasPrefix(header, "-") && strings.Contains(header, "@@") {
+		header = ""
+	}
+	header = strings.TrimSpace(strings.TrimSuffix(header, "@@"))
+	last := len(f.hunks) - 1
+	if last < 0 || f.hunks[last].old.Len()+f.hunks[last].new.Len() > 0 {
+		f.hunks = append(f.hunks, hunk{})
+		last++
+	}
+	if header != "" {
+		f.hunks[last].headers = append(f.hunks[last].headers, header)
+	}
+}

@@ -1,0 +1,196 @@
+package code
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// query is what a call of grep looks for. Several workers use it at once; it does not change.
+type query struct {
+	re      *regexp.Regexp
+	program *syntax.Prog
+	// literal is text that each match contains, or nil. Most files do not, and are done with.
+	literal []byte
+	// isLiteral says that every place of literal is a match.
+	isLiteral bool
+	// spansLines says that a match may contain the end of a line.
+	spansLines bool
+	// longest is how much text re is tried on at once. Nothing can stop it in between, so this bounds its time.
+	longest int
+}
+
+// newQuery compiles the pattern of a call. One that contains a newline can only be meant to match more than one line.
+func newQuery(in grepInput) (*query, error) {
+	parsed, program, err := compile(in.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	q := &query{spansLines: in.Multiline || hasNewline(parsed)}
+	flags := ""
+	if in.Multiline {
+		flags += "s"
+	}
+	if q.spansLines {
+		flags += "m"
+	}
+	if in.IgnoreCase {
+		flags += "i"
+	}
+	pattern := in.Pattern
+	if flags != "" {
+		pattern = "(?" + flags + ")" + pattern
+		if parsed, program, err = compile(pattern); err != nil {
+			return nil, err
+		}
+	}
+	if q.re, err = regexp.Compile(pattern); err != nil {
+		return nil, err
+	}
+	q.program = program
+	q.longest = min(max(maxSteps/max(len(program.Inst), 1), minSearched), maxGrepBytes)
+	literal := requiredLiteral(parsed)
+	// Invalid bytes match this character, so its bytes need not be there.
+	if literal != "" && !strings.ContainsRune(literal, utf8.RuneError) {
+		q.literal = []byte(literal)
+	}
+	q.isLiteral = len(q.literal) > 0 && parsed.Op == syntax.OpLiteral
+	return q, nil
+}
+
+// hasNewline reports whether the text of an expression contains a newline that it matches literally.
+func hasNewline(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') || slices.ContainsFunc(re.Sub, hasNewline)
+}
+
+// requiredLiteral returns the longest text that each match of an expression contains, or "".
+func requiredLiteral(re *syntax.Regexp) (longest string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return requiredLiteral(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return requiredLiteral(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if s := requiredLiteral(sub); len(s) > len(longest) {
+				longest = s
+			}
+		}
+	default: // of an alternative or an option nothing is required
+	}
+	return longest
+}
+
+// errTooLong says that re was not tried on the whole text.
+var errTooLong = errors.New("text is too long to be searched as a whole")
+
+// each calls found with the place of each match, in their order, until it returns false. Where matches do not span
+// lines it calls found once for each line, without the line's end; the place in a short line is the whole line.
+func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (err error) {
+	if q.spansLines {
+		return q.eachSpan(a, data, found)
+	}
+	for pos := 0; pos < len(data) && a.ctx.Err() == nil; {
+		// at is on the line that may match: the lines before it have no match.
+		at := pos
+		switch {
+		case q.literal != nil:
+			at = bytes.Index(data[pos:], q.literal)
+			if at >= 0 {
+				at += pos
+			}
+		case !a.isUseless():
+			at = a.find(data, pos)
+		}
+		if at < 0 {
+			return err
+		}
+		start := bytes.LastIndexByte(data[:at], '\n') + 1
+		end, next := lineEnd(data, at)
+		from, to, isWhole := q.match(a, data[start:min(next, len(data))], end-start, at-start)
+		if !isWhole {
+			err = errTooLong
+		}
+		if from >= 0 && !found(start+from, start+to) {
+			return err
+		}
+		pos = next
+	}
+	return err
+}
+
+// match returns the place of the first match in a line, or -1. raw is the line with its end, which begins at end. at is
+// where its literal stands, or where an automaton has found that the line may match. isWhole is false if not the whole
+// line was searched.
+func (q *query) match(a *automaton, raw []byte, end, at int) (from, to int, isWhole bool) {
+	line := raw[:end]
+	if q.isLiteral && at+len(q.literal) <= len(line) {
+		return at, at + len(q.literal), true
+	}
+	isMatch := false
+	if !a.isUseless() {
+		if q.literal != nil && a.find(raw, 0) < 0 {
+			return -1, -1, true
+		}
+		if isMatch = a.isExact && !a.isUseless(); isMatch && len(line) <= maxShownLine {
+			return 0, len(line), true
+		}
+	}
+	isWhole = true
+	if len(line) > q.longest {
+		line, isWhole = trimPartialRune(line[:q.longest]), isMatch
+	}
+	if place := q.re.FindIndex(line); place != nil {
+		return place[0], place[1], isWhole
+	}
+	if isMatch {
+		return 0, 0, true
+	}
+	return -1, -1, isWhole
+}
+
+// lineEnd returns where the line of a position ends, without its line end, and where the next one begins.
+func lineEnd(data []byte, at int) (end, next int) {
+	end = len(data)
+	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+		end = at + i
+	}
+	next = end + 1
+	if end > at && data[end-1] == '\r' {
+		end--
+	}
+	return end, next
+}
+
+// maxSpans is how many matches of one file are counted where they may span lines.
+const maxSpans = 100_000
+
+// eachSpan is each for matches that may contain the end of a line.
+func (q *query) eachSpan(a *automaton, data []byte, found func(from, to int) bool) (err error) {
+	if q.literal != nil && !bytes.Contains(data, q.literal) {
+		return nil
+	}
+	if !a.isUseless() && a.find(data, 0) < 0 {
+		return nil
+	}
+	if len(data) > q.longest {
+		data, err = data[:q.longest], errTooLong
+	}
+	for _, place := range q.re.FindAllIndex(data, maxSpans) {
+		// The place after the last line end belongs to no line.
+		if place[0] < len(data) && !found(place[0], place[1]) {
+			break
+		}
+	}
+	return err
+}

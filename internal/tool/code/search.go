@@ -1,0 +1,275 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"muster/llm"
+	"muster/tool"
+)
+
+const (
+	maxGrepWorkers = 4
+	batch          = 16      // files that a worker takes at once; those of a directory stay together
+	smallFile      = 4 << 20 // a worker keeps room for a file of this size
+)
+
+// search is one call of grep: where it searches, for what, and what of it is shown.
+type search struct {
+	at            confinedPath
+	names         []string
+	query         *query
+	mode          string
+	before, after int // lines around a match
+	offset, limit int // of the matches, or of the files
+}
+
+// fileMatches are the matches of one file: those to show, and how many there are. There may be more matches
+// than hits, because only as many are collected as can be shown.
+type fileMatches struct {
+	hits  []hit
+	n     int
+	isCut bool // only a part of the file was searched
+}
+
+// run searches the files, several at once and for as long as a command may run, and shows the matches in the order
+// of names.
+func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, error) {
+	all := make([]fileMatches, len(s.names))
+	var next, collected, searched atomic.Int64
+	var workers sync.WaitGroup
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), (len(s.names)+batch-1)/batch) {
+		workers.Go(func() {
+			w := worker{search: s, automaton: newAutomaton(timed, s.query), opener: opener{at: s.at}}
+			defer w.opener.close()
+			for timed.Err() == nil {
+				// This is asked before files are taken, so that only files before these can have been counted: the
+				// first matches in order are never lost to a file that another worker has finished earlier.
+				w.most = max(0, s.offset+s.limit-int(collected.Load()))
+				begin := int(next.Add(batch)) - batch
+				if begin >= len(s.names) {
+					return
+				}
+				for i := begin; i < min(begin+batch, len(s.names)) && timed.Err() == nil; i++ {
+					// What is left of the total is shared by files that are searched at the same time.
+					scan := &scanner{ctx: timed, left: min(maxGrepBytes, max(0, maxGrepTotal-searched.Load()))}
+					room := scan.left
+					all[i] = w.file(s.names[i], scan)
+					searched.Add(room - max(scan.left, 0))
+					collected.Add(int64(len(all[i].hits)))
+				}
+			}
+		})
+	}
+	// Each worker writes only its own elements of all, which nobody reads before Wait has returned.
+	workers.Wait()
+	if ctx.Err() != nil {
+		return llm.Result{}, context.Cause(ctx)
+	}
+	result := s.show(all)
+	if timed.Err() != nil {
+		result = strings.TrimSuffix(result, "\n") + fmt.Sprintf("\n[stopped after %v, before all was searched: "+
+			"narrow the search, or repeat less in the pattern]\n", limit)
+	}
+	return tool.Text(result), nil
+}
+
+// worker searches files one after the other.
+type worker struct {
+	*search
+	automaton *automaton
+	opener    opener
+	most      int    // hits to collect of a file
+	buffer    []byte // for the content of a file
+}
+
+// file searches one file. A file that is not text, or that cannot be read, has no match. Links are skipped: what
+// they point to is searched under its own name, if it is in the directory at all.
+func (w *worker) file(name string, scan *scanner) (m fileMatches) {
+	f, err := w.opener.open(name)
+	if err != nil {
+		return m
+	}
+	defer f.Close()
+	scan.file = f
+	data, release, err := w.read(scan)
+	defer release()
+	if err != nil {
+		return m
+	}
+	m.isCut = scan.isCut
+	p := printer{name: w.at.shown(name), data: data, before: w.before, after: w.after}
+	err = w.query.each(w.automaton, data, func(from, to int) bool {
+		switch {
+		case p.extends(from): // what matches is a part of the match before, as people see it
+			if p.text.Len() > 0 {
+				p.add(from, to)
+			}
+			p.last = max(p.last, p.lineAfter(to))
+			return true
+		case w.mode == showContent && m.n < w.most:
+			p.add(from, to)
+		default:
+			p.skip(from, to)
+		}
+		m.n++
+		return w.mode != showFiles
+	})
+	m.isCut = m.isCut || errors.Is(err, errTooLong)
+	p.finish()
+	m.hits = p.hits
+	return m
+}
+
+// largeFiles lets one search at a time hold a large file in memory, whatever the number of agents.
+var largeFiles = make(chan struct{}, 1)
+
+// read reads a file up to the limit of scan. The data is empty where the file is not text. It is valid until the next
+// call, or until release if that comes first.
+func (w *worker) read(scan *scanner) (data []byte, release func(), err error) {
+	release = func() {}
+	if w.buffer == nil {
+		w.buffer = make([]byte, 64<<10)
+	}
+	for n, isLarge := 0, false; ; {
+		read, err := scan.Read(w.buffer[n:])
+		if n == 0 && isBinary(w.buffer[:min(read, sniffedBytes)]) {
+			return nil, release, nil
+		}
+		n += read
+		if errors.Is(err, io.EOF) {
+			return w.buffer[:n], release, nil
+		}
+		if err != nil {
+			return nil, release, err
+		}
+		if n < len(w.buffer) {
+			continue
+		}
+		if !isLarge && n >= smallFile {
+			select {
+			case largeFiles <- struct{}{}:
+			case <-scan.ctx.Done():
+				return nil, release, context.Cause(scan.ctx)
+			}
+			isLarge, release = true, func() { w.buffer = nil; <-largeFiles }
+			// All at once: growing step by step would need the room three times.
+			w.buffer = append(make([]byte, 0, maxGrepBytes+1), w.buffer...)
+		}
+		w.buffer = append(w.buffer, make([]byte, min(len(w.buffer), maxGrepBytes+1-len(w.buffer)))...)
+	}
+}
+
+// hit is a match as it is shown: its lines, and those around it that no other hit shows.
+type hit struct {
+	text    string
+	isApart bool // lines are left out between the hit before and this one
+}
+
+// printer makes hits of the matches of one file, which come in their order.
+type printer struct {
+	name          string
+	data          []byte
+	before, after int
+
+	hits []hit
+	last int // where the lines of the last match end
+	// shown is where the lines that are shown end, and number is the number of the line that begins at counted.
+	shown, number, counted int
+	text                   strings.Builder
+	isApart                bool
+}
+
+// extends reports whether a match begins on the last line of the one before.
+func (p *printer) extends(from int) bool { return p.last > 0 && from < p.last }
+
+// skip notes a match that is not shown.
+func (p *printer) skip(from, to int) {
+	p.finishHit(from)
+	p.last = p.lineAfter(to)
+}
+
+// lineAfter returns where the line after the one that a match ends on begins.
+func (p *printer) lineAfter(to int) int {
+	if to > 0 && to > p.last && p.data[to-1] == '\n' {
+		return to // a match that ends with a line end takes nothing of the next line
+	}
+	_, next := lineEnd(p.data, to)
+	return min(next, len(p.data))
+}
+
+// add shows a match.
+func (p *printer) add(from, to int) {
+	start := bytes.LastIndexByte(p.data[:from], '\n') + 1
+	if p.extends(from) {
+		start = p.last
+	} else {
+		p.finishHit(start)
+		begin := start
+		for n := 0; n < p.before && begin > p.shown; n++ {
+			begin = bytes.LastIndexByte(p.data[:begin-1], '\n') + 1
+		}
+		p.isApart = begin > p.shown
+		p.lines(begin, start, '-', 0)
+	}
+	end := p.lineAfter(to)
+	p.lines(start, end, ':', from-start)
+	p.last = max(p.last, end)
+}
+
+// finishHit adds the lines after the last match, up to end, and completes its hit.
+func (p *printer) finishHit(end int) {
+	if p.text.Len() == 0 {
+		return
+	}
+	until := p.last
+	for n := 0; n < p.after && until < end; n++ {
+		_, until = lineEnd(p.data, until)
+	}
+	p.lines(p.last, min(until, end), '-', 0)
+	p.hits = append(p.hits, hit{p.text.String(), p.isApart})
+	p.text.Reset()
+}
+
+// finish completes the last hit.
+func (p *printer) finish() { p.finishHit(len(p.data)) }
+
+// lines writes the lines from one position to another. The first of them shows the part around its byte at.
+func (p *printer) lines(from, to int, mark byte, at int) {
+	for from < to {
+		p.number += bytes.Count(p.data[p.counted:from], []byte("\n"))
+		p.counted = from
+		end, next := lineEnd(p.data, from)
+		fmt.Fprintf(&p.text, "%s%c%d%c%s\n", p.name, mark, p.number+1, mark, excerpt(p.data[from:end], max(at, 0)))
+		from, at = min(next, len(p.data)), 0
+		p.shown = from
+	}
+}
+
+// excerpt returns a line, or of a long one the part around its match, which begins at from.
+func excerpt(line []byte, from int) string {
+	if len(line) <= maxShownLine {
+		text, _ := decode(line)
+		return text
+	}
+	start := max(0, min(from-maxShownLine/3, len(line)-maxShownLine))
+	end := start + maxShownLine
+	text := strings.ToValidUTF8(string(line[start:end]), "") // drops half a character at either end
+	if start > 0 {
+		text = "..." + text
+	}
+	if end < len(line) {
+		text += "..."
+	}
+	return text
+}

@@ -1,0 +1,83 @@
+package code
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"muster"
+	"muster/internal/prompt"
+	"muster/llm"
+	"muster/tool"
+)
+
+// writeInput is the input of write_file.
+type writeInput struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// writeTool returns the tool write_file.
+func (t toolset) writeTool() llm.Tool {
+	return tool.Func("write_file", prompt.Tool("write_file"), t.write, tool.NeedsPlan())
+}
+
+// write replaces a file or makes a new one.
+func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
+	at, err := t.open(ctx, in.Path, true)
+	if err != nil {
+		return "", err
+	}
+	defer at.root.Close()
+	verb := "Wrote"
+	old, err := at.stat()
+	switch {
+	case errors.Is(err, muster.ErrNotFound):
+		verb = "Made"
+	case err != nil:
+		return "", err
+	}
+	before, _, _ := at.readText() // what cannot be read as text had no errors of syntax that count
+	if err := at.replace(in.Content, old); err != nil {
+		return "", at.explain(err)
+	}
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")) +
+		newSyntaxErrors(at.show, before, in.Content), nil
+}
+
+// replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
+// none: then the missing directories are made, too. The content goes to a temporary file first, and its
+// rename puts it in place: who reads the file meanwhile sees all of the old content or all of the new, also
+// if this process is killed.
+func (s confinedPath) replace(content string, old fs.FileInfo) (err error) {
+	dir := filepath.Dir(s.rel)
+	if old == nil {
+		if err := s.root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	// The temporary file is in the same directory, because a rename across file systems fails. Its random
+	// name keeps two writes at the same time apart.
+	temp := filepath.Join(dir, ".write-"+rand.Text())
+	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.root.Remove(temp) // the first error is the one to report
+		}
+	}()
+	_, err = f.WriteString(content)
+	if old != nil {
+		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return s.root.Rename(temp, s.rel)
+}

@@ -1,0 +1,349 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster"
+	"muster/llm/repair"
+)
+
+// fit returns input in the form that s asks for, or, in the model's words, what is wrong with it and what it needs to
+// know to correct that. What models get wrong without doubt about what they mean is put right: fields under another
+// name, numbers and booleans as strings, lists and objects encoded as strings, one value where a list is asked, null
+// where a field may be missing, and fields that the tool does not have. An input that fits is returned as it is.
+//
+// restricts says that an unknown field may not be ignored where it would restrict what the tool does.
+func fit(s *shape, restricts bool, input json.RawMessage) (json.RawMessage, string) {
+	v, err := decodeValue(input)
+	if err != nil {
+		return nil, fmt.Sprintf("the input is not valid JSON: %v. %s", err, expected(s))
+	}
+	f := fitter{restricts: restricts}
+	v = f.value(s, f.unwrap(s, v), "")
+	if complaint := join(f.problems, s); complaint != "" {
+		return nil, complaint
+	}
+	if !f.changed {
+		return input, ""
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Sprintf("the input does not fit: %v. %s", err, expected(s))
+	}
+	return b.Bytes(), ""
+}
+
+// decodeValue decodes JSON. Numbers stay as they are spelt, so that 1.5 for an integer is told from 1.
+func decodeValue(data []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+// fitter makes a value fit. It notes what it cannot.
+type fitter struct {
+	restricts bool
+	changed   bool
+	problems  []string
+}
+
+// problem notes what is wrong.
+func (f *fitter) problem(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
+
+// wrappers are the names under which some models nest all fields once more.
+var wrappers = []string{"input", "arguments", "args", "parameters", "params", "kwargs", "toolinput", "properties"}
+
+// unwrap returns the fields of an object that has nothing but them, under a name that is no field.
+func (f *fitter) unwrap(s *shape, v any) any {
+	o, ok := v.(map[string]any)
+	if !ok || len(o) != 1 || s.AdditionalProperties != nil {
+		return v
+	}
+	for name, inner := range o {
+		if text, isText := inner.(string); isText && strings.HasPrefix(text, "{") {
+			inner, _ = f.parse(text)
+		}
+		fields, isObject := inner.(map[string]any)
+		if isObject && slices.Contains(wrappers, fold(name)) && fieldFor(s, name, o) == "" {
+			f.changed = true
+			return fields
+		}
+	}
+	return v
+}
+
+// value returns v, which is the value at path, in the form that s asks for. A schema without a type takes any value.
+func (f *fitter) value(s *shape, v any, path string) any {
+	if s == nil || s.Type == "" && len(s.Types) == 0 {
+		return v
+	}
+	name := "the input"
+	if path != "" {
+		name = fmt.Sprintf("%q", path)
+	}
+	if !hasType(v, s.Type) {
+		converted, ok := f.convert(s, v)
+		if !ok {
+			f.problem("%s must be %s, got %s", name, withArticle(s.Type), describe(v))
+			return v
+		}
+		v, f.changed = converted, true
+	}
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
+		meant := oneOf(s.Enum, v)
+		if meant == nil {
+			f.problem("%s must be one of %s, got %s", name, list(s.Enum), describe(v))
+			return v
+		}
+		v, f.changed = meant, true
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			v[i] = f.value(s.Items, e, fmt.Sprintf("%s[%d]", path, i))
+		}
+	case map[string]any:
+		f.object(s, v, path)
+	}
+	return v
+}
+
+// hasType reports whether v has a type of JSON schema. "" is any.
+func hasType(v any, want string) bool {
+	t := typeOf(v)
+	return want == "" || t == want || t == "integer" && want == "number"
+}
+
+// convert returns v as a value of the type of s, if it can mean only one.
+func (f *fitter) convert(s *shape, v any) (_ any, ok bool) {
+	switch text, isText := v.(string); s.Type {
+	case "integer", "number":
+		if isText {
+			text = strings.TrimSpace(text)
+			if s.Type == "integer" {
+				text = strings.TrimPrefix(text, "#") // as tasks are written
+			}
+			if text == "" || strings.Trim(text, "+-.0123456789eE") != "" || !json.Valid([]byte(text)) {
+				return nil, false
+			}
+			v = json.Number(text)
+		}
+		return toNumber(v, s.Type)
+	case "boolean":
+		return toBoolean(v)
+	case "string":
+		return toText(v)
+	case "array":
+		if isText && strings.TrimSpace(text) == "" {
+			return []any{}, true
+		}
+		if inner, found := f.parse(text); isText && found {
+			v = inner
+		}
+		if list, isList := v.([]any); isList {
+			return list, true
+		}
+		return []any{v}, v != nil
+	case "object":
+		inner, _ := f.parse(text)
+		fields, isObject := inner.(map[string]any)
+		return fields, isText && isObject
+	}
+	return nil, false
+}
+
+// parse returns the list or the object that text is the JSON of.
+func (f *fitter) parse(text string) (v any, ok bool) {
+	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
+		return nil, false
+	}
+	data, err := repair.Value([]byte(text))
+	if err != nil {
+		return nil, false
+	}
+	v, err = decodeValue(data)
+	return v, err == nil
+}
+
+// toNumber returns a number as one of this type. 5.0 is an integer, and 5.5 is none.
+func toNumber(v any, typ string) (any, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return nil, false
+	}
+	if _, err := n.Int64(); err == nil || typ == "number" {
+		return n, true
+	}
+	x, err := n.Float64()
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+		return nil, false
+	}
+	return json.Number(strconv.FormatInt(int64(x), 10)), true
+}
+
+// toBoolean returns what a word or 0 and 1 say.
+func toBoolean(v any) (any, bool) {
+	switch strings.ToLower(strings.TrimSpace(fmt.Sprint(v))) {
+	case "true", "yes", "1", "on":
+		return true, true
+	case "false", "no", "0", "off", "":
+		return false, true
+	}
+	return nil, false
+}
+
+// toText returns a number or a boolean as it is written, the only text of a list, and the command of a list that calls
+// a shell. Of other lists nobody can say how their texts are joined.
+func toText(v any) (any, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	case []any:
+		if len(v) == 3 && slices.Contains([]any{"bash", "sh", "/bin/bash", "/bin/sh"}, v[0]) &&
+			slices.Contains([]any{"-c", "-lc"}, v[1]) {
+			v = v[2:]
+		}
+		if len(v) == 1 {
+			text, ok := v[0].(string)
+			return text, ok
+		}
+	}
+	return nil, false
+}
+
+// oneOf returns the only one of values that differs from v in case and separators, or nil.
+func oneOf(values []any, v any) (found any) {
+	for _, value := range values {
+		a, isText := value.(string)
+		if b, ok := v.(string); ok && isText && fold(a) == fold(b) {
+			if found != nil {
+				return nil
+			}
+			found = value
+		}
+	}
+	return found
+}
+
+// object makes an object fit: its fields get their names and forms, and those that the tool does not have are dropped.
+func (f *fitter) object(s *shape, v map[string]any, path string) {
+	at := func(field string) string { return strings.TrimPrefix(path+"."+field, ".") }
+	names := slices.Sorted(maps.Keys(v)) // sorted, so that the same input always gets the same answer
+	if s.AdditionalProperties != nil {   // a map: any name is right
+		for _, name := range names {
+			v[name] = f.value(s.AdditionalProperties, v[name], at(name))
+		}
+		return
+	}
+	var unknown []string
+	for _, name := range names {
+		if s.Properties[name] != nil {
+			continue
+		}
+		f.changed = true
+		given := v[name]
+		delete(v, name)
+		switch field := fieldFor(s, name, v); {
+		case field == "" && (!isNothing(given) || fold(name) == "overwrite"):
+			unknown = append(unknown, name)
+			v[name] = given // until it is known what is missing
+		case field == "" || given == nil:
+		case v[field] == nil:
+			v[field] = given
+		case !reflect.DeepEqual(v[field], given):
+			f.problem("%q and %q are the same field and differ", at(field), at(name))
+		}
+	}
+	// missing is kept apart, because an unknown field most often is a missing one under another name.
+	missing := f.fields(s, v, at)
+	for _, name := range unknown {
+		given := v[name]
+		delete(v, name)
+		f.unknown(s, at(name), name, given, missing)
+	}
+}
+
+// fields makes the fields of an object fit that the tool has, and returns those that are missing. null counts as
+// missing, and so does an empty text where something else is asked.
+func (f *fitter) fields(s *shape, v map[string]any, at func(string) string) (missing []string) {
+	for _, field := range s.PropertyOrder {
+		given, is := v[field]
+		required := slices.Contains(s.Required, field)
+		if p := s.Properties[field]; given != nil && !required && p.Type != "string" && isWordForNull(given) {
+			given = nil
+		}
+		switch {
+		case given != nil:
+			v[field] = f.value(s.Properties[field], given, at(field))
+		case required:
+			missing = append(missing, field)
+			f.problem("%q is missing", at(field))
+		case is:
+			delete(v, field)
+			f.changed = true
+		}
+	}
+	return missing
+}
+
+// isWordForNull reports whether v is a text that stands for nothing where no text is asked.
+func isWordForNull(v any) bool {
+	text, ok := v.(string)
+	return ok && slices.Contains([]string{"", "null", "none", "undefined"}, strings.ToLower(strings.TrimSpace(text)))
+}
+
+// unknown decides about a field that the tool does not have. It is ignored, unless that could do something else than
+// the model has asked for, or leave it with a field that is missing.
+func (f *fitter) unknown(s *shape, at, name string, given any, missing []string) {
+	meant := guess(name, missing, s.PropertyOrder)
+	ignored := len(missing) == 0 && !isMisspelt(name, s.PropertyOrder)
+	isRestricting := slices.Contains(restricting, fold(name)) || given == false // such as overwrite
+	if ignored && !(f.restricts && isRestricting) {
+		return
+	}
+	problem := "there is no field " + shorten(fmt.Sprintf("%q", at))
+	if meant != "" && !ignored {
+		problem += fmt.Sprintf(" (did you mean %q?)", meant)
+	}
+	f.problem("%s", problem)
+}
+
+// maxMeantName is how many bytes a text may have that is turned into a name.
+const maxMeantName = 64
+
+// fitNames turns texts into names where a muster.Name is asked: models write "Frontend Developer" for
+// frontend-developer. in is a pointer to a struct.
+func fitNames(in any) {
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		field := v.Field(i)
+		name, ok := field.Interface().(muster.Name)
+		// A longer text is no name that somebody meant, and what is left of it would be another's.
+		if !ok || name == "" || len(name) > maxMeantName || muster.CheckName(name) == nil || !isPlain(string(name)) {
+			continue
+		}
+		lower := muster.Name(strings.ToLower(string(name))) // Lead is no name that is free, and may be meant
+		field.SetString(string(muster.Slug(string(name), lower)))
+	}
+}
+
+// isPlain reports whether text has only letters, digits and what separates words.
+func isPlain(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return r != ' ' && r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}) < 0
+}
