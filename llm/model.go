@@ -145,6 +145,10 @@ type Error struct {
 	After  time.Duration // how long to wait before asking again; 0: not said
 	Status int           // the HTTP status, 0 if there was none
 	Err    error         // a sentence for people
+
+	// Malformed says of an Incomplete reply that it came whole and makes no sense. It is asked for again once only:
+	// a server that answers so twice does it each time.
+	Malformed bool
 }
 
 // Errorf makes an Error of a kind with a sentence for people; a %w stays reachable.

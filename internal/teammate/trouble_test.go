@@ -97,11 +97,18 @@ func TestEmptyAndRefusedReplies(t *testing.T) {
 	for name, mute := range map[string]turn{"no part": nothing, "no text": says(""), "refused": refuses} {
 		live(t, "alice", func(l *life) {
 			task := l.create(board.Draft{})
-			l.start(mute, calls("task_list", nil), mute, mute)
-			got, err := l.world.Board.Get(l.Context(), task.ID)
-			l.must(err)
-			if len(l.asked) < 4 || got.Attempts != 1 {
-				l.Errorf("%s: asked %d times, the task is %+v", name, len(l.asked), got)
+			// Nobody else is there, so alice takes the task again, and is told so.
+			again := func(r llm.Request) (llm.Reply, error) {
+				got, err := l.world.Board.Get(l.Context(), task.ID)
+				l.must(err)
+				if len(l.asked) != 5 || got.Attempts != 1 || got.Fence != 2 {
+					l.Errorf("%s: the request %d follows, the task is %+v", name, len(l.asked), got)
+				}
+				return says("Not now.")(r)
+			}
+			l.start(mute, calls("task_list", nil), mute, mute, again)
+			if len(l.asked) != 6 { // the last one is the reminder of the task
+				l.Errorf("%s: asked %d times", name, len(l.asked))
 			}
 		})
 		live(t, muster.Lead, func(l *life) {

@@ -80,12 +80,12 @@ func (b *replyBuilder) Event(data []byte) (done bool, err error) {
 		b.addUsage(e.Message.Usage)
 	case "content_block_start":
 		if e.Index != len(b.blocks) {
-			return false, b.ErrBroken("blocks out of order")
+			return false, b.ErrMalformed("blocks out of order")
 		}
 		return false, b.addBlock(e.Block)
 	case "content_block_delta", "content_block_stop":
 		if e.Index < 0 || e.Index >= len(b.blocks) || b.blocks[e.Index].isDone {
-			return false, b.ErrBroken("%s for a block that is not open", e.Type)
+			return false, b.ErrMalformed("%s for a block that is not open", e.Type)
 		}
 		b.blocks[e.Index].isDone = e.Type == "content_block_stop"
 		return false, b.addPieces(e.Index, e.Delta.Text+e.Delta.Thinking, e.Delta.Signature, e.Delta.PartialJSON)
@@ -163,7 +163,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	r = llm.Reply{Stop: llm.StopEnd, Model: b.modelName, Usage: llm.Usage(b.usage)}
 	switch b.stop {
 	case "":
-		return r, false, b.ErrBroken("no stop reason")
+		return r, false, b.ErrMalformed("no stop reason")
 	case "model_context_window_exceeded":
 		return r, false, llm.Errorf(llm.ContextFull, "the reply ran into the end of the window of %s",
 			cmp.Or(b.modelName, b.Model))
@@ -178,7 +178,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	for _, n := range b.blocks {
 		switch {
 		case !n.isDone && r.Stop != llm.StopMax:
-			return r, false, b.ErrBroken("a block without an end")
+			return r, false, b.ErrMalformed("a block without an end")
 		case n.start.Type == "text" && len(n.text) > 0:
 			parts = append(parts, llm.Text{Text: string(n.text)})
 		case n.start.Type == thinking || n.start.Type == redacted:

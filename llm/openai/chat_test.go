@@ -160,12 +160,24 @@ func TestChatReasoning(t *testing.T) {
 	}
 }
 
+// A call without a name is one of no tool, so that its model is told which there are. One without anything is none.
+func TestChatCallWithoutAName(t *testing.T) {
+	v := serve(t, streaming(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
+	r, _, err := ask(t, v.model(openai.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := r.Message.Calls()
+	if len(calls) != 2 || calls[0].Name != "call_without_a_name" || string(calls[0].Input) != `{"x":1}` || calls[1].Name != "list" {
+		t.Errorf("%+v", calls)
+	}
+}
+
 func TestChatBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		kind llm.Kind
 	}{
-		"a call without a name":   {completion("tool_calls", piece(0, "a", "", `{}`)), llm.Incomplete},
 		"no finish reason":        {sse(content("x"), piece(0, "a", "n", "{}"), done), llm.Incomplete},
 		"nothing at all":          {"", llm.Incomplete},
 		"only the end":            {sse(done), llm.Incomplete},

@@ -250,9 +250,6 @@ func (c *chatReplyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		parts = append(parts, llm.Text{Text: c.text.String()})
 	}
 	for _, t := range c.calls {
-		if t.Function.Name == "" && r.Stop == llm.StopEnd {
-			return r, false, c.ErrBroken("a call has no name")
-		}
 		call := llm.Call{ID: t.ID, Name: t.Function.Name, Input: json.RawMessage(t.args.String())}
 		if len(t.Extra) > 0 {
 			call.Opaque = opaque{Provider: c.Provider, Model: c.Model, Item: t.Extra}.encode()

@@ -64,9 +64,10 @@ type Options struct {
 // Wrap returns m with retries, the rate limit and the watchdog.
 //
 // Overloaded, Unreachable, Limited and Incomplete are tried again after a backoff, or after the time in After
-// where that is longer. Limited holds back everybody who shares the Limiter. If something of the reply was
-// shown, a Delta with Again declares it void first. All other errors are returned at once: ContextFull,
-// BadRequest, Denied and Spent. So is the last error when Patience or the tries are used up.
+// where that is longer; a Malformed reply is asked for again once only. Limited holds back everybody who shares the
+// Limiter. If something of the reply was shown, a Delta with Again declares it void first. All other errors are
+// returned at once: ContextFull, BadRequest, Denied and Spent. So is the last error when Patience or the tries are
+// used up.
 //
 // The watchdog watches what the model emits. The vendors' adapters emit an empty Delta for every piece of
 // the stream that arrives, pings included; empty ones are not passed on. A stream that is silent too long
@@ -106,6 +107,7 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		}
 	}
 	var began time.Time // of the trouble
+	malformed := 0      // replies
 	for failures := 1; ; failures++ {
 		if err := s.o.Limiter.wait(ctx, s.o.OnWait); err != nil {
 			return llm.Reply{}, err
@@ -117,6 +119,11 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		e, ok := errors.AsType[*llm.Error](err)
 		if !ok || ctx.Err() != nil || !passes(e.Kind) || failures == s.o.Tries {
 			return reply, err
+		}
+		if e.Malformed {
+			if malformed++; malformed > 1 {
+				return reply, err
+			}
 		}
 		if began.IsZero() {
 			began = time.Now()

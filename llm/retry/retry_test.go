@@ -181,6 +181,22 @@ func TestOverloadedAfterIsObeyed(t *testing.T) {
 	})
 }
 
+// A reply that makes no sense is asked for again once, whatever other troubles come in between.
+func TestMalformedIsAskedForOnceMore(t *testing.T) {
+	malformed := &llm.Error{Kind: llm.Incomplete, Malformed: true, Err: errors.New("no JSON")}
+	for want, all := range map[int][]error{
+		2: {malformed, nil},
+		4: {of(llm.Overloaded, 0), malformed, of(llm.Incomplete, 0), malformed, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &model{reply: func(_ context.Context, n int, _ func(llm.Delta)) error { return all[n-1] }}
+			if _, err := ask(retry.Wrap(m, retry.Options{})); m.n != want || (err == nil) != (want == len(all)) {
+				t.Errorf("%d tries, not %d: %v", m.n, want, err)
+			}
+		})
+	}
+}
+
 func TestReturnedAtOnce(t *testing.T) {
 	foreign := errors.New("foreign")
 	for _, want := range []error{

@@ -118,6 +118,7 @@ type errorBody struct {
 	Type    string    `json:"type"`
 	Code    errorCode `json:"code"`
 	Message string    `json:"message"`
+	Param   errorCode `json:"param"` // with a few servers the message itself
 
 	wait time.Duration // how long the body says to wait; 0 if it says nothing
 }

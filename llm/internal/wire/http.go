@@ -222,6 +222,8 @@ func (x *Exchange) errorOf(ctx context.Context, err error) error {
 		return x.errLimit("has an event of more than %s", formatSize(MaxEvent))
 	case err == nil:
 		return llm.Errorf(llm.Incomplete, "%s stopped in the middle of its answer", x.Host())
+	case x.answered && isMalformed(err):
+		return x.ErrMalformed("%w", err)
 	case x.answered:
 		return llm.Errorf(llm.Incomplete, "the answer of %s broke off: %w", x.Host(), err)
 	default:
@@ -229,9 +231,24 @@ func (x *Exchange) errorOf(ctx context.Context, err error) error {
 	}
 }
 
-// ErrBroken is the error for a stream that makes no sense. Its kind lets the request be repeated.
+// ErrBroken is the error for a reply that the server has given up. The request is repeated like that of a stream that
+// breaks off.
 func (x *Exchange) ErrBroken(f string, a ...any) *llm.Error {
 	return llm.Errorf(llm.Incomplete, "the answer of "+x.Host()+" is broken: "+f, a...)
+}
+
+// ErrMalformed is the error for a reply that makes no sense. The request is repeated once.
+func (x *Exchange) ErrMalformed(f string, a ...any) *llm.Error {
+	e := x.ErrBroken(f, a...)
+	e.Malformed = true
+	return e
+}
+
+// isMalformed reports whether JSON was decoded that is wrong, and not only cut off.
+func isMalformed(err error) bool {
+	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
+	return isType || isSyntax && syntax.Error() != "unexpected end of JSON input"
 }
 
 // errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base

@@ -19,6 +19,8 @@ import (
 // different from that of any other call. What the server wants back with the call names the call by its own id, so it
 // is dropped then.
 //
+// A call without a name gets one that no tool has, and the model reads so in its result.
+//
 // A reply with more calls than MaxCalls, or with a call that is too large to run, is taken for one that was cut at its
 // length limit: its model is told to go on in smaller steps.
 func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error) {
@@ -36,6 +38,10 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 			if !canRun {
 				continue
 			}
+			if c.Name == "" && len(bytes.TrimSpace(c.Input)) == 0 {
+				continue // nothing was called
+			}
+			c.Name = cmp.Or(c.Name, nameless)
 			if problem := tooLarge(c); problem != "" {
 				return withoutCalls(r, "a call that "+problem), true, nil
 			}
@@ -56,6 +62,9 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 	}
 	return r, true, nil
 }
+
+// nameless is the name of a call that came without one. No tool has it, so the model is told which there are.
+const nameless = "call_without_a_name"
 
 // callList gives the calls of a reply their ids.
 type callList struct {

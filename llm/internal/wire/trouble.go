@@ -108,14 +108,18 @@ var historyWords = []string{
 	"not the same number of function calls", "number of function response parts",
 	"function call turn comes immediately",
 	"tool_call_id is not found", "tool result's tool id", "tool call id not found", "tool_call_ids",
-	"roles must alternate", "unexpected role", "expected last role", "without its required following item",
+	"roles must alternate", "' after role '", "unexpected role roleenum", "invalid_request_message_order",
+	"expected last role", "without its required following item",
 	"without its required 'reasoning' item", "in `thinking` block", "must start with a thinking block",
-	"`redacted_thinking` blocks", "thought signature", "thought_signature", "reasoning_content",
+	"`redacted_thinking` blocks", "thought signature", "thought_signature",
+	"must be passed back", "reasoning_content is missing", "missing `reasoning_content`", "missing reasoning_content",
 	"encrypted content", "duplicate tool call id", "`tool_use` ids must be unique",
 }
 
 // isBadHistory reports whether the server refuses how the messages of the conversation follow each other.
-func isBadHistory(f errorBody) bool { return hasAny(strings.ToLower(f.Message), historyWords...) }
+func isBadHistory(f errorBody) bool {
+	return hasAny(strings.ToLower(strings.Join([]string{f.Message, f.Type, string(f.Param)}, "\n")), historyWords...)
+}
 
 // modelWords are what servers say of a model that they do not have, with another status than 404.
 var modelWords = []string{

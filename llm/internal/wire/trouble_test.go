@@ -171,8 +171,33 @@ func TestBadHistory(t *testing.T) {
 		"Function call is missing a thought_signature in functionCall parts.",
 		"invalid params, tool result's tool id(call_1) not found (2013)",
 		"Conversation roles must alternate user/assistant/user/assistant/...",
+		"Unexpected role 'user' after role 'tool'",
+		"Unexpected role RoleEnum.assistant",
+		"Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
+		"thinking is enabled but reasoning_content is missing in assistant tool call message at index 13",
+		"Missing `reasoning_content` field in the assistant message at message index 3.",
 	} {
 		if e := p.errorForResponse(400, nil, fmt.Appendf(nil, `{"error":{"message":%q}}`, message)); e.Kind != llm.BadHistory {
+			t.Errorf("%s: %v", message, e)
+		}
+	}
+	for _, body := range []string{
+		`{"error":{"code":"400","message":"Param Incorrect","param":"The reasoning_content in the thinking mode must be passed back to the API.","type":""}}`,
+		`{"object":"error","message":"Bad order","type":"invalid_request_message_order","param":null,"code":"3230"}`,
+	} {
+		if e := p.errorForResponse(400, nil, []byte(body)); e.Kind != llm.BadHistory {
+			t.Errorf("%s: %v", body, e)
+		}
+	}
+	// A new conversation would be refused for these as well.
+	for _, message := range []string{
+		"messages.2.assistant.reasoning_content: Extra inputs are not permitted",
+		"property 'reasoning_content' is unsupported",
+		"Invalid 'reasoning_content': string too long.",
+		"messages[0].role: unexpected role 'developer', expected one of system, user, assistant, tool",
+		"Unexpected role: system",
+	} {
+		if e := p.errorForResponse(400, nil, fmt.Appendf(nil, `{"error":{"message":%q}}`, message)); e.Kind == llm.BadHistory {
 			t.Errorf("%s: %v", message, e)
 		}
 	}
