@@ -36,7 +36,7 @@ speakers:
         - spawn_teammate: {name: alice, role: coder, prompt: First words.}
         - spawn_teammate: {name: bob, role: slow, prompt: Think.}
     - do: [{wait: {}}]
-    - do: [{send_message: {to: alice, content: "Are you there?"}}]
+    - do: [{send_message: {to: alice, content: "Are you there?"}}, {broadcast: {content: "Is anybody there?"}}]
     - do: [{spawn_teammate: {name: alice, role: coder, prompt: First words.}}, {task_create: {subject: one, claim_role: coder}}]
     - do: [{wait: {}}]
     - say: Over.
@@ -58,7 +58,8 @@ speakers:
 		h.heard("alice", "First words.", 2)
 		h.heard("alice", "I am here.", 1)
 		h.heard("alice", "Are you there?", 1)
-		h.heard("lead", "alice has shut down: it reads this when it is spawned again.", 1)
+		h.heard("lead", "alice has shut down: it reads this when it is spawned again. To start it again call spawn_teammate", 1)
+		h.heard("lead", "Sent to bob. Not sent to who has shut down: alice. To start it again call spawn_teammate", 1)
 		h.heard("lead", "alice found nothing to do for 1m0s and shuts down", 1)
 		if h.task(1).Owner != "alice" || h.member("alice").Epoch < 3 {
 			t.Errorf("%+v", h.task(1))

@@ -1,6 +1,7 @@
 package teamtools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -105,7 +106,7 @@ func (k toolset) sendMessage() llm.Tool {
 			}
 			// The mail is sent in any case: it is stored, and an error here must not make the model send it again.
 			if to, err := k.Roster.Get(ctx, in.To); err == nil && to.Status == muster.Shutdown {
-				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again.", m.To), nil
+				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again. %s", m.To, k.spawnHint()), nil
 			}
 			k.caller.Asked(in.To, in.Content)
 			return fmt.Sprintf("Sent to %s.", m.To), nil
@@ -120,30 +121,48 @@ func (k toolset) readInbox() llm.Tool {
 }
 
 // broadcast sends the same mail to every teammate that is not shut down, but not to the caller. A teammate that joins
-// while it runs does not get it.
+// while it runs does not get it. The caller is told who has shut down in this run and did not get it either.
 func (k toolset) broadcast() llm.Tool {
 	type in struct {
 		Content string `json:"content"`
 	}
 	return textTool("broadcast",
 		func(ctx context.Context, in in) (string, error) {
+			run, runErr := k.Run(ctx)
 			all, err := k.Roster.List(ctx)
-			if err != nil {
+			if err = cmp.Or(runErr, err); err != nil {
 				return "", err
 			}
 			var to []muster.Name
-			var names []string
+			var names, gone []string
 			for _, m := range all {
-				if m.Name != k.caller.Me().Name && m.Status != muster.Shutdown {
+				switch {
+				case m.Name == k.caller.Me().Name:
+				case m.Status != muster.Shutdown:
 					to, names = append(to, m.Name), append(names, string(m.Name))
+				case m.Since >= run.StartedAt && m.Name != muster.Lead:
+					gone = append(gone, string(m.Name))
 				}
 			}
+			missed := ""
+			if len(gone) > 0 {
+				missed = fmt.Sprintf("Not sent to who has shut down: %s. %s", strings.Join(gone, ", "), k.spawnHint())
+			}
 			if len(to) == 0 {
-				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate")
+				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate").
+					WithHint("%s", missed)
 			}
 			_, err = k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to)
-			return answer(err, "Sent to %s.", strings.Join(names, ", "))
+			return answer(err, "%s", strings.TrimSpace(fmt.Sprintf("Sent to %s. %s", strings.Join(names, ", "), missed)))
 		})
+}
+
+// spawnHint says to the caller how a teammate that has shut down lives again.
+func (k toolset) spawnHint() string {
+	if k.caller.Me().Name == muster.Lead {
+		return "To start it again call spawn_teammate with its name."
+	}
+	return "The lead can start it again (spawn_teammate with its name)."
 }
 
 // submitPlan asks the lead for approval of a plan, and waits for the decision. After a crash the call continues to wait
