@@ -106,7 +106,8 @@ func (k toolset) sendMessage() llm.Tool {
 			}
 			// The mail is sent in any case: it is stored, and an error here must not make the model send it again.
 			if to, err := k.Roster.Get(ctx, in.To); err == nil && to.Status == muster.Shutdown {
-				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again. %s", m.To, k.spawnHint()), nil
+				return fmt.Sprintf("%s has shut down: it reads this when it is spawned again. %s", m.To,
+					spawnHint(me)), nil
 			}
 			k.caller.Asked(in.To, in.Content)
 			return fmt.Sprintf("Sent to %s.", m.To), nil
@@ -128,6 +129,7 @@ func (k toolset) broadcast() llm.Tool {
 	}
 	return textTool("broadcast",
 		func(ctx context.Context, in in) (string, error) {
+			me := k.caller.Me().Name
 			run, runErr := k.Run(ctx)
 			all, err := k.Roster.List(ctx)
 			if err = cmp.Or(runErr, err); err != nil {
@@ -137,7 +139,7 @@ func (k toolset) broadcast() llm.Tool {
 			var names, gone []string
 			for _, m := range all {
 				switch {
-				case m.Name == k.caller.Me().Name:
+				case m.Name == me:
 				case m.Status != muster.Shutdown:
 					to, names = append(to, m.Name), append(names, string(m.Name))
 				case m.Since >= run.StartedAt && m.Name != muster.Lead:
@@ -146,20 +148,21 @@ func (k toolset) broadcast() llm.Tool {
 			}
 			missed := ""
 			if len(gone) > 0 {
-				missed = fmt.Sprintf("Not sent to who has shut down: %s. %s", strings.Join(gone, ", "), k.spawnHint())
+				missed = fmt.Sprintf("Not sent to who has shut down: %s. %s", strings.Join(gone, ", "), spawnHint(me))
 			}
 			if len(to) == 0 {
 				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate").
 					WithHint("%s", missed)
 			}
-			_, err = k.Post.Broadcast(ctx, k.caller.Me().Name, in.Content, to)
-			return answer(err, "%s", strings.TrimSpace(fmt.Sprintf("Sent to %s. %s", strings.Join(names, ", "), missed)))
+			_, err = k.Post.Broadcast(ctx, me, in.Content, to)
+			text := fmt.Sprintf("Sent to %s. %s", strings.Join(names, ", "), missed)
+			return answer(err, "%s", strings.TrimSpace(text))
 		})
 }
 
 // spawnHint says to the caller how a teammate that has shut down lives again.
-func (k toolset) spawnHint() string {
-	if k.caller.Me().Name == muster.Lead {
+func spawnHint(caller muster.Name) string {
+	if caller == muster.Lead {
 		return "To start it again call spawn_teammate with its name."
 	}
 	return "The lead can start it again (spawn_teammate with its name)."
