@@ -215,7 +215,7 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 		return boundaryStep{goOn: true}
 	case c.stop == llm.StopMax && cut < maxCutReplies:
 		return remindStep("Your reply was cut at its length limit and none of its calls was run. " +
-			"Go on in smaller steps.")
+			"Go on in smaller steps: fewer calls in a reply, and a large file in pieces.")
 	case forgot:
 		return remindStep("Task #%d is still yours. If it is done, call complete_task; if you cannot do it, "+
 			"release_task; if you wait for an answer, just end your turn.", task)

@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"muster/llm"
@@ -57,4 +58,49 @@ func limitOf(t *testing.T, body []byte) int {
 		t.Fatal(err)
 	}
 	return q.N
+}
+
+// A reply that is cut is asked for again with a longer limit, unless somebody has set the limit. A cut call never runs.
+func TestACutReplyIsAskedForAgain(t *testing.T) {
+	cut := turn("max_tokens", text(0, "so far"), call(1, "t1", "write", `{"path":"a"}`))
+	whole := turn("tool_use", text(0, "so far"), call(1, "t1", "write", `{"path":"a","content":"b"}`))
+	for _, c := range []struct {
+		o      anthropic.Options
+		asked  int
+		limits []int
+	}{
+		{anthropic.Options{}, 0, []int{32000, 64000}},
+		{anthropic.Options{Known: catalogue.Model{MaxOutput: 50000, Window: 120000}}, 0, []int{30000, 50000}},
+		{anthropic.Options{MaxTokens: 700}, 0, []int{700}},
+		{anthropic.Options{}, 900, []int{900}},
+	} {
+		var limits []int
+		v := serve(t, nil)
+		v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var q struct {
+				Limit int `json:"max_tokens"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+				t.Error(err)
+			}
+			if limits = append(limits, q.Limit); len(limits) == 1 {
+				streaming(cut)(w, r)
+				return
+			}
+			streaming(whole)(w, r)
+		})
+		shown := ""
+		r, err := v.model(c.o).Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked},
+			func(d llm.Delta) {
+				if shown += d.Text; d.Again {
+					shown = ""
+				}
+			})
+		if err != nil || !slices.Equal(limits, c.limits) || shown != "so far" {
+			t.Errorf("%+v: asked with %v, shown %q: %v", c.o, limits, shown, err)
+		}
+		if n := len(r.Message.Calls()); n != len(limits)-1 {
+			t.Errorf("%+v: %d calls run", c.o, n)
+		}
+	}
 }

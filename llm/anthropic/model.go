@@ -64,44 +64,51 @@ type Options struct {
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
 // Reply.
 func New(o Options) llm.Model {
+	isLimitSet := o.MaxTokens > 0
 	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), o.Known.ReplyLimit(), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
-	return &model{o: o, peer: peer}
+	return &model{o: o, isLimitSet: isLimitSet, peer: peer}
 }
 
 // model implements llm.Model.
 type model struct {
-	o    Options
-	peer wire.Peer
-	most wire.Maximum
+	o          Options
+	isLimitSet bool // by Options: replies are not longer
+	peer       wire.Peer
+	most       wire.Maximum
 }
 
-// Reply implements llm.Model. A limit that the server refuses is lowered to the one that it names, once.
+// Reply implements llm.Model. A reply that is cut at a limit that nobody has set is asked for again with a longer one.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
 	body, err := m.request(r)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	reply, err := m.ask(ctx, r, body, emit)
-	if m.most.Learn(err, body.MaxTokens) {
-		body.MaxTokens = m.most.Bound(body.MaxTokens)
-		return m.ask(ctx, r, body, emit)
+	most := cmp.Or(m.o.Known.MaxOutput, wire.UnknownMost)
+	if m.isLimitSet || r.MaxTokens > 0 {
+		most = body.MaxTokens
 	}
-	return reply, err
+	return m.most.Ask(body.MaxTokens, most, emit, func(limit int) (llm.Reply, bool, error) {
+		body.MaxTokens = limit
+		return m.ask(ctx, r, body, emit)
+	})
 }
 
-// ask makes one request.
-func (m *model) ask(ctx context.Context, r llm.Request, body *request, emit func(llm.Delta)) (llm.Reply, error) {
+// ask makes one request. isCut says that the reply was cut at its limit.
+func (m *model) ask(
+	ctx context.Context, r llm.Request, body *request, emit func(llm.Delta),
+) (reply llm.Reply, isCut bool, err error) {
 	x := wire.NewExchange(m.peer, r, emit)
 	header := http.Header{}
 	header.Set("Anthropic-Version", apiVersion)
 	if m.o.Key != "" {
 		header.Set("X-Api-Key", m.o.Key)
 	}
-	return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
+	reply, err = x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
 		&replyBuilder{Exchange: x})
+	return reply, x.IsCut(reply), err
 }
 
 // maxCacheBreakpoints is how many cache breakpoints the API allows in one request.
@@ -181,7 +188,6 @@ func (m *model) request(r llm.Request) (*request, error) {
 	// The marks come last, because they depend on which messages are left, and change no other bytes.
 	setCacheBreakpoints(p)
 	m.setThinking(p)
-	p.MaxTokens = m.most.Bound(p.MaxTokens)
 	return p, nil
 }
 

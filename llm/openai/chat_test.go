@@ -111,7 +111,7 @@ func TestChatReplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := serve(t, streaming(c.body))
-			r, ds, err := ask(t, v.model(openai.Options{}))
+			r, ds, err := ask(t, v.model(openai.Options{MaxTokens: 25})) // more is not asked for
 			if err != nil {
 				t.Fatal(err)
 			}

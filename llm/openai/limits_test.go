@@ -98,3 +98,45 @@ func TestObeysNamedMaximum(t *testing.T) {
 		}
 	}
 }
+
+// A reply that is cut is asked for again with a longer limit, unless somebody has set the limit. A cut call never runs.
+func TestACutReplyIsAskedForAgain(t *testing.T) {
+	calls := map[openai.API][2]string{
+		openai.Chat: {completion("length", content("so far"), piece(0, "a", "n", `{}`)),
+			completion("tool_calls", content("so far"), piece(0, "a", "n", `{}`))},
+		openai.Responses: {response(incomplete, `"incomplete_details":{"reason":"max_output_tokens"},`, callA), response(completed, "", callA)},
+	}
+	for api, bodies := range calls {
+		for _, c := range []struct {
+			o      openai.Options
+			limits []int
+		}{
+			{openai.Options{}, []int{0, 32000}},
+			{openai.Options{Known: catalogue.Model{Name: "m", MaxOutput: 50000, Window: 120000}}, []int{30000, 50000}},
+			{openai.Options{Known: catalogue.Model{Name: "m", MaxOutput: 30000}}, []int{30000}},
+			{openai.Options{MaxTokens: 700}, []int{700}},
+		} {
+			var limits []int
+			v := serve(t, nil)
+			v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var q struct {
+					A int `json:"max_tokens"`
+					B int `json:"max_output_tokens"`
+				}
+				if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+					t.Error(err)
+				}
+				limits = append(limits, q.A+q.B)
+				streaming(bodies[min(len(limits), 2)-1])(w, r)
+			})
+			c.o.API = api
+			r, _, err := ask(t, v.model(c.o))
+			if err != nil || !slices.Equal(limits, c.limits) {
+				t.Errorf("%s, %+v: asked with %v: %v", api, c.o, limits, err)
+			}
+			if n := len(r.Message.Calls()); n != len(limits)-1 {
+				t.Errorf("%s, %+v: %d calls run", api, c.o, n)
+			}
+		}
+	}
+}

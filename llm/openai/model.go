@@ -82,39 +82,45 @@ func New(o Options) llm.Model {
 	}
 	// The vendor allows as much as the model can when no limit is sent, and so does most local software.
 	// Other vendors cut a reply early then.
+	isLimitSet := o.MaxTokens > 0
 	if o.MaxTokens = max(o.MaxTokens, 0); !peer.IsVendor {
 		o.MaxTokens = cmp.Or(o.MaxTokens, o.Known.ReplyLimit())
 	}
 	peer.SetAPI("openai-" + string(o.API))
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
-	return &model{o: o, peer: peer, quirks: quirksOf(o.Known)}
+	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known)}
 }
 
 // model implements llm.Model.
 type model struct {
-	o      Options
-	peer   wire.Peer
-	quirks quirks
-	most   wire.Maximum
+	o          Options
+	isLimitSet bool // by Options: replies are not longer
+	peer       wire.Peer
+	quirks     quirks
+	most       wire.Maximum
 }
 
-// Reply implements llm.Model. A limit that the server refuses is lowered to the one that it names, once.
+// Reply implements llm.Model. A reply that is cut at a limit that nobody has set is asked for again with a longer one.
 func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	isLimitSet := m.isLimitSet || r.MaxTokens > 0
 	r.MaxTokens = cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens)
-	if most := m.o.Known.MaxOutput; most > 0 {
+	most := cmp.Or(m.o.Known.MaxOutput, wire.UnknownMost)
+	if m.o.Known.MaxOutput > 0 {
 		r.MaxTokens = min(r.MaxTokens, most) // servers refuse more
 	}
-	r.MaxTokens = m.most.Bound(r.MaxTokens)
-	reply, err := m.ask(ctx, r, emit)
-	if m.most.Learn(err, r.MaxTokens) {
-		r.MaxTokens = m.most.Bound(r.MaxTokens)
-		return m.ask(ctx, r, emit)
+	if isLimitSet {
+		most = r.MaxTokens
 	}
-	return reply, err
+	return m.most.Ask(r.MaxTokens, most, emit, func(limit int) (llm.Reply, bool, error) {
+		r.MaxTokens = limit
+		return m.ask(ctx, r, emit)
+	})
 }
 
-// ask makes one request.
-func (m *model) ask(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+// ask makes one request. isCut says that the reply was cut at its limit.
+func (m *model) ask(
+	ctx context.Context, r llm.Request, emit func(llm.Delta),
+) (reply llm.Reply, isCut bool, err error) {
 	x := wire.NewExchange(m.peer, r, emit)
 	// Both APIs are asked in the same way. They differ in the body and in how the stream is read.
 	path, body, hasContent := "chat/completions", any(nil), false
@@ -129,14 +135,15 @@ func (m *model) ask(ctx context.Context, r llm.Request, emit func(llm.Delta)) (l
 		to = &chatReplyBuilder{Exchange: x}
 	}
 	if !hasContent { // every server would refuse it
-		return llm.Reply{}, llm.Errorf(llm.BadRequest,
+		return llm.Reply{}, false, llm.Errorf(llm.BadRequest,
 			"there is nothing to send: the conversation has no message with content")
 	}
 	header := http.Header{}
 	if m.o.Key != "" {
 		header.Set("Authorization", "Bearer "+m.o.Key)
 	}
-	return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
+	reply, err = x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
+	return reply, x.IsCut(reply), err
 }
 
 // contentPart is a text or an image in a message, in the form of either API.

@@ -54,9 +54,10 @@ type Exchange struct {
 
 	// answered says that a stream came. An error from then on means a broken answer, which is asked for
 	// again; an error before it means that the request could not be made.
-	answered bool
-	request  llm.Request
-	kept     int // bytes of the reply
+	answered   bool
+	request    llm.Request
+	kept       int  // bytes of the reply
+	isOverfull bool // the reply had more in it than any may have
 }
 
 // NewExchange returns the exchange for a request. emit may be nil.

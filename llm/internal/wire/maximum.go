@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,6 +15,59 @@ import (
 // Maximum is the longest reply that a server is known to allow because it has said so. The zero Maximum knows none. It
 // is safe for concurrent use.
 type Maximum struct{ tokens atomic.Int64 }
+
+// UnknownMost is the longest reply that is asked for of a model whose longest one is not known.
+const UnknownMost = 128_000
+
+// firstLonger is the least limit that is asked for after a reply that was cut.
+const firstLonger = 32_000
+
+// Ask asks for a reply of at most limit tokens; 0 sends no limit. A limit that the server refuses is lowered to the one
+// that it names. A reply that was cut at its limit is asked for again with twice as much, up to most tokens, and what
+// was shown of it is declared void. When nothing longer is to be had, the reply that was cut is the result. The usage is
+// that of all replies.
+func (m *Maximum) Ask(
+	limit, most int, emit func(llm.Delta), ask func(limit int) (r llm.Reply, isCut bool, err error),
+) (llm.Reply, error) {
+	limit = m.Bound(limit)
+	r, isCut, err := ask(limit)
+	if lower := m.lower(err, limit); lower > 0 {
+		limit = lower
+		r, isCut, err = ask(limit)
+	}
+	for err == nil && isCut {
+		used := cmp.Or(limit, r.Usage.Output)
+		longer := m.Bound(min(max(2*used, firstLonger), most))
+		if longer <= used {
+			break
+		}
+		if emit != nil {
+			emit(llm.Delta{Again: true})
+		}
+		next, isNextCut, errNext := ask(longer)
+		switch {
+		case errNext == nil:
+			next.Usage = next.Usage.Plus(r.Usage)
+			r, isCut, limit = next, isNextCut, longer
+		case llm.KindOf(errNext) == "": // cancelled
+			return next, errNext
+		case !m.Learn(errNext, longer):
+			return r, nil
+		}
+	}
+	return r, err
+}
+
+// lower returns the limit with which a request can be made that was refused for its limit, or 0.
+func (m *Maximum) lower(err error, limit int) int {
+	if m.Learn(err, limit) {
+		return m.Bound(limit)
+	}
+	if llm.KindOf(err) == llm.ContextFull {
+		return namedRoom(err.Error(), limit)
+	}
+	return 0
+}
 
 // Bound returns a limit of a reply, or the maximum if the limit is larger. 0, which sends no limit, stays.
 func (m *Maximum) Bound(limit int) int {
@@ -43,6 +98,39 @@ var number = pattern(`\d[\d,]*`)
 // minLimit is the smallest limit that is believed to be one. Other small numbers are the ends of ranges.
 const minLimit = 256
 
+// numbersIn returns the numbers in a message that may be limits.
+func numbersIn(message string) (all []int) {
+	for _, word := range number().FindAllString(message, -1) {
+		if n, err := strconv.Atoi(strings.ReplaceAll(word, ",", "")); err == nil && n >= minLimit {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// minRoom is the least room for a reply that is worth asking for.
+const minRoom = 2048
+
+// namedRoom returns how many tokens the window has left for a reply, by a message that says that prompt and reply
+// together exceed it, or 0. Such a message names the window, the prompt and the limit of the reply, and either no other
+// number or their sum.
+func namedRoom(message string, limit int) int {
+	all := numbersIn(message)
+	if !slices.Contains(all, limit) {
+		return 0
+	}
+	for _, prompt := range all {
+		for _, window := range all {
+			room := window - prompt
+			isOther := prompt != limit && window != limit
+			if isOther && room >= minRoom && room < limit && (len(all) == 3 || slices.Contains(all, prompt+limit)) {
+				return room
+			}
+		}
+	}
+	return 0
+}
+
 // namedMaximum returns the largest number below limit in a message about the limit of a reply, or 0. All servers that
 // name their maximum quote the limit that they refuse, or a range that begins with 1, and otherwise no number of its
 // size.
@@ -52,9 +140,8 @@ func namedMaximum(message string, limit int) (most int) {
 		!strings.Contains(lower, "max_output_tokens") && !strings.Contains(lower, "output tokens") {
 		return 0
 	}
-	for _, word := range number().FindAllString(message, -1) {
-		n, err := strconv.Atoi(strings.ReplaceAll(word, ",", ""))
-		if err == nil && n >= minLimit && n < limit {
+	for _, n := range numbersIn(message) {
+		if n < limit {
 			most = max(most, n)
 		}
 	}

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"muster/llm"
@@ -33,6 +35,94 @@ func TestNamedMaximum(t *testing.T) {
 		err.Kind = llm.ContextFull
 		if new(Maximum).Learn(err, 50000) {
 			t.Errorf("%s: a full window is taken for a limit", c.message)
+		}
+	}
+}
+
+// A message about prompt and reply together names how long the reply may be.
+func TestNamedRoom(t *testing.T) {
+	for _, c := range []struct {
+		message string
+		limit   int
+		want    int
+	}{
+		{"input length and `max_tokens` exceed context limit: 190012 + 20000 > 200000, decrease input length or `max_tokens` and try again", 20000, 9988},
+		{"This model's maximum context length is 32768 tokens. However, you requested 37000 tokens (5000 in the messages, 32000 in the completion). Please reduce the length of the messages or completion.", 32000, 27768},
+		{"`inputs` tokens + `max_new_tokens` must be <= 16384. Given: 6000 `inputs` tokens and 32000 `max_new_tokens`", 32000, 10384},
+		{"This model's maximum context length is 131072 tokens. However, you requested 140225 tokens (136129 in the messages, 4096 in the completion).", 4096, 0},
+		{"prompt is too long: 208310 tokens > 200000 maximum", 32000, 0},
+		{"prompt is too long: 32000 tokens > 16000 maximum", 32000, 0},
+		{"`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 `max_new_tokens`", 512, 0},
+	} {
+		if got := namedRoom(c.message, c.limit); got != c.want {
+			t.Errorf("%s: %d, want %d", c.message, got, c.want)
+		}
+	}
+}
+
+// A reply that is cut is asked for again with twice as much, as far as there is more.
+func TestAsk(t *testing.T) {
+	// server allows so many tokens of a reply, and ends one that may have so many.
+	server := func(allows, ends int) func(limit int) (llm.Reply, bool, error) {
+		return func(limit int) (llm.Reply, bool, error) {
+			if limit > allows {
+				return llm.Reply{}, false, &llm.Error{Kind: llm.BadRequest, Status: 400,
+					Err: errors.New("max_tokens is too large, at most 40000")}
+			}
+			n := ends
+			if limit == 0 {
+				limit = 4096
+			}
+			n = min(n, limit)
+			return llm.Reply{Usage: llm.Usage{Output: n}}, n < ends, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		limit, most int
+		ask         func(limit int) (llm.Reply, bool, error)
+		asked       []int
+		cost        int
+	}{
+		"not cut":               {32000, 128000, server(1e6, 10), []int{32000}, 10},
+		"doubled":               {32000, 128000, server(1e6, 100000), []int{32000, 64000, 128000}, 32000 + 64000 + 100000},
+		"never enough":          {32000, 100000, server(1e6, 1e6), []int{32000, 64000, 100000}, 196000},
+		"the longest already":   {64000, 64000, server(1e6, 1e6), []int{64000}, 64000},
+		"a limit of the user":   {900, 900, server(1e6, 1e6), []int{900}, 900},
+		"no limit was sent":     {0, 128000, server(1e6, 20000), []int{0, 32000}, 4096 + 20000},
+		"too much, and named":   {32000, 128000, server(40000, 1e6), []int{32000, 64000, 40000}, 72000},
+		"nothing more is taken": {40000, 128000, server(40000, 1e6), []int{40000, 80000}, 40000},
+		"refused at first":      {64000, 128000, server(40000, 10), []int{64000, 40000}, 10},
+	} {
+		var m Maximum
+		var asked []int
+		voids := 0
+		r, err := m.Ask(c.limit, c.most, func(d llm.Delta) {
+			if d.Again {
+				voids++
+			}
+		}, func(limit int) (llm.Reply, bool, error) {
+			asked = append(asked, limit)
+			return c.ask(limit)
+		})
+		if err != nil || !slices.Equal(asked, c.asked) || r.Usage.Output != c.cost {
+			t.Errorf("%s: asked for %v at a cost of %d: %v", name, asked, r.Usage.Output, err)
+		}
+		if name == "doubled" && voids != 2 {
+			t.Errorf("%d replies were void", voids)
+		}
+	}
+	// A longer reply that cannot be had takes nothing away; the user's own word does.
+	for cause, want := range map[error]error{
+		error(llm.Errorf(llm.Overloaded, "later")): nil, context.Canceled: context.Canceled,
+	} {
+		r, err := new(Maximum).Ask(100, 1000, nil, func(limit int) (llm.Reply, bool, error) {
+			if limit > 100 {
+				return llm.Reply{}, false, cause
+			}
+			return llm.Reply{Stop: llm.StopMax}, true, nil
+		})
+		if !errors.Is(err, want) || err == nil && r.Stop != llm.StopMax {
+			t.Errorf("%v: %+v, %v", cause, r, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 			}
 			c.Name = cmp.Or(c.Name, nameless)
 			if problem := tooLarge(c); problem != "" {
-				return withoutCalls(r, "a call that "+problem), true, nil
+				return x.withoutCalls(r, "a call that "+problem), true, nil
 			}
 			input, err := llm.Input(c.Input)
 			if err != nil { // whoever runs the calls repairs it, or tells the model: asking again is no use
@@ -53,7 +53,7 @@ func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error
 				continue
 			}
 			if calls.n > MaxCalls {
-				return withoutCalls(r, fmt.Sprintf("more than %d calls", MaxCalls)), true, nil
+				return x.withoutCalls(r, fmt.Sprintf("more than %d calls", MaxCalls)), true, nil
 			}
 			r.Stop = llm.StopTools
 			p = c
@@ -102,13 +102,16 @@ func tooLarge(c llm.Call) string {
 }
 
 // withoutCalls returns a reply that was cut at its length limit. Its model reads why.
-func withoutCalls(r llm.Reply, has string) llm.Reply {
-	r.Stop = llm.StopMax
+func (x *Exchange) withoutCalls(r llm.Reply, has string) llm.Reply {
+	r.Stop, x.isOverfull = llm.StopMax, true
 	r.Message.Parts = slices.DeleteFunc(r.Message.Parts, func(p llm.Part) bool { _, is := p.(llm.Call); return is })
 	why := "[This reply had " + has + ", and none may. It was cut here.]"
 	r.Message.Parts = append(r.Message.Parts, llm.Text{Text: why})
 	return r
 }
+
+// IsCut reports whether the server has cut a reply of this exchange at its limit. A longer one may do then.
+func (x *Exchange) IsCut(r llm.Reply) bool { return r.Stop == llm.StopMax && !x.isOverfull }
 
 // clampUsage returns numbers that can be added up: a server may report any.
 func clampUsage(u llm.Usage) llm.Usage {
