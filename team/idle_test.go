@@ -101,8 +101,8 @@ scenes:
 	})
 }
 
-// The owner stops talking with its task in hand: reminded once, idle and still the owner, released at the timeout; its own
-// task is no reason to stay.
+// The owner stops talking with its task in hand: reminded twice, idle and still the owner, while the lead is woken;
+// released at the timeout. Its own task is no reason to stay.
 func TestOwnerStopsTalking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
@@ -114,16 +114,20 @@ speakers:
         - task_create: {subject: two, blocked_by: [one]}
         - spawn_teammate: {name: alice, role: coder, prompt: Work.}
     - do: [{wait: {}}]
+    - do: [{wait: {}}]
     - say: Stuck.
     - say: Stuck.
   alice:
     - do: [{write_file: {path: half.txt, content: half}}]
     - say: Thinking aloud.
     - say: Still thinking.
+    - say: I think that is all.
 `, nil)
 		h.until("idle", is(journal.MemberIdle, "alice"))
 		synctest.Wait()
-		h.heard("alice", "is still yours", 1)
+		h.heard("alice", "is still yours", 2)
+		h.heard("lead", "alice has stopped with task #1 (one) in hand, though it was reminded twice.", 1)
+		h.heard("lead", "I think that is all.", 1)
 		if got := h.task(1); got.Owner != "alice" || got.Status != muster.InProgress {
 			t.Errorf("%+v", got)
 		}
@@ -131,7 +135,7 @@ speakers:
 		if got := h.task(1); got.Status != muster.Pending || got.Attempts != 0 || got.Worktree == "" {
 			t.Errorf("after the timeout: %+v", got)
 		}
-		if h.turns("alice") != 3 || len(sum.Tasks) != 2 {
+		if h.turns("alice") != 4 || len(sum.Tasks) != 2 {
 			t.Errorf("alice was asked %d times", h.turns("alice"))
 		}
 		// The next owner finds what was left.

@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,22 +53,32 @@ func TestIdleReason(t *testing.T) {
 	}
 }
 
-// A member that stops with a task in hand is reminded of it once, unless it waits for an answer or a job.
+// A member that stops with a task in hand is reminded of it twice, unless it waits for an answer or a job. Then the lead
+// is woken: the mail is no news.
 func TestAMemberIsRemindedOfItsTask(t *testing.T) {
 	for name, c := range map[string]struct {
-		first turn
-		asked int
+		first     turn
+		asked     int
+		reminders int
 	}{
-		"it does nothing": {says("I stop."), 2},
-		"it has asked":    {calls("send_message", map[string]any{"to": "lead", "content": "What now?"}), 2},
-		"it has written":  {calls("send_message", map[string]any{"to": "lead", "content": "All well."}), 3},
-		"a job runs":      {calls("bash", map[string]any{"command": "make", "background": true}), 2},
+		"it does nothing": {says("I stop."), 3, 2},
+		"it has asked":    {calls("send_message", map[string]any{"to": "lead", "content": "What now?"}), 2, 0},
+		"it has written":  {calls("send_message", map[string]any{"to": "lead", "content": "All well."}), 4, 2},
+		"a job runs":      {calls("bash", map[string]any{"command": "make", "background": true}), 2, 0},
 	} {
 		live(t, "alice", func(l *life) {
 			l.create(board.Draft{})
 			l.start(c.first)
-			if len(l.asked) != c.asked || strings.Contains(l.heard(), "Task #1 is still yours") != (name == "it does nothing" || c.asked == 3) {
-				l.Errorf("%s: asked %d times, she hears %s", name, len(l.asked), l.heard())
+			n := strings.Count(l.heard(), "Task #1 is still yours")
+			if len(l.asked) != c.asked || n != c.reminders {
+				l.Errorf("%s: asked %d times, reminded %d times", name, len(l.asked), n)
+			}
+			isTold := func(m muster.Message) bool {
+				return !m.Type.News() && strings.Contains(m.Content, "task #1 (the parser) in hand, though it was reminded") &&
+					strings.Contains(m.Content, "Nothing more.")
+			}
+			if slices.ContainsFunc(l.mail(muster.Lead), isTold) != (n > 0) {
+				l.Errorf("%s: the lead reads %+v", name, l.mail(muster.Lead))
 			}
 			l.jobs.Stop()
 		})

@@ -48,17 +48,26 @@ func (i *idling) begin(ctx context.Context) error {
 }
 
 // sendFinalMessage mails the last message of the phase to the lead. Where the model was cut
-// off there is none, and the lead is told why.
+// off there is none, and the lead is told why. A member that has stopped with its task in hand
+// wakes the lead.
 func (i *idling) sendFinalMessage(ctx context.Context) error {
 	var words string
 	var stop llm.Stop
+	var reminded int
 	i.phase.change(func(c *counters) { // the words are forgotten, so that they are sent once
-		words, stop = c.words, c.stop
+		words, stop, reminded = c.words, c.stop, c.reminded
 		c.words, c.stop = "", ""
 	})
 	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead, Content: clip(words, maxQuote)}
 	if why := cutOffReason(i.name(), stop, words); why != "" {
 		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: why}
+	}
+	t, ok := i.claims.CurrentTask()
+	if ok && stop == llm.StopEnd && reminded == maxReminders && !i.waits() {
+		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
+			Content: fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
+				"with send_message, or have it give the task back with request_shutdown. It said: %s",
+				i.name(), t.ID, t.Subject, clip(words, maxQuote))}
 	}
 	if mail.Content == "" || stop == llm.StopTools {
 		return nil

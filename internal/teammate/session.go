@@ -116,9 +116,7 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 // decideBoundary decides from the phase's counters what follows at a boundary.
 func (s session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
-	// A member that waits for something has not stopped, and a lead that was told that
-	// nothing can move knows its task.
-	waits := len(s.presence.openQuestions()) > 0 || s.jobs.Running() > 0 || s.lead.toldStuck
+	waits := s.waits()
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
 			step = c.beforeStop(received, s.isLead(), task.ID, waits)
@@ -134,10 +132,17 @@ func (s session) decideBoundary(b loop.Boundary, received bool) (step boundarySt
 	return step
 }
 
+// waits reports whether the member waits for something and has not simply stopped. A lead that
+// was told that nothing can move knows its task.
+func (s *self) waits() bool {
+	return len(s.presence.openQuestions()) > 0 || s.jobs.Running() > 0 || s.lead.toldStuck
+}
+
 // Counts at which a limit acts.
 const (
 	repeatWarn    = 3 // equal calls in a row: a reminder
 	repeatEnd     = 6 // equal calls in a row: the end of the phase
+	maxReminders  = 2 // reminders of the claimed task in a phase
 	maxCutReplies = 3 // replies cut at their length limit that are asked to go on
 )
 
@@ -204,8 +209,14 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 		}
 		return boundaryStep{}
 	}
-	forgot := task != 0 && c.stop == llm.StopEnd && !waits && !c.reminded
-	c.reminded = c.reminded || forgot
+	most := maxReminders
+	if lead { // TellStuck is the second one
+		most = 1
+	}
+	forgot := task != 0 && c.stop == llm.StopEnd && !waits && c.reminded < most
+	if forgot {
+		c.reminded++
+	}
 	cut := c.cutReplies
 	if c.stop == llm.StopMax {
 		c.cutReplies++
@@ -265,7 +276,7 @@ type counters struct {
 	words      string   // of the last reply
 	cutReplies int      // replies that were cut at max_tokens
 	mute       int      // replies in a row that were empty or refused
-	reminded   bool     // that a task is still claimed
+	reminded   int      // how often it was reminded that a task is still claimed
 	usedTodo   bool     // todo was called in this round
 
 	restarted bool // the conversation was started afresh, because it had grown too long

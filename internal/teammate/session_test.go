@@ -101,7 +101,9 @@ func TestBeforeStop(t *testing.T) {
 		{name: "mail came", counters: counters{stop: llm.StopEnd, words: "So."}, received: true, goOn: true},
 		{name: "it has a task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, goOn: true,
 			reminder: "Task #7 is still yours"},
-		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: true}, task: 7},
+		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 1}, task: 7, goOn: true,
+			reminder: "Task #7 is still yours"},
+		{name: "and once more", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 2}, task: 7},
 		{name: "it waits with its task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, waits: true},
 		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7, goOn: true,
 			reminder: "You refused"},
@@ -136,11 +138,11 @@ func TestATaskIsNotForgotten(t *testing.T) {
 			if step.reminder != "" {
 				reminders++
 			}
-			if !step.goOn && !waits && !c.reminded {
+			if !step.goOn && !waits && c.reminded != maxReminders {
 				t.Fatal("the turn ends with a task, and nobody said so")
 			}
 		}
-		if reminders > 1 || waits && reminders > 0 {
+		if reminders > maxReminders || waits && reminders > 0 {
 			t.Fatalf("%d reminders", reminders)
 		}
 	})
