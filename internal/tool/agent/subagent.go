@@ -121,7 +121,7 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 	case llm.ContextFull:
 		return llm.ErrorResult(
 			"The subagent's conversation grew too long before it was done: give it a smaller part."), nil
-	case llm.BadRequest:
+	case llm.BadRequest, llm.BadHistory:
 		return llm.ErrorResult(
 			"The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
 	}

@@ -24,8 +24,8 @@ const firstLonger = 32_000
 
 // Ask asks for a reply of at most limit tokens; 0 sends no limit. A limit that the server refuses is lowered to the one
 // that it names. A reply that was cut at its limit is asked for again with twice as much, up to most tokens, and what
-// was shown of it is declared void. When nothing longer is to be had, the reply that was cut is the result. The usage is
-// that of all replies.
+// was shown of it is declared void. When nothing longer is to be had, the reply that was cut is the result. The usage
+// is that of all replies.
 func (m *Maximum) Ask(
 	limit, most int, emit func(llm.Delta), ask func(limit int) (r llm.Reply, isCut bool, err error),
 ) (llm.Reply, error) {
