@@ -222,6 +222,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
+		NoImages:  c.NoImages != nil && c.NoImages(c.nameOf(record.Model)),
 		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
 			model, err := s.memberModel(record.Model)
 			if err != nil {
@@ -245,12 +246,17 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	})
 }
 
-// memberModel returns the model that a member's record names. The team's own has no name in Config.Model.
+// memberModel returns the model that a member's record names.
 func (p *runHost) memberModel(name string) (llm.Model, error) {
-	if name == p.config.ModelName {
-		name = ""
+	return p.config.Model(p.config.nameOf(name))
+}
+
+// nameOf returns the name of a model in a member's record as Model gets it: the team's own has none.
+func (c *Config) nameOf(model string) string {
+	if model == c.ModelName {
+		return ""
 	}
-	return p.config.Model(name)
+	return model
 }
 
 // checkMemberModel refuses the name of a model that no member can have. The lead's model reads why, and can name

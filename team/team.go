@@ -72,6 +72,9 @@ type Config struct {
 	// when a teammate is spawned with a model of its own. The name comes from the record of a member, which the lead's
 	// model or another program wrote. So it may choose among models, and must never choose where a key is sent.
 	Model func(name string) (llm.Model, error)
+	// NoImages reports whether a model is known to take no images, by its name as Model gets it. The tools then say so
+	// in place of showing one. nil: every model may take some.
+	NoImages func(name string) bool
 	// ModelName is shown, and kept in the run's record without what may be secret in the URL of its endpoint.
 	ModelName string
 	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools

@@ -82,7 +82,8 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			}
 			return a.model(j.Workspace, name, s)
 		},
-		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		NoImages: func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
+		OnBegin:  func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1)},
@@ -90,6 +91,13 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets()),
 		PassEnv: s.PassEnv.List(),
 	})
+}
+
+// takesNoImages reports whether a model is known to take no images. Of an unknown one, its server may take some.
+func takesNoImages(s config.Settings, name string, environ []string) bool {
+	c, _, err := s.Endpoints.Choose(name, environ)
+	known := s.Endpoints.Known(name, c)
+	return err == nil && known.Name != "" && !known.Images
 }
 
 // demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the

@@ -78,6 +78,8 @@ type Config struct {
 	Model func(onWait func(until time.Time, why error)) (llm.Model, error)
 	// ModelName is the name of this model, or "" where it is not known.
 	ModelName string
+	// NoImages says that this model takes no images.
+	NoImages bool
 	// Extra are the tools of an embedder.
 	Extra []llm.Tool
 	// Emit shows what happens in a turn; it must not block.

@@ -250,7 +250,7 @@ type workdir struct {
 // every call, otherwise a scratch checkout of the target's tip, in which the file tools write
 // nothing and from which nothing lands.
 func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
-	s := code.Workdir{ReadOnly: w.Home.Outputs()}
+	s := code.Workdir{ReadOnly: w.Home.Outputs(), NoImages: w.NoImages}
 	if err := w.claims.verify(ctx); err != nil {
 		return s, err
 	}

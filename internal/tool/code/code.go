@@ -44,6 +44,8 @@ type Workdir struct {
 	Why string
 	// ReadOnly is a directory that can be read by absolute path, too; "" for none.
 	ReadOnly string
+	// NoImages says that the member's model takes no images.
+	NoImages bool
 }
 
 // Options are settings of the tools. The zero value has the defaults.

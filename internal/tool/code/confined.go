@@ -24,6 +24,8 @@ type confinedPath struct {
 	rel  string   // the path in root, with its links resolved
 	show string   // the path as the model named it
 	home bool     // root is the working directory, not one of the read-only roots
+	// noImages says that whoever asks can be shown no images.
+	noImages bool
 }
 
 // open finds path in the working directory or in a read-only root. The error is for the model, unless it is
@@ -55,7 +57,8 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if err != nil {
 		return confinedPath{}, tool.Fatal(fmt.Errorf("the member's working directory cannot be opened: %w", err))
 	}
-	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir}, nil
+	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir,
+		noImages: s.NoImages}, nil
 }
 
 // locate finds the root that path is below, by its name only, and the path in this root.
@@ -184,7 +187,7 @@ func (s confinedPath) stat() (fs.FileInfo, error) {
 	case err != nil:
 		return nil, s.explain(err)
 	case fi.IsDir():
-		return nil, s.directoryError()
+		return nil, errors.New(s.listing())
 	case fi.Mode().IsRegular():
 		return fi, nil
 	}
@@ -192,9 +195,9 @@ func (s confinedPath) stat() (fs.FileInfo, error) {
 	return nil, fmt.Errorf("%s is not a file but a %s", s.show, cmp.Or(kinds[fi.Mode().Type()], "device"))
 }
 
-// directoryError says that the path is a directory, and what is in it.
-func (s confinedPath) directoryError() error {
-	const maxNames, maxEntries = 100, 10_000
+// listing says that the path is a directory, and what is in it.
+func (s confinedPath) listing() string {
+	const maxNames, maxEntries = 200, 10_000
 	var names []string
 	for _, e := range s.entries(s.rel, maxEntries) {
 		name := e.Name()
@@ -206,13 +209,13 @@ func (s confinedPath) directoryError() error {
 	slices.Sort(names)
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("%s is a directory, and it is empty", s.show)
+		return s.show + " is a directory, and it is empty"
 	case len(names) == maxEntries:
-		return fmt.Errorf("%s is a directory of at least %d entries: %s, and more (glob finds them)",
+		return fmt.Sprintf("%s is a directory of at least %d entries: %s, and more (glob finds them)",
 			s.show, len(names), strings.Join(names[:maxNames], " "))
 	case len(names) > maxNames:
-		return fmt.Errorf("%s is a directory of %d entries: %s, and more (glob finds them)",
+		return fmt.Sprintf("%s is a directory of %d entries: %s, and more (glob finds them)",
 			s.show, len(names), strings.Join(names[:maxNames], " "))
 	}
-	return fmt.Errorf("%s is a directory: %s", s.show, strings.Join(names, " "))
+	return fmt.Sprintf("%s is a directory: %s", s.show, strings.Join(names, " "))
 }

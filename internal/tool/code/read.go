@@ -48,6 +48,9 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.root.Close()
+	if fi, err := at.root.Stat(at.rel); err == nil && fi.IsDir() {
+		return tool.Text(at.listing()), nil
+	}
 	fi, err := at.stat()
 	if err != nil {
 		return tool.FromError(err)
@@ -65,12 +68,13 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 		return tool.FromError(at.explain(err))
 	}
 	media := http.DetectContentType(head)
+	kind := binaryKind(head, media)
 	switch {
 	case slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media):
 		return at.readImage(r, fi, media)
-	case isBinary(head):
-		return llm.ErrorResult("%s is not text: %s, %s. Look into it with bash if you must.",
-			at.show, media, formatSize(fi.Size())), nil
+	case kind != "":
+		return llm.ErrorResult("%s is not text but %s, %s. Look into it with bash if you must.",
+			at.show, kind, formatSize(fi.Size())), nil
 	case in.Offset < 0 || in.Limit < 0:
 		return llm.ErrorResult("offset and limit count lines from 1: they cannot be negative."), nil
 	case fi.Size() == 0:
@@ -81,6 +85,10 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 
 // readImage returns an image in a form that the model can see. Providers refuse images above a size.
 func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.Result, error) {
+	if s.noImages {
+		return llm.ErrorResult("%s is an image (%s, %s), and your model takes no images. "+
+			"A program may tell what you need of it: use bash.", s.show, media, formatSize(fi.Size())), nil
+	}
 	if fi.Size() >= maxImageBytes {
 		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.",
 			s.show, media, formatSize(fi.Size())), nil
@@ -185,6 +193,37 @@ const (
 
 // isBinary reports whether a file that begins with head is not text.
 func isBinary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
+
+// binaryKind says what a file that begins with head is if it is not text, and returns "" if it is. media is its type as
+// far as the standard library knows it.
+func binaryKind(head []byte, media string) string {
+	if isBinary(head) {
+		const utf16 = "text in UTF-16 (iconv turns it into UTF-8)"
+		for _, k := range []struct{ begin, kind string }{
+			{"\x7fELF", "an ELF program or library"}, {"MZ", "a program or library of Windows"},
+			{"\xcf\xfa\xed\xfe", "a program or library of macOS"}, {"\xca\xfe\xba\xbe", "a class file"},
+			{"!<arch>\n", "an archive of object files"}, {"SQLite format 3\x00", "an SQLite database"},
+			{"BZh", "data packed by bzip2"}, {"\xfd7zXZ\x00", "data packed by xz"},
+			{"\x28\xb5\x2f\xfd", "data packed by zstd"}, {"\xff\xfe", utf16}, {"\xfe\xff", utf16},
+		} {
+			if bytes.HasPrefix(head, []byte(k.begin)) {
+				return k.kind
+			}
+		}
+		if len(head) > 262 && string(head[257:262]) == "ustar" {
+			return "a tar archive"
+		}
+	}
+	switch {
+	case media == "application/pdf":
+		return "a PDF document"
+	case !isBinary(head):
+		return ""
+	case media == "application/octet-stream" || strings.HasPrefix(media, "text/"):
+		return "binary data"
+	}
+	return media
+}
 
 // nextLine reads a line without its newline. Of a long line it keeps only the first limit bytes, without
 // half a character at their end, so memory stays bounded whatever the file holds. length is the length of

@@ -66,9 +66,21 @@ func TestReadWhatIsNoText(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(k.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "a directory", k.sorry("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
+	same(t, "a directory", k.ok("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
 	same(t, "a program", k.sorry("read_file", in{"path": "program"}),
-		"program is not text: application/octet-stream, 7 bytes. Look into it with bash if you must.")
+		"program is not text but an ELF program or library, 7 bytes. Look into it with bash if you must.")
+	for name, c := range map[string]struct{ content, want string }{
+		"pdf":    {"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"},
+		"utf-16": {"\xff\xfea\x00b\x00", "text in UTF-16 (iconv turns it into UTF-8)"},
+		"zip":    {"PK\x03\x04\x00\x00", "application/zip"},
+		"tar":    {"name" + strings.Repeat("\x00", 253) + "ustar\x0000", "a tar archive"},
+		"icon":   {"\x00\x00\x01\x00\x01", "image/x-icon"},
+		"data":   {"text\x00", "binary data"},
+	} {
+		k.put("f", c.content)
+		same(t, name, k.sorry("read_file", in{"path": "f"}), fmt.Sprintf(
+			"f is not text but %s, %d bytes. Look into it with bash if you must.", c.want, len(c.content)))
+	}
 	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe")
 	same(t, "a missing file", k.sorry("read_file", in{"path": "ap.go"}),
 		"there is no ap.go; in the same directory: api.go")
@@ -91,6 +103,17 @@ func TestReadImage(t *testing.T) {
 		t.Errorf("%v, %s of %d bytes, want %d", r.IsError, img.Media, len(img.Data), data.Len())
 	}
 	same(t, "its text", text(r), fmt.Sprintf("p.png: image/png, %d bytes", data.Len()))
+	k.place.NoImages = true
+	same(t, "to a model without eyes", k.sorry("read_file", in{"path": "p.png"}), fmt.Sprintf("p.png is an image (image/png, "+
+		"%d bytes), and your model takes no images. A program may tell what you need of it: use bash.", data.Len()))
+	k.place.NoImages = false
+	for media, content := range map[string]string{"image/jpeg": "\xff\xd8\xff\xe0", "image/gif": "GIF89a",
+		"image/webp": "RIFF\x00\x00\x00\x00WEBPVP8 "} {
+		k.put("image.txt", content)
+		if img, ok := k.call("read_file", in{"path": "image.txt"}).Parts[1].(llm.Image); !ok || img.Media != media {
+			t.Errorf("%s is not shown as an image", media)
+		}
+	}
 	if err := os.Truncate(filepath.Join(k.dir, "p.png"), 4<<20); err != nil {
 		t.Fatal(err)
 	}
