@@ -7,7 +7,8 @@
 //
 // A Place tells the tools where the member works. Jobs holds its background commands, Output what one
 // command prints. These invariants hold:
-//   - A tool asks for the working directory at every call and keeps nothing of it.
+//   - A tool asks for the working directory at every call and keeps nothing of it but the sums of the files that its
+//     model has seen.
 //   - A file that is written is replaced as a whole, so a reader never sees half of it.
 //   - Whatever a program prints, the model reads valid UTF-8 without control characters, and a bounded amount of it.
 //
@@ -80,7 +81,7 @@ const (
 func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	o.BashTimeout = cmp.Or(max(o.BashTimeout, 0), defaultBashTimeout)
 	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
-	t := toolset{place: p, launcher: l, jobs: jobs, options: o}
+	t := toolset{place: p, launcher: l, jobs: jobs, options: o, seen: newSeenFiles()}
 	list := []llm.Tool{
 		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),
 		t.checkTool(), t.stopTool(),
@@ -93,7 +94,7 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 
 // ReadTools returns the tools that only read files: read_file, glob and grep.
 func ReadTools(p Place) []llm.Tool {
-	t := toolset{place: p}
+	t := toolset{place: p, seen: newSeenFiles()}
 	return []llm.Tool{t.readTool(), t.globTool(), t.grepTool()}
 }
 
@@ -103,6 +104,7 @@ type toolset struct {
 	launcher proc.Launcher
 	jobs     *Jobs
 	options  Options
+	seen     *seenFiles
 }
 
 // workdir asks for the working directory. The model is told when its task was taken away or its lane is

@@ -58,14 +58,21 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 		return "", err
 	}
 	after, shown, err := editText(at.show, before, in)
-	if err != nil {
+	hasChanged := t.seen.hasChanged(at, before)
+	switch {
+	case err != nil && hasChanged:
+		return "", fmt.Errorf("%w\n%s has changed since you read it", err, at.show)
+	case err != nil:
 		return "", err
+	case hasChanged:
+		shown += changedNote(at.show)
 	}
 	// A change that somebody else has made since the file was read is lost here. But only the member
 	// itself, and the commands that it has started, write in its working directory.
 	if err := at.replace(after, old); err != nil {
 		return "", at.explain(err)
 	}
+	t.seen.noteText(at, after)
 	return shown + newSyntaxErrors(at.show, before, after), nil
 }
 

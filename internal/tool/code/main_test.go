@@ -79,6 +79,13 @@ func (k *kit) put(name, content string) {
 	}
 }
 
+// show makes a file that the model has read.
+func (k *kit) show(name, content string) {
+	k.t.Helper()
+	k.put(name, content)
+	k.ok("read_file", in{"path": name})
+}
+
 func (k *kit) get(name string) string {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.dir, name))

@@ -56,6 +56,17 @@ func (t toolset) patch(ctx context.Context, in patchInput) (string, error) {
 		}
 		said.WriteString(text)
 	}
+	for _, f := range s.files {
+		switch {
+		case f.info == nil || !t.seen.hasChanged(f.confinedPath, f.before):
+		case f.isGone:
+			if err := t.seen.refuse(f.confinedPath, f.before, "deleting"); err != nil {
+				return "", fmt.Errorf("%w\nNothing is changed", err)
+			}
+		case f.after != f.before:
+			said.WriteString(changedNote(f.show))
+		}
+	}
 	for i, f := range s.files {
 		if err := f.write(); err != nil {
 			for _, done := range slices.Backward(s.files[:i]) {
@@ -66,6 +77,7 @@ func (t toolset) patch(ctx context.Context, in patchInput) (string, error) {
 	}
 	for _, f := range s.files {
 		if !f.isGone {
+			t.seen.noteText(f.confinedPath, f.after)
 			said.WriteString(newSyntaxErrors(f.show, f.before, f.after))
 		}
 	}

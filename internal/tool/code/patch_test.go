@@ -10,7 +10,7 @@ import (
 // patchKit returns a kit with apply_patch and some files.
 func patchKit(t *testing.T) *kit {
 	k := newKit(t)
-	k.tools = Tools(k.place, nil, k.jobs, Options{Patches: true})
+	k.tools = Tools(k.place, k.jobs.launcher, k.jobs, Options{Patches: true})
 	k.put("main.go", program)
 	k.put("a/x.txt", "one\ntwo\nthree\n")
 	k.put("f.py", "def f():\n    x = 1\n    return x\n\n\ndef g():\n    x = 1\n    return x\n")

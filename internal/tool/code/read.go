@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"net/http"
 	"os"
@@ -62,7 +63,9 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	defer f.Close()
 	// Peek does not consume what it returns, so the same reader goes on with the lines or the image.
 	scan := &scanner{ctx: ctx, file: f, left: maxScannedBytes}
-	r := bufio.NewReaderSize(scan, 64<<10)
+	var sum maphash.Hash
+	sum.SetSeed(t.seen.seed)
+	r := bufio.NewReaderSize(io.TeeReader(scan, &sum), 64<<10)
 	head, err := r.Peek(sniffedBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return tool.FromError(at.explain(err))
@@ -77,10 +80,12 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 			at.show, kind, formatSize(fi.Size())), nil
 	case in.Offset < 0 || in.Limit < 0:
 		return llm.ErrorResult("offset and limit count lines from 1: they cannot be negative."), nil
-	case fi.Size() == 0:
-		return tool.Text(at.show + " is empty."), nil
 	}
-	return at.readLines(scan, r, fi.Size(), in)
+	shown, isWhole, err := at.readLines(scan, r, fi.Size(), in)
+	if isWhole {
+		t.seen.note(at, sum.Sum64())
+	}
+	return shown, err
 }
 
 // readImage returns an image in a form that the model can see. Providers refuse images above a size.
@@ -104,38 +109,44 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 }
 
 // readLines shows the lines that a call asks for. It reads the file in pieces, so that a file of any size
-// is fine, and goes on to its end to count the lines, unless it is very large. scan is what r reads.
+// is fine, and goes on to its end to count the lines, unless it is very large: then isWhole is false. scan is what r
+// reads.
 func (s confinedPath) readLines(
 	scan *scanner, r *bufio.Reader, fileSize int64, in readInput,
-) (llm.Result, error) {
+) (shown llm.Result, isWhole bool, err error) {
 	p := page{first: max(in.Offset, 1), limit: min(cmp.Or(in.Limit, maxReadLines), maxReadLines)}
-	n, isCounted := 0, true
+	n := 0
+	isWhole = true
 	for {
 		line, length, err := nextLine(r, maxShownBytes)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if scan.ctx.Err() != nil {
-			return llm.Result{}, context.Cause(scan.ctx)
+			return llm.Result{}, false, context.Cause(scan.ctx)
 		}
 		if err != nil {
-			return tool.FromError(s.explain(err))
+			shown, err = tool.FromError(s.explain(err))
+			return shown, false, err
 		}
 		n++
 		p.add(n, line, length)
 		// The page is complete, and counting the lines of a very large file would take too long.
 		if p.last > 0 && n > p.last && fileSize > maxCountedBytes {
-			isCounted = false
+			isWhole = false
 			break
 		}
 	}
+	isWhole = isWhole && !scan.isCut
 	switch {
+	case n == 0:
+		return tool.Text(s.show + " is empty."), isWhole, nil
 	case p.last == 0 && scan.isCut:
 		return llm.ErrorResult("the first %s of %s have %d lines, and read_file reads no more: use bash for line %d.",
-			formatSize(maxScannedBytes), s.show, n, p.first), nil
+			formatSize(maxScannedBytes), s.show, n, p.first), false, nil
 	case p.last == 0:
-		return llm.ErrorResult("%s has %d lines: there is no line %d.", s.show, n, p.first), nil
-	case !isCounted, scan.isCut:
+		return llm.ErrorResult("%s has %d lines: there is no line %d.", s.show, n, p.first), isWhole, nil
+	case !isWhole:
 		p.note("lines %d-%d of a file of %s; go on with offset %d", p.first, p.last, formatSize(fileSize), p.last+1)
 	case p.last < n:
 		p.note("lines %d-%d of %d; go on with offset %d", p.first, p.last, n, p.last+1)
@@ -146,7 +157,7 @@ func (s confinedPath) readLines(
 	if p.hasCRLF {
 		p.note("lines end with CRLF")
 	}
-	return tool.Text(p.text.String()), nil
+	return tool.Text(p.text.String()), isWhole, nil
 }
 
 // page collects the lines that one call shows.

@@ -46,13 +46,13 @@ func TestSyntaxOfHostileFiles(t *testing.T) {
 
 func TestEditsAllOrNothing(t *testing.T) {
 	k := newKit(t)
-	k.put("main.go", program)
+	k.show("main.go", program)
 	edits := func(list ...in) in { return in{"path": "main.go", "edits": list} }
 	two := in{"old_text": "func main() {\n", "new_text": "func main() {\n\tx()\n"}
 	same(t, "two", k.ok("edit_file", edits(in{"old_text": `"b"`, "new_text": `"B"`}, two)),
 		"Edited main.go with 2 edits:\n3\timport \"fmt\"\n4\t\n5\tfunc main() {\n6\t\tx()\n7\t\tfmt.Println(\"a\")\n"+
 			"8\t\tfmt.Println(\"B\")\n9\t\tfmt.Println(\"a\")\n10\t}\n")
-	k.put("main.go", program)
+	k.show("main.go", program)
 	same(t, "the second fails", k.sorry("edit_file", edits(two, in{"old_text": `"a"`, "new_text": `"B"`})),
 		"edit 2 of 2: old_text occurs 2 times in main.go (lines 7, 9): give more lines around it, or set replace_all\n"+
 			"None of the edits is made")

@@ -41,10 +41,16 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	before, _, _ := at.readText() // what cannot be read as text had no errors of syntax that count
+	before, was, _ := at.readText() // what cannot be read as text had no errors of syntax that count
+	if was != nil {
+		if err := t.seen.refuse(at, before, "writing"); err != nil {
+			return "", err
+		}
+	}
 	if err := at.replace(in.Content, old); err != nil {
 		return "", at.explain(err)
 	}
+	t.seen.noteText(at, in.Content)
 	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")) +
 		newSyntaxErrors(at.show, before, in.Content), nil
 }

@@ -47,12 +47,12 @@ func TestEditFile(t *testing.T) {
 	edit := func(old, new string, all bool) in {
 		return in{"path": "main.go", "old_text": old, "new_text": new, "replace_all": all}
 	}
-	k.put("main.go", program)
+	k.show("main.go", program)
 	same(t, "one", k.ok("edit_file", edit("Println(\"b\")", "Print(\"b\\n\")", false)),
 		"Edited main.go:\n4\t\n5\tfunc main() {\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Print(\"b\\n\")\n"+
 			"8\t\tfmt.Println(\"a\")\n9\t}\n")
 	same(t, "content", k.get("main.go"), strings.Replace(program, `Println("b")`, `Print("b\n")`, 1))
-	k.put("main.go", program)
+	k.show("main.go", program)
 	same(t, "several", k.sorry("edit_file", edit("\"a\"", "\"c\"", false)),
 		"old_text occurs 2 times in main.go (lines 6, 8): give more lines around it, or set replace_all")
 	same(t, "untouched", k.get("main.go"), program)
@@ -60,11 +60,11 @@ func TestEditFile(t *testing.T) {
 		"Edited main.go at 2 places (lines 6, 8). The first:\n3\timport \"fmt\"\n4\t\n5\tfunc main() {\n"+
 			"6\t\tfmt.Println(\"c\")\n7\t\tfmt.Println(\"b\")\n8\t\tfmt.Println(\"c\")\n9\t}\n")
 	same(t, "all, content", k.get("main.go"), strings.ReplaceAll(program, `"a"`, `"c"`))
-	k.put("main.go", program)
+	k.show("main.go", program)
 	same(t, "deletion", k.ok("edit_file", edit("\tfmt.Println(\"b\")\n", "", false)),
 		"Edited main.go:\n4\t\n5\tfunc main() {\n6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"a\")\n8\t}\n")
 
-	k.put("main.go", program)
+	k.show("main.go", program)
 	for name, c := range map[string]struct{ old, want string }{
 		"other neighbours": {"\tfmt.Println(\"b\")\n\tfmt.Println(\"z\")\n",
 			"old_text is not in main.go. Its line 1 is there as line 7, but what is around it differs:\n" +
@@ -82,7 +82,7 @@ func TestEditFile(t *testing.T) {
 		"func main() {\n    fmt.Println(\"a\")\n    if true {\n        fmt.Println(\"c\")\n    }", false))
 	same(t, "other indentation", k.get("main.go"), strings.Replace(program, "\tfmt.Println(\"b\")\n",
 		"\tif true {\n\t\tfmt.Println(\"c\")\n\t}\n", 1))
-	k.put("main.go", program)
+	k.show("main.go", program)
 	k.ok("edit_file", edit("6\t\tfmt.Println(\"a\")\n7\t\tfmt.Println(\"b\")\n", "6\t\tfmt.Println(\"z\")\n", false))
 	same(t, "with line numbers", k.get("main.go"), strings.Replace(program, "(\"a\")\n\tfmt.Println(\"b\")", "(\"z\")", 1))
 	k.put("program", "\x7fELF\x00\x00\x01")
