@@ -25,6 +25,7 @@ var aliases = map[string][]string{
 	"background":     {"runinbackground", "isbackground"},
 	"offset":         {"startline", "line", "linestart", "fromline", "startlineoneindexed"},
 	"limit":          {"linecount", "maxlines", "numlines", "count"},
+	"head_limit":     {"maxresults", "limit", "maxcount", "resultlimit"},
 	"subject":        {"title", "name", "tasktitle", "taskname"},
 	"description":    {"details", "body", "desc", "prompt", "instructions"},
 	"blocked_by":     {"blockers", "dependson", "dependencies", "deps", "addblockedby"},

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/llm"
 	"muster/llm/repair"
 )
 
@@ -20,13 +21,13 @@ import (
 // name, numbers and booleans as strings, lists and objects encoded as strings, one value where a list is asked, null
 // where a field may be missing, and fields that the tool does not have. An input that fits is returned as it is.
 //
-// restricts says that an unknown field may not be ignored where it would restrict what the tool does.
-func fit(s *shape, restricts bool, input json.RawMessage) (json.RawMessage, string) {
+// spec is the tool's. If it changes something, an unknown field may not be ignored where it would restrict that.
+func fit(s *shape, spec llm.Spec, input json.RawMessage) (json.RawMessage, string) {
 	v, err := decodeValue(input)
 	if err != nil {
 		return nil, fmt.Sprintf("the input is not valid JSON: %v. %s", err, expected(s))
 	}
-	f := fitter{restricts: restricts}
+	f := fitter{tool: spec.Name, restricts: !spec.ReadOnly}
 	v = f.value(s, f.unwrap(s, v), "")
 	if complaint := join(f.problems, s); complaint != "" {
 		return nil, complaint
@@ -52,6 +53,7 @@ func decodeValue(data []byte) (v any, err error) {
 
 // fitter makes a value fit. It notes what it cannot.
 type fitter struct {
+	tool      string
 	restricts bool
 	changed   bool
 	problems  []string
@@ -63,25 +65,52 @@ func (f *fitter) problem(format string, args ...any) {
 }
 
 // wrappers are the names under which some models nest all fields once more.
-var wrappers = []string{"input", "arguments", "args", "parameters", "params", "kwargs", "toolinput", "properties"}
+var wrappers = []string{"arguments", "args", "parameters", "params", "kwargs", "toolinput", "properties", "input"}
 
-// unwrap returns the fields of an object that has nothing but them, under a name that is no field.
+// unwrap returns an object with the fields that are in it under a name that is no field, and those beside it. Some
+// models also give the tool's name there.
 func (f *fitter) unwrap(s *shape, v any) any {
 	o, ok := v.(map[string]any)
-	if !ok || len(o) != 1 || s.AdditionalProperties != nil {
+	if !ok || s.AdditionalProperties != nil {
 		return v
 	}
-	for name, inner := range o {
-		if text, isText := inner.(string); isText && strings.HasPrefix(text, "{") {
-			inner, _ = f.parse(text)
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		fields := f.wrapped(s, o, name)
+		if fields == nil {
+			continue
 		}
-		fields, isObject := inner.(map[string]any)
-		if isObject && slices.Contains(wrappers, fold(name)) && fieldFor(s, name, o) == "" {
-			f.changed = true
-			return fields
+		for beside, given := range o {
+			switch _, isTwice := fields[beside]; {
+			case beside == name, beside == "name" && given == f.tool:
+			case isTwice:
+				f.problem("%q is there twice", beside)
+			default:
+				fields[beside] = given
+			}
 		}
+		f.changed = true
+		return f.unwrap(s, fields)
 	}
 	return v
+}
+
+// wrapped returns the fields that o has under a name, or nil if they are not wrapped there. A text is the only field
+// that the tool asks for. An input beside other fields may be meant for the program that the tool runs.
+func (f *fitter) wrapped(s *shape, o map[string]any, name string) map[string]any {
+	isInput := fold(name) == "input"
+	if !slices.Contains(wrappers, fold(name)) || fieldFor(s, name, o) != "" || isInput && len(o) > 1 {
+		return nil
+	}
+	inner := o[name]
+	if text, ok := inner.(string); ok {
+		if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			inner, _ = f.parse(text)
+		} else if len(s.Required) == 1 && len(o) == 1 && !isInput {
+			return map[string]any{s.Required[0]: inner}
+		}
+	}
+	fields, _ := inner.(map[string]any)
+	return fields
 }
 
 // value returns v, which is the value at path, in the form that s asks for. A schema without a type takes any value.

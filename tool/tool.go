@@ -121,7 +121,7 @@ func (t *typed[In]) Spec() llm.Spec { return t.spec }
 
 // Run checks the input and runs the function. The mark of Fatal is taken off its error.
 func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
-	in, complaint := decode[In](t.shape, !t.spec.ReadOnly, c.Input)
+	in, complaint := decode[In](t.shape, t.spec, c.Input)
 	if complaint != "" {
 		r = llm.ErrorResult("%s: %s", t.spec.Name, complaint)
 	} else if r, err = t.run(context.WithValue(ctx, progressKey{}, progress), in); err != nil {
@@ -135,11 +135,11 @@ func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) 
 
 // decode makes an In of the input, or says in the model's words what is wrong with it. fit comes first: it knows
 // fields that are missing, misspelt or in another form, which package json does not report.
-func decode[In any](s *shape, restricts bool, input json.RawMessage) (in In, complaint string) {
+func decode[In any](s *shape, spec llm.Spec, input json.RawMessage) (in In, complaint string) {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || string(trimmed) == "null" {
 		input = json.RawMessage("{}") // what some providers send for a tool without arguments
 	}
-	if input, complaint = fit(s, restricts, input); complaint != "" {
+	if input, complaint = fit(s, spec, input); complaint != "" {
 		return in, complaint
 	}
 	if err := json.Unmarshal(input, &in); err != nil {

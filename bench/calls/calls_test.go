@@ -1,8 +1,9 @@
 // Package calls measures what becomes of calls that are slightly wrong: `go test ./bench/calls -v` prints how many are
 // done at once, how many after one further generation, and how many were done wrongly, which must be none.
 //
-// testdata/calls.json has the cases, made from the wire formats and the habits of models. A stand-in for a model's server sends it over a real
-// connection, and then, if it was refused, the call as it should be. The tools record what reaches them.
+// testdata/calls.json has cases made from the wire formats and the habits of models, and testdata/seen.json has shapes
+// that people reported, each with the thread. A stand-in for a model's server sends a case over a real connection, and
+// then, if it was refused, the call as it should be. The tools record what reaches them.
 package calls
 
 import (
@@ -31,6 +32,7 @@ type sent struct{ Name, Args string }
 // replyCase is a reply of a model. Without Want none of its calls may run.
 type replyCase struct {
 	Name   string
+	Seen   string // the repository and the number of the thread that reports it
 	Text   string
 	Calls  []sent
 	Finish string
@@ -195,33 +197,44 @@ func equal(t *testing.T, got, want []sent) bool {
 	return reflect.DeepEqual(decode(got), decode(want))
 }
 
-func TestCalls(t *testing.T) {
-	data, err := os.ReadFile("testdata/calls.json")
+// read returns the cases of a file. Their names differ.
+func read(t *testing.T, file string) (cases []replyCase) {
+	data, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []replyCase
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
-	var recoverable, atOnce, later, refused, wrong int
+	return cases
+}
+
+func TestCalls(t *testing.T) {
+	cases := append(read(t, "calls.json"), read(t, "seen.json")...)
+	var recoverable, atOnce, later, refused, undone, wrong int
 	for _, c := range cases {
 		first, all := play(t, c)
+		if len(c.Want) > 0 {
+			recoverable++
+		}
 		switch {
+		case !equal(t, all, c.Want) && len(all) == 0:
+			undone++
+			t.Errorf("%s: nothing ran, want %q", c.Name, c.Want)
 		case !equal(t, all, c.Want):
 			wrong++
 			t.Errorf("%s: ran %q, want %q", c.Name, all, c.Want)
 		case len(c.Want) == 0:
 			refused++
 		case len(first) > 0:
-			recoverable, atOnce = recoverable+1, atOnce+1
+			atOnce++
 		default:
-			recoverable, later = recoverable+1, later+1
+			later++
 			t.Logf("%s: one further generation", c.Name)
 		}
 	}
-	t.Logf("%d recoverable calls: %d at once, %d with one further generation; %d refused; %d wrong", recoverable, atOnce,
-		later, refused, wrong)
+	t.Logf("%d recoverable calls: %d at once, %d with one further generation, %d undone; %d refused; %d wrong",
+		recoverable, atOnce, later, undone, refused, wrong)
 	if atOnce*100 < recoverable*80 {
 		t.Errorf("%d of %d calls are done at once, and 80%% must be", atOnce, recoverable)
 	}

@@ -43,6 +43,9 @@ func object(text string, encodings int) (json.RawMessage, error) {
 	if encodings == 0 {
 		return nil, errors.New("it is encoded too often")
 	}
+	for strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}") {
+		text = strings.TrimSpace(text[1 : len(text)-1])
+	}
 	if strings.HasPrefix(text, `{\"`) { // the inside of a string, without its quotes
 		text = `"` + text + `"`
 	}
@@ -79,7 +82,7 @@ func object(text string, encodings int) (json.RawMessage, error) {
 }
 
 // repeated reads what follows an object. Some servers send one twice, or an empty one before it; two different ones
-// have no single reading. Superfluous closing braces mean nothing.
+// have no single reading. Superfluous ends of objects, lists and calls mean nothing.
 func (p *parser) repeated(value []byte) ([]byte, error) {
 	for p.skip(); p.peek() == '{'; p.skip() {
 		p.out.Reset()
@@ -95,9 +98,8 @@ func (p *parser) repeated(value []byte) ([]byte, error) {
 			return nil, errors.New("two different objects follow each other")
 		}
 	}
-	for p.peek() == '}' && !p.closed {
-		p.pos++
-		p.skip()
+	if rest := strings.TrimLeft(p.in[p.pos:], " \t\r\n}]"); !p.closed {
+		p.pos = len(p.in) - len(rest) + len(around().FindString(rest))
 	}
 	return value, p.end()
 }
@@ -150,13 +152,15 @@ func (p *parser) end() error {
 	return nil
 }
 
-// skip moves over spaces and comments.
+// skip moves over spaces and comments. A space may be escaped, as it is in a string.
 func (p *parser) skip() {
 	for {
 		rest := p.in[p.pos:]
 		trimmed := strings.TrimLeft(rest, " \t\r\n\u00a0")
 		p.pos += len(rest) - len(trimmed)
 		switch {
+		case len(trimmed) > 1 && trimmed[0] == '\\' && strings.IndexByte("nrt", trimmed[1]) >= 0:
+			p.pos += 2
 		case strings.HasPrefix(trimmed, "//"):
 			n := strings.IndexByte(trimmed+"\n", '\n')
 			p.pos += min(n, len(trimmed))

@@ -32,6 +32,11 @@ func TestObject(t *testing.T) {
 		`{}{"a":1}`:                              `{"a":1}`,
 		`{"a":1}{"a":1}`:                         `{"a":1}`,
 		`{“a”: “x”}`:                             `{"a":"x"}`,
+		`{"a":1}]`:                               `{"a":1}`,
+		"{\"a\":1}\n</tool_call><|im_end|>":      `{"a":1}`,
+		`{{a:"x"}}`:                              `{"a":"x"}`,
+		`{a:<|"|>say "\n"<|"|>,b:[<|">c<|">]}`:   `{"a":"say \"\\n\"","b":["c"]}`,
+		`{"a": \n1,\n\t"b":2\n}`:                 `{"a":1,"b":2}`,
 	} {
 		if got, err := repair.Object([]byte(raw)); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v; want %s", raw, got, err, want)
@@ -44,6 +49,7 @@ func TestObjectRefusesWhatHasNoSingleReading(t *testing.T) {
 		`{"a":"x`, `{"a":`, `{"a"`, `{"a":"x",`, `{"a":12`, `{"a":[1,2]`[:9], `{"a":[{"b":"c"}`, `{"a":"x\`, `{`, `{"a":tru`,
 		`{"a":"say "x""}`, `{'a': 'it's'}`, `{"a":"\bx\d"}`, `{"a":"it\'s"}`, `{"a":"\x41"}`, `{"a":1}{"a":2}`, `[1]`,
 		`[{"a":1},{"a":2}]`, `{"a":1} and more`, `ls -l`, `{"a" "b"}`, `{,}`, `{"a":1,,}`, `{"a":NaN}`, `{"a":.5}`,
+		`{"a":1},{"a":2}]`, `{"a":1}</tool_call> and more`, `{{"a":1},{"b":2}}`, `{"a":<|"|>x`, `{"a":"x"</tool_call>`,
 		"```\n{\"a\":1}", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101) + ",",
 	} {
 		if got, err := repair.Object([]byte(raw)); err == nil {
@@ -74,6 +80,8 @@ func TestName(t *testing.T) {
 		"bash": "bash", "Bash": "bash", "functions.bash": "bash", "functions.bash:0": "bash", "default_api:bash": "bash",
 		"bash<|channel|>commentary": "bash", "Read": "read_file", "ReadFile": "read_file", "read-file": "read_file",
 		"mcp__muster__task_create": "task_create", "TaskCreate": "task_create", "SendMessage": "send_message",
+		"list_teammates</arg_value>": "list_teammates", "functions_bash_1": "bash", "functionsexec5": "bash",
+		"bash1": "", "functions": "", "bash:rm": "", "BashBash": "bash", "read_fileread_file": "read_file",
 		"list_team": "list_teammates", "Task": "subagent", "shell": "bash", " bash ": "bash",
 		"": "", "rm": "", "batch": "", "mcp__github__bash": "", "grep": "", "write_files": "", "write": "write_file",
 	} {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"muster/llm"
@@ -23,30 +24,48 @@ func lazily(expr string) func() *regexp.Regexp {
 
 // opener finds where a call may begin in a text: at the tokens with which models begin one, and which their servers
 // should have made calls of.
-var opener = lazily(`<tool_call>|<function=|<function_calls>|<tool_calls>|<minimax:tool_call>|<invoke name=|` +
-	`<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>|<｜DSML｜|` +
-	`<\|start\|>assistant|<\|channel\|>|(?:assistant)?commentary to=|<\|python_tag\|>|\[TOOL_CALLS\]`)
+var opener = lazily(`<tool_calls?>|<tool_use>|<function=|<function_calls>|<minimax:tool_call>|<invoke name=|` +
+	`<\|tool_calls?_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>|<[|｜]{1,2}DSML[|｜]|` +
+	`\]<\]minimax\[>\[<|<\|tool_call>call:|<\|start\|>assistant|<\|channel\|>|` +
+	`(?:assistant|commentary)+ to=|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\]`)
 
-// around finds what stands between calls and after the last one, and means nothing.
-var around = lazily(`^(?:\s+|</?(?:function_calls|tool_calls|minimax:tool_call)>|` +
-	`<\|tool_calls_section_(?:begin|end)\|>|<｜tool▁calls▁(?:begin|end)｜>|` +
-	`<\|(?:im_end|eot_id|eom_id|call|return|end)\|>|` +
-	`</s>|<｜end▁of▁sentence｜>)+`)
+// around finds what stands around calls and means nothing.
+var around = lazily("^(?:\\s+|</?(?:function_calls|tool_calls|minimax:tool_call)>|" +
+	"</(?:tool_call|tool_use|function|function_invocation|invoke)>|<tool_call\\|>|" +
+	`<\|tool_calls?_section_(?:begin|end)\|>|<\|(?:tool_call_end|python_end)\|>|` +
+	"<｜tool▁calls▁(?:begin|end)｜>|(?:```\\s*)?<｜tool▁call▁end｜>|" +
+	`<\|(?:im_end|eot_id|eom_id|call|return|end)\|>|</s>|<｜end▁of▁sentence｜>)+`)
+
+// sentinel finds the tags that DeepSeek and MiniMax mark as those of calls.
+var sentinel = lazily(`<(/?)[|｜]{1,2}DSML[|｜]{1,2}(function_calls|tool_calls|invoke|parameter)\b|` +
+	`\]<\]minimax\[>\[<(/?)([\w-]+)`)
+
+// plainTags returns text with the tags as other models write them. MiniMax names the tag of a field for the field.
+func plainTags(text string) string {
+	return sentinel().ReplaceAllStringFunc(text, func(tag string) string {
+		m := sentinel().FindStringSubmatch(tag)
+		switch slash, name := m[1]+m[3], m[2]+m[4]; {
+		case m[2] != "" || name == "tool_call" || name == "invoke":
+			return "<" + slash + name
+		case slash != "":
+			return "</parameter"
+		default:
+			return `<parameter name="` + name + `" string="true"`
+		}
+	})
+}
 
 // leaked returns the calls with which a text ends, and the text before them. All of what follows the first one must be
 // calls of these tools, whole and without doubt; otherwise there are none. What stands in a fence, in quotes, within a
 // line, or in thoughts that have no end, is talk about calls.
 func leaked(text string, tools []string) (before string, calls []llm.Call) {
-	if !strings.Contains(text, "<") && !strings.Contains(text, "[TOOL_CALLS]") && !strings.Contains(text, " to=") {
-		return text, nil
-	}
 	for _, at := range opener().FindAllStringIndex(text, maxPlaces) {
-		if !mayBegin(text[:at[0]]) {
+		if !mayBegin(text[:at[0]], text[at[0]:at[1]]) {
 			continue
 		}
 		tail := text[at[0]:]
-		if strings.HasPrefix(tail, "<｜DSML｜") { // DeepSeek marks its tags so
-			tail = strings.ReplaceAll(strings.ReplaceAll(tail, "</｜DSML｜", "</"), "<｜DSML｜", "<")
+		if tag := text[at[0]:at[1]]; strings.HasPrefix(tag, "]") || strings.Contains(tag, "DSML") {
+			tail = plainTags(tail)
 		}
 		if calls := takeAll(tail, tools); len(calls) > 0 {
 			return strings.TrimRight(text[:at[0]], " \t\r\n"), calls
@@ -55,11 +74,18 @@ func leaked(text string, tools []string) (before string, calls []llm.Call) {
 	return text, nil
 }
 
-// mayBegin reports whether a call may follow this text: on a line of its own, or right behind a sentence.
-func mayBegin(before string) bool {
+// mayBegin reports whether a call that begins with this tag may follow this text: on a line of its own, or behind a
+// sentence, or, where the tag is a token that only models write, right behind a word.
+func mayBegin(before, tag string) bool {
 	line := before[strings.LastIndexByte(before, '\n')+1:]
 	last, _ := utf8.DecodeLastRuneInString(line)
-	if isOwn := strings.Trim(line, " ") == "" && len(line) < 4; !isOwn && !strings.ContainsRune(".!?:>", last) ||
+	ended := strings.TrimRight(line, " ")
+	end, _ := utf8.DecodeLastRuneInString(ended)
+	isOwn := ended == "" && len(line) < 4
+	isSentence := strings.ContainsRune(".!?。！？", end) && !abbreviation().MatchString(ended)
+	isToken := strings.HasPrefix(tag, "<|") || strings.HasPrefix(tag, "<｜")
+	isBehind := isSentence || strings.ContainsRune(":：>", last) || isToken && unicode.IsLetter(last)
+	if !isOwn && !isBehind ||
 		strings.Count(line, "`")%2 == 1 || strings.HasPrefix(strings.TrimSpace(line), ">") {
 		return false
 	}
@@ -78,15 +104,17 @@ func mayBegin(before string) bool {
 	return fence == "" && strings.LastIndex(before, "<think>") <= strings.LastIndex(before, "</think>")
 }
 
+// abbreviation finds a period that ends no sentence: what follows is an example.
+var abbreviation = lazily(`(?i)\b(?:e\.g|i\.e|eg|ie|ex|cf|viz)\.$`)
+
 // takeAll returns the calls that text consists of, or none.
 func takeAll(text string, tools []string) (calls []llm.Call) {
-	for {
-		text = text[len(around().FindString(text)):]
-		if text == "" {
-			return calls
-		}
+	for text != "" {
 		taken, rest := take(text)
-		if len(taken) == 0 || len(calls)+len(taken) > maxLeaked {
+		if len(taken) == 0 {
+			rest = text[len(around().FindString(text)):]
+		}
+		if len(rest) == len(text) || len(calls)+len(taken) > maxLeaked {
 			return nil
 		}
 		for _, c := range taken {
@@ -97,10 +125,11 @@ func takeAll(text string, tools []string) (calls []llm.Call) {
 		}
 		text = rest
 	}
+	return calls
 }
 
-// The beginnings of a call that has JSON as its arguments, with the name of the tool in them, and what may follow the
-// JSON. In whole, JSON has the name, too.
+// The beginnings of a call that has JSON as its arguments, with the name of the tool in them. In whole, the JSON has
+// the name, too.
 var (
 	named = []func() *regexp.Regexp{
 		// Kimi
@@ -108,18 +137,19 @@ var (
 		// DeepSeek
 		lazily("^<｜tool▁call▁begin｜>\\s*(?:function<｜tool▁sep｜>)?([\\w.:-]+)" +
 			"(?:<｜tool▁sep｜>|\\s)\\s*(?:```json\\s)?\\s*"),
+		lazily(`^<invoke name="([\w.:-]+)">\s*`),
 		// gpt-oss
 		lazily(`^(?:<\|start\|>assistant)?(?:<\|channel\|>|assistant)?(?:commentary|analysis)?\s*to=([\w.:-]+)` +
-			`\s*(?:<\|channel\|>(?:commentary|analysis))?\s*` +
+			`\s*(?:(?:<\|channel\|>)?(?:commentary|analysis))?\s*` +
 			`(?:<\|constrain\|>)?(?:json|code)?\s*(?:<\|message\|>)?\s*`),
 		// Llama, Qwen
 		lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),
 		// Mistral
 		lazily(`^\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*`),
+		// Gemma
+		lazily(`^<\|tool_call>call:([\w.:-]+)\s*`),
 	}
-	whole      = lazily(`^(?:<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\])\s*`)
-	afterCalls = lazily("^\\s*(?:```\\s*)?" +
-		"(?:<\\|tool_call_end\\|>|<｜tool▁call▁end｜>|</function>\\s*(?:</tool_call>)?|</tool_call>)")
+	whole = lazily(`^(?:<tool_calls?>|<tool_use>|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\])\s*`)
 )
 
 // take returns the calls with which text begins, and the rest of it.
@@ -136,38 +166,33 @@ func take(text string) (calls []llm.Call, rest string) {
 			return []llm.Call{{Name: m[1], Input: input}}, rest
 		}
 	}
-	m := whole().FindString(text)
-	if m == "" {
-		return nil, ""
-	}
-	value, rest, ok := takeValue(text[len(m):])
-	if !ok {
-		return nil, ""
-	}
-	list := []json.RawMessage{value}
-	if value[0] == '[' {
-		if json.Unmarshal(value, &list) != nil {
-			return nil, ""
+	rest = text[len(whole().FindString(text)):]
+	for isFirst := true; len(rest) < len(text) && (isFirst || strings.HasPrefix(rest, "{")); isFirst = false {
+		value, after, ok := takeValue(rest)
+		list := []json.RawMessage{value}
+		if ok && value[0] == '[' {
+			ok = json.Unmarshal(value, &list) == nil
 		}
-	}
-	for _, v := range list {
-		c, ok := wholeCall(v)
+		for _, v := range list {
+			var c llm.Call
+			if ok {
+				c, ok = wholeCall(v)
+			}
+			calls = append(calls, c)
+		}
 		if !ok {
 			return nil, ""
 		}
-		calls = append(calls, c)
+		rest = strings.TrimLeft(after, " \t\r\n")
 	}
 	return calls, rest
 }
 
-// takeValue returns the value of JSON with which text begins, and what follows it and the end of its call.
+// takeValue returns the value of JSON with which text begins, and what follows it.
 func takeValue(text string) (value json.RawMessage, rest string, ok bool) {
 	p := parser{in: text}
-	if p.value() != nil {
-		return nil, "", false
-	}
-	rest = text[p.pos:]
-	return p.out.Bytes(), rest[len(afterCalls().FindString(rest)):], true
+	ok = p.value() == nil
+	return p.out.Bytes(), text[p.pos:], ok
 }
 
 // wholeCall reads a call that is one object.

@@ -44,27 +44,40 @@ var prefixes = []string{"functions.", "functions:", "function.", "tools.", "tool
 	"muster.", "muster:", "mcp__muster__", "mcp_muster_", "multi_tool_use."}
 
 // Name returns which of the tools is meant by name, or "". That is the tool of that very name, or the only one whose
-// name differs in case and separators, or in what models add before and after it, or that has this name elsewhere.
+// name differs in case and separators, or in what models and servers add around it, or that has this name elsewhere.
 func Name(name string, tools []string) string {
 	if slices.Contains(tools, name) {
 		return name
 	}
-	bare, _, _ := strings.Cut(name, "<|") // a token that the server should have taken out
-	bare = strings.Trim(bare, " \t\r\n\"'`()")
-	if found := match(bare, tools); found != "" {
-		return found
+	bare := strings.Trim(name, " \t\r\n\"'`()")
+	for _, token := range []string{"<|", "</"} { // what the server should have taken out
+		bare, _, _ = strings.Cut(bare, token)
 	}
+	plain := bare
 	for _, p := range prefixes {
-		if len(bare) > len(p) && strings.EqualFold(bare[:len(p)], p) {
-			bare = bare[len(p):]
+		if len(plain) > len(p) && strings.EqualFold(plain[:len(p)], p) {
+			plain = plain[len(p):]
 			break
 		}
 	}
-	// Kimi counts its calls: functions.bash:0.
-	if at := strings.LastIndexByte(bare, ':'); at > 0 && strings.Trim(bare[at+1:], "0123456789") == "" {
-		bare = bare[:at]
+	// Kimi counts its calls: functions.bash:0. It also writes functions_bash_0 and functionsbash0.
+	if at := strings.LastIndexByte(plain, ':'); at > 0 && strings.Trim(plain[at+1:], "0123456789") == "" {
+		plain = plain[:at]
 	}
-	return match(bare, tools)
+	counted, _ := strings.CutPrefix(fold(bare), "functions")
+	if counted == fold(bare) {
+		counted = ""
+	}
+	once := bare[:len(bare)/2]
+	if once+once != bare {
+		once = ""
+	}
+	for _, spelling := range []string{bare, plain, strings.TrimRight(counted, "0123456789"), once} {
+		if found := match(spelling, tools); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // match returns the only tool that is called name but for case and separators, here or elsewhere. A tool's own name

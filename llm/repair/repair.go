@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"muster/llm"
 )
@@ -49,8 +50,15 @@ func Reply(r llm.Reply, before []llm.Message, tools []string) llm.Reply {
 	return r
 }
 
-// call repairs one call.
+// call repairs one call. Servers of GLM leave the arguments in the name if they do not know its format.
 func call(c llm.Call, tools []string) llm.Call {
+	if strings.Contains(c.Name, "<arg_key>") && string(c.Input) == "{}" && c.Malformed == "" {
+		taken, rest := take("<tool_call>" + c.Name + "</tool_call>")
+		if len(taken) != 1 || rest != "" {
+			return c
+		}
+		c.Name, c.Input = taken[0].Name, taken[0].Input
+	}
 	c.Name = cmp.Or(Name(c.Name, tools), c.Name)
 	if c.Malformed != "" {
 		if input, err := Object([]byte(c.Malformed)); err == nil {

@@ -3,34 +3,33 @@ package repair
 import (
 	"encoding/json"
 	"regexp"
-	"strings"
 
 	"muster/llm"
 )
 
-// tags is a form of calls in which each argument stands between two tags. An argument is its text as it is, but for one
-// line end at each side. open has the tool's name, and field the name of an argument; raw, if it is "false", says that
-// the argument is JSON.
-type tags struct {
-	open, field func() *regexp.Regexp
-	end         string // of a field
-	close       func() *regexp.Regexp
-}
+// tags is a form of calls in which each argument stands between two tags. open has the tool's name, and field the name
+// of an argument; string="true" says that the argument is the text as it is, and string="false" that it is JSON. Of
+// other arguments a line end at both sides is no part. cut is what ends a text whose last argument has no end.
+type tags struct{ open, field, end, close, cut func() *regexp.Regexp }
 
 // forms are those of Qwen, of Claude, MiniMax and DeepSeek, and of GLM.
 var forms = []tags{
-	{lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),
-		lazily(`^\s*<parameter=([\w.-]+)()>`), "</parameter>", lazily(`^\s*</function>\s*(?:</tool_call>)?`)},
+	{lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`), lazily(`^\s*<parameter=([\w.-]+)()(?:>|(?m:$))`),
+		lazily(`^</parameter>`), lazily(`^\s*(?:</function>\s*(?:</tool_call>)?|</tool_call>)`),
+		lazily(`^</function>\s*</tool_call>\s*$`)},
 	{lazily(`^<invoke name="([\w.:-]+)">\s*`),
-		lazily(`^\s*<parameter name="([\w.-]+)"(?: string="(true|false)")?>`), "</parameter>",
-		lazily(`^\s*</invoke>`)},
-	{lazily(`^<tool_call>\s*([\w.:-]+)\s*`),
-		lazily(`^\s*<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>()`), "</arg_value>",
-		lazily(`^\s*</tool_call>`)},
+		lazily(`^\s*<parameter name="([\w.-]+)"(?: string="(true|false)")?>`),
+		lazily(`^</parameter>`), lazily(`^\s*</(?:invoke|function_calls|tool_calls|minimax:tool_call)>`), never},
+	{lazily(`^<tool_call>\s*([\w.:-]+)\s*(?:</arg_value>)?`),
+		lazily(`^\s*<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>()`),
+		lazily(`^</arg_value>`), lazily(`^\s*</tool_call>`), never},
 }
 
-// markup finds tags of calls within an argument: then nobody can say where the argument ends.
-var markup = lazily(`</?(?:parameter|function|invoke|tool_call|arg_key|arg_value)\b`)
+// never matches nothing.
+var never = lazily(`^\b\B`)
+
+// markup finds tags of calls. In an argument there are none: nobody could say where it ends.
+var markup = lazily(`</?(?:parameter|function|invoke|function_calls|tool_calls?|minimax:tool_call|arg_key|arg_value)\b`)
 
 // takeTags returns the call in tags with which text begins, and what follows it.
 func takeTags(text string) (c llm.Call, rest string, ok bool) {
@@ -61,11 +60,21 @@ func (form tags) arguments(text string) (input map[string]any, rest string, ok b
 		if m == nil {
 			return input, text, true
 		}
-		value, after, hasEnd := strings.Cut(text[len(m[0]):], form.end)
-		if _, isTwice := input[m[1]]; !hasEnd || isTwice || markup().MatchString(value) {
+		text = text[len(m[0]):]
+		at := markup().FindStringIndex(text)
+		if _, isTwice := input[m[1]]; at == nil || isTwice {
 			return nil, "", false
 		}
-		input[m[1]] = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
+		value, after := text[:at[0]], text[at[0]:]
+		end := form.end().FindString(after)
+		if end == "" && !form.cut().MatchString(after) {
+			return nil, "", false
+		}
+		text = after[len(end):]
+		if m[2] != "true" && len(value) > 1 && value[0] == '\n' && value[len(value)-1] == '\n' {
+			value = value[1 : len(value)-1]
+		}
+		input[m[1]] = value
 		if m[2] == "false" {
 			data, err := Value([]byte(value))
 			if err != nil {
@@ -73,6 +82,5 @@ func (form tags) arguments(text string) (input map[string]any, rest string, ok b
 			}
 			input[m[1]] = data
 		}
-		text = after
 	}
 }

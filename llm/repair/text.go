@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// quotes are the marks that may open a string, and those that close it then.
-var quotes = map[string]string{`"`: `"`, `'`: `'`, "“": "”"}
+// quotes are the marks that may open a string, and those that close it then. Between the tokens that Gemma and Kimi
+// have for a quote, nothing is escaped.
+var quotes = map[string]string{`"`: `"`, `'`: `'`, "“": "”", `<|"|>`: `<|"|>`, `<|">`: `<|">`}
 
 // quote returns the mark that opens a string here, or "".
 func (p *parser) quote() string {
@@ -36,6 +37,9 @@ func (p *parser) text() error {
 				return p.errAt("a string mixes escapes that JSON knows with others")
 			}
 			return nil
+		case c == '\\' && open[0] == '<':
+			p.out.WriteString(`\\`)
+			p.pos++
 		case c == '\\':
 			isKnown, err := p.escape(open)
 			if err != nil {
