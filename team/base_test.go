@@ -3,6 +3,8 @@ package team_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +63,32 @@ scenes:
 `, red).ends(0, time.Hour)
 			if sum.Red || h.count(is(journal.TaskReturned, "")) != 1 || h.task(2).Landed.Receipt != muster.ReceiptGreen {
 				t.Errorf("red %v\n%s", sum.Red, h.tail())
+			}
+		})
+	})
+	t.Run("green, and the user moves the target", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			dir := filepath.Join(h.TempDir(), "users")
+			h.w.git("worktree", "add", "-q", "-b", "users", dir)
+			h.w.git("-C", dir, "commit", "-q", "--allow-empty", "-m", "users")
+			if err := os.WriteFile(filepath.Join(dir, "red"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h.w.git("-C", dir, "add", "-A")
+			h.w.git("-C", dir, "commit", "-q", "-m", "red")
+			r := h.start(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {claim_task: {task_id: 1}}]
+    - do: [{complete_task: {task_id: 1, summary: nothing to do}}]
+    - wait: 1m
+      say: Done.
+`, func(c *team.Config) { c.Check = "test ! -e red" })
+			h.until("one is done", is(journal.TaskCompleted, "lead"))
+			h.until("the base is green", is(journal.CheckBase, ""))
+			h.w.git("update-ref", "refs/heads/muster/demo", "users")
+			if sum := r.ends(3, time.Hour); !sum.Red || sum.Text != "Done." {
+				t.Errorf("red %v: %s\n%s", sum.Red, sum.Text, h.tail())
 			}
 		})
 	})

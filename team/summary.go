@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/landing"
 	"muster/internal/teammate"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -109,12 +110,8 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 			sum.Code = max(sum.Code, 3)
 		}
 	}
-	o, err := p.Progress(ctx)
-	logDropped(ctx, p.Log, "looking whether the run had tasks", err)
-	if err == nil && sum.Red && sum.Code == 0 && o.HadTasks {
-		sum.Code = 3 // where no task was made, the answer was the goal
-	}
 	p.verifyLanded(ctx, &sum)
+	p.verifyTarget(ctx, &sum)
 	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
 }
@@ -164,6 +161,29 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 	}
 	sum.Text = strings.TrimSpace(said + "\n" + sum.Text)
 	sum.Code = cmp.Or(sum.Code, 3)
+}
+
+// verifyTarget looks whether the check is red on the target. Where somebody has moved it to a commit of which no check
+// is known, the check runs there. Where no task was made, the answer was the goal, and the target does not matter.
+func (p *runHost) verifyTarget(ctx context.Context, sum *Summary) {
+	o, err := p.Progress(ctx)
+	logDropped(ctx, p.Log, "looking whether the run had tasks", err)
+	if err != nil || !o.HadTasks || sum.Code != 0 {
+		return
+	}
+	if l, ok := p.Lander.(*landing.Lander); ok {
+		res, isRun, err := l.CheckTarget(ctx)
+		switch {
+		case err != nil:
+			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %v\n%s", p.branch, err,
+				sum.Text)
+		case isRun:
+			sum.Red = !res.Green
+		}
+	}
+	if sum.Red {
+		sum.Code = cmp.Or(sum.Code, 3)
+	}
 }
 
 // recoveryCommand is what to type so that the target has the commits again.

@@ -43,19 +43,27 @@ func (l *Lander) Accept(ctx context.Context, rev string) (s TargetState, err err
 		}
 		return err
 	}
-	if at != commit || link != "" {
+	tip, d, err := l.look(ctx)
+	if err != nil {
+		return s, err
+	}
+	if d != nil {
+		tip = d.Tip
+	}
+	isElsewhere := at != commit || link != ""
+	if isElsewhere {
 		if err := refuseUsers(ctx, l); err != nil {
 			return s, err
 		}
-		// Before the move, so that no process takes it for one that nobody asked for. The old place stays a tip, in
-		// case this process ends in between.
-		tip, d, err := l.look(ctx)
-		if err != nil {
+	}
+	if commit != tip {
+		if _, err := l.checkState(ctx, forgetBase); err != nil {
 			return s, err
 		}
-		if d != nil {
-			tip = d.Tip
-		}
+	}
+	if isElsewhere {
+		// Before the move, so that no process takes it for one that nobody asked for. The old place stays a tip, in
+		// case this process ends in between.
 		if err := set(muster.Tip{Commit: tip}, muster.Tip{Commit: commit, Onto: tip}); err != nil {
 			return s, err
 		}

@@ -117,6 +117,8 @@ func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster
 const (
 	baseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
 	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
+	// forgetBase is said of a target that the user has moved: what was known is of another commit.
+	forgetBase = "forget"
 )
 
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
@@ -148,7 +150,51 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	case !res.CannotRun:
 		_, err = l.checkState(ctx, baseRed)
 	}
+	if err == nil {
+		l.checked.Store(&tip)
+	}
 	return res, err
+}
+
+// isChecked reports whether the check has said something of the target at the commit: a landing brought it there, it is
+// the base of the run, or this process has run the check on it. Without a check there is nothing to know.
+func (l *Lander) isChecked(ctx context.Context, at string) (bool, error) {
+	if seen := l.checked.Load(); l.options.Check.Command == "" || seen != nil && *seen == at {
+		return true, nil
+	}
+	if landed, err := landedCommits(ctx, l); err != nil || landed[at] {
+		return err == nil, err
+	}
+	if l.options.Tips == nil {
+		return false, nil
+	}
+	tips, err := l.options.Tips(ctx, l.branch(), nil)
+	if err != nil || len(tips) == 0 || tips[0] != (muster.Tip{Commit: at}) {
+		return false, err
+	}
+	state, err := l.checkState(ctx, "")
+	return state != "", err
+}
+
+// CheckTarget runs the check on the target as it is, unless the check has said something of that already. isRun reports
+// whether it ran. It is for the end of a run: the user may have moved the target to where no landing has checked it.
+func (l *Lander) CheckTarget(ctx context.Context) (res CheckResult, isRun bool, err error) {
+	at, _, err := l.repo.Branch(ctx, l.options.Target)
+	if err != nil || at == "" {
+		return res, false, err
+	}
+	if isKnown, err := l.isChecked(ctx, at); err != nil || isKnown {
+		return res, false, err
+	}
+	unlock, err := lock(ctx, l.slot)
+	if err != nil {
+		return res, false, err
+	}
+	defer unlock()
+	if res, err = l.check(ctx, at, "target"); err == nil {
+		l.checked.Store(&at)
+	}
+	return res, true, err
 }
 
 // checkState records what the check said of the target, "" to record nothing, and returns what was known before.

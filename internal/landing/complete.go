@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"muster"
 	"muster/internal/board"
@@ -21,6 +22,33 @@ func (a *attempt) completeUnchanged(ctx context.Context) error {
 	}
 	a.setTask(t)
 	return err
+}
+
+// landNothing ends a landing of which the target has everything already. Where no landing has brought it there, nobody
+// has checked it: then the check runs on the target as it is, and a red one returns the task, as for any other landing.
+func (a *attempt) landNothing(ctx context.Context, tip string) error {
+	isKnown, err := a.isChecked(ctx, tip)
+	if err != nil {
+		return err
+	}
+	if !isKnown {
+		res, err := a.check(ctx, tip, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim))
+		if err != nil {
+			return err
+		}
+		receipt, err := a.receiptOf(ctx, res)
+		if err != nil {
+			return err
+		}
+		if receipt == "" {
+			return a.returnRed(ctx, tip, res)
+		}
+		a.checked.Store(&tip)
+	}
+	if err := a.cancel(ctx); err != nil {
+		return err
+	}
+	return a.completeUnchanged(ctx)
 }
 
 // completeLanded completes a task whose work is on the target already. done is false when it is not there.

@@ -248,10 +248,7 @@ func (a *attempt) try(ctx context.Context) error {
 	}
 	// Everything that the lane holds is on the target already, by another task's work for example.
 	if tree == tipTree {
-		if err := a.cancel(ctx); err != nil {
-			return err
-		}
-		return a.completeUnchanged(ctx)
+		return a.landNothing(ctx, tip)
 	}
 	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
 	landed, res, err := a.runCheck(ctx, tree, tip)

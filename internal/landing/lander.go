@@ -88,7 +88,8 @@ type Options struct {
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
-	// records what the check has said ("" records nothing, and "ok" stays) and returns what was known before.
+	// records what the check has said ("" records nothing, "ok" stays, and "forget" forgets it) and returns what was
+	// known before.
 	CheckState func(ctx context.Context, said string) (before string, err error)
 	// Tips keeps where the target, a branch without refs/heads/, may be. It applies change, unless that is nil, and
 	// returns the tips then; the first is where it was found at the start. Without any, the target may be anywhere.
@@ -115,6 +116,7 @@ type Lander struct {
 	verified    atomic.Pointer[string]            // the tip at which it was found last
 	movedAtRest atomic.Pointer[string]            // the displacement that was found while no agent worked
 	usersRefs   atomic.Pointer[map[string]string] // the user's refs when no agent worked
+	checked     atomic.Pointer[string]            // the tip on which the check ran last
 	goneInCheck atomic.Bool                       // the check has deleted it, which the user has to undo
 	// The user has had it checked out since a landing was free to move it: what it was moved to then may be theirs.
 	wasCheckedOut atomic.Bool

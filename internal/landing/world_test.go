@@ -87,7 +87,11 @@ func (w *world) lander(check string, launch func() (proc.Launcher, error), chang
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			before := w.state
-			if said != "" && before != "ok" && w.unread == nil {
+			switch {
+			case w.unread != nil:
+			case said == "forget":
+				w.state = ""
+			case said != "" && before != "ok":
 				w.state = said
 			}
 			return before, w.unread

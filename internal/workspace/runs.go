@@ -83,17 +83,23 @@ func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err er
 const (
 	BaseGreen = "ok"
 	BaseRed   = "red"
+
+	baseForgotten = "forget" // is never in the record
 )
 
 // CheckState records what the check on the target has said, "" to record nothing, and returns what was known
-// before. Once it was green, no landing may make it red. The error is Corrupt when the record cannot be read: that
+// before. Once it was green, no landing may make it red. "forget" forgets it, because the user has moved the target. The error is Corrupt when the record cannot be read: that
 // must not mean that nothing is known, or the base would be checked again.
 func (r *Runs) CheckState(ctx context.Context, said string) (before string, err error) {
 	run, err := r.Get(ctx)
-	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen {
+	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen && said != baseForgotten {
 		return run.BaseCheck, err
 	}
 	_, err = r.Change(ctx, func(run *muster.Run) {
+		if said == baseForgotten {
+			run.BaseCheck = ""
+			return
+		}
 		// A check that runs late, on an older tip, must not turn green to red: red landings would be accepted again.
 		if run.BaseCheck != BaseGreen {
 			run.BaseCheck = said
