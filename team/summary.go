@@ -111,7 +111,7 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 		}
 	}
 	p.verifyLanded(ctx, &sum)
-	p.verifyTarget(ctx, &sum)
+	verifyTarget(ctx, p, &sum)
 	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
 }
@@ -165,14 +165,14 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 
 // verifyTarget looks whether the check is red on the target. Where somebody has moved it to a commit of which no check
 // is known, the check runs there. Where no task was made, the answer was the goal, and the target does not matter.
-func (p *runHost) verifyTarget(ctx context.Context, sum *Summary) {
+func verifyTarget(ctx context.Context, p *runHost, sum *Summary) {
 	o, err := p.Progress(ctx)
 	logDropped(ctx, p.Log, "looking whether the run had tasks", err)
 	if err != nil || !o.HadTasks || sum.Code != 0 {
 		return
 	}
 	if l, ok := p.Lander.(*landing.Lander); ok {
-		res, isRun, err := l.CheckTarget(ctx)
+		res, isRun, err := landing.CheckMoved(ctx, l)
 		switch {
 		case err != nil:
 			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %v\n%s", p.branch, err,

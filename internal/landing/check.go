@@ -158,7 +158,7 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 
 // isChecked reports whether the check has said something of the target at the commit: a landing brought it there, it is
 // the base of the run, or this process has run the check on it. Without a check there is nothing to know.
-func (l *Lander) isChecked(ctx context.Context, at string) (bool, error) {
+func isChecked(ctx context.Context, l *Lander, at string) (bool, error) {
 	if seen := l.checked.Load(); l.options.Check.Command == "" || seen != nil && *seen == at {
 		return true, nil
 	}
@@ -176,14 +176,14 @@ func (l *Lander) isChecked(ctx context.Context, at string) (bool, error) {
 	return state != "", err
 }
 
-// CheckTarget runs the check on the target as it is, unless the check has said something of that already. isRun reports
+// CheckMoved runs the check on the target as it is, unless the check has said something of that already. isRun reports
 // whether it ran. It is for the end of a run: the user may have moved the target to where no landing has checked it.
-func (l *Lander) CheckTarget(ctx context.Context) (res CheckResult, isRun bool, err error) {
+func CheckMoved(ctx context.Context, l *Lander) (res CheckResult, isRun bool, err error) {
 	at, _, err := l.repo.Branch(ctx, l.options.Target)
 	if err != nil || at == "" {
 		return res, false, err
 	}
-	if isKnown, err := l.isChecked(ctx, at); err != nil || isKnown {
+	if isKnown, err := isChecked(ctx, l, at); err != nil || isKnown {
 		return res, false, err
 	}
 	unlock, err := lock(ctx, l.slot)

@@ -27,7 +27,7 @@ func (a *attempt) completeUnchanged(ctx context.Context) error {
 // landNothing ends a landing of which the target has everything already. Where no landing has brought it there, nobody
 // has checked it: then the check runs on the target as it is, and a red one returns the task, as for any other landing.
 func (a *attempt) landNothing(ctx context.Context, tip string) error {
-	isKnown, err := a.isChecked(ctx, tip)
+	isKnown, err := isChecked(ctx, a.Lander, tip)
 	if err != nil {
 		return err
 	}

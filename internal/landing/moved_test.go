@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/landing"
 )
 
 // A lane with the content of a target that no landing has brought there is no lane without a change: nobody has checked
@@ -51,12 +52,12 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	t.Parallel()
 	w, r := newTipWorld(t)
 	w.process("test ! -e bad", r.share)
-	if _, isRun, err := w.land.CheckTarget(w.ctx()); err != nil || !isRun {
+	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun {
 		t.Errorf("of the base nothing is known, and the check ran: %v, %v", isRun, err)
 	}
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	w.lands(task)
-	if _, isRun, err := w.land.CheckTarget(w.ctx()); err != nil || isRun {
+	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
 		t.Errorf("it ran on what has landed: %v, %v", isRun, err)
 	}
 	_, lane := w.task("Two", "bob", map[string]string{"bad": "x\n"})
@@ -69,7 +70,7 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	if w.state != "" {
 		t.Errorf("of the accepted target the check is known to be %q", w.state)
 	}
-	if res, isRun, err := w.land.CheckTarget(w.ctx()); err != nil || !isRun || res.Green {
+	if res, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun || res.Green {
 		t.Errorf("on the accepted commit it ran: %v, green: %v, %v", isRun, res.Green, err)
 	}
 }

@@ -88,8 +88,9 @@ const (
 )
 
 // CheckState records what the check on the target has said, "" to record nothing, and returns what was known
-// before. Once it was green, no landing may make it red. "forget" forgets it, because the user has moved the target. The error is Corrupt when the record cannot be read: that
-// must not mean that nothing is known, or the base would be checked again.
+// before. Once it was green, no landing may make it red. "forget" forgets it, because the user has moved the target.
+// The error is Corrupt when the record cannot be read: that must not mean that nothing is known, or the base would be
+// checked again.
 func (r *Runs) CheckState(ctx context.Context, said string) (before string, err error) {
 	run, err := r.Get(ctx)
 	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen && said != baseForgotten {
