@@ -19,9 +19,9 @@ type seals struct {
 	places []string // before each block of the present message: several replies in a row are one message
 }
 
-// SealThinking returns the signature of the thinking with which a model answers a request, which CheckMessages takes. Of
-// redacted thinking it is the data, and text is "". Before is the signature of the thinking before it in the same reply,
-// or "".
+// SealThinking returns the signature of the thinking with which a model answers a request, which CheckMessages takes.
+// Of redacted thinking it is the data, and text is "". Before is the signature of the thinking before it in the same
+// reply, or "".
 func SealThinking(header http.Header, body []byte, before, text string) string {
 	s := &strictMessages{account: header.Get("X-Api-Key")}
 	if err := json.Unmarshal(body, &s.request); err != nil {

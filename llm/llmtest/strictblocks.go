@@ -33,8 +33,9 @@ type strictBlock struct {
 
 // blockFields are the fields that a block may have, by its type.
 var blockFields = map[string]string{
-	"text": "text citations", "image": "source", "tool_use": "id name input", "tool_result": "tool_use_id content is_error",
-	"thinking": "thinking signature", "redacted_thinking": "data",
+	"text": "text citations", "image": "source", "tool_use": "id name input",
+	"tool_result": "tool_use_id content is_error",
+	"thinking":    "thinking signature", "redacted_thinking": "data",
 }
 
 // pairs are the calls that wait for their results. The results of a message are the blocks behind it, up to the first
@@ -61,7 +62,7 @@ func (s *strictMessages) messages() {
 			s.block(fmt.Sprintf("%s.content.%d", where, j), m.Role, b)
 		}
 		if m.Role == "assistant" && isBefore {
-			s.addf("%s: `tool_use` ids were found without `tool_result` blocks immediately after: %v", where, s.pairs.open)
+			s.unanswered(where)
 		}
 		s.follow(m.Role, blocks)
 		last = m.Role
@@ -71,15 +72,20 @@ func (s *strictMessages) messages() {
 	}
 	switch {
 	case len(s.pairs.open) > 0:
-		s.addf("messages: `tool_use` ids were found without `tool_result` blocks: %v", s.pairs.open)
+		s.unanswered("messages")
 	case last == "":
 		s.addf("messages: at least one message is required")
 	}
 	isThinking := s.turn == "" || strings.HasSuffix(s.turn, "thinking")
 	if t := s.request.Thinking; t != nil && t.Type == "enabled" && !isThinking {
-		s.addf("messages: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final "+
-			"`assistant` message must start with a thinking block", s.turn)
+		s.addf("messages: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, "+
+			"a final `assistant` message must start with a thinking block", s.turn)
 	}
+}
+
+// unanswered notes that calls have no results where these must stand.
+func (s *strictMessages) unanswered(where string) {
+	s.addf("%s: `tool_use` ids were found without `tool_result` blocks immediately after: %v", where, s.pairs.open)
 }
 
 // follow notes with what the assistant's turn began. It ends where the user says something that is not a result.
@@ -152,7 +158,7 @@ var (
 // block checks what a block of a message has to do with those before it.
 func (s *strictMessages) block(where, role string, b strictBlock) {
 	if b.Type != "tool_result" && role == "user" && len(s.pairs.open) > 0 {
-		s.addf("%s: `tool_use` ids were found without `tool_result` blocks immediately after: %v", where, s.pairs.open)
+		s.unanswered(where)
 		s.pairs.open = nil
 	}
 	switch b.Type {

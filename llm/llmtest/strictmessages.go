@@ -32,12 +32,13 @@ var messagesModels = map[string]messagesRules{
 	"claude-haiku-4-5": {maxTokens: 64_000, thinking: "enabled disabled", sampling: true, prefill: true},
 	"claude-sonnet-4-6": {maxTokens: 64_000, thinking: "adaptive enabled disabled", efforts: "low medium high max",
 		sampling: true},
-	"claude-opus-4-8":   {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
-	"claude-sonnet-5":   {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
-	"claude-opus-5":     {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
-	"claude-fable-5-1":  {maxTokens: 128_000, thinking: "adaptive", efforts: allEfforts, isBound: true},
-	"claude-opus-5-5":   {maxTokens: 128_000, thinking: "adaptive", efforts: allEfforts, isBound: true},
-	"claude-sonnet-5-5": {maxTokens: 128_000, thinking: "adaptive between_tools", efforts: allEfforts, isBound: true, byAccount: true},
+	"claude-opus-4-8":  {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
+	"claude-sonnet-5":  {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
+	"claude-opus-5":    {maxTokens: 128_000, thinking: "adaptive disabled", efforts: allEfforts},
+	"claude-fable-5-1": {maxTokens: 128_000, thinking: "adaptive", efforts: allEfforts, isBound: true},
+	"claude-opus-5-5":  {maxTokens: 128_000, thinking: "adaptive", efforts: allEfforts, isBound: true},
+	"claude-sonnet-5-5": {maxTokens: 128_000, thinking: "adaptive between_tools", efforts: allEfforts, isBound: true,
+		byAccount: true},
 	"claude-haiku-5-5": {maxTokens: 128_000, thinking: "adaptive disabled", efforts: "low medium high", isBound: true,
 		byAccount: true},
 }
@@ -79,12 +80,12 @@ type strictMessages struct {
 var betas = []string{"interleaved-thinking-2025-05-14", "thinking-binding-controls-2026-08-01"}
 
 // CheckMessages returns what the vendor would refuse in a request of the Messages API, of which these are the header
-// and the body. Thinking has a signature that SealThinking made. Beyond what the vendor refuses, it does not let a model
-// read what another model, or another account, has thought: the vendor takes that and throws it away.
+// and the body. Thinking has a signature that SealThinking made. Beyond what the vendor refuses, it does not let a
+// model read what another model, or another account, has thought: the vendor takes that and throws it away.
 func CheckMessages(header http.Header, body []byte) []string {
 	s := &strictMessages{account: header.Get("X-Api-Key")}
-	s.fields("request", body, &s.request, "model messages max_tokens metadata stop_sequences stream system temperature "+
-		"thinking tool_choice tools top_k top_p output_config cache_control")
+	s.fields("request", body, &s.request, "model messages max_tokens metadata stop_sequences stream system "+
+		"temperature thinking tool_choice tools top_k top_p output_config cache_control")
 	s.rules = rulesOf(s.request.Model)
 	if header.Get("Anthropic-Version") == "" {
 		s.addf("anthropic-version: header is required")
@@ -138,7 +139,8 @@ func (s *strictMessages) settings() {
 		case t.Budget != nil && *t.Budget >= q.MaxTokens:
 			s.addf("`max_tokens` must be greater than `thinking.budget_tokens`")
 		}
-		if !slices.Contains([]string{"", "summarized", "omitted"}, t.Display) || t.Display != "" && t.Type == "between_tools" {
+		isKnown := slices.Contains([]string{"", "summarized", "omitted"}, t.Display)
+		if !isKnown || t.Display != "" && t.Type == "between_tools" {
 			s.addf("thinking.display: %s", t.Display)
 		}
 	}
