@@ -47,7 +47,7 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 	if isLimit && llm.KindOf(err) == llm.Denied {
 		isLimit, end.Code = false, 1
 		err = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).
-			WithHint("mend the key or the model's name, then: muster resume")
+			WithHint("mend that, then: muster resume")
 	}
 	if isLimit {
 		end = teammate.End{Code: 3, Text: stop.Error()}

@@ -53,7 +53,7 @@ type Options struct {
 	// Known is what is known of the model: its limits, and how it thinks. Of the zero Model nothing is known.
 	Known catalogue.Model
 
-	Client *http.Client // nil is the default; its redirects are not followed
+	Client *http.Client // nil is one of its own; redirects are not followed
 
 	// Header sets headers of each request, and Extra fields of its body, over those that are sent anyway. A field that
 	// is null is left out.
@@ -65,9 +65,13 @@ type Options struct {
 // Reply.
 func New(o Options) llm.Model {
 	isLimitSet := o.MaxTokens > 0
+	if o.Client == nil {
+		o.Client = wire.NewClient()
+	}
 	o.MaxTokens = cmp.Or(max(o.MaxTokens, 0), o.Known.ReplyLimit(), DefaultMaxTokens)
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
+	peer.Window = o.Known.Window
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
 	return &model{o: o, isLimitSet: isLimitSet, peer: peer}
 }

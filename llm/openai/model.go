@@ -58,7 +58,7 @@ type Options struct {
 	// Known is what is known of the model: its limits, and how it thinks. Of the zero Model nothing is known.
 	Known catalogue.Model
 
-	Client *http.Client // nil is the default; its redirects are not followed
+	Client *http.Client // nil is one of its own; redirects are not followed
 
 	// Header sets headers of each request, and Extra fields of its body, over those that are sent anyway. A field that
 	// is null is left out.
@@ -83,10 +83,14 @@ func New(o Options) llm.Model {
 	// The vendor allows as much as the model can when no limit is sent, and so does most local software.
 	// Other vendors cut a reply early then.
 	isLimitSet := o.MaxTokens > 0
+	if o.Client == nil {
+		o.Client = wire.NewClient()
+	}
 	if o.MaxTokens = max(o.MaxTokens, 0); !peer.IsVendor {
 		o.MaxTokens = cmp.Or(o.MaxTokens, o.Known.ReplyLimit())
 	}
 	peer.SetAPI("openai-" + string(o.API))
+	peer.Window = o.Known.Window
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
 	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known)}
 }

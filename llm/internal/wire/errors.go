@@ -12,17 +12,12 @@ package wire
 import (
 	"bytes"
 	"cmp"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"muster/llm"
@@ -32,6 +27,7 @@ import (
 type Peer struct {
 	URL      string // the base URL
 	Model    string
+	Window   int  // of the model, in tokens; 0 if it is not known
 	IsVendor bool // the server is the vendor's own
 	Custom
 
@@ -84,32 +80,6 @@ func (p *Peer) SetAPI(api string) {
 	if !p.IsVendor {
 		p.Provider += "@" + p.Host()
 	}
-}
-
-// errUnreachable is the error for a request that got no answer. Its kind decides what happens next: a
-// network that is down may come back, and a certificate that is not trusted will not be trusted later.
-func (p Peer) errUnreachable(err error) *llm.Error {
-	var cert *tls.CertificateVerificationError
-	var dns *net.DNSError
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		if u.URL != "" && !strings.HasPrefix(u.URL, "http") {
-			return llm.Errorf(llm.BadRequest, "%s is no URL that can be asked: %w", p.shownURL(), u.Err)
-		}
-		err = u.Err // u prints the URL, whose query may hold a key
-	}
-	switch {
-	case errors.As(err, &cert):
-		return llm.Errorf(llm.Denied, "the certificate of %s is not trusted: %w", p.Host(), err)
-	case errors.As(err, &dns):
-		return llm.Errorf(llm.Unreachable, "the host %s is not found: %w", p.Host(), err)
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return llm.Errorf(llm.BadRequest, "%s does not speak TLS: is its URL one with http instead of https?", p.Host())
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return llm.Errorf(llm.Unreachable, "%s refuses the connection: is a server running there?", p.Host())
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return llm.Errorf(llm.Incomplete, "%s closed the connection without an answer: %w", p.Host(), err)
-	}
-	return llm.Errorf(llm.Unreachable, "%s cannot be reached: %w", p.Host(), err)
 }
 
 // errorBody is the body of an error, of either vendor and most servers that imitate them. They agree on
@@ -258,6 +228,8 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 		return llm.Errorf(llm.Limited, "%s limits the rate: %s", p.Host(), says)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return llm.Errorf(llm.Denied, "%s denies access: %s", p.Host(), says)
+	case status == http.StatusProxyAuthRequired:
+		return llm.Errorf(llm.Denied, wantsLogin, p.Host())
 	case status == http.StatusNotFound:
 		return llm.Errorf(llm.Denied, "%s does not know the model %q, or its URL is another: %s", p.shownURL(),
 			p.Model, says)

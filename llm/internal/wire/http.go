@@ -68,7 +68,7 @@ func NewExchange(p Peer, r llm.Request, emit func(llm.Delta)) *Exchange {
 	return &Exchange{Peer: p, Emit: emit, request: r}
 }
 
-// Post sends body as JSON by c, or by the default client if c is nil, and reads the answer. header has what the
+// Post sends body as JSON by c and reads the answer. header has what the
 // vendor wants beside the ordinary headers. Post returns a complete reply or an error, never a part of a reply,
 // because a part could lack a call that the rest of the text speaks of.
 func (x *Exchange) Post(
@@ -94,7 +94,7 @@ func (x *Exchange) Post(
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "muster")
 	maps.Copy(req.Header, header)
-	client := *cmp.Or(c, new(http.Client))
+	client := *c
 	// A redirect would carry the key and the conversation to a host that nobody named.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := client.Do(req)
@@ -105,7 +105,7 @@ func (x *Exchange) Post(
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-		return llm.Reply{}, x.errorOf(ctx, x.errorForResponse(res.StatusCode, res.Header, body))
+		return llm.Reply{}, x.errorOf(ctx, x.bySize(x.errorForResponse(res.StatusCode, res.Header, body), body))
 	}
 	if e := x.errNotStream(res.StatusCode, res.Header); e != nil {
 		return llm.Reply{}, x.errorOf(ctx, e)
@@ -162,8 +162,11 @@ type Reader interface {
 func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (llm.Reply, error) {
 	var broken error
 	n, all := 0, events(stream)
-	if isObject(stream) {
+	switch firstByte(stream) {
+	case '{':
 		all = oneEvent(stream)
+	case '<': // whatever its type says
+		return llm.Reply{}, x.errWebPage(http.StatusOK)
 	}
 	for e, err := range all {
 		if err != nil || bytes.HasPrefix(e.data, []byte("[DONE]")) {
@@ -252,9 +255,9 @@ func isMalformed(err error) bool {
 	return isType || isSyntax && syntax.Error() != "unexpected end of JSON input"
 }
 
-// errNotStream recognises good answers that are no stream: redirects, and the HTML page that a wrong base
-// URL gives. Without it, the error would be that the stream ended without a reply, which sends people to
-// the wrong place.
+// errNotStream recognises good answers that are no stream: redirects, the HTML page that a wrong base URL gives, and what
+// is packed in a way that is not known here. Without it, the error would be that the stream ended without a reply,
+// which sends people to the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
 		to := "another URL"
@@ -265,10 +268,19 @@ func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 			Err: fmt.Errorf("%s redirects to %s: give that URL instead", p.shownURL(), to)}
 	}
 	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == "text/html" {
+		return p.errWebPage(status)
+	}
+	if packed := h.Get("Content-Encoding"); packed != "" && packed != "identity" { // gzip is unpacked already
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
-			Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.shownURL())}
+			Err: fmt.Errorf("%s packs its answer as %q, which it was not asked for", p.shownURL(), clip(packed, 40))}
 	}
 	return nil
+}
+
+// errWebPage is the error for a page in place of an answer.
+func (p Peer) errWebPage(status int) *llm.Error {
+	return &llm.Error{Kind: llm.BadRequest, Status: status,
+		Err: fmt.Errorf("%s answers with a web page: is the URL right?", p.shownURL())}
 }
 
 // pinger emits an empty delta for every piece of a body that arrives, so that a watchdog sees pings and other
@@ -281,15 +293,15 @@ func (emit pinger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isObject reports whether a body begins with a JSON object, which no stream of events does.
-func isObject(body *bufio.Reader) bool {
+// firstByte returns the first byte of a body that is no white space, or 0 if there is none. It is not read yet.
+func firstByte(body *bufio.Reader) byte {
 	for n := 1; ; n++ {
 		begin, err := body.Peek(n)
 		if err != nil {
-			return false
+			return 0
 		}
 		if c := begin[n-1]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return c == '{'
+			return c
 		}
 	}
 }

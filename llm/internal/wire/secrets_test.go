@@ -56,7 +56,7 @@ func TestErrorsDoNotQuoteTheKey(t *testing.T) {
 		}))
 		x := NewExchange(NewPeer(server.URL, "https://vendor", "m"), llm.Request{}, nil)
 		header := http.Header{"Authorization": {"Bearer " + key}}
-		_, err := x.Post(t.Context(), nil, server.URL+"/?key=query-0123456789", header, struct{}{}, nil)
+		_, err := x.Post(t.Context(), new(http.Client), server.URL+"/?key=query-0123456789", header, struct{}{}, nil)
 		server.Close()
 		var e *llm.Error
 		if !errors.As(err, &e) || e.Kind != llm.Denied || e.Status != http.StatusUnauthorized ||

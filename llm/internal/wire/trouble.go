@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -8,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"muster/llm"
 )
 
 // This file recognises by their words what statuses and codes do not tell. Servers agree on few codes, and send the
@@ -97,6 +101,64 @@ func isTooLong(message string) bool {
 		return false
 	}
 	return !other().MatchString(message) && (!replyLimit().MatchString(message) || wholeLimit().MatchString(message))
+}
+
+// usualWindow is the window of a model of which nothing is known.
+const usualWindow = 128_000
+
+// bySize returns e, or ContextFull in place of a BadRequest that was most probably refused for its size: the server
+// says nothing and the window is nearly full, or it says anything but a limit of the reply and the window is too small
+// by any count. A token has about four bytes, and rarely fewer than three.
+func (x *Exchange) bySize(e *llm.Error, body []byte) *llm.Error {
+	if e.Kind != llm.BadRequest || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return e
+	}
+	size, message := promptSize(x.request), strings.ToLower(parseErrorBody(body).Message)
+	nearlyFull := size/3 >= cmp.Or(x.Window, usualWindow)*9/10
+	tooSmall := x.Window > 0 && size/4 >= x.Window && !replyLimit().MatchString(message)
+	if saysNothing(message) && nearlyFull || tooSmall {
+		return &llm.Error{Kind: llm.ContextFull, Status: e.Status, Err: fmt.Errorf(
+			"the conversation of %d KB is probably too long for %s: %w", size>>10, x.Model, e.Err)}
+	}
+	return e
+}
+
+// saysNothing reports whether a message has no more in it than that the request is refused.
+func saysNothing(message string) bool {
+	switch strings.Trim(message, " .!") {
+	case "", "{}", "error", "unknown error", "bad request", "invalid request", "invalid_request_error",
+		"unprocessable entity":
+		return true
+	}
+	return strings.HasPrefix(message, "<") // a page of a proxy
+}
+
+// promptSize returns how many bytes of a request are text.
+func promptSize(r llm.Request) (n int) {
+	for _, s := range r.System {
+		n += len(s)
+	}
+	for _, t := range r.Tools {
+		n += len(t.Description) + len(t.Schema)
+	}
+	for _, m := range r.Messages {
+		n += textSize(m.Parts)
+	}
+	return n
+}
+
+// textSize is the Size of parts without their images.
+func textSize(ps llm.Parts) (n int) {
+	for _, p := range ps {
+		switch p := p.(type) {
+		case llm.Image:
+		case llm.Result:
+			n += textSize(p.Parts)
+		default:
+			n += llm.Parts{p}.Size()
+		}
+	}
+	return n
 }
 
 // historyWords are what servers say of a conversation whose calls and results do not match, whose roles do not follow
