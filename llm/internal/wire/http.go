@@ -255,8 +255,8 @@ func isMalformed(err error) bool {
 	return isType || isSyntax && syntax.Error() != "unexpected end of JSON input"
 }
 
-// errNotStream recognises good answers that are no stream: redirects, the HTML page that a wrong base URL gives, and what
-// is packed in a way that is not known here. Without it, the error would be that the stream ended without a reply,
+// errNotStream recognises good answers that are no stream: redirects, the HTML page that a wrong base URL gives, and
+// what is packed in a way that is not known here. Without it, the error would be that the stream ended without a reply,
 // which sends people to the wrong place.
 func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	if status >= 300 && status < 400 {
