@@ -16,6 +16,7 @@ type query struct {
 	program *syntax.Prog
 	// literal is text that each match contains, or nil. Most files do not, and are done with.
 	literal []byte
+	rarest  int // the index of its byte that is the least common
 	// isLiteral says that every place of literal is a match.
 	isLiteral bool
 	// spansLines says that a match may contain the end of a line.
@@ -57,6 +58,7 @@ func newQuery(in grepInput) (*query, error) {
 	// Invalid bytes match this character, so its bytes need not be there.
 	if literal != "" && !strings.ContainsRune(literal, utf8.RuneError) {
 		q.literal = []byte(literal)
+		q.rarest = rarestByte(q.literal)
 	}
 	q.isLiteral = len(q.literal) > 0 && parsed.Op == syntax.OpLiteral
 	return q, nil
@@ -95,20 +97,16 @@ func requiredLiteral(re *syntax.Regexp) (longest string) {
 var errTooLong = errors.New("text is too long to be searched as a whole")
 
 // each calls found with the place of each match, in their order, until it returns false. Where matches do not span
-// lines it calls found once for each line, without the line's end; the place in a short line is the whole line.
+// lines it calls found once for each line, without the line's end; the place in a short line may be the whole line.
 func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (err error) {
 	if q.spansLines {
 		return q.eachSpan(a, data, found)
 	}
 	for pos := 0; pos < len(data) && a.ctx.Err() == nil; {
-		// at is on the line that may match: the lines before it have no match.
-		at := pos
+		at := pos // on the next line that may match
 		switch {
 		case q.literal != nil:
-			at = bytes.Index(data[pos:], q.literal)
-			if at >= 0 {
-				at += pos
-			}
+			at = q.index(data, pos)
 		case !a.isUseless():
 			at = a.find(data, pos)
 		}
@@ -117,34 +115,65 @@ func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (
 		}
 		start := bytes.LastIndexByte(data[:at], '\n') + 1
 		end, next := lineEnd(data, at)
-		from, to, isWhole := q.match(a, data[start:min(next, len(data))], end-start, at-start)
+		pos = next
+		from, to, isWhole := q.match(a, data[start:end], at-start)
 		if !isWhole {
 			err = errTooLong
 		}
 		if from >= 0 && !found(start+from, start+to) {
 			return err
 		}
-		pos = next
 	}
 	return err
 }
 
-// match returns the place of the first match in a line, or -1. raw is the line with its end, which begins at end. at is
-// where its literal stands, or where an automaton has found that the line may match. isWhole is false if not the whole
-// line was searched.
-func (q *query) match(a *automaton, raw []byte, end, at int) (from, to int, isWhole bool) {
-	line := raw[:end]
+// index returns where literal stands next, or -1. The search is for its rarest byte and what follows, since it stops at
+// each byte of that kind.
+func (q *query) index(data []byte, pos int) int {
+	for pos += q.rarest; pos <= len(data); pos++ {
+		i := bytes.Index(data[pos:], q.literal[q.rarest:])
+		if i < 0 {
+			return -1
+		}
+		if pos += i; bytes.HasSuffix(data[:pos], q.literal[:q.rarest]) {
+			return pos - q.rarest
+		}
+	}
+	return -1
+}
+
+// rarestByte returns the index of the byte of a text that is the least common in programs.
+func rarestByte(text []byte) (at int) {
+	const common = " etaionsrl\tcdupmfhg_.()\n,\"=-/:0;1x>*vw<k'2{}[]$#bySTECAI"
+	rank := func(c byte) int {
+		if i := strings.IndexByte(common, c); i >= 0 {
+			return i
+		}
+		return len(common)
+	}
+	for i := range text {
+		if rank(text[i]) > rank(text[at]) {
+			at = i
+		}
+	}
+	return at
+}
+
+// match returns the place of the first match in a line, or -1. at is where its literal stands, or where an automaton has
+// found that the line may match: behind the line if only with its end. isWhole is false if not the whole line was
+// searched.
+func (q *query) match(a *automaton, line []byte, at int) (from, to int, isWhole bool) {
 	if q.isLiteral && at+len(q.literal) <= len(line) {
 		return at, at + len(q.literal), true
 	}
-	isMatch := false
-	if !a.isUseless() {
-		if q.literal != nil && a.find(raw, 0) < 0 {
+	if q.literal != nil && !a.isUseless() {
+		if at = a.find(line, 0); at < 0 {
 			return -1, -1, true
 		}
-		if isMatch = a.isExact && !a.isUseless(); isMatch && len(line) <= maxShownLine {
-			return 0, len(line), true
-		}
+	}
+	isMatch := a.isExact && !a.isUseless() && at < len(line)
+	if isMatch && len(line) <= maxShownLine {
+		return 0, len(line), true
 	}
 	isWhole = true
 	if len(line) > q.longest {
