@@ -10,13 +10,13 @@ import (
 // opener opens many files below a path.
 type opener struct{ at confinedPath }
 
-// open opens a regular file for reading. It fails for anything else, and for a link.
-func (o *opener) open(name string) (io.ReadCloser, error) {
+// open opens a regular file for reading, and returns its size. It fails for anything else, and for a link.
+func (o *opener) open(name string) (f io.ReadCloser, size int64, err error) {
 	rel := o.at.join(name)
 	if fi, err := o.at.root.Lstat(rel); err != nil || !fi.Mode().IsRegular() {
-		return nil, errors.New(name + " is not a regular file")
+		return nil, 0, errors.New(name + " is not a regular file")
 	}
-	return o.at.openRegular(rel)
+	return withSize(o.at.openRegular(rel))
 }
 
 // close has nothing to close.

@@ -20,17 +20,18 @@ type opener struct {
 	handle *os.File // of dir, nil before the first
 }
 
-// open opens a regular file for reading. It fails for anything else, and for a link, and never waits.
-func (o *opener) open(name string) (io.ReadCloser, error) {
+// open opens a regular file for reading, and returns its size. It fails for anything else, and for a link, and never
+// waits.
+func (o *opener) open(name string) (f io.ReadCloser, size int64, err error) {
 	if name == "." {
-		return o.at.openRegular(o.at.rel)
+		return withSize(o.at.openRegular(o.at.rel))
 	}
 	dir, base := path.Split(name)
 	if o.handle == nil || dir != o.dir {
 		o.close()
 		f, err := o.at.root.Open(o.at.join(dir))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		o.handle, o.dir = f, dir
 	}
@@ -38,14 +39,14 @@ func (o *opener) open(name string) (io.ReadCloser, error) {
 		return unix.Openat(int(o.handle.Fd()), base, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		_ = unix.Close(fd)
-		return nil, errors.New(name + " is not a regular file")
+		return nil, 0, errors.New(name + " is not a regular file")
 	}
-	return rawFile(fd), nil
+	return rawFile(fd), st.Size, nil
 }
 
 // close closes the directory.

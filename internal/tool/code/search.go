@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type search struct {
 	mode          string
 	before, after int // lines around a match
 	offset, limit int // of the matches, or of the files
+	searched      atomic.Int64 // bytes
 }
 
 // fileMatches are the matches of one file: those to show, and how many there are. There may be more matches
@@ -44,7 +46,7 @@ type fileMatches struct {
 // of names.
 func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, error) {
 	all := make([]fileMatches, len(s.names))
-	var next, collected, searched atomic.Int64
+	var next, collected atomic.Int64
 	var workers sync.WaitGroup
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -61,11 +63,7 @@ func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, erro
 					return
 				}
 				for i := begin; i < min(begin+batch, len(s.names)) && timed.Err() == nil; i++ {
-					// What is left of the total is shared by files that are searched at the same time.
-					scan := &scanner{ctx: timed, left: min(maxGrepBytes, max(0, maxGrepTotal-searched.Load()))}
-					room := scan.left
-					all[i] = w.file(s.names[i], scan)
-					searched.Add(room - max(scan.left, 0))
+					all[i] = w.file(timed, s.names[i])
 					collected.Add(int64(len(all[i].hits)))
 				}
 			}
@@ -95,19 +93,21 @@ type worker struct {
 
 // file searches one file. A file that is not text, or that cannot be read, has no match. Links are skipped: what
 // they point to is searched under its own name, if it is in the directory at all.
-func (w *worker) file(name string, scan *scanner) (m fileMatches) {
-	f, err := w.opener.open(name)
+func (w *worker) file(ctx context.Context, name string) (m fileMatches) {
+	f, size, err := w.opener.open(name)
 	if err != nil {
 		return m
 	}
 	defer f.Close()
-	scan.file = f
-	data, release, err := w.read(scan)
+	// What is left of the total is shared by files that are searched at the same time.
+	wanted := min(size, maxGrepBytes, max(0, maxGrepTotal-w.searched.Load()))
+	data, release := w.read(ctx, f, int(wanted))
 	defer release()
-	if err != nil {
+	if len(data) == 0 && wanted > 0 {
 		return m
 	}
-	m.isCut = scan.isCut
+	w.searched.Add(int64(len(data)))
+	m.isCut = wanted < size
 	p := printer{name: w.at.shown(name), data: data, before: w.before, after: w.after}
 	err = w.query.each(w.automaton, data, func(from, to int) bool {
 		switch {
@@ -131,43 +131,47 @@ func (w *worker) file(name string, scan *scanner) (m fileMatches) {
 	return m
 }
 
+// withSize returns a file that was opened with its size.
+func withSize(f *os.File, err error) (io.ReadCloser, int64, error) {
+	if err != nil {
+		return nil, 0, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, fi.Size(), nil
+}
+
 // largeFiles lets one search at a time hold a large file in memory, whatever the number of agents.
 var largeFiles = make(chan struct{}, 1)
 
-// read reads a file up to the limit of scan. The data is empty where the file is not text. It is valid until the next
-// call, or until release if that comes first.
-func (w *worker) read(scan *scanner) (data []byte, release func(), err error) {
+// read reads as much of a file, and nothing of one that is not text. The data is valid until the next call, or until
+// release if that comes first. The size is known, so the end of the file need not be met: that would be one more read.
+func (w *worker) read(ctx context.Context, f io.Reader, size int) (data []byte, release func()) {
 	release = func() {}
 	if w.buffer == nil {
 		w.buffer = make([]byte, 64<<10)
 	}
-	for n, isLarge := 0, false; ; {
-		read, err := scan.Read(w.buffer[n:])
-		if n == 0 && isBinary(w.buffer[:min(read, sniffedBytes)]) {
-			return nil, release, nil
-		}
-		n += read
-		if errors.Is(err, io.EOF) {
-			return w.buffer[:n], release, nil
-		}
-		if err != nil {
-			return nil, release, err
-		}
-		if n < len(w.buffer) {
-			continue
-		}
-		if !isLarge && n >= smallFile {
-			select {
-			case largeFiles <- struct{}{}:
-			case <-scan.ctx.Done():
-				return nil, release, context.Cause(scan.ctx)
-			}
-			isLarge, release = true, func() { w.buffer = nil; <-largeFiles }
-			// All at once: growing step by step would need the room three times.
-			w.buffer = append(make([]byte, 0, maxGrepBytes+1), w.buffer...)
-		}
-		w.buffer = append(w.buffer, make([]byte, min(len(w.buffer), maxGrepBytes+1-len(w.buffer)))...)
+	n, err := io.ReadFull(f, w.buffer[:min(size, len(w.buffer))])
+	if isBinary(w.buffer[:min(n, sniffedBytes)]) {
+		return nil, release
 	}
+	if n == size || err != nil {
+		return w.buffer[:n], release
+	}
+	if size > smallFile {
+		select {
+		case largeFiles <- struct{}{}:
+			release = func() { w.buffer = nil; <-largeFiles }
+		case <-ctx.Done():
+			return nil, release
+		}
+	}
+	w.buffer = append(make([]byte, 0, size), w.buffer[:n]...)[:size]
+	rest, _ := io.ReadFull(f, w.buffer[n:])
+	return w.buffer[:n+rest], release
 }
 
 // hit is a match as it is shown: its lines, and those around it that no other hit shows.
