@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"runtime"
 	"slices"
 
@@ -120,6 +121,11 @@ func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm
 	if err := checkServer(a, w, name, s); err != nil {
 		return nil, err
 	}
+	return newModel(a, name, s, nil)
+}
+
+// newModel makes the model that model returns. observe sees the answers of its server; nil: nobody looks.
+func newModel(a *App, name string, s config.Settings, observe func(*http.Response)) (llm.Model, error) {
 	c, access, err := s.Endpoints.Choose(name, a.Env)
 	if err != nil {
 		return nil, err
@@ -128,7 +134,7 @@ func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm
 	switch c.API() {
 	case config.Anthropic:
 		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, MaxTokens: s.MaxTokens,
-			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra}), nil
+			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra, Observe: observe}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		// The two interfaces of the provider differ in the form of requests only.
 		api := openai.Chat
@@ -136,7 +142,8 @@ func (a *App) model(w *workspace.Workspace, name string, s config.Settings) (llm
 			api = openai.Responses
 		}
 		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, API: api,
-			MaxTokens: s.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra}), nil
+			MaxTokens: s.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra,
+			Observe: observe}), nil
 	case config.Script:
 		// The file is read whole now, so a script that is changed later does not disturb the run.
 		words, err := script.Load(scriptFile(a, c.Name))

@@ -21,13 +21,26 @@ import (
 // therefore use it as a test of the state, and run it a second time to see whether a repair has helped.
 func newDoctorCommand(a *App) *cobra.Command {
 	var repair bool
+	var model string
 	c := &cobra.Command{Use: "doctor", Args: namedArgs(),
 		Short: "what works on this machine and in this repository, and what does not"}
 	c.Flags().BoolVar(&repair, "repair", false,
 		"restore what can be restored, and say what was done; what is replaced is kept")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		found := examine(c.Context(), a, repair)
-		err := a.print(found, func(s view.Screen) string { return findingsText(s.Paint, found) })
+	c.Flags().StringVar(&model, "model", "", "make one small call to this `MODEL`, and say what works with it")
+	c.RunE = func(c *cobra.Command, _ []string) (err error) {
+		var found workspace.Findings
+		switch isModel := c.Flags().Changed("model"); {
+		case isModel && repair:
+			return &usageError{c.CommandPath(), "--model and --repair cannot be had together"}
+		case isModel:
+			found, err = examineModel(c.Context(), a, model)
+		default:
+			found = examine(c.Context(), a, repair)
+		}
+		if err != nil {
+			return err
+		}
+		err = a.print(found, func(s view.Screen) string { return findingsText(s.Paint, found) })
 		// The report is printed before the exit code is chosen.
 		if err == nil && found.IsBroken() {
 			return exitStatus(exitError)

@@ -99,6 +99,7 @@ func TestScripts(t *testing.T) {
 			"repo":     repo,
 			"exits":    exits,
 			"contains": contains,
+			"serve":    serveModel,
 		},
 		RequireExplicitExec: true,
 	})

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -100,6 +101,21 @@ func (c Choice) Vendor() string {
 		v, _ = vendorOf(c.Provider)
 	}
 	return v.name
+}
+
+// KeyName returns the variable or the file that has the key for a model, "" where there is none.
+func (e *Endpoints) KeyName(model string) string {
+	name, _, _ := strings.Cut(model, "/")
+	if e != nil {
+		name = cmp.Or(e.models[model].Endpoint, name)
+	}
+	if x, ok := e.all()[name]; ok {
+		return cmp.Or(x.KeyEnv, x.KeyFile)
+	}
+	if v, ok := vendorOf(name); ok {
+		return v.keys[0]
+	}
+	return ""
 }
 
 // API returns which interface c's endpoint has: Anthropic, OpenAIChat, OpenAIResponses or Script.

@@ -64,6 +64,10 @@ type Options struct {
 	// is null is left out.
 	Header map[string]string
 	Extra  map[string]json.RawMessage
+
+	// Observe sees each answer before its body is read, and may put one in its place that reads the same. Nil: nobody
+	// looks.
+	Observe func(*http.Response)
 }
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
@@ -91,7 +95,7 @@ func New(o Options) llm.Model {
 	}
 	peer.SetAPI("openai-" + string(o.API))
 	peer.Window = o.Known.Window
-	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra}
+	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra, Observe: o.Observe}
 	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known)}
 }
 

@@ -41,6 +41,9 @@ type Peer struct {
 type Custom struct {
 	Header map[string]string
 	Extra  map[string]json.RawMessage
+	// Observe sees each answer before its body is read, and may put one in its place that reads the same. Nil: nobody
+	// looks.
+	Observe func(*http.Response)
 }
 
 // NewPeer returns the peer at a base URL, or at the vendor's if it is "".

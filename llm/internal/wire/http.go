@@ -101,6 +101,9 @@ func (x *Exchange) Post(
 	if err != nil {
 		return llm.Reply{}, x.errorOf(ctx, x.errUnreachable(err))
 	}
+	if x.Observe != nil {
+		x.Observe(res)
+	}
 	defer func() { _ = res.Body.Close() }() // the reply is complete or lost by then
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
