@@ -53,6 +53,9 @@ var modelAreas = [...]string{
 	"endpoint", "key", "model", "streaming", "tools", "parallel calls", "thinking", "cache", "window",
 }
 
+// needsTools is what to do about a model without tools.
+const needsTools = "members work by tools: use another model, or a server that knows the tools of this one"
+
 // examineModel makes one small call to a model and says what works. A second one, without a tool, is made only if the
 // first is refused as a bad request: it tells whether the tool is the reason.
 func examineModel(ctx context.Context, a *App, name string) (workspace.Findings, error) {
@@ -79,10 +82,11 @@ func examineModel(ctx context.Context, a *App, name string) (workspace.Findings,
 	model = retry.Wrap(model, retry.Options{Patience: -1, FirstTimeout: modelTimeout, IdleTimeout: modelTimeout})
 	x.lookUp()
 	reply, err := model.Reply(ctx, examRequest(true), nil)
-	if llm.KindOf(err) == llm.BadRequest && (x.status == http.StatusBadRequest || x.status == http.StatusUnprocessableEntity) {
+	isRefused := x.status == http.StatusBadRequest || x.status == http.StatusUnprocessableEntity
+	if llm.KindOf(err) == llm.BadRequest && isRefused {
 		refused := err
 		if reply, err = model.Reply(ctx, examRequest(false), nil); err == nil {
-			x.broken("tools", refused, "members work by tools: use another model, or a server that knows tools of this one")
+			x.broken("tools", refused, needsTools)
 		}
 	}
 	if ctx.Err() != nil {
@@ -211,8 +215,8 @@ func (x *modelExam) replied(r llm.Reply) {
 	if body := bytes.TrimSpace(x.body.Bytes()); !bytes.HasPrefix(body, []byte("{")) {
 		x.well("streaming", fmt.Sprintf("the reply came in %d events", bytes.Count(body, []byte("data:"))))
 	} else {
-		x.note("streaming", "the reply came in one piece: nothing is shown while the model works, and a long reply may be "+
-			"taken for a stall", "")
+		x.note("streaming", "the reply came in one piece: nothing is shown while the model works, and a long reply "+
+			"may be taken for a stall", "")
 	}
 	x.setCalls(r)
 	x.setThinking(r)
@@ -220,7 +224,8 @@ func (x *modelExam) replied(r llm.Reply) {
 	case u.CacheRead+u.CacheWrite > 0:
 		x.well("cache", fmt.Sprintf("%d tokens were read from it and %d written", u.CacheRead, u.CacheWrite))
 	case u == llm.Usage{}:
-		x.note("cache", "the server did not say how many tokens it has counted, so what a run costs is not known either", "")
+		x.note("cache", "the server did not say how many tokens it has counted, so what a run costs is not known "+
+			"either", "")
 	default:
 		x.note("cache", fmt.Sprintf("not tried: %d tokens are too few to be kept", u.Input), "")
 	}
@@ -240,11 +245,11 @@ func (x *modelExam) setCalls(r llm.Reply) {
 		x.note("tools", fmt.Sprintf("the model's call cannot be read: %s %s", all[0].Name, all[0].Malformed), "")
 	case good == 0:
 		said := strings.TrimSpace(r.Message.Text())
-		x.set("tools", workspace.Broken, fmt.Sprintf("the model was told to call a tool and did not (%s): %.200q", r.Stop, said),
-			"members work by tools: use another model, or a server that knows tools of this one")
+		x.set("tools", workspace.Broken, fmt.Sprintf("the model was told to call a tool and did not (%s): %.200q",
+			r.Stop, said), needsTools)
 	case len(r.Message.Calls()) == 0:
-		x.note("tools", "the server left the call in the text, where muster finds it: a server that knows this model's "+
-			"calls is safer", "")
+		x.note("tools", "the server left the call in the text, where muster finds it: a server that knows the calls "+
+			"of this model is safer", "")
 	default:
 		x.well("tools", "the model calls them")
 	}
@@ -268,7 +273,8 @@ func (x *modelExam) setThinking(r llm.Reply) {
 	case x.known.Thinking.Style != catalogue.None || x.settings.Effort != "":
 		x.note("thinking", "was asked for, and none came: for so small a task it may need none", "")
 	case x.known.Name == "":
-		x.note("thinking", "not asked for, because nothing is known of the model", "ask for it:  effort: in your own config.yaml")
+		x.note("thinking", "not asked for, because nothing is known of the model",
+			"ask for it:  effort: in your own config.yaml")
 	default:
 		x.well("thinking", "the model has none")
 	}
