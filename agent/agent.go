@@ -105,10 +105,11 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 func (a *Agent) assemble(o Options, dir workdir) {
 	key := "agent@" + filepath.Base(dir.Dir) // providers only route by it: two agents may have the same
 	model := retry.Wrap(o.Model, retry.Options{})
-	files := code.Tools(dir, a.launcher, a.jobs, code.Options{Outputs: a.outputs})
+	newFiles := func() []llm.Tool { return code.Tools(dir, a.launcher, a.jobs, code.Options{Outputs: a.outputs}) }
 	subagent := agent.NewSubagent(agent.Options{Model: model, System: prompt.Subagent(), CacheKey: key + "/sub",
-		Turns: o.SubagentTurns, Explore: code.ReadTools(dir), Work: files})
-	tools := append(slices.Clone(files), a.todo.Tool(), subagent)
+		Turns: o.SubagentTurns, Work: newFiles,
+		Explore: func() []llm.Tool { return code.ReadTools(dir) }})
+	tools := append(newFiles(), a.todo.Tool(), subagent)
 	tools = append(tools, o.Tools...)
 	prefix := llm.Request{System: []string{DefaultSystem}, CacheKey: key}
 	if o.System != "" {

@@ -84,12 +84,20 @@ type Spec struct {
 	Schema      json.RawMessage `json:"input_schema"` // of the input, an object; frozen bytes, made once
 	// ReadOnly: it may run beside other read-only calls of the same reply.
 	ReadOnly bool `json:"-"`
+	// Reads reports whether a call with this input only reads, for a tool of which some calls do. nil: ReadOnly says it
+	// for all calls.
+	Reads func(input json.RawMessage) bool `json:"-"`
 	// NeedsPlan: it changes the task's files, or lands them. Where a plan is required it is refused until
 	// one is approved.
 	NeedsPlan bool `json:"-"`
 	// Polls: it is asked again and again until something has changed. The same answer twice is no sign of a
 	// loop.
 	Polls bool `json:"-"`
+}
+
+// OnlyReads reports whether a call of the tool with this input only reads.
+func (s Spec) OnlyReads(input json.RawMessage) bool {
+	return s.ReadOnly || s.Reads != nil && s.Reads(input)
 }
 
 // Tool is something that a model may call. One value serves every agent that has it, so it is safe for

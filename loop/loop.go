@@ -151,7 +151,7 @@ func (a Agent) runCalls(ctx context.Context, calls []llm.Call) error {
 				stop(err)
 			}
 		}
-		if t := a.tool(c.Name); t != nil && t.Spec().ReadOnly {
+		if t := a.tool(c.Name); t != nil && t.Spec().OnlyReads(c.Input) {
 			slots <- struct{}{}
 			g.Go(func() { defer func() { <-slots }(); one() })
 			continue

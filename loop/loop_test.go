@@ -168,6 +168,37 @@ func TestNeighboursThatReadRunSideBySide(t *testing.T) {
 	}
 }
 
+// halfReader is a tool of which the first and the third call only read.
+type halfReader struct{ fakeTool }
+
+func (h halfReader) Spec() llm.Spec {
+	return llm.Spec{Name: h.name, Reads: func(input json.RawMessage) bool { return string(input) == `{"read":true}` }}
+}
+
+// Whether a call only reads may depend on its input.
+func TestCallsOfOneToolThatReadRunSideBySide(t *testing.T) {
+	for inputs, want := range map[string]time.Duration{"rrr": time.Second, "rrw": 2 * time.Second, "rwr": 3 * time.Second,
+		"www": 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			reply := calling("h", "h", "h")
+			for i, kind := range inputs {
+				call := reply.Message.Parts[i].(llm.Call)
+				call.Input = json.RawMessage(fmt.Sprintf(`{"read":%v}`, kind == 'r'))
+				reply.Message.Parts[i] = call
+			}
+			a, _ := start(lines{reply, says("done")}, halfReader{sleeper("h", false)})
+			a.Parallel = 8
+			begun := time.Now()
+			if _, err := a.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("%s took %v, want %v", inputs, took, want)
+			}
+		})
+	}
+}
+
 func TestCancelledCallsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("claim revoked")

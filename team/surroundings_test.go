@@ -115,6 +115,86 @@ func TestFactsInTheFirstRequest(t *testing.T) {
 	}
 }
 
+// A subagent begins with the same facts as its member, and reads what the project says about a directory for itself.
+func TestFactsForSubagents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("AGENTS.md", "Indent with tabs.\n")
+	w.write("sub/AGENTS.md", "Never touch the parser.\n")
+	w.write("sub/a.txt", "a\n")
+	w.git("add", ".")
+	w.git("commit", "-q", "-m", "rules")
+	s, err := script.Parse([]byte(`
+speakers:
+  lead:
+    - do: [{read_file: {path: sub/a.txt}}, {subagent: {prompt: look into it, kind: explore}}]
+    - do: [{task_create: {subject: one}}, {claim_task: {task_id: 1}}]
+    - do: [{subagent: {prompt: change it, kind: work}}]
+    - do: [{complete_task: {task_id: 1, summary: done}}]
+    - say: Done.
+scenes:
+  - {cue: look into it, who: [lead/sub], turns: [{do: [{read_file: {path: sub/a.txt}}]}, {say: I looked.}]}
+  - {cue: change it, who: [lead/sub], turns: [{do: [{write_file: {path: sub/a.txt, content: b}}]}, {say: I changed it.}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &allAsked{Model: s.Model()}
+	tm, _ := w.open("speakers: {lead: [say: x]}", func(c *team.Config) {
+		c.Check = "test -e README"
+		c.Model = func(string) (llm.Model, error) { return q, nil }
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if sum, err := tm.Run(ctx, "the goal", team.Start{}); err != nil || sum.Code != 0 {
+		t.Fatalf("the run ended with %d, %v\n%s", sum.Code, err, w.tail())
+	}
+	for cue, place := range map[string]string{"look into it": w.root + "/.team/scratch/lead", "change it": w.root + "/.worktrees/"} {
+		said := q.last(cue)
+		for _, want := range []string{"Indent with tabs.", "Repository: " + w.root, "Check command: test -e README",
+			"Working directory: " + place, "Never touch the parser."} {
+			if !strings.Contains(said, want) {
+				t.Errorf("the subagent that is to %q is not told %q, but %s", cue, want, said)
+			}
+		}
+	}
+}
+
+// allAsked keeps what each request says.
+type allAsked struct {
+	llm.Model
+	mu  sync.Mutex
+	all []string
+}
+
+func (q *allAsked) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	text := ""
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			if answer, ok := p.(llm.Result); ok {
+				text += "\n" + answer.Text()
+			}
+		}
+		text += "\n" + m.Text()
+	}
+	q.mu.Lock()
+	q.all = append(q.all, text)
+	q.mu.Unlock()
+	return q.Model.Reply(ctx, r, emit)
+}
+
+// last returns what the last request of a subagent says that is to do something.
+func (q *allAsked) last(cue string) (last string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, text := range q.all {
+		if strings.Contains(text, cue) && !strings.Contains(text, "The goal:") {
+			last = text
+		}
+	}
+	return last
+}
+
 // wire returns a request in the order in which chat templates write it: the system prompt, the tools, the messages.
 func wire(t *testing.T, r llm.Request) (prefix, messages string) {
 	t.Helper()

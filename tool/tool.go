@@ -11,7 +11,7 @@
 // error's hint. Fatal marks an error as the second kind. An error of a function given to New ends the turn;
 // of one given to Func, the model is told, unless Fatal has marked it.
 //
-// What a runtime must know of a tool is a property of the tool: the options ReadOnly, NeedsPlan and Polls
+// What a runtime must know of a tool is a property of the tool: the options ReadOnly, ReadOnlyIf, NeedsPlan and Polls
 // set fields of its llm.Spec, and a Recoverer answers its own calls after a crash. Wrap puts around a tool
 // what every tool needs, such as an audit. The tools themselves do not belong here: the standard ones are
 // internal, and a program that embeds muster brings its own.
@@ -36,7 +36,7 @@ import (
 
 // New makes a tool of run, which several agents may call at once. An error of run ends the turn; what the
 // model should read is a Result, such as llm.ErrorResult. New panics if In is not a struct that has a JSON
-// schema, so the first test of the tool shows it.
+// schema, or not the input of an option, so the first test of the tool shows it.
 func New[In any](
 	name, description string, run func(ctx context.Context, in In) (llm.Result, error), o ...Option,
 ) llm.Tool {
@@ -48,6 +48,13 @@ func New[In any](
 	}
 	s := schemaOf[In](name, opts.enums)
 	opts.spec.Name, opts.spec.Description, opts.spec.Schema = name, description, s.frozen
+	if opts.reads != nil {
+		reads := opts.reads.(func(In) bool)
+		opts.spec.Reads = func(input json.RawMessage) bool {
+			in, complaint := decode[In](s.shape, true, input)
+			return complaint == "" && reads(in)
+		}
+	}
 	return &typed[In]{spec: opts.spec, shape: s.shape, run: run}
 }
 
@@ -73,10 +80,14 @@ type Option func(*settings)
 type settings struct {
 	spec  llm.Spec
 	enums []enum
+	reads any // of ReadOnlyIf, a func(In) bool
 }
 
 // ReadOnly says that the tool only reads: it may run beside other such calls of the same reply.
 func ReadOnly() Option { return func(o *settings) { o.spec.ReadOnly = true } }
+
+// ReadOnlyIf says that a call only reads if f reports so of its input, which is what New takes.
+func ReadOnlyIf[In any](f func(In) bool) Option { return func(o *settings) { o.reads = f } }
 
 // NeedsPlan says that the tool changes the files of a task, or lands them: a task that requires a plan
 // refuses it until the plan is approved.

@@ -38,6 +38,12 @@ func (f Facts) String() string {
 	return b.String() + "</environment>"
 }
 
+// SubagentDir tells a subagent where its tools run.
+func SubagentDir(dir string) string {
+	return fmt.Sprintf("<environment>\nWorking directory: %s, a git worktree. Look and work in it, not in the "+
+		"user's checkout.\n</environment>", dir)
+}
+
 // ScratchView tells a member without a task where its tools run.
 func ScratchView(dir string) string {
 	return fmt.Sprintf("<environment>\nWorking directory: %s, a read-only view of what has landed. "+

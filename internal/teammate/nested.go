@@ -20,7 +20,8 @@ const (
 	maxNestedDepth = 32       // directories on the way to a file
 )
 
-// nestedInstructions tells the model what the project says about a directory when a tool first touches a file there.
+// nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
+// member has one for its conversation, and each of its subagents has its own.
 // What it was told is kept in memory only: after a crash it is told once more, which does no harm.
 type nestedInstructions struct {
 	*self

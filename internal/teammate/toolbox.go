@@ -63,18 +63,22 @@ func (b *toolbox) newProfile() *profile {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
 	}
 	dir := &workdir{self: b.self}
-	files := code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
-		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
-		Root: string(b.Home), Patches: knowsPatches(b.ModelName)})
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.newSubagent(code.ReadTools(dir), files)}, team, b.Extra)
-	p.tools = b.decorate(p.bare, false)
+	p.bare = slices.Concat(b.newFileTools(dir), []llm.Tool{b.todo.Tool(), b.newSubagent(dir)}, team, b.Extra)
+	p.tools = b.decorate(p.bare, b.nested, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
 	return p
+}
+
+// newFileTools makes the tools for files and commands in a directory.
+func (b *toolbox) newFileTools(dir *workdir) []llm.Tool {
+	return code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
+		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
+		Root: string(b.Home), Patches: knowsPatches(b.ModelName)})
 }
 
 // knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,
@@ -84,14 +88,25 @@ func knowsPatches(model string) bool {
 	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
 }
 
-// newSubagent makes the subagent tool. Its own tools are decorated like the member's: whoever
-// calls a tool, the journal tells what it did.
-func (b *toolbox) newSubagent(read, files []llm.Tool) llm.Tool {
+// newSubagent makes the subagent tool. The tools of each subagent are decorated like the member's: whoever calls a tool,
+// the journal tells what it did.
+func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
+	decorate := func(list []llm.Tool) []llm.Tool {
+		return b.decorate(list, &nestedInstructions{self: b.self}, true)
+	}
 	return agent.NewSubagent(agent.Options{
 		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub",
 		Turns: b.Limits.SubagentTurns, MaxTokens: b.Limits.MaxTokens,
-		Explore: b.decorate(read, true),
-		Work:    b.decorate(files, true),
+		Explore: func() []llm.Tool { return decorate(code.ReadTools(dir)) },
+		Work:    func() []llm.Tool { return decorate(b.newFileTools(dir)) },
+		Surroundings: func(ctx context.Context) (string, error) {
+			at, err := dir.Workdir(ctx)
+			if err != nil {
+				return "", err
+			}
+			about, err := b.surroundings(ctx)
+			return about + "\n" + prompt.SubagentDir(at.Dir), err
+		},
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
 			b.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"subagent": true}))
@@ -117,7 +132,7 @@ func (b *toolbox) recoverer(name string) tool.Recoverer {
 // decorate puts the decorators around tools. The plan gate is the innermost, so that the
 // audit also shows what it refused. The audit is the outermost, so that its events have what
 // the model sees.
-func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
+func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent bool) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
@@ -130,9 +145,7 @@ func (b *toolbox) decorate(list []llm.Tool, subagent bool) []llm.Tool {
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
 			return path, durable.WriteBelow(string(b.Home), path, []byte(whole))
 		})
-		if !subagent { // which has a conversation of its own, too short for more than its task
-			t = tool.Wrap(t, b.nested.around)
-		}
+		t = tool.Wrap(t, nested.around)
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 			return b.audit(ctx, c, next, subagent)
 		})

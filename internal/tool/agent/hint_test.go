@@ -19,9 +19,10 @@ func TestTheSubagentsModelReadsTheHint(t *testing.T) {
 		read = r.Messages[len(r.Messages)-1].Parts[0].(llm.Result).Text()
 		return says("ok"), nil
 	}, new(int))
-	o.Explore = []llm.Tool{tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
+	grep := tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
 		return "", muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
-	})}
+	})
+	o.Explore = func() []llm.Tool { return []llm.Tool{grep} }
 	run(t, NewSubagent(o), ask)
 	if read != "task 3 was taken from you: claim another" {
 		t.Errorf("it reads %q", read)

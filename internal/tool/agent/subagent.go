@@ -28,9 +28,12 @@ const (
 
 // Options say what a subagent is made of.
 type Options struct {
-	Model   llm.Model
-	Explore []llm.Tool // the tools of a subagent that only reads
-	Work    []llm.Tool // the tools of one that may change files
+	Model llm.Model
+	// Explore returns the tools of a new subagent that only reads, and Work those of one that may change files. They
+	// are made for each, because tools may remember what their agent has been told.
+	Explore, Work func() []llm.Tool
+	// Surroundings returns what a subagent is told of where it works before it is told what to do. nil is nothing.
+	Surroundings func(context.Context) (string, error)
 	// MayWork is asked before a subagent that may change files starts. Its error says why none can start now. If it is
 	// nil, one can always start.
 	MayWork   func(context.Context) error
@@ -49,11 +52,13 @@ type subagentInput struct {
 }
 
 // NewSubagent returns the tool that starts a subagent: a loop with a fresh conversation. Only its last words come back.
+// Those of one reply that only read run side by side.
 func NewSubagent(o Options) llm.Tool {
 	if o.Turns <= 0 {
 		o.Turns = defaultTurns
 	}
-	return tool.New("subagent", prompt.Tool("subagent"), o.start, tool.Enum("kind", Explore, Work))
+	return tool.New("subagent", prompt.Tool("subagent"), o.start, tool.Enum("kind", Explore, Work),
+		tool.ReadOnlyIf(func(in subagentInput) bool { return in.Kind == Explore }))
 }
 
 // start checks the input and runs a subagent with the tools of its kind.
@@ -62,14 +67,14 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 		return llm.ErrorResult("The prompt is empty: say what it is to find or do, and what to report."), nil
 	}
 	if in.Kind != Work {
-		return o.run(ctx, in.Prompt, o.Explore)
+		return o.run(ctx, in.Prompt, o.Explore())
 	}
 	if o.MayWork != nil {
 		if err := o.MayWork(ctx); err != nil {
 			return tool.FromError(err)
 		}
 	}
-	return o.run(ctx, in.Prompt, o.Work)
+	return o.run(ctx, in.Prompt, o.Work())
 }
 
 // run runs a subagent to its end and returns its report.
@@ -95,7 +100,11 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		}
 	}
 	c := loop.NewMemory(prefix)
-	c.Say(llm.Text{Text: prompt})
+	about, err := o.surroundings(ctx)
+	if err != nil {
+		return tool.FromError(tool.Classify(err))
+	}
+	c.Say(llm.Text{Text: about + prompt})
 	last, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns,
 		Emit: func(e loop.Event) {
 			if e, ok := e.(loop.TurnEnded); ok {
@@ -129,6 +138,18 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		return llm.Result{}, err // the runtime waits and tries again, or ends the turn
 	}
 	return report(last, turns), nil
+}
+
+// surroundings returns what stands before the prompt.
+func (o Options) surroundings(ctx context.Context) (string, error) {
+	if o.Surroundings == nil {
+		return "", nil
+	}
+	about, err := o.Surroundings(ctx)
+	if err != nil || about == "" {
+		return "", err
+	}
+	return about + "\n\n", nil
 }
 
 // report returns what the calling agent reads: the text of the last reply. Everything else of the conversation is

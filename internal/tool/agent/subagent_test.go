@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster"
 	"muster/llm"
+	"muster/loop"
 )
 
 // scripted is a model that replies by what it is asked.
@@ -56,8 +60,8 @@ func (c counted) Run(context.Context, llm.Call, func(string)) (llm.Result, error
 
 func options(m scripted, runs *int) Options {
 	return Options{Model: m, System: "you are one", CacheKey: "alice@demo/sub",
-		Explore: []llm.Tool{counted{"grep", runs, nil}},
-		Work:    []llm.Tool{counted{"grep", runs, nil}, counted{"bash", runs, nil}}}
+		Explore: func() []llm.Tool { return []llm.Tool{counted{"grep", runs, nil}} },
+		Work:    func() []llm.Tool { return []llm.Tool{counted{"grep", runs, nil}, counted{"bash", runs, nil}} }}
 }
 
 const ask = `{"prompt":"where is it?","kind":"explore"}`
@@ -110,6 +114,59 @@ func TestKindsHaveTheirTools(t *testing.T) {
 		if r := run(t, NewSubagent(never), input); !r.IsError {
 			t.Errorf("%s: %q", input, r.Text())
 		}
+	}
+}
+
+// Subagents that only read run side by side, however the kind is spelt, as many as the agent allows. One that may change
+// files runs alone.
+func TestExploringSubagentsRunSideBySide(t *testing.T) {
+	for kinds, want := range map[string]time.Duration{"explore explore Explore EXPLORE": 2 * time.Second, "explore explore": time.Second,
+		"explore work explore": 3 * time.Second, "work work": 2 * time.Second, "fly explore": time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
+				time.Sleep(time.Second)
+				return says("found"), nil
+			}, new(int))
+			first := says("")
+			first.Stop = llm.StopTools
+			for i, kind := range strings.Fields(kinds) {
+				first.Message.Parts = append(first.Message.Parts, llm.Call{ID: fmt.Sprint(i), Name: "subagent",
+					Input: json.RawMessage(fmt.Sprintf(`{"task":"x","kind":%q}`, kind))})
+			}
+			talk := loop.NewMemory(llm.Request{})
+			talk.Say(llm.Text{Text: "go"})
+			begun := time.Now()
+			_, err := loop.Agent{Tools: []llm.Tool{NewSubagent(o)}, Conversation: talk, Parallel: 3,
+				Model: scripted(func(_ context.Context, _ llm.Request, n int) (llm.Reply, error) {
+					return []llm.Reply{first, says("done")}[n], nil
+				})}.Run(t.Context())
+			if took := time.Since(begun); err != nil || took != want {
+				t.Errorf("%s took %v, want %v; %v", kinds, took, want, err)
+			}
+		})
+	}
+}
+
+// What a subagent is told of where it works comes first. A reason why it cannot work is told to its agent.
+func TestSurroundingsOfASubagent(t *testing.T) {
+	var heard string
+	o := options(func(_ context.Context, r llm.Request, _ int) (llm.Reply, error) {
+		heard = r.Messages[0].Text()
+		return says("ok"), nil
+	}, new(int))
+	about, broken := "You are here.", error(nil)
+	o.Surroundings = func(context.Context) (string, error) { return about, broken }
+	if r := run(t, NewSubagent(o), ask); r.IsError || heard != "You are here.\n\nwhere is it?" {
+		t.Errorf("it hears %q", heard)
+	}
+	broken = muster.Errorf(muster.Fenced, "the task was taken away")
+	if r := run(t, NewSubagent(o), ask); !r.IsError || r.Text() != "the task was taken away" {
+		t.Errorf("its agent reads %q", r.Text())
+	}
+	broken = errors.New("the store is broken")
+	_, err := NewSubagent(o).Run(t.Context(), llm.Call{Input: json.RawMessage(ask)}, nil)
+	if !errors.Is(err, broken) {
+		t.Errorf("the turn ends with %v", err)
 	}
 }
 
@@ -176,7 +233,7 @@ func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
 
 	broken := errors.New("store broken")
 	o = options(func(context.Context, llm.Request, int) (llm.Reply, error) { return callsGrep(""), nil }, new(int))
-	o.Explore = []llm.Tool{counted{"grep", new(int), broken}}
+	o.Explore = func() []llm.Tool { return []llm.Tool{counted{"grep", new(int), broken}} }
 	if _, err := NewSubagent(o).Run(t.Context(), call, func(string) {}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
