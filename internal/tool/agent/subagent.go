@@ -66,15 +66,23 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 	if strings.TrimSpace(in.Prompt) == "" {
 		return llm.ErrorResult("The prompt is empty: say what it is to find or do, and what to report."), nil
 	}
-	if in.Kind != Work {
-		return o.run(ctx, in.Prompt, o.Explore())
-	}
-	if o.MayWork != nil {
-		if err := o.MayWork(ctx); err != nil {
-			return tool.FromError(err)
+	newTools := o.Explore
+	if in.Kind == Work {
+		newTools = o.Work
+		if o.MayWork != nil {
+			if err := o.MayWork(ctx); err != nil {
+				return tool.FromError(err)
+			}
 		}
 	}
-	return o.run(ctx, in.Prompt, o.Work())
+	if o.Surroundings != nil {
+		about, err := o.Surroundings(ctx)
+		if err != nil {
+			return tool.FromError(tool.Classify(err))
+		}
+		in.Prompt = about + "\n\n" + in.Prompt
+	}
+	return o.run(ctx, in.Prompt, newTools())
 }
 
 // run runs a subagent to its end and returns its report.
@@ -100,11 +108,7 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		}
 	}
 	c := loop.NewMemory(prefix)
-	about, err := o.surroundings(ctx)
-	if err != nil {
-		return tool.FromError(tool.Classify(err))
-	}
-	c.Say(llm.Text{Text: about + prompt})
+	c.Say(llm.Text{Text: prompt})
 	last, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns,
 		Emit: func(e loop.Event) {
 			if e, ok := e.(loop.TurnEnded); ok {
@@ -138,18 +142,6 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		return llm.Result{}, err // the runtime waits and tries again, or ends the turn
 	}
 	return report(last, turns), nil
-}
-
-// surroundings returns what stands before the prompt.
-func (o Options) surroundings(ctx context.Context) (string, error) {
-	if o.Surroundings == nil {
-		return "", nil
-	}
-	about, err := o.Surroundings(ctx)
-	if err != nil || about == "" {
-		return "", err
-	}
-	return about + "\n\n", nil
 }
 
 // report returns what the calling agent reads: the text of the last reply. Everything else of the conversation is
