@@ -134,7 +134,7 @@ speakers:
     - say: Done.
 scenes:
   - {cue: look into it, who: [lead/sub], turns: [{do: [{read_file: {path: sub/a.txt}}]}, {say: I looked.}]}
-  - {cue: change it, who: [lead/sub], turns: [{do: [{write_file: {path: sub/a.txt, content: b}}]}, {say: I changed it.}]}
+  - {cue: change it, who: [lead/sub], turns: [{do: [{bash: {command: echo b > sub/a.txt}}]}, {say: I changed it.}]}
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,20 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"muster/internal/prompt"
+	"muster/internal/tool/code"
 	"muster/llm"
 	"muster/tool"
 )
@@ -18,6 +23,9 @@ import (
 const (
 	maxNestedTotal = 48 << 10 // bytes
 	maxNestedDepth = 32       // directories on the way to a file
+
+	maxCommandWords = 300  // of a command that are looked at for paths
+	maxPathBytes    = 1000 // of a word that may be one
 )
 
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
@@ -38,11 +46,11 @@ func (n *nestedInstructions) reset() {
 }
 
 // around runs a call and adds the instructions of the directories that it touched to its result. A call that failed
-// adds none, because its path may be wrong.
+// adds none, because its path may be wrong; but of a command that failed, as tests do, the paths that exist count.
 func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := next(ctx, c)
-	paths := touchedPaths(c)
-	if err != nil || r.IsError || len(paths) == 0 {
+	isCommand := c.Name == "bash"
+	if err != nil || r.IsError && !isCommand {
 		return r, err
 	}
 	t, ok := n.claims.CurrentTask()
@@ -53,6 +61,10 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 			return r, nil // the call is done; the next one says what is wrong with the lane
 		}
 	}
+	paths := namedPaths(c)
+	if isCommand {
+		paths = commandPaths(dir, c)
+	}
 	for _, p := range paths {
 		for _, text := range n.next(dir, p) {
 			r.Parts = append(r.Parts, llm.Text{Text: "\n" + text})
@@ -61,20 +73,56 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	return r, nil
 }
 
-// touchedPaths returns the paths that a call names.
-func touchedPaths(c llm.Call) (paths []string) {
-	var in struct {
-		Path     string `json:"path"`
-		FilePath string `json:"file_path"` // as other programs name it
-	}
+// namedPaths returns the paths that a call names in its fields, whatever the model calls them, or in a patch.
+func namedPaths(c llm.Call) (paths []string) {
+	var in map[string]any
 	// Input that does not fit names no path that the tool has taken.
 	if json.Unmarshal(c.Input, &in) != nil {
 		return nil
 	}
-	for _, p := range []string{in.Path, in.FilePath} {
-		if p != "" {
-			paths = append(paths, p)
+	for _, field := range slices.Sorted(maps.Keys(in)) {
+		text, isText := in[field].(string)
+		name := strings.ToLower(field)
+		switch {
+		case !isText || text == "":
+		case c.Name == "apply_patch":
+			paths = append(paths, code.PatchPaths(text)...)
+		case strings.Contains(name, "path"), strings.Contains(name, "file"), strings.Contains(name, "dir"):
+			paths = append(paths, text)
 		}
+	}
+	return paths
+}
+
+// commandPaths returns the paths below dir that a command names and that exist, also relative to where it goes by cd.
+// It need not find all: what it misses is told with the next call that touches the directory.
+func commandPaths(dir string, c llm.Call) (paths []string) {
+	var in struct{ Command, Cmd string } // as models call it
+	_ = json.Unmarshal(c.Input, &in)     // other fields may be of any kind
+	words := strings.FieldsFunc(cmp.Or(in.Command, in.Cmd), func(r rune) bool {
+		return strings.ContainsRune(" \t\r\n;|&<>()`$\"'={},:", r)
+	})
+	at, before := ".", ""
+	for _, word := range words[:min(len(words), maxCommandWords)] {
+		if i := strings.IndexAny(word, "*?["); i >= 0 { // the directory in which names are looked for
+			word = word[:strings.LastIndexByte(word[:i], '/')+1]
+		}
+		word = strings.TrimSuffix(word, "...") // all packages below, to the go command
+		if rel, err := filepath.Rel(dir, word); filepath.IsAbs(word) && err == nil {
+			word = rel
+		}
+		if word == "" || len(word) > maxPathBytes {
+			continue
+		}
+		for _, p := range []string{word, filepath.Join(at, word)} {
+			if _, err := os.Lstat(filepath.Join(dir, p)); err == nil && filepath.IsLocal(p) {
+				paths = append(paths, p) // one that comes twice is told once
+			}
+		}
+		if before == "cd" {
+			at = filepath.Join(at, word)
+		}
+		before = word
 	}
 	return paths
 }
@@ -96,6 +144,9 @@ func (n *nestedInstructions) next(dir, name string) (texts []string) {
 	defer n.mu.Unlock()
 	for i := range parts[:min(len(parts), maxNestedDepth)] {
 		at := path.Join(parts[:i+1]...)
+		if fi, err := os.Lstat(filepath.Join(dir, at)); err != nil || !fi.IsDir() {
+			break // a file; or a link, which is not followed
+		}
 		text := n.Secrets.String(prompt.Instructions(dir, at, prompt.MaxNestedInstructions))
 		if text == "" || text == n.told[at] {
 			continue

@@ -88,8 +88,8 @@ func knowsPatches(model string) bool {
 	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
 }
 
-// newSubagent makes the subagent tool. The tools of each subagent are decorated like the member's: whoever calls one, the
-// journal tells what it did.
+// newSubagent makes the subagent tool. The tools of each subagent are decorated like the member's: whoever calls
+// one, the journal tells what it did.
 func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	decorate := func(list []llm.Tool) []llm.Tool {
 		return b.decorate(list, &nestedInstructions{self: b.self}, true)

@@ -65,6 +65,26 @@ func parsePatch(text string) (files []*patchFile, err error) {
 	return files, nil
 }
 
+// PatchPaths returns the paths that a patch names, for apply_patch; those of a unified diff with and without the a/ or
+// b/ before them. A patch that cannot be read has none.
+func PatchPaths(patch string) (paths []string) {
+	files, err := parsePatch(patch)
+	if err != nil {
+		return nil
+	}
+	for _, f := range files {
+		for _, p := range []string{f.path, f.to} {
+			if p != "" {
+				paths = append(paths, p)
+			}
+			if f.isDiff && bareName(p) != p {
+				paths = append(paths, bareName(p))
+			}
+		}
+	}
+	return paths
+}
+
 // cutMarker returns the keyword of a line such as "*** Add File: name" and what follows it, or "".
 func cutMarker(line string) (keyword, rest string) {
 	line = strings.TrimRight(line, " \t") // a space before it makes it a line of context
