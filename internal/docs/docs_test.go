@@ -79,11 +79,11 @@ func TestPages(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var env []string
-				if name == "README.md" {
-					env = vendor(t)
+				if words, ok := vendors[filepath.ToSlash(name)]; ok {
+					env = vendor(t, words)
 				}
 				s := open(t, env)
-				if env != nil {
+				if name == "README.md" {
 					s.must(yours)
 				}
 				for _, b := range p {

@@ -1,21 +1,75 @@
 package docs
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
 
-// vendor is a stand-in for the vendor's server: the README's commands speak to it over the real wire.
-func vendor(t *testing.T) []string {
+// vendor is a stand-in for the vendor's server: the commands of a page speak to it over the real wire. It refuses the
+// key "wrong", and a model whose name is misspelt.
+func vendor(t *testing.T, words string) []string {
 	t.Helper()
-	words, err := script.Parse([]byte(repair))
+	parsed, err := script.Parse([]byte(words))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"ANTHROPIC_BASE_URL=" + llmtest.Anthropic(t, words.Model()).URL}
+	model := llmtest.Handler(parsed.Model())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch {
+		case r.Header.Get("x-api-key") == "wrong":
+			refuse(w, http.StatusUnauthorized, "authentication_error", "invalid x-api-key")
+		case bytes.Contains(body, []byte(`"claude-sonet-5"`)):
+			refuse(w, http.StatusNotFound, "not_found_error", "model: claude-sonet-5")
+		default:
+			model.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return []string{"ANTHROPIC_BASE_URL=" + server.URL}
 }
+
+// refuse answers as Anthropic's server does.
+func refuse(w http.ResponseWriter, status int, kind, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, kind, text)
+}
+
+// vendors are what the models of a page say.
+var vendors = map[string]string{"README.md": repair, "docs/getting-started.md": half}
+
+// half is the team of the page for new users.
+const half = `
+speakers:
+  lead:
+    - do:
+        - read_file: {path: half.go}
+    - do:
+        - task_create: {subject: Half returns the half, description: Half(4) must be 2.}
+        - spawn_teammate: {name: ann, role: coder, prompt: You write Go.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: Half is mended, and the tests pass.
+scenes:
+  - cue: 'Task #\d+: Half'
+    turns:
+      - do:
+          - edit_file: {path: half.go, old_text: n * 2, new_text: n / 2}
+          - bash: {command: go test ./...}
+      - do: [{complete_task: {task_id: "${task}", summary: Half divides.}}]
+`
 
 const repair = `
 speakers:

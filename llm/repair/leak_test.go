@@ -81,7 +81,7 @@ func tagged(fields []field, form string) (text string) {
 
 // A leaked call is done as it was meant, or not at all, wherever its text was cut.
 func TestLeakedCallsAreWholeOrNone(t *testing.T) {
-	pieces := []string{"a", "\n", "\"", "\\", "}", "{", " ", "é", "<", ">", "</", 
+	pieces := []string{"a", "\n", "\"", "\\", "}", "{", " ", "é", "<", ">", "</",
 		"parameter", "function", "tool_call", "<tool_call>",
 		"</tool_call>", "</parameter>", "</function>", "<parameter=x>", "</arg_value>", "<|call|>", "]", "```"}
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
