@@ -143,7 +143,7 @@ func Choose(name string, environ []string) (Choice, error) {
 	env := environment(environ)
 	if name == "" {
 		if name, _ = modelByKey(env); name == "" {
-			return Choice{}, noKey("ANTHROPIC_API_KEY")
+			return Choice{}, noKey("no vendor's key is set, such as ANTHROPIC_API_KEY or OPENAI_API_KEY")
 		}
 	}
 	c, err := ParseModel(name)
@@ -161,16 +161,16 @@ func Choose(name string, environ []string) (Choice, error) {
 		}
 	}
 	if own && v.key(env) == "" {
-		return Choice{}, noKey(v.keys[0])
+		return Choice{}, noKey(v.keys[0] + " is not set")
 	}
 	return c, nil
 }
 
-// noKey is the error for a model that cannot be used without a key. It says which variable to set, and how to use a
-// model without a key.
-func noKey(key string) error {
+// noKey is the error for a model that cannot be used without a key. It says which variable is missing, and how to use
+// a model without a key.
+func noKey(missing string) error {
 	return muster.Errorf(muster.Invalid,
-		"%s is not set (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", key)
+		"%s (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", missing)
 }
 
 // modelByKey returns the model to use when none is named, and the source of that decision.

@@ -64,7 +64,8 @@ func TestChoose(t *testing.T) {
 			want: Choice{"anthropic", "x", "http://p"}},
 		{name: "script/a.yaml", want: Choice{"script", "a.yaml", ""}},
 		{environ: "OPENAI_API_KEY=k", want: Choice{"openai-responses", "gpt-5.5", ""}},
-		{wrong: "ANTHROPIC_API_KEY is not set (a model without a key: --model openai/qwen3@http://localhost:11434/v1)"},
+		{wrong: "no vendor's key is set, such as ANTHROPIC_API_KEY or OPENAI_API_KEY " +
+			"(a model without a key: --model openai/qwen3@http://localhost:11434/v1)"},
 		{name: "anthropic/x", environ: "OPENAI_API_KEY=k", wrong: "ANTHROPIC_API_KEY is not set"},
 		{name: "openai/x", wrong: "OPENAI_API_KEY is not set"},
 		{name: "openai/x@https://api.openai.com/v1", wrong: "OPENAI_API_KEY is not set"},

@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 	model := w.words(solo)
 	run := func(args ...string) []string { return append([]string{"run", "say hello"}, args...) }
 
-	w.refused(run(), "ANTHROPIC_API_KEY is not set", "--model openai/")
+	w.refused(run(), "no vendor's key is set, such as ANTHROPIC_API_KEY", "--model openai/")
 	w.refused(run("--model", "anthropic/claude-sonnet-5"), "ANTHROPIC_API_KEY is not set")
 	w.refused(run("--model", "openai/gpt-5.5"), "OPENAI_API_KEY is not set")
 	w.refused(run("--model", "antropic/claude-sonnet-5"), `there is no provider "antropic"`, `anthropic`)
