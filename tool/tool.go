@@ -50,8 +50,9 @@ func New[In any](
 	opts.spec.Name, opts.spec.Description, opts.spec.Schema = name, description, s.frozen
 	if opts.reads != nil {
 		reads := opts.reads.(func(In) bool)
+		spec := opts.spec
 		opts.spec.Reads = func(input json.RawMessage) bool {
-			in, complaint := decode[In](s.shape, true, input)
+			in, complaint := decode[In](s.shape, spec, input)
 			return complaint == "" && reads(in)
 		}
 	}

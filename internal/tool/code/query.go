@@ -159,8 +159,8 @@ func rarestByte(text []byte) (at int) {
 	return at
 }
 
-// match returns the place of the first match in a line, or -1. at is where its literal stands, or where an automaton has
-// found that the line may match: behind the line if only with its end. isWhole is false if not the whole line was
+// match returns the place of the first match in a line, or -1. at is where its literal stands, or where an automaton
+// has found that the line may match: behind the line if only with its end. isWhole is false if not the whole line was
 // searched.
 func (q *query) match(a *automaton, line []byte, at int) (from, to int, isWhole bool) {
 	if q.isLiteral && at+len(q.literal) <= len(line) {
