@@ -96,7 +96,8 @@ func New(o Options) llm.Model {
 	peer.SetAPI("openai-" + string(o.API))
 	peer.Window = o.Known.Window
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra, Observe: o.Observe}
-	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known)}
+	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known),
+		most: wire.Maximum{Host: peer.Host()}}
 }
 
 // model implements llm.Model.

@@ -14,7 +14,10 @@ import (
 
 // Maximum is the longest reply that a server is known to allow because it has said so. The zero Maximum knows none. It
 // is safe for concurrent use.
-type Maximum struct{ tokens atomic.Int64 }
+type Maximum struct {
+	Host   string // as errors name the server: its port is no limit
+	tokens atomic.Int64
+}
 
 // UnknownMost is the longest reply that is asked for of a model whose longest one is not known.
 const UnknownMost = 128_000
@@ -64,7 +67,7 @@ func (m *Maximum) lower(err error, limit int) int {
 		return m.Bound(limit)
 	}
 	if llm.KindOf(err) == llm.ContextFull {
-		return namedRoom(err.Error(), limit)
+		return namedRoom(m.says(err), limit)
 	}
 	return 0
 }
@@ -85,12 +88,15 @@ func (m *Maximum) Learn(err error, limit int) bool {
 		e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return false
 	}
-	most := namedMaximum(e.Error(), limit)
+	most := namedMaximum(m.says(e), limit)
 	if most > 0 {
 		m.tokens.Store(int64(most))
 	}
 	return most > 0
 }
+
+// says returns what an error says, without the name of the server.
+func (m *Maximum) says(err error) string { return strings.ReplaceAll(err.Error(), m.Host, "") }
 
 // number finds the numbers in a message, with commas in them or without.
 var number = pattern(`\d[\d,]*`)

@@ -24,8 +24,8 @@ func TestNamedMaximum(t *testing.T) {
 		{"messages[4096]: role is wrong", 0},
 		{"max_tokens: 50000 is refused", 0},
 	} {
-		err := &llm.Error{Kind: llm.BadRequest, Status: 400, Err: errors.New(c.message)}
-		var m Maximum
+		err := &llm.Error{Kind: llm.BadRequest, Status: 400, Err: errors.New("127.0.0.1:41234 refuses: " + c.message)}
+		m := Maximum{Host: "127.0.0.1:41234"}
 		if ok := m.Learn(err, 50000); ok != (c.want > 0) || ok && m.Bound(50000) != c.want {
 			t.Errorf("%s: %v, %d, want %d", c.message, ok, m.Bound(50000), c.want)
 		}
