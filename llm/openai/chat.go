@@ -213,7 +213,7 @@ const noOutput = "(no output)"
 // only text, so its images go into the message that follows.
 func (m *model) chatUser(msg llm.Message) (out []chatMessage) {
 	var rest []llm.Part
-	parts := m.seen(msg.Parts)
+	parts := wire.Images(msg.Parts, m.o.Known)
 	for _, p := range parts {
 		r, ok := p.(llm.Result)
 		if !ok {

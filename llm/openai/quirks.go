@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"muster/llm"
 	"muster/llm/catalogue"
 	"muster/llm/internal/wire"
 )
@@ -120,26 +119,3 @@ const maxCallID = 40
 
 // letters are what a short id is made of.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
-// noImage stands for an image that the model does not take.
-const noImage = "(an image was here; this model takes no images)"
-
-// seen returns ps with a note in place of each image if the model is known to take none. A conversation may have had
-// another model before.
-func (m *model) seen(ps []llm.Part) []llm.Part {
-	if m.o.Known.Name == "" || m.o.Known.Images {
-		return ps
-	}
-	out := make([]llm.Part, 0, len(ps))
-	for _, p := range ps {
-		switch q := p.(type) {
-		case llm.Image:
-			p = llm.Text{Text: noImage}
-		case llm.Result:
-			q.Parts = m.seen(q.Parts)
-			p = q
-		}
-		out = append(out, p)
-	}
-	return out
-}

@@ -50,7 +50,7 @@ var request = llm.Request{
 	},
 	Messages: []llm.Message{
 		{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."},
-			llm.Image{Media: "image/png", Data: []byte("png")}}},
+			llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}},
 		{Role: llm.Assistant, Parts: []llm.Part{
 			llm.Thinking{Text: "hm", Provider: "anthropic",
 				Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
@@ -60,7 +60,7 @@ var request = llm.Request{
 		}},
 		{Role: llm.User, Parts: []llm.Part{
 			llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"},
-				llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
+				llm.Image{Media: "image/jpeg", Data: []byte("\xff\xd8\xff")}}},
 			llm.Result{ID: "t2", IsError: true, Parts: []llm.Part{llm.Text{Text: "no"}}},
 			llm.Text{Text: "<inbox>[]</inbox>"},
 		}},

@@ -82,7 +82,7 @@ func canReason(model string) bool {
 // endpoint alone.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
-		return userItems(m.seen(msg.Parts))
+		return userItems(wire.Images(msg.Parts, m.o.Known))
 	}
 	phase := ""
 	for _, p := range msg.Parts {

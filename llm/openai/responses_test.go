@@ -133,13 +133,13 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	results := llm.Message{Role: llm.User, Parts: []llm.Part{
 		llm.Result{ID: "a", Parts: []llm.Part{llm.Text{Text: "x"}}},
 		llm.Result{ID: "b", Parts: []llm.Part{llm.Text{Text: "see"},
-			llm.Image{Media: "image/png", Data: []byte("png")}}},
+			llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}},
 		llm.Text{Text: "go on"},
 	}}
 	message := `{"type":"message","role":"assistant",%s"content":[{"type":"output_text","text":"I look."}]}`
 	rest := []string{
 		`{"type":"function_call_output","call_id":"a","output":"x"}`,
-		`{"type":"function_call_output","call_id":"b","output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,cG5n"}]}`,
+		`{"type":"function_call_output","call_id":"b","output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}]}`,
 		`{"type":"message","role":"user","content":[{"type":"input_text","text":"go on"}]}`,
 	}
 	for name, c := range map[string]struct {

@@ -63,7 +63,7 @@ func TestThroughStandIn(t *testing.T) {
 					Schema: json.RawMessage(`{"type":"object"}`)},
 					{Name: "list", Schema: json.RawMessage(`{"type":"object"}`)}},
 				Messages: []llm.Message{{Role: llm.User,
-					Parts: []llm.Part{llm.Text{Text: "go"}, llm.Image{Media: "image/png", Data: []byte{1, 2}}}}},
+					Parts: []llm.Part{llm.Text{Text: "go"}, llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}}},
 				MaxTokens: 99,
 				CacheKey:  "alice",
 			}

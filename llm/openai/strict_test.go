@@ -135,7 +135,7 @@ func (k *talk) open() llm.Model {
 // parts returns what the user says, or what is in a result: maybe nothing.
 func (k *talk) parts() (out []llm.Part) {
 	for range k.IntN(3) {
-		out = append(out, []llm.Part{llm.Text{Text: "news"}, llm.Text{}, llm.Image{Media: "image/png", Data: []byte("png")},
+		out = append(out, []llm.Part{llm.Text{Text: "news"}, llm.Text{}, llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")},
 			llm.Image{Media: "image/png"}}[k.IntN(4)])
 	}
 	return out
