@@ -2,10 +2,9 @@
 // base URL reaches servers that imitate the API.
 //
 // New is the only way in. Inside, model.go turns a conversation into a request, replyBuilder turns the
-// events of a stream into a reply, and thinkingBlocks gives thinking back in the form in which the API took it
-// back. A request is a function of the conversation alone, and a longer conversation begins with the bytes
-// of a shorter one, so that the vendor's cache hits. A reply is complete or an error; no part of a broken
-// one is returned.
+// events of a stream into a reply, and binding tells which thinking goes back. A request is a function of the
+// conversation alone, and a longer conversation begins with the bytes of a shorter one, so that the vendor's
+// cache hits. A reply is complete or an error; no part of a broken one is returned.
 //
 // The package reads nothing from the environment and never retries; package retry does.
 //
@@ -17,8 +16,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 
 	"muster/llm"
@@ -46,8 +46,8 @@ type Options struct {
 	// MaxTokens limits a reply where the request does not; 0 means what is known of the model, or DefaultMaxTokens.
 	MaxTokens int
 
-	// Effort asks for thinking: low, medium, high, xhigh or max, as far as the model
-	// has them. "" sends nothing about thinking.
+	// Effort asks for thinking: minimal, low, medium, high, xhigh or max; the nearest that the model is known to have
+	// is sent. "" is medium for a model that is known to think, and sends nothing for any other.
 	Effort string
 
 	// Known is what is known of the model: its limits, and how it thinks. Of the zero Model nothing is known.
@@ -56,7 +56,7 @@ type Options struct {
 	Client *http.Client // nil is one of its own; redirects are not followed
 
 	// Header sets headers of each request, and Extra fields of its body, over those that are sent anyway. A field that
-	// is null is left out.
+	// is null is left out, and so is a temperature where the model is asked for thinking: it would be refused.
 	Header map[string]string
 	Extra  map[string]json.RawMessage
 
@@ -76,9 +76,40 @@ func New(o Options) llm.Model {
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
 	peer.Window = o.Known.Window
-	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra, Observe: o.Observe}
-	return &model{o: o, isLimitSet: isLimitSet, peer: peer}
+	m := &model{o: o, isLimitSet: isLimitSet, peer: peer, most: wire.Maximum{Host: peer.Host()}}
+	m.peer.Custom = m.custom()
+	return m
 }
+
+// custom returns what the user wants in each request, without what the model would refuse, and with the header that
+// lets older models think between their calls.
+func (m *model) custom() wire.Custom {
+	c := wire.Custom{Header: m.o.Header, Extra: m.o.Extra, Observe: m.o.Observe}
+	style, _ := m.style()
+	if _, isOwn := c.Extra["thinking"]; style != catalogue.None && !isOwn {
+		c.Extra = maps.Clone(c.Extra)
+		delete(c.Extra, "temperature")
+	}
+	if style == catalogue.Budget && m.o.Known.Name != "" {
+		values := []string{interleaved}
+		c.Header = map[string]string{}
+		for name, value := range m.o.Header {
+			if name = http.CanonicalHeaderKey(name); name == betaHeader {
+				values = append(values, value)
+			}
+			c.Header[name] = value
+		}
+		c.Header[betaHeader] = strings.Join(values, ",")
+	}
+	return c
+}
+
+// The header that switches on what is not part of the API's version, and its value for thinking between calls. Newer
+// models do that without it.
+const (
+	betaHeader  = "Anthropic-Beta"
+	interleaved = "interleaved-thinking-2025-05-14"
+)
 
 // model implements llm.Model.
 type model struct {
@@ -96,10 +127,10 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	}
 	most := cmp.Or(m.o.Known.MaxOutput, wire.UnknownMost)
 	if m.isLimitSet || r.MaxTokens > 0 {
-		most = body.MaxTokens
+		most = m.limit(body)
 	}
-	return m.most.Ask(body.MaxTokens, most, emit, func(limit int) (llm.Reply, bool, error) {
-		body.MaxTokens = limit
+	return m.most.Ask(m.limit(body), most, emit, func(limit int) (llm.Reply, bool, error) {
+		m.setLimit(body, limit)
 		return m.ask(ctx, r, body, emit)
 	})
 }
@@ -115,7 +146,7 @@ func (m *model) ask(
 		header.Set("X-Api-Key", m.o.Key)
 	}
 	reply, err = x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
-		&replyBuilder{Exchange: x})
+		&replyBuilder{Exchange: x, bound: body.bound})
 	return reply, x.IsCut(reply), err
 }
 
@@ -136,6 +167,9 @@ type (
 		Thinking     map[string]any    `json:"thinking,omitempty"`
 		Tools        []tool            `json:"tools,omitempty"`
 		Stream       bool              `json:"stream"`
+
+		wanted int    // how long the reply may be, without its thinking if that has a budget
+		bound  string // what the thinking of the reply is bound to
 	}
 	// message is one message. System prompts are not messages here but have a field of their own.
 	message struct {
@@ -170,22 +204,7 @@ type (
 // request builds the request. It is a function of r alone and keeps its order. A longer conversation begins
 // with the bytes of a shorter one; only the cache breakpoints move.
 func (m *model) request(r llm.Request) (*request, error) {
-	p := &request{MaxTokens: cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens), Model: m.o.Model, Stream: true}
-	for _, msg := range r.Messages {
-		// The API refuses a message without content. Leaving it out leaves two messages of one side in a
-		// row, which it takes as one.
-		if content := m.blocks(msg.Parts); len(content) > 0 {
-			p.Messages = append(p.Messages, message{content, cmp.Or(msg.Role, llm.User)})
-		}
-	}
-	if len(p.Messages) == 0 {
-		return nil, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
-	}
-	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the
-	// vendor tell conversations apart.
-	if r.CacheKey != "" {
-		p.Metadata = map[string]string{"user_id": r.CacheKey}
-	}
+	p := &request{Model: m.o.Model, Stream: true, wanted: cmp.Or(max(r.MaxTokens, 0), m.o.MaxTokens)}
 	for _, s := range r.System {
 		p.System = append(p.System, m.blocks([]llm.Part{llm.Text{Text: s}})...)
 	}
@@ -193,10 +212,55 @@ func (m *model) request(r llm.Request) (*request, error) {
 		p.Tools = append(p.Tools, tool{Name: t.Name, Description: t.Description,
 			InputSchema: wire.OrDefault(t.Schema, `{"type":"object"}`)})
 	}
+	bound := m.newBinding(p)
+	for _, msg := range r.Messages {
+		p.add(cmp.Or(msg.Role, llm.User), m.content(msg, bound))
+	}
+	if len(p.Messages) == 0 {
+		return nil, llm.Errorf(llm.BadRequest, "there is nothing to send: the conversation has no message with content")
+	}
+	// A reply that was paused goes on. Newer models refuse a conversation that ends with their own words.
+	if p.Messages[len(p.Messages)-1].Role == llm.Assistant {
+		p.add(llm.User, m.content(llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Go on."}}}, bound))
+	}
+	p.bound = bound.here()
+	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the
+	// vendor tell conversations apart.
+	if r.CacheKey != "" {
+		p.Metadata = map[string]string{"user_id": r.CacheKey}
+	}
+	if style, effort := m.style(); style == catalogue.Adaptive {
+		m.setEffort(p, effort)
+	}
 	// The marks come last, because they depend on which messages are left, and change no other bytes.
 	setCacheBreakpoints(p)
-	m.setThinking(p)
 	return p, nil
+}
+
+// add adds a message. The API refuses one without content. Leaving it out leaves two messages of one side in a row,
+// which it takes as one.
+func (p *request) add(role llm.Role, content []block) {
+	if len(content) > 0 {
+		p.Messages = append(p.Messages, message{content, role})
+	}
+}
+
+// content converts a message.
+func (m *model) content(msg llm.Message, bound *binding) (out []block) {
+	bound.places = []string{bound.here()}
+	for _, p := range wire.Images(msg.Parts, m.o.Known) {
+		if t, ok := p.(llm.Thinking); ok {
+			out = append(out, bound.blocks(t)...)
+			continue
+		}
+		for _, b := range m.blocks([]llm.Part{p}) {
+			bound.add(msg.Role, b)
+			if out = append(out, b); msg.Role == llm.Assistant {
+				bound.places = append(bound.places, bound.here())
+			}
+		}
+	}
+	return out
 }
 
 // setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system
@@ -217,23 +281,16 @@ func setCacheBreakpoints(p *request) {
 	// One mark is always left for the end of the conversation, which the next request begins with.
 	left = min(left+1, 2)
 	for i := len(p.Messages) - 1; i >= 0 && left > 0; i-- {
-		if last := i == len(p.Messages)-1; !last && p.Messages[i].Role != llm.User {
-			continue
-		}
-		blocks := p.Messages[i].Content
-		for j := len(blocks) - 1; j >= 0; j-- {
-			if blocks[j].Type != thinking && blocks[j].Type != redacted { // these take none
-				blocks[j].CacheControl = ephemeral
-				left--
-				break
-			}
+		if blocks := p.Messages[i].Content; p.Messages[i].Role == llm.User {
+			blocks[len(blocks)-1].CacheControl = ephemeral
+			left--
 		}
 	}
 }
 
-// blocks converts the parts of a message or a result, without those that are empty or for which the API has
-// no block. Names and ids that came from another vendor are brought into the form that this one accepts; a
-// call and its result are changed alike, so they still belong together.
+// blocks converts the parts of a message or a result other than thinking, without those that are empty. Names and
+// ids that came from another vendor are brought into the form that this one accepts; a call and its result are
+// changed alike, so they still belong together.
 func (m *model) blocks(parts []llm.Part) (out []block) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -242,87 +299,22 @@ func (m *model) blocks(parts []llm.Part) (out []block) {
 				out = append(out, block{Type: "text", Text: p.Text})
 			}
 		case llm.Image:
-			if len(p.Data) > 0 {
-				out = append(out, block{Type: "image", Source: map[string]string{"type": "base64",
-					"media_type": p.Media, "data": base64.StdEncoding.EncodeToString(p.Data)}})
-			}
-		case llm.Thinking:
-			out = append(out, m.thinkingBlocks(p)...)
+			out = append(out, block{Type: "image", Source: map[string]string{"type": "base64",
+				"media_type": p.Media, "data": base64.StdEncoding.EncodeToString(p.Data)}})
 		case llm.Call:
 			out = append(out, block{Type: "tool_use", ID: wire.Name(p.ID, 64), Name: wire.Name(p.Name, 128),
 				Input: wire.OrDefault(p.Input, "{}")})
 		case llm.Result:
-			out = append(out, block{Type: "tool_result", ToolUseID: wire.Name(p.ID, 64), IsError: p.IsError,
-				Content: m.blocks(p.Parts)})
+			b := block{Type: "tool_result", ToolUseID: wire.Name(p.ID, 64), Content: m.blocks(p.Parts)}
+			// The API refuses an error that is empty, or has an image in it.
+			isImage := func(b block) bool { return b.Type == "image" }
+			if b.IsError = p.IsError && !slices.ContainsFunc(b.Content, isImage); b.IsError && len(b.Content) == 0 {
+				b.Content = m.blocks([]llm.Part{llm.Text{Text: "(no output)"}})
+			}
+			out = append(out, b)
 		}
 	}
 	return out
-}
-
-// opaqueThinking is the Opaque of an llm.Thinking: everything of the block except its text. Its JSON is
-// stored in transcripts.
-type opaqueThinking struct {
-	Type      string `json:"type"`
-	Signature string `json:"signature,omitempty"`
-	Data      string `json:"data,omitempty"`
-}
-
-// The kinds of blocks of thinking. The text of a redacted one is encrypted, and only the vendor can read it.
-const (
-	thinking = "thinking"
-	redacted = "redacted_thinking"
-)
-
-// thinkingBlocks returns the block that p was made from, unchanged. Thinking of another endpoint, and
-// thinking without a signature, is not sent.
-func (m *model) thinkingBlocks(p llm.Thinking) []block {
-	var s opaqueThinking
-	if p.Provider != m.peer.Provider || json.Unmarshal(p.Opaque, &s) != nil {
-		return nil
-	}
-	switch {
-	case s.Type == thinking && s.Signature != "":
-		return []block{{Type: thinking, Signature: s.Signature, Thinking: &p.Text}}
-	case s.Type == redacted && s.Data != "":
-		return []block{{Type: redacted, Data: s.Data}}
-	}
-	return nil
-}
-
-// setThinking asks for thinking in the form that the model takes: an effort, or for older models a budget
-// of tokens, which is added to the length of the reply.
-func (m *model) setThinking(p *request) {
-	if m.o.Effort == "" {
-		return
-	}
-	if hasAdaptiveThinking(m.o.Model) {
-		p.Thinking = map[string]any{"type": "adaptive"}
-		p.OutputConfig = map[string]string{"effort": m.o.Effort}
-		return
-	}
-	// The older API counts the budget as part of max_tokens, so the reply would be shorter by it.
-	budgets := map[string]int{"low": 2048, "high": 16384, "xhigh": 16384, "max": 16384}
-	budget := cmp.Or(budgets[m.o.Effort], 4096)
-	p.Thinking = map[string]any{"type": "enabled", "budget_tokens": budget}
-	p.MaxTokens += budget
-}
-
-// hasAdaptiveThinking reports whether a model takes an effort. All do except claude-FAMILY-MAJOR[-MINOR]
-// before 4.6 and names in the older order (claude-3-7-sonnet).
-func hasAdaptiveThinking(model string) bool {
-	words := strings.Split(strings.TrimPrefix(model, "claude-"), "-")
-	if _, err := strconv.Atoi(words[0]); err == nil || len(words) < 2 {
-		return err != nil
-	}
-	major, err := strconv.Atoi(words[1])
-	if err != nil {
-		return true
-	}
-	minor := 0
-	if len(words) > 2 && len(words[2]) < 3 { // longer is a date
-		minor, _ = strconv.Atoi(words[2])
-	}
-	return major > 4 || major == 4 && minor >= 6
 }
 
 // Endpoint returns the base URL that is asked. Models of one endpoint share its rate limits.

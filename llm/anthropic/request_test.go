@@ -53,7 +53,7 @@ func TestRequest(t *testing.T) {
 		},
 		Messages: []llm.Message{
 			{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Do it."},
-				llm.Image{Media: "image/png", Data: []byte("png")}}},
+				llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}},
 			{Role: llm.Assistant, Parts: []llm.Part{
 				llm.Thinking{Text: "hm", Provider: provider,
 					Opaque: json.RawMessage(`{"type":"thinking","signature":"sig"}`)},
@@ -63,7 +63,7 @@ func TestRequest(t *testing.T) {
 			}},
 			{Role: llm.User, Parts: []llm.Part{
 				llm.Result{ID: "t1", Parts: []llm.Part{llm.Text{Text: "done"},
-					llm.Image{Media: "image/jpeg", Data: []byte("jpg")}}},
+					llm.Image{Media: "image/jpeg", Data: []byte("\xff\xd8\xff")}}},
 				llm.Result{ID: "functions.alpha:0", IsError: true,
 					Parts: []llm.Part{llm.Text{Text: "no"}, llm.Text{Text: " "}}},
 				llm.Text{Text: "<inbox>[]</inbox>"},

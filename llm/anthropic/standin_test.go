@@ -74,7 +74,7 @@ func TestThroughStandIn(t *testing.T) {
 
 	r.Messages = append(r.Messages, got.Message, llm.Message{Role: llm.User, Parts: []llm.Part{
 		llm.Result{ID: "c1", IsError: true, Parts: []llm.Part{llm.Text{Text: "no file"}}},
-		llm.Result{ID: "c2", Parts: []llm.Part{llm.Text{Text: "a"}, llm.Image{Media: "image/png", Data: []byte{1, 2}}}},
+		llm.Result{ID: "c2", Parts: []llm.Part{llm.Text{Text: "a"}, llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}},
 		llm.Text{Text: "mail"},
 	}})
 	if _, err := m.Reply(t.Context(), r, nil); err != nil {

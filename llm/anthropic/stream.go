@@ -13,6 +13,7 @@ import (
 // the event message_stop.
 type replyBuilder struct {
 	*wire.Exchange
+	bound     string // what the thinking is bound to
 	blocks    []*blockBuilder
 	usage     usage
 	modelName string // of the model that answers, according to the server
@@ -182,7 +183,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		case n.start.Type == "text" && len(n.text) > 0:
 			parts = append(parts, llm.Text{Text: string(n.text)})
 		case n.start.Type == thinking || n.start.Type == redacted:
-			parts = append(parts, n.thinkingParts(b.Provider)...)
+			parts = append(parts, n.thinkingParts(b.Provider, b.bound)...)
 		case n.start.Type == "tool_use":
 			// The input comes in pieces of JSON that mean nothing before the last one. A call without
 			// arguments may have no pieces at all, only the empty input that its block began with.
@@ -196,8 +197,8 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 }
 
 // thinkingParts returns a finished block of thinking. One that was cut off has no signature and is dropped.
-func (n *blockBuilder) thinkingParts(provider string) []llm.Part {
-	s := opaqueThinking{Type: n.start.Type, Signature: string(n.signature), Data: n.start.Data}
+func (n *blockBuilder) thinkingParts(provider, bound string) []llm.Part {
+	s := opaqueThinking{Type: n.start.Type, Signature: string(n.signature), Data: n.start.Data, Bound: bound}
 	isSealed := s.Signature != "" || s.Data != ""
 	if !n.isDone || !isSealed && len(n.text) == 0 {
 		return nil

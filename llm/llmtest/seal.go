@@ -19,29 +19,31 @@ type seals struct {
 	places []string // before each block of the present message: several replies in a row are one message
 }
 
-// SealThinking returns the signature of the thinking with which a model answers a request, which CheckMessages takes.
-// Of redacted thinking it is the data, and text is "". Before is the signature of the thinking before it in the same
-// reply, or "".
-func SealThinking(header http.Header, body []byte, before, text string) string {
+// Sealer signs the thinking with which a model answers a request, so that CheckMessages takes it back.
+type Sealer struct{ request *strictMessages }
+
+// NewSealer returns a Sealer for the reply to a request with this header and body.
+func NewSealer(header http.Header, body []byte) *Sealer {
 	s := &strictMessages{account: header.Get("X-Api-Key")}
 	if err := json.Unmarshal(body, &s.request); err != nil {
 		panic(err) // it was checked
 	}
 	s.seals.place = newPlace(s.request)
 	s.messages()
-	if before == "" {
-		before = s.seals.before
-	}
-	return seal{s.request.Model, s.account, string(s.seals.place), hashOf(before), hashOf(text)}.encode()
+	return &Sealer{s}
 }
 
-// encode returns the seal as text.
-func (x seal) encode() string {
+// Seal returns the signature of the next block of thinking of the reply. Of redacted thinking it is the data, and text
+// is "".
+func (s *Sealer) Seal(text string) string {
+	r := s.request
+	x := seal{r.request.Model, r.account, string(r.seals.place), hashOf(r.seals.before), hashOf(text)}
 	data, err := json.Marshal(x)
 	if err != nil {
 		panic(err) // it holds strings only
 	}
-	return base64.StdEncoding.EncodeToString(data)
+	r.seals.before = base64.StdEncoding.EncodeToString(data)
+	return r.seals.before
 }
 
 // hashOf returns a short hash.
@@ -87,25 +89,21 @@ type place string
 
 // newPlace returns the place at the beginning of the messages.
 func newPlace(q messagesRequest) place {
-	var tools []any
-	for _, t := range q.Tools {
-		tools = append(tools, t)
-	}
-	return place("").after(q.System).after(tools...)
-}
-
-// after returns the place behind some values.
-func (p place) after(values ...any) place {
-	data, err := json.Marshal(values)
+	data, err := json.Marshal([]any{q.System, q.Tools})
 	var plain any
 	if err != nil || json.Unmarshal(data, &plain) != nil {
 		panic(err) // it was JSON
 	}
-	data, err = json.Marshal(withoutMarks(plain))
+	return place("").after("", withoutMarks(plain))
+}
+
+// after returns the place behind what a role has said.
+func (p place) after(role string, said any) place {
+	data, err := json.Marshal(said)
 	if err != nil {
 		panic(err) // it was JSON
 	}
-	return place(hashOf(string(p) + string(data)))
+	return place(hashOf(string(p) + role + string(data)))
 }
 
 // withoutMarks removes the marks for the cache from a JSON value.

@@ -66,7 +66,7 @@ func TestCheckMessages(t *testing.T) {
 	}
 	// What claude-opus-5-5 and claude-haiku-4-5 have thought in answer to the first message.
 	thought := func(model, text string) string {
-		signature := llmtest.SealThinking(header, []byte(body(model, "", first)), "", text)
+		signature := llmtest.NewSealer(header, []byte(body(model, "", first))).Seal(text)
 		return `,{"role":"assistant","content":[{"type":"thinking","thinking":"` + text + `","signature":"` + signature +
 			`"},{"type":"text","text":"b"}]},` + first
 	}

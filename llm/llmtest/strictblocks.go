@@ -152,7 +152,7 @@ func (s *strictMessages) blocks(where, role string, raw json.RawMessage, types .
 // The forms of ids and of names in calls.
 var (
 	callID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	callName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,200}$`)
+	callName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 )
 
 // block checks what a block of a message has to do with those before it.
@@ -180,6 +180,7 @@ func (s *strictMessages) block(where, role string, b strictBlock) {
 	case "tool_result":
 		s.result(where, b)
 	}
+	b.Cache = nil
 	s.seals.place = s.seals.place.after(role, b)
 	s.seals.places = append(s.seals.places, string(s.seals.place))
 }

@@ -28,7 +28,7 @@ const allEfforts = "low medium high xhigh max"
 // Sources: the vendor's pages "Troubleshooting thinking" (the table of rejected configurations), "Preserved thinking"
 // and "What's new" of each model, read in the autumn of 2026.
 var messagesModels = map[string]messagesRules{
-	"":                 {maxTokens: 32_000, thinking: "enabled disabled", sampling: true, prefill: true},
+	"":                 {maxTokens: 128_000, thinking: "enabled disabled", sampling: true, prefill: true},
 	"claude-haiku-4-5": {maxTokens: 64_000, thinking: "enabled disabled", sampling: true, prefill: true},
 	"claude-sonnet-4-6": {maxTokens: 64_000, thinking: "adaptive enabled disabled", efforts: "low medium high max",
 		sampling: true},
@@ -80,7 +80,7 @@ type strictMessages struct {
 var betas = []string{"interleaved-thinking-2025-05-14", "thinking-binding-controls-2026-08-01"}
 
 // CheckMessages returns what the vendor would refuse in a request of the Messages API, of which these are the header
-// and the body. Thinking has a signature that SealThinking made. Beyond what the vendor refuses, it does not let a
+// and the body. Thinking has a signature that a Sealer made. Beyond what the vendor refuses, it does not let a
 // model read what another model, or another account, has thought: the vendor takes that and throws it away.
 func CheckMessages(header http.Header, body []byte) []string {
 	s := &strictMessages{account: header.Get("X-Api-Key")}
@@ -168,7 +168,7 @@ func (s *strictMessages) tool(where string, raw json.RawMessage) {
 		Cache  json.RawMessage            `json:"cache_control"`
 	}
 	s.fields(where, raw, &t, "type name description input_schema cache_control strict")
-	if !regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`).MatchString(t.Name) {
+	if !callName.MatchString(t.Name) {
 		s.addf("%s.name: %q", where, t.Name)
 	}
 	if string(t.Schema["type"]) != `"object"` {
