@@ -38,12 +38,26 @@ func NewSealer(header http.Header, body []byte) *Sealer {
 func (s *Sealer) Seal(text string) string {
 	r := s.request
 	x := seal{r.request.Model, r.account, string(r.seals.place), hashOf(r.seals.before), hashOf(text)}
+	r.seals.before = x.encode()
+	return r.seals.before
+}
+
+// encode returns the seal as text.
+func (x seal) encode() string {
 	data, err := json.Marshal(x)
 	if err != nil {
 		panic(err) // it holds strings only
 	}
-	r.seals.before = base64.StdEncoding.EncodeToString(data)
-	return r.seals.before
+	return base64.StdEncoding.EncodeToString(data)
+}
+
+// unseal returns the seal that text is, and whether it is one.
+func unseal(text string) (x seal, ok bool) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(data, &x)
+	}
+	return x, err == nil
 }
 
 // hashOf returns a short hash.
@@ -63,9 +77,8 @@ func (s *strictMessages) sealed(where string, b strictBlock) {
 		}
 		text = *b.Thinking
 	}
-	var x seal
-	data, err := base64.StdEncoding.DecodeString(signature)
-	if err != nil || json.Unmarshal(data, &x) != nil || x.Text != hashOf(text) {
+	x, ok := unseal(signature)
+	if !ok || x.Text != hashOf(text) {
 		s.addf("%s: Invalid `signature` in `thinking` block", where)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,9 +111,21 @@ type strictItem struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-// CheckResponses returns what the vendor would refuse in the body of a request of the Responses API.
-func CheckResponses(body []byte) []string {
-	s := &strictCheck{}
+// strictResponses checks a request of the Responses API.
+type strictResponses struct {
+	strictCheck
+	model, account string
+}
+
+// SealReasoning returns the encrypted content of the reasoning with which a model answers a request with this header.
+func SealReasoning(header http.Header, model string) string {
+	return seal{Model: model, Account: header.Get("Authorization")}.encode()
+}
+
+// CheckResponses returns what the vendor would refuse in a request of the Responses API, of which these are the header
+// and the body. Reasoning has the encrypted content that SealReasoning made.
+func CheckResponses(header http.Header, body []byte) []string {
+	s := &strictResponses{account: header.Get("Authorization")}
 	var q struct {
 		Model string
 		Store *bool
@@ -133,12 +146,13 @@ func CheckResponses(body []byte) []string {
 		s.fields(fmt.Sprintf("tools[%d]", i), raw, &t, "type name description parameters strict")
 		s.tool(fmt.Sprintf("tools[%d]", i), t.Name, t.Parameters)
 	}
+	s.model = q.Model
 	s.items(q.Input)
 	return s.problems
 }
 
 // items checks the items: each call has one output behind it, and reasoning is followed by what it led to.
-func (s *strictCheck) items(input []json.RawMessage) {
+func (s *strictResponses) items(input []json.RawMessage) {
 	open, seen, afterReasoning := map[string]bool{}, map[string]bool{}, false
 	for i, raw := range input {
 		where := fmt.Sprintf("input[%d]", i)
@@ -154,6 +168,8 @@ func (s *strictCheck) items(input []json.RawMessage) {
 		case "reasoning":
 			if it.Encrypted == "" {
 				s.addf("%s: the item is not stored", where)
+			} else if x, ok := unseal(it.Encrypted); !ok || x.Model != s.model || x.Account != s.account {
+				s.addf("%s: the encrypted content could not be verified", where)
 			}
 		case "message":
 			types := map[string][]string{"user": {"input_text", "input_image"}, "assistant": {"output_text", "refusal"}}

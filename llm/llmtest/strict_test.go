@@ -39,19 +39,25 @@ const (
 func TestCheckResponses(t *testing.T) {
 	const call = `{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}`
 	const output = `{"type":"function_call_output","call_id":"c","output":""}`
-	const reasoning = `{"type":"reasoning","summary":[],"encrypted_content":"x"}`
+	header := http.Header{"Authorization": {"Bearer one"}}
+	reasoning := func(header http.Header, model string) string {
+		return `{"type":"reasoning","summary":[],"encrypted_content":"` + llmtest.SealReasoning(header, model) + `"}`
+	}
+	mine := reasoning(header, "m")
 	for _, c := range []struct{ input, problem string }{
-		{reasoning + "," + call + "," + output, ""},
+		{mine + "," + call + "," + output, ""},
+		{reasoning(header, "n") + "," + call + "," + output, "could not be verified"},
+		{reasoning(http.Header{}, "m") + "," + call + "," + output, "could not be verified"},
 		{call, "no output for"},
 		{output, "no call has the id"},
-		{reasoning, "ends with reasoning"},
-		{reasoning + `,{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}`, "required following item"},
+		{mine, "ends with reasoning"},
+		{mine + `,{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}`, "required following item"},
 		{`{"type":"reasoning","summary":[]},` + call + "," + output, "not stored"},
 		{`{"type":"message","role":"user","content":[{"type":"output_text","text":"a"}]}`, `type "output_text"`},
 		{`{"type":"function_call","call_id":"a b","name":"n","arguments":"{}"}`, `call "a b"`},
 	} {
 		body := `{"model":"m","store":false,"input":[` + c.input + `]}`
-		check(t, body, llmtest.CheckResponses([]byte(body)), c.problem)
+		check(t, body, llmtest.CheckResponses(header, []byte(body)), c.problem)
 	}
 }
 

@@ -94,6 +94,7 @@ func New(o Options) llm.Model {
 		o.MaxTokens = cmp.Or(o.MaxTokens, o.Known.ReplyLimit())
 	}
 	peer.SetAPI("openai-" + string(o.API))
+	peer.SetMaker(o.Key)
 	peer.Window = o.Known.Window
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra, Observe: o.Observe}
 	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known),
@@ -227,12 +228,14 @@ func images(ps []llm.Part) (out []llm.Part) {
 //
 // Of Chat Completions it holds the name of the field in which the server sent its reasoning and wants it back, or what
 // only the same model may get back, with its name: reasoning_details as they came, or what came with a call.
-// Of Responses it holds an item as it came, or the phase of the message that follows. The vendor takes reasoning
-// back only unchanged and together with the item that it led to, so both are kept.
+// Of Responses it holds an item as it came, with who made it, or the phase of the message that follows. The vendor
+// takes reasoning back only unchanged, from the account that it was encrypted for, and together with the item that it
+// led to, so both are kept.
 type opaque struct {
 	Field    string          `json:"field,omitempty"`
 	Provider string          `json:"provider,omitempty"` // a Call has no field for it
 	Model    string          `json:"model,omitempty"`
+	Maker    string          `json:"maker,omitempty"` // as wire.Peer has it; "" in transcripts of older versions
 	Item     json.RawMessage `json:"item,omitempty"`
 	Phase    string          `json:"phase,omitempty"`
 }

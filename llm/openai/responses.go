@@ -78,8 +78,11 @@ func canReason(model string) bool {
 		!strings.HasPrefix(model, "chatgpt-") && !strings.Contains(model, "-chat")
 }
 
-// items converts one message. Reasoning of another endpoint is left out, because it is encrypted for that
-// endpoint alone.
+// canRead reports whether an item was made by the same model for the same account.
+func (m *model) canRead(k opaque) bool { return k.Maker == "" || k.Maker == m.peer.Maker }
+
+// items converts one message. Reasoning of another endpoint, another model or another account is left out, because it
+// is encrypted for that one alone.
 func (m *model) items(msg llm.Message) (out []any) {
 	if msg.Role != llm.Assistant {
 		return userItems(wire.Images(msg.Parts, m.o.Known))
@@ -89,7 +92,7 @@ func (m *model) items(msg llm.Message) (out []any) {
 		switch p := p.(type) {
 		case llm.Thinking:
 			var k opaque
-			if p.Provider != m.peer.Provider || json.Unmarshal(p.Opaque, &k) != nil {
+			if p.Provider != m.peer.Provider || json.Unmarshal(p.Opaque, &k) != nil || !m.canRead(k) {
 				continue
 			}
 			phase = k.Phase
@@ -127,7 +130,7 @@ func isReasoning(v any) bool {
 func (m *model) callItem(c llm.Call) any {
 	var k opaque
 	var it item
-	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.peer.Provider &&
+	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.peer.Provider && m.canRead(k) &&
 		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {
 		if input, err := llm.Input([]byte(it.Arguments)); err == nil && bytes.Equal(input, c.Input) {
 			return k.Item

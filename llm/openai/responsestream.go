@@ -139,13 +139,13 @@ func (c *responseBuilder) Reply() (r llm.Reply, ok bool, err error) {
 		var made []llm.Part
 		switch it.Type {
 		case "reasoning":
-			reasoning = append(reasoning, it.thinking(c.Provider)...)
+			reasoning = append(reasoning, it.thinking(c.Peer)...)
 			continue
 		case "message":
 			made = it.texts(c.Provider)
 		case "function_call":
 			made = []llm.Part{llm.Call{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments),
-				Opaque: opaque{Provider: c.Provider, Item: it.raw}.encode()}}
+				Opaque: opaque{Provider: c.Provider, Maker: c.Maker, Item: it.raw}.encode()}}
 			if r.Stop != llm.StopEnd {
 				reasoning = nil
 			}
@@ -178,7 +178,7 @@ func (it item) isRefusal() bool {
 }
 
 // thinking returns the part for an item of reasoning, or none if there is nothing in it.
-func (it item) thinking(provider string) []llm.Part {
+func (it item) thinking(maker wire.Peer) []llm.Part {
 	var text strings.Builder
 	for i, s := range it.Summary {
 		if i > 0 {
@@ -189,9 +189,9 @@ func (it item) thinking(provider string) []llm.Part {
 	for _, s := range it.Content {
 		text.WriteString(s.Text)
 	}
-	p := llm.Thinking{Text: text.String(), Provider: provider}
+	p := llm.Thinking{Text: text.String(), Provider: maker.Provider}
 	if it.Encrypted != "" { // without it the vendor would look for an item that it did not store
-		p.Opaque = opaque{Item: it.raw}.encode()
+		p.Opaque = opaque{Maker: maker.Maker, Item: it.raw}.encode()
 	}
 	if p.Text == "" && p.Opaque == nil {
 		return nil

@@ -23,6 +23,7 @@ const conversations = 1000
 type talk struct {
 	*rand.Rand
 	vendor, model string // who is asked now
+	key           string
 	api           openai.API
 	history       *llm.History
 	problems      []string
@@ -45,9 +46,11 @@ func (k *talk) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	k.requests++
-	problems, answer := llmtest.CheckChat(k.vendor, body), k.chatReply()
+	problems, answer := []string(nil), ""
 	if k.api == openai.Responses {
-		problems, answer = llmtest.CheckResponses(body), k.response()
+		problems, answer = llmtest.CheckResponses(r.Header, body), k.response(llmtest.SealReasoning(r.Header, k.model))
+	} else {
+		problems, answer = llmtest.CheckChat(k.vendor, body), k.chatReply()
 	}
 	for _, p := range problems {
 		k.problems = append(k.problems, fmt.Sprintf("%s/%s: %s\n%s", k.vendor, k.model, p, body))
@@ -98,14 +101,14 @@ func (k *talk) chatReply() string {
 		k.pick("stop", "tool_calls", "tool_calls", "length", "content_filter")))...)
 }
 
-// response returns the stream of a random reply of the Responses API.
-func (k *talk) response() string {
+// response returns the stream of a random reply of the Responses API. Sealed is the encrypted content of its reasoning.
+func (k *talk) response(sealed string) string {
 	var items []string
 	for n := range k.IntN(6) {
 		switch k.IntN(4) {
 		case 0:
 			items = append(items, text(map[string]any{"type": "reasoning", "id": fmt.Sprint("rs_", n), "summary": []any{},
-				"encrypted_content": k.pick("sealed", "")}))
+				"encrypted_content": k.pick(sealed, "")}))
 		case 1:
 			items = append(items, text(map[string]any{"type": "message", "role": "assistant", "phase": k.pick("commentary", "final_answer"),
 				"content": []any{map[string]any{"type": "output_text", "text": k.pick("So.", "", " ")}}}))
@@ -124,7 +127,7 @@ func (k *talk) response() string {
 func (k *talk) open() llm.Model {
 	known, _ := catalogue.Lookup(k.vendor, k.model)
 	known.Provider = k.vendor
-	o := openai.Options{Model: k.model, API: k.api, Known: known, Client: &http.Client{Transport: k},
+	o := openai.Options{Model: k.model, API: k.api, Known: known, Client: &http.Client{Transport: k}, Key: k.key,
 		MaxTokens: k.IntN(2) * 1000, BaseURL: "https://" + k.vendor + "server.example/v1"}
 	if k.vendor == "openai" {
 		o.BaseURL = ""
@@ -150,9 +153,16 @@ func (k *talk) run(t *testing.T) {
 		case 0: // another model, of the same vendor or not
 			k.vendor = k.pick(k.vendor, k.pickVendor())
 			k.model = k.pick(talkers[k.vendor]...)
-		case 1: // a summary takes the place of what was said
+		case 1: // a summary takes the place of what was said, or of its beginning
+			messages := k.history.Messages()
+			last := messages[len(messages)-1]
 			k.history = llm.NewHistory(nil)
 			k.history.Say(llm.Text{Text: "A summary."})
+			if n := len(messages); n > 2 && len(messages[n-2].Calls()) > 0 && k.IntN(2) == 0 {
+				k.history = llm.NewHistory([]llm.Message{k.history.Messages()[0], messages[n-2], last})
+			}
+		case 2:
+			k.key = k.pick("one", "two")
 		}
 		r, err := k.open().Reply(context.Background(), llm.Request{System: []string{"You help."}, CacheKey: "a@b",
 			Tools: []llm.Spec{{Name: "look"}}, Messages: k.history.Messages()}, nil)

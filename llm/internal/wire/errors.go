@@ -12,6 +12,8 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -34,6 +36,15 @@ type Peer struct {
 	// Provider marks the thinking that this peer makes. No other takes it back: what one server signed or
 	// encrypted means nothing to another, and a conversation may change its server between two runs.
 	Provider string
+	// Maker tells the model and the key from others at the same server, without naming the key. What the server has
+	// encrypted for one of them it takes back from no other.
+	Maker string
+}
+
+// SetMaker makes Maker of the model and a key.
+func (p *Peer) SetMaker(key string) {
+	sum := sha256.Sum256([]byte(p.Model + "\n" + key))
+	p.Maker = hex.EncodeToString(sum[:8])
 }
 
 // Custom is what the user wants in each request beside what the API says. Header sets headers, over the adapter's own.
