@@ -148,16 +148,25 @@ func readLine(path string) string {
 
 // The functions below work on a directory without opening its repository: the caller has no Repo, or there is none yet.
 
-// ListFiles returns the files at or below dir that git tracks or would track, relative to dir. ok is false outside of
-// a working tree, and where git knows of none, as in an ignored directory.
-func ListFiles(ctx context.Context, dir string) (files []string, ok bool) {
+// ListTracked returns the files at or below dir that git tracks, sorted and relative to dir. It returns none outside of
+// a working tree.
+func ListTracked(ctx context.Context, dir string) []string {
+	return listFiles(ctx, dir, "--cached", "--deduplicate")
+}
+
+// ListUntracked returns the files at or below dir that git would track, sorted and relative to dir. It returns none
+// outside of a working tree, and in an ignored directory.
+func ListUntracked(ctx context.Context, dir string) []string {
+	return listFiles(ctx, dir, "--others", "--exclude-standard")
+}
+
+func listFiles(ctx context.Context, dir string, which ...string) []string {
 	r := runner{env: cleanEnv(os.Environ())}
-	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"ls-files", "-z", "--cached", "--others",
-		"--exclude-standard", "--deduplicate"}})
-	if err != nil || out == "" {
-		return nil, false
+	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: append([]string{"ls-files", "-z"}, which...)})
+	if err != nil {
+		return nil
 	}
-	return SplitNUL(out), true
+	return SplitNUL(out)
 }
 
 // IsTracked reports whether git tracks the file of that name in dir. What git cannot tell counts as no.

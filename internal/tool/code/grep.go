@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"muster/internal/prompt"
@@ -73,44 +72,25 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.root.Close()
-	// The list is complete before the search begins, so the order of matches does not depend on the workers.
-	list, err := at.files(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return llm.Result{}, context.Cause(ctx)
-	case err != nil:
-		return tool.FromError(err)
-	}
-	list = at.filter(list, names)
-	s := search{at: at, names: list, query: q, mode: cmp.Or(in.OutputMode, showContent),
+	s := search{at: at, filter: names, query: q, mode: cmp.Or(in.OutputMode, showContent),
 		before: min(max(in.Before, in.Context), maxContext), after: min(max(in.After, in.Context), maxContext),
 		offset: in.Offset, limit: min(cmp.Or(in.HeadLimit, maxMatches), maxHeadLimit)}
 	return s.run(ctx, cmp.Or(t.options.BashTimeout, defaultBashTimeout))
-}
-
-// filter drops the names that f does not let through.
-func (s confinedPath) filter(names []string, f nameFilter) []string {
-	if len(f.only)+len(f.never) == 0 {
-		return names
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !f.accepts(name, s.shown(name)) })
 }
 
 // show shows the matches of files in their order, and says what was left out.
 func (s *search) show(all []fileMatches) string {
 	var b strings.Builder
 	entries, shown, files, matches, cut := 0, 0, 0, 0, 0
-	for i, m := range all {
+	for _, m := range all {
 		if m.isCut {
 			cut++
 		}
-		if m.n == 0 {
-			continue
-		}
-		files, matches = files+1, matches+m.n
+		matches += m.n
+		files += min(m.n, 1)
 		of := m.n // entries that this file has in the list that head_limit and offset cut
 		if s.mode != showContent {
-			of = 1
+			of = min(m.n, 1)
 		}
 		from, to := min(max(s.offset-entries, 0), of), min(s.offset+s.limit-entries, of)
 		if entries += of; from >= to {
@@ -118,9 +98,9 @@ func (s *search) show(all []fileMatches) string {
 		}
 		switch s.mode {
 		case showFiles:
-			fmt.Fprintf(&b, "%s\n", s.at.shown(s.names[i]))
+			fmt.Fprintf(&b, "%s\n", s.at.shown(m.name))
 		case showCounts:
-			fmt.Fprintf(&b, "%s:%d\n", s.at.shown(s.names[i]), m.n)
+			fmt.Fprintf(&b, "%s:%d\n", s.at.shown(m.name), m.n)
 		default:
 			for j, h := range m.hits[from:to] {
 				// As other programs do, a line of dashes stands where lines between two matches are left out.
@@ -145,10 +125,10 @@ func (s *search) conclude(b *strings.Builder, entries, shown, matches, files, cu
 		what = plural(files, "file") + fmt.Sprintf(" with %d matches", matches)
 	}
 	switch {
-	case len(s.names) == 0:
+	case s.files == 0:
 		b.WriteString("There is no file to search: nothing is there that path, glob and type accept.")
 	case entries == 0:
-		fmt.Fprintf(b, "No match in %s.", plural(len(s.names), "file"))
+		fmt.Fprintf(b, "No match in %s.", plural(s.files, "file"))
 	case shown == 0:
 		fmt.Fprintf(b, "[nothing is left after offset %d: there are %s]\n", s.offset, what)
 	case s.offset == 0 && shown < entries:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	maxGrepWorkers = 4
+	maxGrepWorkers = 8
 	batch          = 16      // files that a worker takes at once; those of a directory stay together
 	smallFile      = 4 << 20 // a worker keeps room for a file of this size
 )
@@ -26,44 +27,67 @@ const (
 // search is one call of grep: where it searches, for what, and what of it is shown.
 type search struct {
 	at            confinedPath
-	names         []string
+	filter        nameFilter
 	query         *query
 	mode          string
-	before, after int // lines around a match
-	offset, limit int // of the matches, or of the files
+	before, after int          // lines around a match
+	offset, limit int          // of the matches, or of the files
+	files         int          // that are searched
 	searched      atomic.Int64 // bytes
 }
 
 // fileMatches are the matches of one file: those to show, and how many there are. There may be more matches
 // than hits, because only as many are collected as can be shown.
 type fileMatches struct {
+	name  string
 	hits  []hit
 	n     int
 	isCut bool // only a part of the file was searched
 }
 
-// run searches the files, several at once and for as long as a command may run, and shows the matches in the order
-// of names.
+// run searches the files for as long as a command may run, and shows the matches in the order of names.
 func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, error) {
-	all := make([]fileMatches, len(s.names))
-	var next, collected atomic.Int64
-	var workers sync.WaitGroup
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), (len(s.names)+batch-1)/batch) {
+	list, rest, err := s.at.files(ctx)
+	all := s.list(timed, list)
+	all = append(all, s.list(timed, rest())...)
+	switch {
+	case ctx.Err() != nil:
+		return llm.Result{}, context.Cause(ctx)
+	case err != nil:
+		return tool.FromError(err)
+	}
+	slices.SortFunc(all, func(a, b fileMatches) int { return strings.Compare(a.name, b.name) })
+	result := s.show(all)
+	if timed.Err() != nil {
+		result = strings.TrimSuffix(result, "\n") + fmt.Sprintf("\n[stopped after %v, before all was searched: "+
+			"narrow the search, or repeat less in the pattern]\n", limit)
+	}
+	return tool.Text(result), nil
+}
+
+// list searches the files of a list, several at once, and returns those with matches, in the order of the list.
+func (s *search) list(ctx context.Context, names []string) []fileMatches {
+	names = slices.DeleteFunc(names, func(name string) bool { return !s.filter.accepts(name, s.at.shown(name)) })
+	s.files += len(names)
+	all := make([]fileMatches, len(names))
+	var next, collected atomic.Int64
+	var workers sync.WaitGroup
+	for range min(maxGrepWorkers, runtime.GOMAXPROCS(0), (len(names)+batch-1)/batch) {
 		workers.Go(func() {
-			w := worker{search: s, automaton: newAutomaton(timed, s.query), opener: opener{at: s.at}}
+			w := worker{search: s, automaton: newAutomaton(ctx, s.query), opener: opener{at: s.at}}
 			defer w.opener.close()
-			for timed.Err() == nil {
+			for ctx.Err() == nil {
 				// This is asked before files are taken, so that only files before these can have been counted: the
 				// first matches in order are never lost to a file that another worker has finished earlier.
 				w.most = max(0, s.offset+s.limit-int(collected.Load()))
 				begin := int(next.Add(batch)) - batch
-				if begin >= len(s.names) {
+				if begin >= len(names) {
 					return
 				}
-				for i := begin; i < min(begin+batch, len(s.names)) && timed.Err() == nil; i++ {
-					all[i] = w.file(timed, s.names[i])
+				for i := begin; i < min(begin+batch, len(names)) && ctx.Err() == nil; i++ {
+					all[i] = w.file(ctx, names[i])
 					collected.Add(int64(len(all[i].hits)))
 				}
 			}
@@ -71,15 +95,7 @@ func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, erro
 	}
 	// Each worker writes only its own elements of all, which nobody reads before Wait has returned.
 	workers.Wait()
-	if ctx.Err() != nil {
-		return llm.Result{}, context.Cause(ctx)
-	}
-	result := s.show(all)
-	if timed.Err() != nil {
-		result = strings.TrimSuffix(result, "\n") + fmt.Sprintf("\n[stopped after %v, before all was searched: "+
-			"narrow the search, or repeat less in the pattern]\n", limit)
-	}
-	return tool.Text(result), nil
+	return slices.DeleteFunc(all, func(m fileMatches) bool { return m.n == 0 && !m.isCut })
 }
 
 // worker searches files one after the other.
@@ -94,6 +110,7 @@ type worker struct {
 // file searches one file. A file that is not text, or that cannot be read, has no match. Links are skipped: what
 // they point to is searched under its own name, if it is in the directory at all.
 func (w *worker) file(ctx context.Context, name string) (m fileMatches) {
+	m.name = name
 	f, size, err := w.opener.open(name)
 	if err != nil {
 		return m
