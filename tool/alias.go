@@ -2,14 +2,14 @@ package tool
 
 import (
 	"slices"
-	"strings"
 
 	"muster/internal/editdist"
+	"muster/llm/repair"
 )
 
-// aliases are the names that other programs have for a field, as fold returns them. One counts where the tool has the
-// field and no field of that name. It must mean the same whatever the tool: a name that could mean two fields of a tool
-// is none of its aliases.
+// aliases are the names that other programs have for a field, as repair.Fold returns them. One counts where the tool
+// has the field and no field of that name. It must mean the same whatever the tool: a name that could mean two fields of
+// a tool is none of its aliases.
 var aliases = map[string][]string{
 	"path": {"filepath", "filename", "file", "targetfile", "absolutepath", "relativepath", "relativeworkspacepath",
 		"pathname", "dirpath", "directory", "notebookpath", "targetdirectory"},
@@ -51,8 +51,8 @@ var aliases = map[string][]string{
 	"require_plan":   {"planrequired", "requiresplan", "needsplan", "planmoderequired"},
 }
 
-// restricting are names of fields, as fold returns them, that say where or how little a tool is to do. A tool that
-// changes something and has no such field must not run as if nothing had been said.
+// restricting are names of fields, as repair.Fold returns them, that say where or how little a tool is to do. A tool
+// that changes something and has no such field must not run as if nothing had been said.
 var restricting = []string{"dryrun", "preview", "simulate", "checkonly", "cwd", "workdir", "workingdirectory",
 	"workingdir", "directory", "dir", "host", "user", "stdin", "input", "env", "environment", "expectedreplacements",
 	"expectedoccurrences", "line", "startline", "endline", "insertline", "linenumber", "occurrence", "append", "mode",
@@ -61,10 +61,10 @@ var restricting = []string{"dryrun", "preview", "simulate", "checkonly", "cwd", 
 // fieldFor returns the field of s that is meant by name, which is none: one that differs in case and separators, or
 // the only one that has this name elsewhere. given are the other fields of the object.
 func fieldFor(s *shape, name string, given map[string]any) string {
-	folded := fold(name)
+	folded := repair.Fold(name)
 	var found []string
 	for _, field := range s.PropertyOrder {
-		if fold(field) == folded {
+		if repair.Fold(field) == folded {
 			return field
 		}
 		if slices.Contains(aliases[field], folded) {
@@ -84,7 +84,7 @@ func fieldFor(s *shape, name string, given map[string]any) string {
 // isMisspelt reports whether name is one of the fields but for a letter or two.
 func isMisspelt(name string, fields []string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
-		return editdist.Distance(fold(name), fold(field)) <= min(2, len(field)/3)
+		return editdist.Distance(repair.Fold(name), repair.Fold(field)) <= min(2, len(field)/3)
 	})
 }
 
@@ -103,9 +103,4 @@ func isNothing(v any) bool {
 		return len(v) == 0
 	}
 	return false
-}
-
-// fold returns a name without case and separators.
-func fold(name string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }

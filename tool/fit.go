@@ -97,8 +97,8 @@ func (f *fitter) unwrap(s *shape, v any) any {
 // wrapped returns the fields that o has under a name, or nil if they are not wrapped there. A text is the only field
 // that the tool asks for. An input beside other fields may be meant for the program that the tool runs.
 func (f *fitter) wrapped(s *shape, o map[string]any, name string) map[string]any {
-	isInput := fold(name) == "input"
-	if !slices.Contains(wrappers, fold(name)) || fieldFor(s, name, o) != "" || isInput && len(o) > 1 {
+	isInput := repair.Fold(name) == "input"
+	if !slices.Contains(wrappers, repair.Fold(name)) || fieldFor(s, name, o) != "" || isInput && len(o) > 1 {
 		return nil
 	}
 	inner := o[name]
@@ -258,7 +258,7 @@ func toText(v any) (any, bool) {
 func oneOf(values []any, v any) (found any) {
 	for _, value := range values {
 		a, isText := value.(string)
-		if b, ok := v.(string); ok && isText && fold(a) == fold(b) {
+		if b, ok := v.(string); ok && isText && repair.Fold(a) == repair.Fold(b) {
 			if found != nil {
 				return nil
 			}
@@ -287,7 +287,7 @@ func (f *fitter) object(s *shape, v map[string]any, path string) {
 		given := v[name]
 		delete(v, name)
 		switch field := fieldFor(s, name, v); {
-		case field == "" && (!isNothing(given) || fold(name) == "overwrite"):
+		case field == "" && (!isNothing(given) || repair.Fold(name) == "overwrite"):
 			unknown = append(unknown, name)
 			v[name] = given // until it is known what is missing
 		case field == "" || given == nil:
@@ -340,7 +340,7 @@ func isWordForNull(v any) bool {
 func (f *fitter) unknown(s *shape, at, name string, given any, missing []string) {
 	meant := guess(name, missing, s.PropertyOrder)
 	ignored := len(missing) == 0 && !isMisspelt(name, s.PropertyOrder)
-	isRestricting := slices.Contains(restricting, fold(name)) || given == false // such as overwrite
+	isRestricting := slices.Contains(restricting, repair.Fold(name)) || given == false // such as overwrite
 	if ignored && !(f.restricts && isRestricting) {
 		return
 	}

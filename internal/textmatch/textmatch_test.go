@@ -51,6 +51,20 @@ func TestReplace(t *testing.T) {
 		{"a line goes, of CRLF", "a\r\n  b\r\nc\r\n", "\tb\n", "", "a\r\nc\r\n"},
 		{"a part of a line", "x = f( a,  b ) + 1\n", "f( a, b )", "g(a)", "x = g(a) + 1\n"},
 		{"a line before the quote", "func f() {\n\ta()\n}\n", "    a()", "    // why\n    a()", "func f() {\n\t// why\n\ta()\n}\n"},
+		{"a string with two blanks stays", "f(\"a  b\", 1)\n", "f(\"a b\", 1)", "f(\"a b\", 2)", "f(\"a  b\", 2)\n"},
+		{"curly in a string stays", "f(\"it’s\",  1)\n", "f(\"it's\", 1)", "f(\"it's\", 2)", "f(\"it’s\",  2)\n"},
+		{"numbers in the new text only", "a b\n", "a  b", "1\ta b", "1\ta b\n"},
+		{"an entity that is meant", "<p>a  b</p>\n", "<p>a b</p>", "<p>a &amp; b</p>", "<p>a  &amp; b</p>\n"},
+		{"other entities stay", "<p>a</p>\n", "&lt;p&gt;a&lt;/p&gt;", "&lt;p&gt;a&nbsp;b&lt;/p&gt;", "<p>a&nbsp;b</p>\n"},
+		{"a regular expression", "x = /\\d+/\n", `x = /\\d+/`, `x = /\\w+/`, "x = /\\w+/\n"},
+		{"tabs at depth for spaces", "\t\treturn x\n\tb\n", "return  x", "if y:\n    return 2\nreturn x", "\t\tif y:\n\t\t\treturn 2\n\t\treturn x\n\tb\n"},
+		{"a Makefile rule", "all:\n\tx\n", "all:\n    x", "all:\n    x\n    y\n\nb:\n    z", "all:\n\tx\n\ty\n\nb:\n\tz\n"},
+		{"the same line moves", "a:\n    x\n    y\n", "a:\n  x\n  y", "a:\n  y\n  x", "a:\n    y\n    x\n"},
+		{"a line joins a block", "if a:\n    x\ny\n", "if a:\n  x\ny", "if a:\n  x\n  y", "if a:\n    x\n    y\n"},
+		{"a line leaves a block", "if a:\n    x\n    y\n", "if a:\n  x\n  y", "if a:\n  x\ny", "if a:\n    x\ny\n"},
+		{"CRLF at the end only", "a\nb\r\n", "b\n", "c\n", "a\nc\r\n"},
+		{"a bare carriage return", "a\rb\n", "a b", "c", "c\n"},
+		{"bytes that are not UTF-8", "x\xff = 1\ny  = 2\n", "y = 2", "y = 3", "x\xff = 1\ny  = 3\n"},
 	} {
 		got, places, err := textmatch.Replace(c.text, c.old, c.new, false)
 		if err != nil || got != c.want || len(places) != 1 {
@@ -75,6 +89,14 @@ func TestNothingIsReplaced(t *testing.T) {
 		{"joined words", "ab = 1\n", "a b = 1", "x", 0},
 		{"numbers that jump", "a\nb\n", "1\ta\n5\tb", "x", 0},
 		{"a comment left out", "x = 1 # one\ny = 2\n", "x = 1\ny = 2", "x = 2\ny = 2", 0},
+		{"a dedent out of the file", "  a\n  b\n", "    a\n    b", "    a\n  b\nc", 0},
+		{"a backslash that is no escape", "x = \"\\q\"\n", `x = \"\q\"`, `x = 1`, 0},
+		{"from within a line to a block", "a = b( 1 )\n", "b(  1 )", "c(\n    1\n)", 0},
+		{"before a property", "x.a  = 1\n", "a = 1", "b = 1", 0},
+		{"a number goes on", "v = 1.5\n", "v  = 1", "v = 2", 0},
+		{"negative", "v =  -1\n", "1 ", "2", 0},
+		{"a form feed", "a\fb\n", "a b", "c", 0},
+		{"a mark that joins", "e\u0301 = 1\n", "e  = 1", "x", 0},
 	} {
 		got, places, err := textmatch.Replace(c.text, c.old, c.new, false)
 		if got != c.text || (c.places == 0) != (err != nil) || len(places) != c.places {

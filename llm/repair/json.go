@@ -183,9 +183,9 @@ func (p *parser) value() error {
 	case p.pos == len(p.in):
 		return errCut
 	case c == '{':
-		return p.object()
+		return p.elements('}')
 	case c == '[':
-		return p.array()
+		return p.elements(']')
 	case p.quote() != "":
 		return p.text()
 	case c == '-' || '0' <= c && c <= '9':
@@ -233,59 +233,59 @@ func (p *parser) number() error {
 	return nil
 }
 
-// object reads an object.
-func (p *parser) object() error {
+// elements reads what is between two brackets: the fields of an object, or the values of a list.
+func (p *parser) elements(end byte) error {
+	p.out.WriteByte(p.in[p.pos])
 	p.pos++
-	p.out.WriteByte('{')
-	for first := true; ; first = false {
-		p.skip()
-		if p.peek() == '}' { // after a comma, too
+	for isFirst := true; ; isFirst = false {
+		if p.skip(); p.peek() == end { // after a comma, too
 			break
 		}
-		if !first {
+		if !isFirst {
 			p.out.WriteByte(',')
 		}
-		if err := p.name(); err != nil {
-			return err
+		if end == '}' {
+			if err := p.name(); err != nil {
+				return err
+			}
 		}
-		if p.skip(); p.peek() != ':' {
-			return p.expected("a colon")
-		}
-		p.pos++
-		p.out.WriteByte(':')
 		if err := p.value(); err != nil {
 			return err
 		}
-		p.skip()
-		if p.pos == len(p.in) && p.depth == 1 && p.mayClose {
-			p.closed = true
-			p.out.WriteByte('}')
-			return nil
-		}
-		if p.peek() == '}' {
+		if p.skip(); p.peek() != ',' {
 			break
-		}
-		if p.peek() != ',' {
-			return p.expected("a comma or a closing brace")
 		}
 		p.pos++
 	}
-	p.pos++
-	p.out.WriteByte('}')
+	switch {
+	case p.peek() == end:
+		p.pos++
+	case p.pos < len(p.in) || p.depth > 1 || !p.mayClose:
+		return p.expected("a comma or " + string(end))
+	default:
+		p.closed = true
+	}
+	p.out.WriteByte(end)
 	return nil
 }
 
-// name reads the name of a field, with or without quotes.
+// name reads the name of a field, with or without quotes, and the colon behind it.
 func (p *parser) name() error {
 	if p.quote() != "" {
-		return p.text()
-	}
-	word := p.word()
-	if word == "" {
+		if err := p.text(); err != nil {
+			return err
+		}
+	} else if word := p.word(); word != "" {
+		p.pos += len(word)
+		p.out.WriteString(`"` + word + `"`)
+	} else {
 		return p.expected("the name of a field")
 	}
-	p.pos += len(word)
-	p.out.WriteString(`"` + word + `"`)
+	if p.skip(); p.peek() != ':' {
+		return p.expected("a colon")
+	}
+	p.pos++
+	p.out.WriteByte(':')
 	return nil
 }
 
@@ -295,33 +295,4 @@ func (p *parser) expected(what string) error {
 		return errCut
 	}
 	return p.errAt("%s is missing", what)
-}
-
-// array reads a list.
-func (p *parser) array() error {
-	p.pos++
-	p.out.WriteByte('[')
-	for first := true; ; first = false {
-		p.skip()
-		if p.peek() == ']' {
-			break
-		}
-		if !first {
-			p.out.WriteByte(',')
-		}
-		if err := p.value(); err != nil {
-			return err
-		}
-		p.skip()
-		if p.peek() == ']' {
-			break
-		}
-		if p.peek() != ',' {
-			return p.expected("a comma or a closing bracket")
-		}
-		p.pos++
-	}
-	p.pos++
-	p.out.WriteByte(']')
-	return nil
 }

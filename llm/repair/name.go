@@ -9,7 +9,7 @@ import (
 )
 
 // others are the names that tools have in other programs, by the name of the tool that does the same here. They are
-// written as fold returns them.
+// written as Fold returns them.
 var others = map[string][]string{
 	"bash": {"shell", "execute", "executecommand", "runcommand", "runshellcommand", "runterminalcmd",
 		"runinterminal", "runbash", "terminal", "exec", "execcommand", "shellcommand", "localshell", "bashtool"},
@@ -64,8 +64,8 @@ func Name(name string, tools []string) string {
 	if at := strings.LastIndexByte(plain, ':'); at > 0 && strings.Trim(plain[at+1:], "0123456789") == "" {
 		plain = plain[:at]
 	}
-	counted, _ := strings.CutPrefix(fold(bare), "functions")
-	if counted == fold(bare) {
+	counted, _ := strings.CutPrefix(Fold(bare), "functions")
+	if counted == Fold(bare) {
 		counted = ""
 	}
 	once := bare[:len(bare)/2]
@@ -83,10 +83,10 @@ func Name(name string, tools []string) string {
 // match returns the only tool that is called name but for case and separators, here or elsewhere. A tool's own name
 // goes before the names that others have elsewhere.
 func match(name string, tools []string) string {
-	folded := fold(name)
+	folded := Fold(name)
 	var own, other []string
 	for _, t := range tools {
-		if fold(t) == folded {
+		if Fold(t) == folded {
 			own = append(own, t)
 		} else if slices.Contains(others[t], folded) {
 			other = append(other, t)
@@ -101,16 +101,16 @@ func match(name string, tools []string) string {
 	return own[0]
 }
 
-// fold returns a name without case and separators.
-func fold(name string) string {
+// Fold returns a name without case and separators, as names of tools and fields are compared.
+func Fold(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
 // Nearest returns the tools with the names most like name first.
 func Nearest(name string, tools []string) []string {
-	folded := fold(name)
+	folded := Fold(name)
 	rank := func(tool string) int {
-		t := fold(tool)
+		t := Fold(tool)
 		if folded != "" && (strings.Contains(t, folded) || strings.Contains(folded, t)) {
 			return 0
 		}

@@ -32,20 +32,11 @@ func Reply(r llm.Reply, before []llm.Message, tools []string) llm.Reply {
 	if r.Stop != llm.StopTools { // nothing runs of a reply that was cut or refused
 		return r
 	}
-	isClone := false
+	r.Message.Parts = slices.Clone(r.Message.Parts) // they may be somebody else's, too
 	for i, part := range r.Message.Parts {
-		c, ok := part.(llm.Call)
-		if !ok {
-			continue
+		if c, ok := part.(llm.Call); ok {
+			r.Message.Parts[i] = call(c, tools)
 		}
-		fixed := call(c, tools)
-		if fixed.Name == c.Name && fixed.Malformed == c.Malformed {
-			continue
-		}
-		if !isClone { // the parts may be somebody else's, too
-			r.Message.Parts, isClone = slices.Clone(r.Message.Parts), true
-		}
-		r.Message.Parts[i] = fixed
 	}
 	return r
 }

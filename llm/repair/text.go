@@ -41,11 +41,25 @@ func (p *parser) text() error {
 			p.out.WriteString(`\\`)
 			p.pos++
 		case c == '\\':
-			isKnown, err := p.escape(open)
-			if err != nil {
-				return err
+			escape := p.in[p.pos:min(p.pos+2, len(p.in))]
+			isJSON := len(escape) == 2 && strings.Contains("bfnrt", escape[1:]) || isUnicode(p.in[p.pos:])
+			switch {
+			case len(escape) < 2:
+				return errCut
+			case isJSON || strings.Contains(`"\/`, escape[1:]):
+				known = known || isJSON
+				p.out.WriteString(escape)
+				p.pos += 2
+			case escape[1:] == open:
+				p.out.WriteString(open)
+				p.pos += 2
+			case escape[1] <= ' ' || strings.Contains("'ux0123456789", escape[1:]):
+				return p.errAt(`the escape %s is not one of JSON`, escape)
+			default:
+				unknown = true
+				p.out.WriteString(`\\`)
+				p.pos++
 			}
-			known, unknown = known || isKnown == yes, unknown || isKnown == no
 		case c < 0x20:
 			fmt.Fprintf(&p.out, `\u%04x`, c)
 			p.pos++
@@ -60,47 +74,7 @@ func (p *parser) text() error {
 	return errCut
 }
 
-// answer is whether an escape is one of JSON: those for quotes and backslashes say nothing of the others.
-type answer int
-
-const (
-	neither answer = iota
-	yes
-	no
-)
-
-// escape reads a backslash and what it escapes.
-func (p *parser) escape(open string) (answer, error) {
-	if p.pos+1 == len(p.in) {
-		return neither, errCut
-	}
-	c := p.in[p.pos+1]
-	switch {
-	case strings.IndexByte(`"\/`, c) >= 0:
-		p.out.WriteString(p.in[p.pos : p.pos+2])
-		p.pos += 2
-		return neither, nil
-	case strings.IndexByte("bfnrt", c) >= 0:
-		p.out.WriteString(p.in[p.pos : p.pos+2])
-		p.pos += 2
-		return yes, nil
-	case c == '\'' && open == `'`:
-		p.out.WriteByte(c)
-		p.pos += 2
-		return neither, nil
-	case c == 'u' && isHex(p.in[p.pos+2:], 4):
-		p.out.WriteString(p.in[p.pos : p.pos+6])
-		p.pos += 6
-		return yes, nil
-	case c <= ' ' || strings.IndexByte("'ux0123456789", c) >= 0:
-		return neither, p.errAt(`the escape \%c is not one of JSON`, c)
-	}
-	p.out.WriteString(`\\`)
-	p.pos++
-	return no, nil
-}
-
-// isHex reports whether text begins with n hexadecimal digits.
-func isHex(text string, n int) bool {
-	return len(text) >= n && strings.Trim(text[:n], "0123456789abcdefABCDEF") == ""
+// isUnicode reports whether text begins with the escape of a character by its number.
+func isUnicode(text string) bool {
+	return len(text) >= 6 && text[:2] == `\u` && strings.Trim(text[2:6], "0123456789abcdefABCDEF") == ""
 }
