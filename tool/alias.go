@@ -8,8 +8,8 @@ import (
 )
 
 // aliases are the names that other programs have for a field, as repair.Fold returns them. One counts where the tool
-// has the field and no field of that name. It must mean the same whatever the tool: a name that could mean two fields of
-// a tool is none of its aliases.
+// has the field and no field of that name. It must mean the same whatever the tool: a name that could mean two fields
+// of a tool is none of its aliases.
 var aliases = map[string][]string{
 	"path": {"filepath", "filename", "file", "targetfile", "absolutepath", "relativepath", "relativeworkspacepath",
 		"pathname", "dirpath", "directory", "notebookpath", "targetdirectory"},

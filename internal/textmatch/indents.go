@@ -14,12 +14,6 @@ type indents struct {
 	two   map[string]bool // indentations that stand for two in the file
 }
 
-// newIndents returns the indents of a quote in a file with this unit.
-func newIndents(unit string, q quote) *indents {
-	step := stepOf(q.oldLines, q.newLines)
-	return &indents{unit: unit, step: step, known: map[string]string{}, two: map[string]bool{}}
-}
-
 // stepOf returns the largest step in which all lines of both texts are indented: 1 for a tab, a number of spaces, or 0
 // if it cannot be told.
 func stepOf(texts ...[]string) (step int) {
@@ -76,37 +70,29 @@ func (x *indents) inFile(quoted string) (indent string, ok bool) {
 	if indent, ok := x.known[quoted]; ok {
 		return indent, true
 	}
-	asIs, isAsIs := x.byRule(quoted, 0)
 	// A quote with an indentation that is that of the file goes on in it.
-	if isAsIs && x.isSameAsFile() {
-		return asIs, true
+	if indent, ok := x.byRule(quoted, 0); ok && x.isSameAsFile() {
+		return indent, true
 	}
-	// All rules that explain the lines of the quote must say the same, or the step of the quote tells which is right.
-	answers := map[string]bool{}
-	if isAsIs {
-		answers[asIs] = true
-	}
-	for _, width := range []int{1, 2, 3, 4, 8} {
-		if x.step > 0 && (x.step%width != 0 || x.step > 1 && width == 1) {
-			continue
-		}
-		indent, ok := x.byRule(quoted, width)
-		if ok && width == x.step && x.isWhole(indent) {
+	widths := []int{0, 1, 2, 3, 4, 8}
+	if slices.Contains(widths[1:], x.step) {
+		if indent, ok := x.byRule(quoted, x.step); ok && x.isWhole(indent) {
 			return indent, true
 		}
-		if ok {
-			answers[indent] = true
-		}
 	}
-	if len(answers) > 1 {
-		for indent := range answers {
-			if !x.isWhole(indent) {
-				delete(answers, indent)
+	// All rules that explain the lines of the quote must say the same. Those that lead to whole units go before others.
+	for _, isWhole := range []bool{true, false} {
+		var answers []string
+		for _, width := range widths {
+			isPart := width > 0 && x.step > 0 && (x.step%width != 0 || x.step > 1 && width == 1) // of a step
+			indent, ok := x.byRule(quoted, width)
+			if ok && !isPart && x.isWhole(indent) == isWhole && !slices.Contains(answers, indent) {
+				answers = append(answers, indent)
 			}
 		}
-	}
-	for indent := range answers {
-		return indent, len(answers) == 1
+		if len(answers) > 0 {
+			return answers[0], len(answers) == 1
+		}
 	}
 	return "", false
 }
@@ -133,30 +119,28 @@ func (x *indents) byRule(quoted string, width int) (string, bool) {
 	if len(x.pairs) == 0 {
 		return quoted, width == 0
 	}
-	var more, less string // that the file, or the quote, has in front
-	for i, p := range x.pairs {
-		q, ok := x.convert(p[0], width)
-		if !ok {
-			return "", false
-		}
-		m, isMore := strings.CutSuffix(p[1], q)
-		l, isLess := strings.CutSuffix(q, p[1])
-		if !isMore {
-			m = ""
-		}
-		if !isLess {
-			l = ""
-		}
-		if !isMore && !isLess || i > 0 && (m != more || l != less) {
-			return "", false
-		}
-		more, less = m, l
-	}
-	q, ok := x.convert(quoted, width)
-	if !ok || !strings.HasPrefix(q, less) {
+	first, ok := x.convert(x.pairs[0][0], width)
+	more, isMore := strings.CutSuffix(x.pairs[0][1], first) // that the file has in front
+	less, isLess := strings.CutSuffix(first, x.pairs[0][1]) // that the quote has in front
+	switch {
+	case !ok || !isMore && !isLess:
 		return "", false
+	case isMore:
+		less = ""
+	default:
+		more = ""
 	}
-	return more + strings.TrimPrefix(q, less), true
+	inFile := func(quoted string) (string, bool) {
+		q, ok := x.convert(quoted, width)
+		rest, isIn := strings.CutPrefix(q, less)
+		return more + rest, ok && isIn
+	}
+	for _, p := range x.pairs {
+		if indent, ok := inFile(p[0]); !ok || indent != p[1] {
+			return "", false
+		}
+	}
+	return inFile(quoted)
 }
 
 // convert returns an indentation in the units of the file.

@@ -70,7 +70,8 @@ func (q *quote) compare() {
 func (f *file) put(q quote, m match) (Place, error) {
 	lines := strings.Split(strings.ReplaceAll(f.text[m.start:m.end], "\r\n", "\n"), "\n")
 	w := writer{quote: q, file: lines, isFromStart: m.start == f.lines[m.line].start,
-		indents: newIndents(f.unit, q), chars: chars{}}
+		indents: &indents{unit: f.unit, step: stepOf(q.oldLines, q.newLines), known: map[string]string{},
+			two: map[string]bool{}}, chars: chars{}}
 	end := m.end
 	if q.isToEnd && end == f.lines[m.line+len(q.oldLines)-1].end && q.isWithEnd {
 		end += len(f.text[end:]) - len(strings.TrimPrefix(strings.TrimPrefix(f.text[end:], "\r"), "\n"))

@@ -2,6 +2,7 @@ package textmatch
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -51,10 +52,7 @@ func newForm(s string) form {
 }
 
 // isBlank reports whether r is a space of any width or a tab. A carriage return counts, because it ends a line.
-func isBlank(r rune) bool {
-	return r == ' ' || r == '\t' || r == '\r' || r == '\u00a0' || r >= '\u2000' && r <= '\u200a' || r == '\u202f' ||
-		r == '\u205f' || r == '\u3000'
-}
+func isBlank(r rune) bool { return r == '\t' || r == '\r' || unicode.Is(unicode.Zs, r) }
 
 // isInvisible reports whether r has no width.
 func isInvisible(r rune) bool {

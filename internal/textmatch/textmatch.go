@@ -46,8 +46,21 @@ type Place struct {
 // Replace replaces what old quotes by new. Without all it returns the places and changes nothing if there are several:
 // then places has more than one, and the result is the text as it was. Errors are ErrMissing, ErrIndent and ErrTooMany.
 func Replace(text, old, new string, all bool) (after string, places []Place, err error) {
+	return replace(text, readings(old, new), all)
+}
+
+// ReplaceLines is Replace for a quote of whole lines, as the hunks of a patch are, at one place.
+func ReplaceLines(text, old, new string) (after string, places []Place, err error) {
+	if len(text) > maxSimilar {
+		return text, nil, ErrTooMany
+	}
+	return replace(text, []reading{{old: old, new: new, isWhole: true}}, false)
+}
+
+// replace replaces what the first reading means that is found.
+func replace(text string, readings []reading, all bool) (after string, places []Place, err error) {
 	var f *file
-	for _, r := range readings(old, new) {
+	for _, r := range readings {
 		places = nil
 		if !r.isWhole {
 			places = exact(text, r, all)
@@ -70,23 +83,6 @@ func Replace(text, old, new string, all bool) (after string, places []Place, err
 		}
 	}
 	return text, nil, ErrMissing
-}
-
-// ReplaceLines is Replace for a quote of whole lines, as the hunks of a patch are, at one place.
-func ReplaceLines(text, old, new string) (after string, places []Place, err error) {
-	if len(text) > maxSimilar {
-		return text, nil, ErrTooMany
-	}
-	places, err = newFile(text).similar(reading{old: old, new: new, isWhole: true}, false)
-	switch {
-	case err != nil:
-		return text, nil, err
-	case len(places) == 0:
-		return text, nil, ErrMissing
-	case len(places) > 1:
-		return text, places, nil
-	}
-	return put(text, places), places, nil
 }
 
 // put replaces the places, which are in their order.
