@@ -15,7 +15,6 @@
 package textmatch
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -101,30 +100,26 @@ func put(text string, places []Place) string {
 // exact finds the quote as it stands. In a text whose lines end with CRLF the quote may have newlines, because a
 // listing shows lines without their ends; the new text gets the ends of its place.
 func exact(text string, r reading, all bool) []Place {
-	hasCRLF := strings.Contains(text, "\r\n")
-	places := occurrences(text, r, all)
-	if hasCRLF && strings.Contains(r.old, "\n") && !strings.Contains(r.old, "\r\n") {
-		r := reading{old: toCRLF(r.old), new: toCRLF(r.new)}
-		places = append(places, occurrences(text, r, all)...)
-		// A newline that is a half of CRLF is a place only with the other half.
-		places = slices.DeleteFunc(places, func(p Place) bool {
-			return text[p.Start] == '\n' && p.Start > 0 && text[p.Start-1] == '\r'
-		})
-		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.Start, b.Start) })
-		last := 0
-		places = slices.DeleteFunc(places, func(p Place) bool {
-			if all && p.Start < last {
-				return true
-			}
-			last = p.End
-			return false
-		})
+	if !strings.Contains(text, "\r\n") || strings.Contains(r.old, "\r\n") {
+		return occurrences(text, r, all)
 	}
-	if hasCRLF && !strings.Contains(r.old, "\n") && strings.Contains(r.new, "\n") {
-		for i, p := range places {
-			if isCRLFAt(text, p.Start) {
-				places[i].New = toCRLF(p.New)
-			}
+	var plain strings.Builder
+	var returns []int // the newlines of plain that have a carriage return in text
+	for line := range strings.Lines(text) {
+		body, isCRLF := strings.CutSuffix(line, "\r\n")
+		plain.WriteString(body)
+		if isCRLF {
+			returns = append(returns, plain.Len())
+			plain.WriteByte('\n')
+		}
+	}
+	places := occurrences(plain.String(), r, all)
+	for i, p := range places {
+		start, _ := slices.BinarySearch(returns, p.Start)
+		end, _ := slices.BinarySearch(returns, p.End)
+		places[i] = Place{p.Start + start, p.End + end, r.new}
+		if isCRLFAt(text, places[i].Start) {
+			places[i].New = toCRLF(r.new)
 		}
 	}
 	return places
