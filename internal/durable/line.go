@@ -15,6 +15,15 @@ const MaxLine = 32 << 20
 // length, and nobody can wait for its end.
 const maxSkipped = 4 * MaxLine
 
+// block is how much of a file is read at a time.
+const block = 64 << 10
+
+// NewLineReader returns a reader for ReadLine of what a file has from one offset to another. Its buffer is no larger
+// than that: most files of the state are small and are read often.
+func NewLineReader(file io.ReaderAt, from, to int64) *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(file, from, to-from), int(min(block, max(to-from, 0))))
+}
+
 // ReadLine returns the next line with its newline, and its length. The line is nil when it is longer than MaxLine; what
 // follows it can be read then. Errors: io.EOF with what follows the last newline, ErrTooLarge when the end of the line
 // was not found, and those of reading.
@@ -39,9 +48,9 @@ func ReadLine(r *bufio.Reader) (line []byte, size int64, err error) {
 // so the size of the file does not matter. The error is ErrTooLarge when the line is so long that its beginning was not
 // looked for.
 func LineStart(r io.ReaderAt, end int64) (int64, error) {
-	block := int64(1) // mostly the last byte is that newline
+	size := int64(1) // mostly the last byte is that newline
 	for at := end; at > 0; {
-		b := make([]byte, min(block, at))
+		b := make([]byte, min(size, at))
 		n, err := r.ReadAt(b, at-int64(len(b)))
 		if n < len(b) && err != nil && err != io.EOF {
 			return 0, err
@@ -50,7 +59,7 @@ func LineStart(r io.ReaderAt, end int64) (int64, error) {
 			return at - int64(len(b)) + int64(i) + 1, nil
 		}
 		at -= int64(len(b))
-		if block = 64 << 10; end-at > maxSkipped {
+		if size = block; end-at > maxSkipped {
 			return 0, tooLarge(MaxLine)
 		}
 	}

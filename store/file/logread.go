@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -228,7 +227,7 @@ func (s logSegment) read(ctx context.Context, after int64, yield func(muster.Rec
 	if s.file == nil {
 		return true
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(s.file, after-s.from, s.to-after), 64<<10)
+	r := durable.NewLineReader(s.file, after-s.from, s.to-s.from)
 	for pos := after; ; {
 		line, size, err := durable.ReadLine(r)
 		if errors.Is(err, io.EOF) {

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -265,7 +264,7 @@ func (u unit) id() muster.MessageID {
 // scan calls f with each unit from an offset on, until f returns false. After the last newline, whole objects count;
 // the rest counts only when nobody writes to the file any more.
 func (p boxFile) scan(from int64, old bool, f func(unit) bool) error {
-	r := bufio.NewReaderSize(io.NewSectionReader(p.file, from, p.size-from), 64<<10)
+	r := durable.NewLineReader(p.file, from, p.size)
 	for at := from; ; {
 		line, size, err := durable.ReadLine(r)
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -66,7 +66,8 @@ func (c *cache) openSnapshot() *snapshot {
 	if err == nil {
 		var list []byte
 		if list, err = readList(f, fi.Size()); err == nil && c.restore(list, fi.Size()) {
-			return &snapshot{file: f, made: fi.ModTime(), contents: bufio.NewReaderSize(nil, 64<<10), at: -1}
+			return &snapshot{file: f, made: fi.ModTime(), at: -1,
+				contents: bufio.NewReaderSize(nil, int(min(64<<10, fi.Size())))}
 		}
 	}
 	_ = f.Close()
