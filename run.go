@@ -53,6 +53,18 @@ func (r Run) Has(t Task) bool {
 // when the record does not say which ones belong to the run.
 func (r Run) HasID(id TaskID) bool { return id >= r.First || slices.Contains(r.Open, id) }
 
+// MayBeAt returns the commits at which the run's target may be, by its record, or the target itself.
+func (r Run) MayBeAt() []string {
+	if len(r.Tips) == 0 {
+		return []string{"refs/heads/" + r.Target}
+	}
+	commits := make([]string, len(r.Tips))
+	for i, t := range r.Tips {
+		commits[i] = t.Commit
+	}
+	return commits
+}
+
 // Left returns the open tasks of a board. stopped reports whether some of them are this run's, so that it stopped
 // before its end and can go on. Tasks that were added after its end wait for the next run.
 func (r Run) Left(tasks []Task) (open []Task, stopped bool) {

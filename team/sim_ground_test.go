@@ -159,6 +159,14 @@ func (g meadowLanes) Scratch(_ context.Context, who muster.Name, _ string) (stri
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
+func (g meadowLanes) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
+	return nil, nil
+}
+
+func (g meadowLanes) Unlanded(context.Context, []string, []worktree.Archived) ([]worktree.Leftover, error) {
+	return nil, nil
+}
+
 func (g meadowLanes) Changed(ctx context.Context, name muster.Name) (bool, error) {
 	l, err := g.Get(ctx, name)
 	if err != nil {

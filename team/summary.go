@@ -36,6 +36,9 @@ type Summary struct {
 	Unread map[muster.TaskID]string
 	// Off are the tasks that landed in this run and are no longer on its target: somebody has moved or removed it.
 	Off []muster.TaskID
+	// Left is what members have changed and what did not land. Where something of it was not given up on purpose,
+	// Code is not 0.
+	Left []Leftover
 }
 
 // conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended:
@@ -110,6 +113,7 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 			sum.Code = max(sum.Code, 3)
 		}
 	}
+	findLeftovers(ctx, p, &sum)
 	p.verifyLanded(ctx, &sum)
 	verifyTarget(ctx, p, &sum)
 	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})

@@ -319,6 +319,7 @@ type fakeLanes struct {
 	dir       string
 	err       error         // of what a tool does in a lane
 	scratches []string      // the commits of which there was a checkout, in order
+	scratch   []string      // what ScratchChanges returns
 	all       []muster.Lane // that are listed
 	archived  []muster.Name
 }
@@ -331,6 +332,10 @@ func (f *fakeLanes) Create(_ context.Context, name muster.Name, id muster.TaskID
 
 func (f *fakeLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error) {
 	return muster.Lane{Name: name, Path: f.dir, TaskID: 1, Base: "base", Status: muster.LaneActive}, nil
+}
+
+func (f *fakeLanes) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
+	return f.scratch, nil
 }
 
 func (f *fakeLanes) Scratch(_ context.Context, _ muster.Name, commit string) (string, error) {

@@ -218,8 +218,12 @@ func (l *lanes) Occupy(context.Context, muster.Name, worktree.Occupant, worktree
 	return nil
 }
 
-func (l *lanes) Enter(context.Context, muster.Name) (string, error)           { return l.dir, nil }
-func (l *lanes) Workdir(context.Context, muster.Name) (string, error)         { return l.dir, nil }
+func (l *lanes) Enter(context.Context, muster.Name) (string, error)   { return l.dir, nil }
+func (l *lanes) Workdir(context.Context, muster.Name) (string, error) { return l.dir, nil }
+func (l *lanes) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
+	return nil, nil
+}
+
 func (l *lanes) Scratch(context.Context, muster.Name, string) (string, error) { return l.dir, nil }
 func (l *lanes) Changed(context.Context, muster.Name) (bool, error)           { return true, nil }
 func (l *lanes) Status(context.Context, muster.Name) (string, error)          { return "", nil }

@@ -22,8 +22,8 @@
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
 // phase (counters of a work phase), lead (the lead's sleep and the end of its turn), toolbox
-// (the tools, with their audit), nestedInstructions (AGENTS.md of a directory), workdir (where tools run). They know
-// one another by self.
+// (the tools, with their audit), nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView
+// (changes where nothing lands). They know one another by self.
 // TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
 // tasks to idle members, belong to the team as a whole.
 //
@@ -119,6 +119,7 @@ type self struct {
 	lead         *lead
 	toolbox      *toolbox
 	nested       *nestedInstructions
+	scratch      *scratchView
 }
 
 // name returns the member's name, which is unique in the team.
@@ -148,7 +149,7 @@ func New(c Config) (_ *Member, err error) {
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.toolbox, s.nested = &toolbox{self: s}, &nestedInstructions{self: s}
+	s.toolbox, s.nested, s.scratch = &toolbox{self: s}, &nestedInstructions{self: s}, &scratchView{self: s}
 	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
 		return nil, err
 	}
@@ -238,6 +239,8 @@ type Lanes interface {
 	teamtools.Lanes
 	Workdir(ctx context.Context, name muster.Name) (dir string, err error)
 	Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error)
+	ScratchChanges(ctx context.Context, member muster.Name, tips []string) (files []string, err error)
+	Unlanded(ctx context.Context, tips []string, archived []worktree.Archived) ([]worktree.Leftover, error)
 	Changed(ctx context.Context, name muster.Name) (bool, error)
 	Ignored(ctx context.Context, name muster.Name) ([]string, error)
 	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error

@@ -226,6 +226,7 @@ type laneRows struct {
 	released []muster.Name
 	changed  bool                   // what Changed returns
 	ignored  []string               // what Ignored returns
+	scratch  []string               // what ScratchChanges returns
 	onMake   func(name muster.Name) // called after a lane was made
 }
 
@@ -298,6 +299,10 @@ func (l *laneRows) Release(_ context.Context, name muster.Name) error {
 
 func (l *laneRows) Changed(context.Context, muster.Name) (bool, error) {
 	return l.changed, l.fail["changed"]
+}
+
+func (l *laneRows) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
+	return l.scratch, l.fail["scratch"]
 }
 
 func (l *laneRows) Ignored(context.Context, muster.Name) ([]string, error) {

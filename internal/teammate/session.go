@@ -105,6 +105,11 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 		return false, err
 	}
 	step := s.decideBoundary(b, received || announced)
+	if b == loop.BeforeStop && step == (boundaryStep{}) && s.phase.get().stop == llm.StopEnd {
+		if text := s.scratch.reminder(ctx); text != "" {
+			step = remindStep("%s", text)
+		}
+	}
 	if step.reminder != "" {
 		if err := s.conversation.say(ctx, nil, step.reminder); err != nil {
 			return false, err

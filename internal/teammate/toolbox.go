@@ -146,6 +146,9 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent
 			return path, durable.WriteBelow(string(b.Home), path, []byte(whole))
 		})
 		t = tool.Wrap(t, nested.around)
+		if !subagent { // it has no scratch checkout of its own
+			t = tool.Wrap(t, b.scratch.around)
+		}
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 			return b.audit(ctx, c, next, subagent)
 		})

@@ -88,9 +88,13 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, con
 			return head, "", err
 		}
 	}
-	commit, err = c.repo.CommitTree(ctx, tree, parents,
-		fmt.Sprintf("lane %s as it was when it was archived\n", c.lane.Name))
+	commit, err = c.repo.CommitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
 	return commit, tree + " " + strings.Join(parents, " "), err
+}
+
+// archiveSubject is the message of a commit that snapshot has made.
+func archiveSubject(lane muster.Name) string {
+	return fmt.Sprintf("lane %s as it was when it was archived", lane)
 }
 
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's

@@ -177,14 +177,16 @@ func (l *Lanes) IsMembers(ctx context.Context, dir string) bool {
 
 // Keep marks a lane as kept because somebody asked for it: Remove refuses it unless forced, and it stays when its task
 // is done.
-func (l *Lanes) Keep(ctx context.Context, name muster.Name) error { return l.keep(ctx, name, true) }
+func (l *Lanes) Keep(ctx context.Context, name muster.Name) error { return keep(ctx, l, name, true) }
 
 // Release marks a lane as kept for the next owner of its task: Remove refuses it unless forced, and it goes when its
 // task is done.
-func (l *Lanes) Release(ctx context.Context, name muster.Name) error { return l.keep(ctx, name, false) }
+func (l *Lanes) Release(ctx context.Context, name muster.Name) error {
+	return keep(ctx, l, name, false)
+}
 
 // keep sets the status of a lane to kept, and notes whether somebody asked for it.
-func (l *Lanes) keep(ctx context.Context, name muster.Name, isAsked bool) error {
+func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {
 		lane.Status = muster.LaneKept
 		if isAsked {

@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,8 +14,8 @@ import (
 
 // Scratch returns the checkout in which a member without a task works, at the commit: a detached worktree at
 // .team/scratch/NAME, which no index lists. Nothing in it ever lands. When the commit is another one than last time,
-// tracked files move to it, whatever was done to them; files that the member made stay. A checkout that is broken is
-// moved aside and made anew.
+// tracked files move to it, and what was done to them is archived first; files that the member made stay. A checkout
+// that is broken is moved aside and made anew.
 func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error) {
 	if member != muster.Lead {
 		if err := muster.CheckName(member); err != nil {
@@ -38,7 +37,7 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 		}
 	}
 	if !isMissing(dir) {
-		moved, err := moveScratch(ctx, l.repo, dir, commit)
+		moved, err := moveScratch(ctx, l, member, dir, commit)
 		if err != nil || moved {
 			return dir, err
 		}
@@ -49,21 +48,34 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	return dir, createScratch(ctx, l.repo, dir, commit)
 }
 
-// moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, or when git
-// cannot move it.
-func moveScratch(ctx context.Context, repo *git.Repo, dir, commit string) (moved bool, err error) {
-	if _, err := headOf(ctx, repo, dir); err != nil {
+// moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, when git cannot move
+// it, or when what the member has changed there cannot be archived.
+func moveScratch(
+	ctx context.Context, l *Lanes, member muster.Name, dir, commit string,
+) (moved bool, err error) {
+	if _, err := headOf(ctx, l.repo, dir); err != nil {
 		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
 	}
-	if at, err := repo.ResolveIn(ctx, dir, "HEAD"); err == nil && at == commit {
+	at, err := l.repo.ResolveIn(ctx, dir, "HEAD")
+	if err == nil && at == commit {
 		return true, nil
 	}
-	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
-	_, err = repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
-	if _, isExit := errors.AsType[*git.ExitError](err); isExit {
-		return false, nil
+	// In most cases nothing was changed. git refuses to move a checkout where that would overwrite anything.
+	_, err = l.repo.Run(ctx, dir, "diff", "--quiet", "HEAD", "--")
+	if isOld, ancestryErr := l.repo.IsAncestor(ctx, at, commit); err == nil && ancestryErr == nil && isOld {
+		if _, err = l.repo.Run(ctx, dir, "checkout", "-q", "--detach", commit); err == nil {
+			return true, nil
+		}
 	}
-	return err == nil, err
+	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
+	work, content, files, err := scratchWork(ctx, l, member, []string{commit})
+	if err == nil && len(files) > 0 {
+		_, err = keepScratch(ctx, l, member, commit, work, content)
+	}
+	if err == nil {
+		_, err = l.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
+	}
+	return err == nil, context.Cause(ctx)
 }
 
 // createScratch checks the commit out in a new directory.

@@ -1,0 +1,198 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+	"muster/journal"
+)
+
+// Leftover is what members have changed and the target does not have.
+type Leftover struct {
+	Member muster.Name   // whose scratch checkout had it; "": a lane
+	Lane   muster.Name   // the lane that has it, or that had it before it was archived
+	Task   muster.TaskID // of the lane; 0: none
+	Ref    string        // the commit that keeps it; "": it is where it was made
+	Files  []string      // what the target would get by it
+	// Err says why it cannot be told, or kept: then it is where it was made.
+	Err error
+}
+
+// Archived is the archive of a lane. HasLanded says that the lane's task has landed: then only what came into the lane
+// after that counts.
+type Archived struct {
+	Lane      muster.Name
+	Task      muster.TaskID
+	Ref       string
+	HasLanded bool
+}
+
+// scratchName begins the names under which scratch checkouts are archived.
+const scratchName = "scratch-"
+
+// IsScratch reports whether an archive of that name is of a scratch checkout.
+func IsScratch(lane muster.Name) bool { return strings.HasPrefix(string(lane), scratchName) }
+
+// ScratchChanges returns the files of a member's scratch checkout that the member has changed or committed there and
+// that the target does not have at any of the tips, which are where it is and where landings left it. What git ignores
+// does not count.
+func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []string) ([]string, error) {
+	_, _, files, err := scratchWork(ctx, l, member, tips)
+	return files, err
+}
+
+// scratchWork returns a commit of all that a scratch checkout holds, its content (see contentOf), and the files of it
+// that are not on the target. There are no files when the member has changed nothing.
+func scratchWork(
+	ctx context.Context, l *Lanes, member muster.Name, tips []string,
+) (commit, content string, files []string, err error) {
+	c := checkout{repo: l.repo, temp: l.CheckDirs,
+		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
+	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
+		return "", "", nil, nil // there is none, or what is there is not the member's
+	}
+	if _, err := headOf(ctx, l.repo, c.lane.Path); err != nil {
+		return "", "", nil, context.Cause(ctx) // it is no checkout any more
+	}
+	head, err := l.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	if err != nil {
+		return "", "", nil, err
+	}
+	isChanged, err := l.repo.Status(ctx, c.lane.Path)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if !isChanged {
+		for _, tip := range tips {
+			if has, err := l.repo.IsAncestor(ctx, head, tip); err != nil || has {
+				return "", "", nil, err
+			}
+		}
+	}
+	if commit, content, err = c.snapshotOn(ctx, head, ""); err != nil {
+		return "", "", nil, err
+	}
+	files, err = unlandedFiles(ctx, l.repo, tips, commit)
+	return commit, content, files, err
+}
+
+// unlandedFiles returns the files that the target would get by a merge with the commit. There are none when it has, at
+// any of the tips, all that the commit has changed, in whatever commits.
+func unlandedFiles(ctx context.Context, repo *git.Repo, tips []string, commit string) (files []string, err error) {
+	for _, tip := range tips {
+		tree, conflicts, err := repo.MergeTree(ctx, tip, commit)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if files = conflicts; len(files) > 0 {
+			continue
+		}
+		if err != nil {
+			tree = commit // histories without a common start: nothing of it is on the target
+		}
+		out, err := repo.Run(ctx, repo.CommonDir(), "diff-tree", "-r", "--name-only", "-z", tip, tree)
+		if files = git.SplitNUL(out); err != nil || len(files) == 0 {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// keepScratch archives a commit of a scratch checkout. The target at tip is durable, so only what it lacks is written.
+func keepScratch(
+	ctx context.Context, l *Lanes, member muster.Name, tip, commit, content string,
+) (ref string, err error) {
+	lane := muster.Lane{Name: scratchName + member, Base: tip}
+	if ref, err = l.archive(ctx, lane, commit, content); err != nil {
+		return "", err
+	}
+	return ref, l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref})
+}
+
+// Unlanded returns what lanes, scratch checkouts and archives hold and the target does not have at any of the tips. A
+// scratch checkout with changes is archived, and then has the files of the first tip again: nothing is lost, and the
+// next run begins without them. It is for the end of a run, when no member works.
+func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived) (all []Leftover, err error) {
+	dirs, err := os.ReadDir(l.scratch)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, muster.Errorf(muster.Unavailable, "the scratch checkouts cannot be listed: %w", err)
+	}
+	for _, d := range dirs {
+		if member := muster.Name(d.Name()); member == muster.Lead || muster.CheckName(member) == nil {
+			if left := clearScratch(ctx, l, member, tips); left.Err != nil || len(left.Files) > 0 {
+				all = append(all, left)
+			}
+		}
+	}
+	lanes, err := l.List(ctx)
+	if err != nil {
+		return all, err
+	}
+	for _, lane := range lanes {
+		left := Leftover{Lane: lane.Name, Task: lane.TaskID}
+		if changed, err := l.checkout(lane).isChanged(ctx); err != nil || !changed {
+			continue // what cannot be looked at is reported by Check
+		}
+		commit, _, err := l.checkout(lane).snapshot(ctx)
+		if err == nil {
+			left.Files, err = unlandedFiles(ctx, l.repo, tips, commit)
+		}
+		if left.Err = err; err != nil || len(left.Files) > 0 {
+			all = append(all, left)
+		}
+	}
+	more, err := unlandedArchives(ctx, l, tips, archived)
+	return append(all, more...), cmp.Or(err, context.Cause(ctx))
+}
+
+// clearScratch archives what a scratch checkout holds and the target does not, and gives the checkout the files of the
+// first tip.
+func clearScratch(ctx context.Context, l *Lanes, member muster.Name, tips []string) Leftover {
+	left := Leftover{Member: member}
+	commit, content, files, err := scratchWork(ctx, l, member, tips)
+	if left.Files, left.Err = files, err; err != nil || len(files) == 0 {
+		return left
+	}
+	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit, content); left.Err != nil {
+		return left
+	}
+	dir := filepath.Join(l.scratch, string(member))
+	for _, args := range [][]string{{"checkout", "-q", "--force", "--detach", tips[0]}, {"clean", "-fdq"}} {
+		_, _ = l.repo.Run(ctx, dir, args...) // it is archived: what stays here does no harm
+	}
+	return left
+}
+
+// unlandedArchives returns what of the archives is not on the target.
+func unlandedArchives(ctx context.Context, l *Lanes, tips []string, archived []Archived) (all []Leftover, err error) {
+	if len(archived) == 0 {
+		return nil, nil
+	}
+	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "for-each-ref", "--format=%(refname) %(subject)", archiveRefs)
+	if err != nil {
+		return nil, err
+	}
+	subjects := map[string]string{}
+	for line := range strings.Lines(out) {
+		ref, subject, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		subjects[ref] = subject
+	}
+	for _, a := range archived {
+		subject, exists := subjects[a.Ref]
+		// A landing commits all that the lane holds: of a lane that has landed, only what was made after that is in a
+		// commit of its archive's own.
+		if !exists || a.HasLanded && subject != archiveSubject(a.Lane) {
+			continue
+		}
+		files, err := unlandedFiles(ctx, l.repo, tips, a.Ref)
+		if err != nil || len(files) > 0 {
+			all = append(all, Leftover{Lane: a.Lane, Task: a.Task, Ref: a.Ref, Files: files, Err: err})
+		}
+	}
+	return all, nil
+}
