@@ -18,6 +18,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/requests"
 	"muster/internal/teammate"
+	"muster/journal"
 	"muster/llm"
 	"muster/llm/retry"
 	"muster/loop"
@@ -230,7 +231,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			}
 			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
 			model = retry.Wrap(model, retry.Options{Limiter: s.team.limiters.Of(model), OnWait: onWait,
-				Patience: l.ModelPatience})
+				OnTrouble: s.tellTrouble(record.Name), Patience: l.ModelPatience})
 			return foreignModel{s.Secrets.Model(model)}, nil
 		},
 		Emit: func(e loop.Event) {
@@ -244,6 +245,14 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			}
 		},
 	})
+}
+
+// tellTrouble returns what tells the journal of a trouble with a model's server that a member is the first to meet.
+func (s *supervisor) tellTrouble(name muster.Name) func(until time.Time, why error) {
+	return func(until time.Time, why error) {
+		s.emit(context.Background(), journal.ModelRetry, name,
+			map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
+	}
 }
 
 // memberModel returns the model that a member's record names.

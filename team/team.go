@@ -274,17 +274,15 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 	return w, w.PrepareChange(ctx)
 }
 
-// withDefaults returns the limits with the zero fields set.
+// withDefaults returns the limits with the zero fields set that have a default here.
 func (l Limits) withDefaults() Limits {
-	return Limits{
-		Turns:             cmp.Or(l.Turns, 50),
-		MaxTokens:         l.MaxTokens,
-		SubagentTurns:     cmp.Or(l.SubagentTurns, 30),
-		IdleTimeout:       cmp.Or(l.IdleTimeout, time.Minute),
-		BashTimeout:       cmp.Or(l.BashTimeout, 2*time.Minute),
-		BackgroundTimeout: cmp.Or(l.BackgroundTimeout, 5*time.Minute),
-		CheckTimeout:      cmp.Or(l.CheckTimeout, 10*time.Minute),
-	}
+	l.Turns = cmp.Or(l.Turns, 50)
+	l.SubagentTurns = cmp.Or(l.SubagentTurns, 30)
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, time.Minute)
+	l.BashTimeout = cmp.Or(l.BashTimeout, 2*time.Minute)
+	l.BackgroundTimeout = cmp.Or(l.BackgroundTimeout, 5*time.Minute)
+	l.CheckTimeout = cmp.Or(l.CheckTimeout, 10*time.Minute)
+	return l
 }
 
 // Guard makes this program one whose tools cannot outlive it. Call it first thing in main, before flags are read or

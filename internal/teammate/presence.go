@@ -6,13 +6,11 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"muster"
 	"muster/internal/clock"
-	"muster/journal"
 	"muster/llm"
 )
 
@@ -22,7 +20,6 @@ type presence struct {
 	*self
 	turns  atomic.Int64 // in the member's life, for people
 	parked atomic.Bool  // the record says that the member waits for its model
-	told   sync.Map     // the kinds of trouble that the journal tells of since the model answered last
 
 	known guarded[knownRecord]
 }
@@ -94,9 +91,8 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 }
 
 // onModelWait shows that the member is parked for its model. The model's decorators call it, and
-// have no context for it. A trouble is one event, however often the model is asked again: only
-// the record says until when each wait lasts. What the provider has answered is not logged: it
-// may quote the request.
+// have no context for it. The team tells of the trouble, once for all members: only the record says
+// until when each wait lasts. What the provider has answered is not logged: it may quote the request.
 func (p *presence) onModelWait(until time.Time, why error) {
 	ctx, cancel := clock.Detach(context.Background())
 	defer cancel()
@@ -106,15 +102,10 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	p.Log.Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
 		"wait", time.Until(until).Round(time.Millisecond).String())
 	p.show(ctx, "parked until "+clock.FormatEnd(until, time.Now()))
-	if _, isTold := p.told.LoadOrStore(e.Kind, true); isTold {
-		return
-	}
-	p.event(ctx, journal.ModelRetry, map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
 }
 
 // onModelReply shows that the model answers again.
 func (p *presence) onModelReply(ctx context.Context) {
-	p.told.Clear()
 	if p.parked.Swap(false) {
 		p.show(ctx, "")
 	}

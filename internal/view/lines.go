@@ -206,10 +206,10 @@ func (t lineWriter) memberLine() Line {
 			l.Text, l.Tone = l.Text+"  error: "+err, Bad
 		}
 	case journal.ModelRetry: // also of the lead: a run that stands still for minutes looks broken
-		l.Verb, l.Text, l.Show, l.Tone = "waits", t.field("text", 120), true, Bad
+		l.Verb, l.Text, l.Show, l.Tone = "parked", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {
 			at := clock.FormatEnd(muster.Time(until).Local(), muster.Time(t.At).Local())
-			l.Text += "; asks again from " + at + " on"
+			l.Text = "until " + at + ": " + l.Text
 		}
 	}
 	return l

@@ -69,7 +69,7 @@ func (s Summary) count() int {
 }
 
 // Draw returns the end of a run as it is printed: a headline, what is unfinished and why, a table of what is done, and
-// what to type next. Of a run without tasks it is the text alone, which is then the lead's answer to a question.
+// what to type next. Of a run without tasks it is the text, which is then the lead's answer to a question.
 func (s Summary) Draw(screen Screen) string {
 	// The receiver is a copy, so the caller's summary stays unsorted and can be drawn again.
 	s.sortTasks()
@@ -77,7 +77,11 @@ func (s Summary) Draw(screen Screen) string {
 		return ""
 	}
 	if s.count() == 0 {
-		return ManyLines(s.Text) + "\n"
+		text := ManyLines(s.Text) + "\n"
+		if s.goesOn() {
+			text += "\n" + s.goOn()
+		}
+		return text
 	}
 	w := new(strings.Builder)
 	fmt.Fprintln(w, s.headline())
@@ -281,7 +285,13 @@ func (s Summary) nextSteps(w *strings.Builder) {
 	if i := slices.IndexFunc(s.unfinished, gaveUp); i >= 0 {
 		fmt.Fprintf(w, "try again:  muster %stask retry %d\n", s.RepositoryFlag, s.unfinished[i].ID)
 	}
-	if slices.ContainsFunc(s.unfinished, muster.Task.Open) {
-		fmt.Fprintln(w, "go on:      muster "+s.RepositoryFlag+"resume")
+	if s.goesOn() || slices.ContainsFunc(s.unfinished, muster.Task.Open) {
+		w.WriteString(s.goOn())
 	}
 }
+
+// goesOn reports whether the run was stopped before its end, as by a model that does not answer.
+func (s Summary) goesOn() bool { return s.Code == 3 && s.Run.EndedAt == 0 && !s.IsTemporary }
+
+// goOn is the line with the command that goes on with the run.
+func (s Summary) goOn() string { return "go on:      muster " + s.RepositoryFlag + "resume\n" }

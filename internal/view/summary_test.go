@@ -147,6 +147,16 @@ func TestAnAnswerIsJustThat(t *testing.T) {
 	same(t, summaryOf(t, Summary{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
 }
 
+// A run that was stopped before its end can go on, with tasks or without.
+func TestAStoppedRunSaysHowItGoesOn(t *testing.T) {
+	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded"}), "overloaded\n\ngo on:      muster resume\n")
+	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded", Run: muster.Run{EndedAt: 1009}}), "overloaded\n")
+	done := Summary{Code: 3, Text: "overloaded", Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok")}}
+	if got := summaryOf(t, done); !strings.HasSuffix(got, "\ngo on:      muster resume\n") {
+		t.Error(got)
+	}
+}
+
 func TestTableIsAligned(t *testing.T) {
 	tb := Table{Titles: []string{">ID", "NAME", "X"}, Wide: 1}
 	tb.Row(1, "件件", "y")
@@ -191,7 +201,8 @@ func TestWhatAnEarlierRunGaveUpIsNotThisRuns(t *testing.T) {
 	same(t, got, "The answer.\n")
 	// What this run gave up is its own, but there is nothing to go on with.
 	old.UpdatedAt = 1001
-	got = summaryOf(t, Summary{Code: 3, Text: "stuck", RepositoryFlag: "-C kept ", Tasks: []muster.Task{old}})
+	got = summaryOf(t, Summary{Code: 3, Run: muster.Run{EndedAt: 1009}, Text: "stuck", RepositoryFlag: "-C kept ",
+		Tasks: []muster.Task{old}})
 	if !strings.Contains(got, "1 is left") || !strings.Contains(got, "try again:  muster -C kept task retry 1\n") ||
 		strings.Contains(got, "resume") {
 		t.Error(got)

@@ -59,6 +59,10 @@ type Options struct {
 
 	// OnWait is called before every wait, with its end and the reason.
 	OnWait func(until time.Time, err error)
+
+	// OnTrouble is called after OnWait with the first wait of a trouble. All who share the Limiter have a trouble in
+	// common: one of them is told of it, once, until it has not been met for a while.
+	OnTrouble func(until time.Time, err error)
 }
 
 // Wrap returns m with retries, the rate limit and the watchdog.
@@ -85,6 +89,9 @@ func Wrap(m llm.Model, o Options) llm.Model {
 	if o.OnWait == nil {
 		o.OnWait = func(time.Time, error) {}
 	}
+	if o.OnTrouble == nil {
+		o.OnTrouble = func(time.Time, error) {}
+	}
 	return &retrier{m, o}
 }
 
@@ -108,8 +115,15 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 	}
 	var began time.Time // of the trouble
 	malformed := 0      // replies
+	isNew := false      // the trouble, and nobody was told of it
+	tell := func(until time.Time, err error) {
+		if s.o.OnWait(until, err); isNew {
+			isNew = false
+			s.o.OnTrouble(until, err)
+		}
+	}
 	for failures := 1; ; failures++ {
-		if err := s.o.Limiter.wait(ctx, s.o.OnWait); err != nil {
+		if err := s.o.Limiter.wait(ctx, tell); err != nil {
 			return llm.Reply{}, err
 		}
 		reply, err := s.replyWatched(ctx, r, show)
@@ -136,11 +150,12 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			show(llm.Delta{Again: true})
 		}
 		pause := min(max(s.backoff(failures), e.After), left)
+		isNew = s.o.Limiter.isNew(e.Kind, time.Now().Add(pause))
 		if e.Kind == llm.Limited { // all who share the limiter wait, and this one with them
 			s.o.Limiter.holdUntil(time.Now().Add(pause), err)
 			continue
 		}
-		s.o.OnWait(time.Now().Add(pause), err)
+		tell(time.Now().Add(pause), err)
 		if err := sleepContext(ctx, pause); err != nil {
 			return llm.Reply{}, err
 		}
@@ -183,12 +198,30 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Limiter holds back everybody who shares a key while the provider says to wait. Its zero value holds
-// nobody back. It is safe for concurrent use.
+// Limiter holds back everybody who shares a key while the provider says to wait, and knows which trouble they have in
+// common. Its zero value holds nobody back. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
 	until time.Time
-	err   error // why
+	err   error                  // why
+	same  map[llm.Kind]time.Time // until when a trouble of the kind is the same one
+}
+
+// quiet is how long a trouble must not be met before the next one of its kind is another.
+const quiet = 5 * time.Minute
+
+// isNew reports whether a trouble is not the one that was met last, and notes until when it is waited out.
+func (l *Limiter) isNew(k llm.Kind, until time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	isNew := time.Now().After(l.same[k])
+	if l.same == nil {
+		l.same = map[llm.Kind]time.Time{}
+	}
+	if end := until.Add(quiet); end.After(l.same[k]) {
+		l.same[k] = end
+	}
+	return isNew
 }
 
 // Limiters has a Limiter for each endpoint, so that the limit of one holds nobody of another back. Its zero value is

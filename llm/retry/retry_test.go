@@ -262,6 +262,43 @@ func TestLimitIsShared(t *testing.T) {
 	})
 }
 
+// A trouble is told once for all who share the limiter, and again only after it has not been met for a while.
+func TestATroubleIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l retry.Limiter
+		var told []llm.Kind
+		var mu sync.Mutex
+		meet := func(kind llm.Kind, times int) {
+			var g sync.WaitGroup
+			for range 10 {
+				g.Go(func() {
+					if _, err := ask(retry.Wrap(failing(times, of(kind, 0)), retry.Options{Limiter: &l, OnTrouble: func(until time.Time, err error) {
+						mu.Lock()
+						defer mu.Unlock()
+						if told = append(told, llm.KindOf(err)); until.Before(time.Now()) {
+							t.Errorf("it is waited until %v", until)
+						}
+					}})); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			g.Wait()
+		}
+		meet(llm.Overloaded, 9)
+		meet(llm.Overloaded, 1)
+		meet(llm.Limited, 3)
+		if d := cmp.Diff([]llm.Kind{llm.Overloaded, llm.Limited}, told); d != "" {
+			t.Error(d)
+		}
+		time.Sleep(10 * time.Minute)
+		meet(llm.Overloaded, 1)
+		if len(told) != 3 {
+			t.Errorf("a new trouble is not told: %v", told)
+		}
+	})
+}
+
 // at is a model of an endpoint.
 type at struct {
 	*model
