@@ -73,7 +73,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 		return "", at.explain(err)
 	}
 	t.seen.noteText(at, after)
-	return shown + newSyntaxErrors(at.show, before, after), nil
+	return shown + t.newSyntaxErrors(ctx, at, before, after), nil
 }
 
 // editText makes the changes of a call, all or none. It returns the text after them, and what the model reads.

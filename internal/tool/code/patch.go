@@ -78,7 +78,7 @@ func (t toolset) patch(ctx context.Context, in patchInput) (string, error) {
 	for _, f := range s.files {
 		if !f.isGone {
 			t.seen.noteText(f.confinedPath, f.after)
-			said.WriteString(newSyntaxErrors(f.show, f.before, f.after))
+			said.WriteString(t.newSyntaxErrors(ctx, f.confinedPath, f.before, f.after))
 		}
 	}
 	return said.String(), nil

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,29 +20,42 @@ const (
 	maxSyntaxErrors = 3         // that are shown
 )
 
-// newSyntaxErrors returns what a model reads of the errors of syntax that a change has made, or "". A file that had
-// errors before says nothing: the change may be one of several that mend it.
-func newSyntaxErrors(name, before, after string) string {
-	check := syntaxChecks[strings.ToLower(filepath.Ext(name))]
-	if check == nil || max(len(before), len(after)) > maxCheckedBytes {
+// newSyntaxErrors returns what a model reads of the errors of syntax that a change of a file has made, or "". A file
+// that had errors before says nothing: the change may be one of several that mend it.
+func (t toolset) newSyntaxErrors(ctx context.Context, at confinedPath, before, after string) string {
+	if max(len(before), len(after)) > maxCheckedBytes {
 		return ""
 	}
-	problems := check(after)
-	if len(problems) == 0 || before != "" && len(check(before)) > 0 {
+	ctx, cancel := context.WithTimeout(ctx, syntaxTimeout)
+	defer cancel()
+	problems := t.syntaxErrors(ctx, at, after)
+	if len(problems) == 0 || before != "" && (len(t.syntaxErrors(ctx, at, before)) > 0 || ctx.Err() != nil) {
 		return ""
 	}
 	more := ""
 	if n := len(problems) - maxSyntaxErrors; n > 0 {
 		problems, more = problems[:maxSyntaxErrors], fmt.Sprintf("\nand %d more", n)
 	}
-	return fmt.Sprintf("\n[%s has errors of syntax since this change:\n%s%s]\n", name,
+	return fmt.Sprintf("\n[%s has errors of syntax since this change:\n%s%s]\n", at.show,
 		strings.Join(problems, "\n"), more)
 }
 
-// syntaxChecks has the check of each kind of file by the ending of its name. All run in this process, and take some
-// milliseconds at most for a usual file.
-var syntaxChecks = map[string]func(text string) []string{
-	".go": goErrors, ".json": jsonErrors, ".yaml": yamlErrors, ".yml": yamlErrors,
+// syntaxErrors returns the errors of syntax of a text by the ending of its file's name. Most checks run in this
+// process, and take some milliseconds at most for a usual file.
+func (t toolset) syntaxErrors(ctx context.Context, at confinedPath, text string) []string {
+	switch strings.ToLower(filepath.Ext(at.rel)) {
+	case ".go":
+		return goErrors(text)
+	case ".json":
+		return jsonErrors(text)
+	case ".yaml", ".yml":
+		return yamlErrors(text)
+	case ".py", ".pyi":
+		return t.pythonErrors(ctx, at, text)
+	case ".js", ".mjs", ".cjs":
+		return t.scriptErrors(ctx, at, text)
+	}
+	return nil
 }
 
 // goErrors returns the errors of syntax of a Go file.

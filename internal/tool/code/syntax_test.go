@@ -23,7 +23,7 @@ func TestSyntaxAfterAChange(t *testing.T) {
 		{"a.yaml", "a: 1\n", "a: {{ .Values.a }}\n b\n", ""},
 		{"a.txt", "", "func {", ""},
 	} {
-		got := newSyntaxErrors(c.name, c.before, c.after)
+		got := toolset{}.newSyntaxErrors(t.Context(), confinedPath{rel: c.name, show: c.name}, c.before, c.after)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s, %q: %q, want %q", c.name, c.after, got, c.want)
 		}
@@ -35,6 +35,9 @@ func TestSyntaxOfHostileFiles(t *testing.T) {
 	for name, unit := range map[string]string{"a.go": "(", "b.go": "package a;func", "a.json": "[", "a.yml": "[", "b.yml": "- ",
 		"c.yml": "&a [*a,", "d.yml": "a: \n "} {
 		start := time.Now()
+		newSyntaxErrors := func(name, before, after string) {
+			toolset{}.newSyntaxErrors(t.Context(), confinedPath{rel: name, show: name}, before, after)
+		}
 		newSyntaxErrors(name, "", strings.Repeat(unit, maxCheckedBytes/len(unit)))
 		newSyntaxErrors(name, "", strings.Repeat(unit, 48<<10/len(unit)))
 		newSyntaxErrors(name, "", "package a\nvar x = "+strings.Repeat(unit, 100_000))

@@ -52,7 +52,7 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	}
 	t.seen.noteText(at, in.Content)
 	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")) +
-		newSyntaxErrors(at.show, before, in.Content), nil
+		t.newSyntaxErrors(ctx, at, before, in.Content), nil
 }
 
 // replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
