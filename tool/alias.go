@@ -46,6 +46,8 @@ var aliases = map[string][]string{
 	"items":          {"todos", "list", "tasks", "plan", "todolist"},
 	"text":           {"content", "title", "step", "description", "task"},
 	"id":             {"jobid", "bashid", "shellid", "taskid", "sessionid"},
+	"edits":          {"changes", "replacements", "modifications"},
+	"input":          {"patch", "patchtext", "patchcontent", "diff", "content", "text"},
 	"owner":          {"assignee", "assignedto"},
 	"claim_role":     {"role"},
 	"require_plan":   {"planrequired", "requiresplan", "needsplan", "planmoderequired"},

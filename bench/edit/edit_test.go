@@ -37,6 +37,9 @@ type example struct {
 	Want  string          `json:"want"` // the content after the edit
 }
 
+// noPrograms is an environment in which the tools find no program that checks the syntax of an edit.
+var noPrograms = []string{"PATH="}
+
 // place is a directory with the file.
 type place struct{ dir string }
 
@@ -45,34 +48,77 @@ func (p place) Workdir(context.Context) (code.Workdir, error) {
 	return code.Workdir{Dir: p.dir, Writable: true}, nil
 }
 
+// form is a way in which an edit is given.
+type form string
+
+// The forms, in the order of the table.
+var forms = []form{"edit_file", "edit_file with edits", "apply_patch"}
+
+// form returns the form of a case.
+func (e example) form() form {
+	if e.Tool != "" {
+		return form(e.Tool)
+	}
+	var in struct{ Edits json.RawMessage }
+	if json.Unmarshal(e.Input, &in) == nil && in.Edits != nil {
+		return "edit_file with edits"
+	}
+	return "edit_file"
+}
+
+// counts are the results of a form.
+type counts struct{ recoverable, right, unclear, refused, wrong int }
+
+// least are how many cases of each form there must be at least.
+var least = map[form]counts{"edit_file": {recoverable: 60, unclear: 40}, "edit_file with edits": {recoverable: 14, unclear: 9},
+	"apply_patch": {recoverable: 35, unclear: 20}}
+
 // TestEdits calls the tools with each case and counts what they did.
 func TestEdits(t *testing.T) {
-	right, refused, wrong := 0, 0, 0
-	good := read(t, "testdata/recoverable")
-	for name, e := range good {
-		switch got, said := run(t, e); {
+	launcher, err := proc.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launcher.Close()
+	all := map[form]*counts{}
+	for _, f := range forms {
+		all[f] = &counts{}
+	}
+	for name, e := range read(t, "testdata/recoverable") {
+		n := all[e.form()]
+		n.recoverable++
+		switch got, said := run(t, launcher, e); {
 		case got == e.Want:
-			right++
+			n.right++
 		case got == e.File:
-			refused++
 			t.Logf("%s is refused: %s", name, said)
 		default:
-			wrong++
+			n.wrong++
 			t.Errorf("%s gives %q, want %q", name, got, e.Want)
 		}
 	}
-	bad := read(t, "testdata/refuse")
-	for name, e := range bad {
-		if got, _ := run(t, e); got != e.File {
-			wrong++
+	for name, e := range read(t, "testdata/refuse") {
+		n := all[e.form()]
+		n.unclear++
+		if got, _ := run(t, launcher, e); got == e.File {
+			n.refused++
+		} else {
+			n.wrong++
 			t.Errorf("%s is done: %q", name, got)
 		}
 	}
-	share := float64(right) / float64(len(good))
-	t.Logf("%d recoverable edits: %d right (%.0f%%), %d refused", len(good), right, 100*share, refused)
-	t.Logf("%d edits to refuse; %d wrong in all", len(bad), wrong)
-	if len(good) < 40 || len(bad) < 30 || share < minRight {
-		t.Errorf("%.0f%% of the recoverable edits are right, and at least %.0f%% must be", 100*share, 100*minRight)
+	t.Logf("| %-20s | recoverable | right | to refuse | refused | wrong |", "")
+	for _, f := range forms {
+		n := all[f]
+		t.Logf("| %-20s | %11d | %4.0f%% | %9d | %7d | %5d |", f, n.recoverable,
+			100*float64(n.right)/float64(n.recoverable), n.unclear, n.refused, n.wrong)
+		if n.recoverable < least[f].recoverable || n.unclear < least[f].unclear {
+			t.Errorf("%s has too few cases", f)
+		}
+		if float64(n.right) < minRight*float64(n.recoverable) {
+			t.Errorf("%s: %d of %d recoverable edits are right, and at least %.0f%% must be", f, n.right, n.recoverable,
+				100*minRight)
+		}
 	}
 }
 
@@ -99,25 +145,20 @@ func read(t *testing.T, dir string) map[string]example {
 }
 
 // run calls the tool of a case in a directory of its own. It returns what the file is then, and what the model reads.
-func run(t *testing.T, e example) (content, said string) {
+func run(t *testing.T, launcher proc.Launcher, e example) (content, said string) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, e.Path)
 	if err := os.WriteFile(path, []byte(e.File), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	launcher, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer launcher.Close()
 	jobs := code.NewJobs(launcher)
 	defer jobs.Close()
 	name := "edit_file"
 	if e.Tool != "" {
 		name = e.Tool
 	}
-	for _, tl := range code.Tools(place{dir}, launcher, jobs, code.Options{}) {
+	for _, tl := range code.Tools(place{dir}, launcher, jobs, code.Options{Patches: true, Environ: noPrograms}) {
 		if tl.Spec().Name != name {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"muster"
@@ -29,6 +30,7 @@ type change struct {
 	OldText    string `json:"old_text"`
 	NewText    string `json:"new_text"`
 	ReplaceAll bool   `json:"replace_all,omitempty"`
+	Path       string `json:"path,omitempty"` // which models repeat here; of another file no change is made
 }
 
 // The limits of an edit. The whole file is held in memory, before and after.
@@ -79,7 +81,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 // editText makes the changes of a call, all or none. It returns the text after them, and what the model reads.
 func editText(name, before string, in editInput) (after, shown string, err error) {
 	list := in.Edits
-	switch one := (change{in.OldText, in.NewText, in.ReplaceAll}); {
+	switch one := (change{OldText: in.OldText, NewText: in.NewText, ReplaceAll: in.ReplaceAll}); {
 	case len(list) == 0:
 		list = []change{one}
 	case in.OldText != "" || in.NewText != "":
@@ -87,6 +89,10 @@ func editText(name, before string, in editInput) (after, shown string, err error
 	}
 	after = before
 	for i, c := range list {
+		if c.Path != "" && filepath.Clean(c.Path) != filepath.Clean(in.Path) {
+			return "", "", fmt.Errorf("edit %d of %d is of %s, and one call changes one file: nothing is changed", i+1,
+				len(list), c.Path)
+		}
 		next, places, changed, err := replaceText(name, after, c)
 		if err != nil && len(list) > 1 {
 			return "", "", fmt.Errorf("edit %d of %d: %w\nNone of the edits is made", i+1, len(list), err)

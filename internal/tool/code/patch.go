@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"unicode"
 
 	"muster"
 	"muster/internal/prompt"
@@ -201,8 +202,9 @@ func applyHunks(name, text string, hunks []hunk) (string, error) {
 		if err != nil && from > 0 && errors.Is(err, textmatch.ErrMissing) {
 			after, end, err = h.apply(text, 0) // models do not always keep the order
 		}
+		_, isHeader := errors.AsType[missingHeader](err)
 		switch {
-		case errors.Is(err, textmatch.ErrMissing):
+		case errors.Is(err, textmatch.ErrMissing) && !isHeader:
 			err = explainMissing(name, text, h.old.String())
 			return "", fmt.Errorf("change %d of %s does not fit: %w", i+1, name, err)
 		case err != nil:
@@ -227,7 +229,7 @@ func (h *hunk) apply(text string, from int) (after string, end int, err error) {
 	for _, header := range h.headers {
 		at := lineWith(text[from:], header)
 		if at < 0 {
-			return "", 0, fmt.Errorf("%w (the line %q)", textmatch.ErrMissing, header)
+			return "", 0, missingHeader(header)
 		}
 		from += at
 	}
@@ -256,17 +258,40 @@ func (h *hunk) apply(text string, from int) (after string, end int, err error) {
 	return text[:from] + rest, from + places[0].Start + len(places[0].New), nil
 }
 
-// lineWith returns the byte at which the first line begins that is the header, or -1. Blanks at its ends do not count.
+// missingHeader is the error of a change whose header is no line of the file.
+type missingHeader string
+
+// Error says which header.
+func (h missingHeader) Error() string {
+	return fmt.Sprintf("there is no line %q, which stands behind its @@", string(h))
+}
+
+// Is makes it a kind of textmatch.ErrMissing.
+func (missingHeader) Is(target error) bool { return target == textmatch.ErrMissing }
+
+// lineWith returns the byte at which the first line begins that is the header, or else the only one that begins as it
+// does, up to the end of a word. It is -1 if there is none. Blanks at the ends do not count.
 func lineWith(text, header string) int {
-	at := 0
+	at, similar, count := 0, -1, 0
 	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) == header {
+		rest, begins := strings.CutPrefix(strings.TrimSpace(line), header)
+		switch {
+		case begins && rest == "":
 			return at
+		case begins && strings.IndexFunc(rest, isWordRune) != 0:
+			similar = at
+			count++
 		}
 		at += len(line)
 	}
-	return -1
+	if count != 1 {
+		return -1
+	}
+	return similar
 }
+
+// isWordRune reports whether a rune goes on with a word.
+func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // blockEnd returns where the block ends that the first line begins: before the next line that is not deeper.
 func blockEnd(text string) int {

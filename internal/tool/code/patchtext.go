@@ -1,8 +1,10 @@
 package code
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,21 +24,45 @@ type hunk struct {
 	old, new strings.Builder
 }
 
+// patchLines returns the lines of a patch, without what models put around it: a fence, the command of a shell, or
+// another layer of escapes.
+func patchLines(text string) []string {
+	var unescaped string
+	if !strings.Contains(text, "\n") && json.Unmarshal([]byte(`"`+text+`"`), &unescaped) == nil {
+		text = unescaped
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	isLine := func(keyword string) func(string) bool {
+		return func(line string) bool { k, _ := cutMarker(line); return k == keyword }
+	}
+	if begin := slices.IndexFunc(lines, isLine("*** Begin Patch")); begin >= 0 {
+		lines = lines[begin+1:]
+		end := slices.IndexFunc(lines, isLine("*** End Patch"))
+		if end >= 0 && !slices.ContainsFunc(lines[end:], isLine("*** Begin Patch")) {
+			lines = lines[:end]
+		}
+	}
+	return lines
+}
+
 // parsePatch reads a patch in the format of Codex, or a unified diff.
 func parsePatch(text string) (files []*patchFile, err error) {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var at *patchFile
 	var oldName string // of a unified diff
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	isNamed := -1      // the line that names a file of a unified diff which the patch has named before
+	lines := patchLines(text)
 	for n, line := range lines {
 		keyword, rest := cutMarker(line)
 		switch {
-		case keyword == "*** Begin Patch" || keyword == "*** End Patch" || keyword == "*** End of File":
+		case keyword == "*** Begin Patch" || keyword == "*** End Patch" || keyword == "*** End of File" || n == isNamed:
 		case keyword == "*** Add File:", keyword == "*** Delete File:", keyword == "*** Update File:":
 			at = &patchFile{path: rest, isAdd: keyword == "*** Add File:", isGone: keyword == "*** Delete File:"}
 			files = append(files, at)
 		case keyword == "*** Move to:" && at != nil:
 			at.to = rest
+		case isDiffStart(lines, n) && at != nil && at.isUntouched(diffName(line[4:])):
+			isNamed = n + 1
 		case isDiffStart(lines, n):
 			oldName, at = diffName(line[4:]), nil
 		case strings.HasPrefix(line, "+++ ") && at == nil && oldName != "":
@@ -85,20 +111,35 @@ func PatchPaths(patch string) (paths []string) {
 	return paths
 }
 
-// cutMarker returns the keyword of a line such as "*** Add File: name" and what follows it, or "".
+// cutMarker returns the keyword of a line such as "*** Add File: name" and what follows it, or "". Its case, the colon,
+// and blanks or stars around it may differ.
 func cutMarker(line string) (keyword, rest string) {
-	line = strings.TrimRight(line, " \t") // a space before it makes it a line of context
-	for _, k := range []string{"*** Add File:", "*** Delete File:", "*** Update File:", "*** Move to:"} {
-		if rest, ok := strings.CutPrefix(line, k); ok {
-			return k, strings.TrimSpace(rest)
+	line, ok := strings.CutPrefix(line, "***") // a space before it makes it a line of context
+	if !ok {
+		return "", ""
+	}
+	line = strings.TrimSpace(line)
+	for _, k := range []string{"Begin Patch", "End Patch", "End of File"} {
+		if strings.EqualFold(strings.TrimRight(line, " *"), k) {
+			return "*** " + k, ""
 		}
 	}
-	for _, k := range []string{"*** Begin Patch", "*** End Patch", "*** End of File"} {
-		if line == k {
-			return k, ""
+	for _, k := range []string{"Add File", "Delete File", "Update File", "Move to"} {
+		if len(line) <= len(k) || !strings.EqualFold(line[:len(k)], k) || line[len(k)] != ':' && line[len(k)] != ' ' {
+			continue
 		}
+		name := strings.TrimSpace(strings.TrimPrefix(line[len(k):], ":"))
+		if bare := strings.Trim(name, "`\"'"); len(bare) == len(name)-2 {
+			name = bare
+		}
+		return "*** " + k + ":", name
 	}
 	return "", ""
+}
+
+// isUntouched reports whether the file has this name, and is to be changed by lines that are still to come.
+func (f *patchFile) isUntouched(name string) bool {
+	return !f.isAdd && !f.isGone && len(f.hunks) == 0 && bareName(name) == bareName(f.path)
 }
 
 // isDiffStart reports whether line n and the one after it begin a file of a unified diff, and are no lines of a hunk.
@@ -169,8 +210,9 @@ func (f *patchFile) addLine(line string) error {
 		h.old.WriteString(line[1:] + "\n")
 	case line[0] == '+':
 		h.new.WriteString(line[1:] + "\n")
-	default:
-		return errors.New("each line of a change begins with a space, - or +")
+	default: // a line of context without the space before it: if it is none, it does not fit
+		h.old.WriteString(line + "\n")
+		h.new.WriteString(line + "\n")
 	}
 	return nil
 }
