@@ -59,6 +59,7 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 			"a.go:4:\treturn\na.go:5:}\na.go-6-\n[the first 1 of 2 matches in 1 file: narrow the search, or go on with offset 1]\n"},
 		"matches that share a line": {in{"pattern": "alpha\nalpha|alpha$", "path": "sub/c.tsx"},
 			"sub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
+		"empty lines":   {in{"pattern": "^$", "glob": "a.go"}, "a.go:2:\na.go:6:\n"},
 		"ends of lines": {in{"pattern": "^func.*{$", "multiline": false}, "a.go:3:func Alpha() {\na.go:7:func Beta() {\n"},
 	} {
 		same(t, name, k.ok("grep", c.in), c.want)

@@ -132,7 +132,7 @@ func (w *worker) file(ctx context.Context, name string) (m fileMatches) {
 			if p.text.Len() > 0 {
 				p.add(from, to)
 			}
-			p.last = max(p.last, p.lineAfter(to))
+			p.last = max(p.last, p.lineAfter(from, to))
 			return true
 		case w.mode == showContent && m.n < w.most:
 			p.add(from, to)
@@ -217,12 +217,12 @@ func (p *printer) extends(from int) bool { return p.last > 0 && from < p.last }
 // skip notes a match that is not shown.
 func (p *printer) skip(from, to int) {
 	p.finishHit(from)
-	p.last = p.lineAfter(to)
+	p.last = p.lineAfter(from, to)
 }
 
 // lineAfter returns where the line after the one that a match ends on begins.
-func (p *printer) lineAfter(to int) int {
-	if to > 0 && to > p.last && p.data[to-1] == '\n' {
+func (p *printer) lineAfter(from, to int) int {
+	if to > from && p.data[to-1] == '\n' {
 		return to // a match that ends with a line end takes nothing of the next line
 	}
 	_, next := lineEnd(p.data, to)
@@ -243,7 +243,7 @@ func (p *printer) add(from, to int) {
 		p.isApart = begin > p.shown
 		p.lines(begin, start, '-', 0)
 	}
-	end := p.lineAfter(to)
+	end := p.lineAfter(from, to)
 	p.lines(start, end, ':', from-start)
 	p.last = max(p.last, end)
 }
