@@ -3,6 +3,7 @@ package repair
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -128,22 +129,24 @@ func takeAll(text string, tools []string) (calls []llm.Call) {
 	return calls
 }
 
-// The beginnings of a call that has JSON as its arguments, with the name of the tool in them. In whole, the JSON has
-// the name, too.
+// The beginnings of a call. After those in tagged its fields follow in tags, or JSON, as after those in named. In
+// whole, the JSON has the name, too.
 var (
+	tagged = []func() *regexp.Regexp{
+		lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),  // Qwen, Llama
+		lazily(`^<invoke name="([\w.:-]+)">\s*`),                // Claude, MiniMax, DeepSeek
+		lazily(`^<tool_call>\s*([\w.:-]+)\s*(?:</arg_value>)?`), // GLM
+	}
 	named = []func() *regexp.Regexp{
 		// Kimi
 		lazily(`^<\|tool_call_begin\|>\s*([\w.:-]+)\s*<\|tool_call_argument_begin\|>\s*`),
 		// DeepSeek
 		lazily("^<｜tool▁call▁begin｜>\\s*(?:function<｜tool▁sep｜>)?([\\w.:-]+)" +
 			"(?:<｜tool▁sep｜>|\\s)\\s*(?:```json\\s)?\\s*"),
-		lazily(`^<invoke name="([\w.:-]+)">\s*`),
 		// gpt-oss
 		lazily(`^(?:<\|start\|>assistant)?(?:<\|channel\|>|assistant)?(?:commentary|analysis)?\s*to=([\w.:-]+)` +
 			`\s*(?:(?:<\|channel\|>)?(?:commentary|analysis))?\s*` +
 			`(?:<\|constrain\|>)?(?:json|code)?\s*(?:<\|message\|>)?\s*`),
-		// Llama, Qwen
-		lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),
 		// Mistral
 		lazily(`^\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*`),
 		// Gemma
@@ -154,15 +157,19 @@ var (
 
 // take returns the calls with which text begins, and the rest of it.
 func take(text string) (calls []llm.Call, rest string) {
-	if call, rest, ok := takeTags(text); ok {
-		return []llm.Call{call}, rest
-	}
-	for _, begin := range named {
+	for i, begin := range slices.Concat(tagged, named) {
 		m := begin().FindStringSubmatch(text)
-		if m == nil || !strings.HasPrefix(text[len(m[0]):], "{") {
+		if m == nil {
 			continue
 		}
-		if input, rest, ok := takeValue(text[len(m[0]):]); ok {
+		var input json.RawMessage
+		rest, ok := text[len(m[0]):], false
+		if strings.HasPrefix(rest, "{") {
+			input, rest, ok = takeValue(rest)
+		} else if i < len(tagged) {
+			input, rest, ok = takeFields(rest)
+		}
+		if ok {
 			return []llm.Call{{Name: m[1], Input: input}}, rest
 		}
 	}
