@@ -98,24 +98,19 @@ func (p *parser) repeated(value []byte) ([]byte, error) {
 			return nil, errors.New("two different objects follow each other")
 		}
 	}
-	if rest := strings.TrimLeft(p.in[p.pos:], " \t\r\n}]"); !p.closed {
-		p.pos = len(p.in) - len(rest) + len(around().FindString(rest))
-	}
+	rest := strings.TrimLeft(p.in[p.pos:], " \t\r\n}]")
+	p.pos = len(p.in) - len(rest) + len(around().FindString(rest))
 	return value, p.end()
 }
 
 // unfence returns what is inside a code fence if all of text is in one.
 func unfence(text string) string {
-	body, ok := strings.CutPrefix(text, "```")
-	if !ok {
+	body, isOpen := strings.CutPrefix(text, "```")
+	body, isClosed := strings.CutSuffix(body, "```")
+	if !isOpen || !isClosed || strings.Contains(body, "\n```") {
 		return text
 	}
-	body, ok = strings.CutSuffix(body, "```")
-	lang, rest, lines := strings.Cut(body, "\n")
-	if !ok || !lines || strings.ContainsAny(lang, "{[\"") || strings.Contains(rest, "\n```") {
-		return text
-	}
-	return strings.TrimSpace(rest)
+	return strings.TrimSpace(strings.TrimLeft(body, "JSONjson5")) // the name of the language
 }
 
 // parser reads one value of JSON with mistakes, and writes it as JSON.
@@ -125,7 +120,6 @@ type parser struct {
 	depth    int
 	out      bytes.Buffer
 	mayClose bool // the last brace of the outermost object may be missing
-	closed   bool // it was
 }
 
 // errAt is an error that says where it is.
@@ -257,13 +251,12 @@ func (p *parser) elements(end byte) error {
 		}
 		p.pos++
 	}
-	switch {
-	case p.peek() == end:
+	// The last brace may be missing where the end of the text, or that of the call, says that nothing else is.
+	isEnd := p.mayClose && p.pos == len(p.in) || strings.HasPrefix(p.in[p.pos:], "</tool_call>")
+	if p.peek() == end {
 		p.pos++
-	case p.pos < len(p.in) || p.depth > 1 || !p.mayClose:
+	} else if p.depth > 1 || !isEnd {
 		return p.expected("a comma or " + string(end))
-	default:
-		p.closed = true
 	}
 	p.out.WriteByte(end)
 	return nil

@@ -34,6 +34,8 @@ func TestObject(t *testing.T) {
 		`{“a”: “x”}`:                             `{"a":"x"}`,
 		`{"a":1}]`:                               `{"a":1}`,
 		"{\"a\":1}\n</tool_call><|im_end|>":      `{"a":1}`,
+		`{"a":"x"</tool_call>`:                   `{"a":"x"}`,
+		"```json {\"a\":1} ```":                  `{"a":1}`,
 		`{{a:"x"}}`:                              `{"a":"x"}`,
 		`{a:<|"|>say "\n"<|"|>,b:[<|">c<|">]}`:   `{"a":"say \"\\n\"","b":["c"]}`,
 		`{"a": \n1,\n\t"b":2\n}`:                 `{"a":1,"b":2}`,
@@ -49,7 +51,7 @@ func TestObjectRefusesWhatHasNoSingleReading(t *testing.T) {
 		`{"a":"x`, `{"a":`, `{"a"`, `{"a":"x",`, `{"a":12`, `{"a":[1,2]`[:9], `{"a":[{"b":"c"}`, `{"a":"x\`, `{`, `{"a":tru`,
 		`{"a":"say "x""}`, `{'a': 'it's'}`, `{"a":"\bx\d"}`, `{"a":"it\'s"}`, `{"a":"\x41"}`, `{"a":1}{"a":2}`, `[1]`,
 		`[{"a":1},{"a":2}]`, `{"a":1} and more`, `ls -l`, `{"a" "b"}`, `{,}`, `{"a":1,,}`, `{"a":NaN}`, `{"a":.5}`,
-		`{"a":1},{"a":2}]`, `{"a":1}</tool_call> and more`, `{{"a":1},{"b":2}}`, `{"a":<|"|>x`, `{"a":"x"</tool_call>`,
+		`{"a":1},{"a":2}]`, `{"a":1}</tool_call> and more`, `{{"a":1},{"b":2}}`, `{"a":<|"|>x`, `[1</tool_call>`,
 		"```\n{\"a\":1}", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101) + ",",
 	} {
 		if got, err := repair.Object([]byte(raw)); err == nil {

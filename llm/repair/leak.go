@@ -28,14 +28,14 @@ func lazily(expr string) func() *regexp.Regexp {
 var opener = lazily(`<tool_calls?>|<tool_use>|<function=|<function_calls>|<minimax:tool_call>|<invoke name=|` +
 	`<\|tool_calls?_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>|<[|｜]{1,2}DSML[|｜]|` +
 	`\]<\]minimax\[>\[<|<\|tool_call>call:|<\|start\|>assistant|<\|channel\|>|` +
-	`(?:assistant|commentary)+ to=|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\]`)
+	`(?:assistant|commentary)+ to=|to=functions\.|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\]`)
 
 // around finds what stands around calls and means nothing.
 var around = lazily("^(?:\\s+|</?(?:function_calls|tool_calls|minimax:tool_call)>|" +
-	"</(?:tool_call|tool_use|function|function_invocation|invoke)>|<tool_call\\|>|" +
+	"\\}?\\s*</(?:tool_call|tool_use|function|function_invocation|invoke)>|<tool_call\\|>|" +
 	`<\|tool_calls?_section_(?:begin|end)\|>|<\|(?:tool_call_end|python_end)\|>|` +
 	"<｜tool▁calls▁(?:begin|end)｜>|(?:```\\s*)?<｜tool▁call▁end｜>|" +
-	`<\|(?:im_end|eot_id|eom_id|call|return|end)\|>|</s>|<｜end▁of▁sentence｜>)+`)
+	`<\|(?:im_end|eot_id|eom_id|call|return|end|observation|user)\|>|</s>|<｜end▁of▁sentence｜>)+`)
 
 // sentinel finds the tags that DeepSeek and MiniMax mark as those of calls.
 var sentinel = lazily(`<(/?)[|｜]{1,2}DSML[|｜]{1,2}(function_calls|tool_calls|invoke|parameter)\b|` +
@@ -202,24 +202,32 @@ func takeValue(text string) (value json.RawMessage, rest string, ok bool) {
 	return p.out.Bytes(), text[p.pos:], ok
 }
 
-// wholeCall reads a call that is one object.
-func wholeCall(data json.RawMessage) (llm.Call, bool) {
-	var c struct {
-		Name                         string
-		Arguments, Parameters, Input json.RawMessage
+// wholeCall reads a call that is one object: with a name and arguments, or within a function, or with the arguments
+// beside the name. What has a description is no call, but says what a tool is.
+func wholeCall(data json.RawMessage) (c llm.Call, ok bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil || fields["description"] != nil {
+		return c, false
 	}
-	if json.Unmarshal(data, &c) != nil || c.Name == "" {
-		return llm.Call{}, false
+	if f := fields["function"]; len(f) > 0 && f[0] == '{' {
+		return wholeCall(f)
 	}
-	var given []json.RawMessage
-	for _, args := range []json.RawMessage{c.Arguments, c.Parameters, c.Input} {
-		if args != nil {
-			given = append(given, args)
+	if json.Unmarshal(fields["name"], &c.Name) != nil || c.Name == "" {
+		return c, false
+	}
+	given := 0
+	for _, name := range []string{"arguments", "parameters", "input"} {
+		if args := fields[name]; args != nil {
+			data, given = args, given+1
 		}
 	}
-	if len(given) != 1 {
-		return llm.Call{}, false
+	if given == 0 {
+		for _, name := range []string{"name", "type", "id"} {
+			delete(fields, name)
+		}
+		data, _ = json.Marshal(fields) // it was just decoded
 	}
-	input, err := Object(given[0])
-	return llm.Call{Name: c.Name, Input: input}, err == nil
+	input, err := Object(data)
+	c.Input = input
+	return c, err == nil && given < 2
 }

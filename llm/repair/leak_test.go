@@ -58,8 +58,12 @@ type field struct{ name, value string }
 // and one with the end of a call may be the end of it.
 func (f field) isClear() bool {
 	spaceless := strings.Join(strings.Fields(f.value), "")
+	for _, end := range []string{"</function></tool_call>", "</parameter></function>", "</arg_value></tool_call>"} {
+		if strings.Contains(spaceless, end) {
+			return false
+		}
+	}
 	return !(strings.Contains(f.value, "</parameter>") && strings.Contains(f.value, "<parameter=x>")) &&
-		!strings.Contains(spaceless, "</function></tool_call>") &&
 		!(strings.HasPrefix(f.value, "\n") && strings.HasSuffix(f.value, "\n"))
 }
 
