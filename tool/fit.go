@@ -23,7 +23,8 @@ import (
 //
 // spec is the tool's. If it changes something, an unknown field may not be ignored where it would restrict that.
 func fit(s *shape, spec llm.Spec, input json.RawMessage) (json.RawMessage, string) {
-	v, err := decodeValue(input)
+	data, err := repair.Value(input)
+	v, _ := decodeValue(data)
 	if err != nil {
 		return nil, fmt.Sprintf("the input is not valid JSON: %v. %s", err, expected(s))
 	}

@@ -109,7 +109,7 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 		`{"command":"ls","timeout":0.5}`:     `keep: "timeout" must be an integer, got 0.5.` + fields,
 		`{"command":null}`:                   `keep: "command" is missing.` + fields,
 		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,
-		`{"command":`:                        `keep: the input is not valid JSON: unexpected EOF.` + fields,
+		`{"command":`:                        `keep: the input is not valid JSON: it ends in the middle.` + fields,
 		`{"command":"x","items":[{"id":1}]}`: `keep: "items[0].status" is missing.` + fields,
 		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, ` +
 			`done, got the string "new".` + fields,

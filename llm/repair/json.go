@@ -231,6 +231,7 @@ func (p *parser) number() error {
 func (p *parser) elements(end byte) error {
 	p.out.WriteByte(p.in[p.pos])
 	p.pos++
+	values := map[string][2]int{} // of the fields: where they are in out
 	for isFirst := true; ; isFirst = false {
 		if p.skip(); p.peek() == end { // after a comma, too
 			break
@@ -238,13 +239,22 @@ func (p *parser) elements(end byte) error {
 		if !isFirst {
 			p.out.WriteByte(',')
 		}
+		from := p.out.Len()
 		if end == '}' {
 			if err := p.name(); err != nil {
 				return err
 			}
 		}
+		at := p.out.Len()
 		if err := p.value(); err != nil {
 			return err
+		}
+		if out := p.out.Bytes(); end == '}' {
+			name := string(out[from:at])
+			if was, isTwice := values[name]; isTwice && !bytes.Equal(out[was[0]:was[1]], out[at:]) {
+				return p.errAt("the field %s has two values", strings.TrimSuffix(name, ":"))
+			}
+			values[name] = [2]int{at, len(out)}
 		}
 		if p.skip(); p.peek() != ',' {
 			break
