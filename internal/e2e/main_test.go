@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/race"
 )
 
 // program is the path of the built program.
@@ -45,7 +46,7 @@ func build(run func() int) int {
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "muster")
 	args := []string{"build", "-o", program}
-	if raced {
+	if race.Enabled {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "muster/cmd/muster")...)
