@@ -65,7 +65,7 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 		return err
 	}
 	texts = append(texts, mail)
-	m.phase.change(func(c *counters) { c.restarted, c.replies = true, 0 })
+	m.phase.change(func(c *counters) { c.restarted, c.replies, c.prompts = true, 0, promptSizes{} })
 	return m.conversation.enter(ctx, m.conversation.script.Fresh, marks, texts)
 }
 

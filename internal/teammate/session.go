@@ -44,6 +44,12 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 // Append makes a finished reply durable, before any of its calls begins, and meters it. The
 // counters and the events follow the transcript: a crash in between loses numbers only.
 func (s session) Append(ctx context.Context, r llm.Reply) error {
+	var isCut bool
+	if s.phase.change(func(c *counters) { isCut = c.prompts.isCut(r) }); isCut {
+		s.Emit(loop.ReplyDiscarded{})
+		return llm.Errorf(llm.ContextFull, "the model's server leaves out a part of the conversation: "+
+			"it counts fewer tokens though there are more")
+	}
 	if err := s.conversation.script.Reply(ctx, r); err != nil {
 		return err
 	}
@@ -286,6 +292,7 @@ type counters struct {
 
 	restarted bool // the conversation was started afresh, because it had grown too long
 	replies   int  // of the model, since then
+	prompts   promptSizes
 
 	calls     map[string]llm.Call // of the last reply, by id
 	pending   []string            // calls that the end of this process cut off, and that records answer
@@ -293,6 +300,33 @@ type counters struct {
 	repeats   int                 // how often it came in a row
 	warned    bool                // of the repeats
 	idleWaits int                 // waits of the lead that returned at once, with nothing done in between
+}
+
+// promptSizes are what a server has counted of the requests of one conversation. Some servers leave out the oldest
+// messages of one that is too long, and say nothing.
+type promptSizes struct {
+	most int // tokens
+	less int // requests in a row that had fewer, though the conversation only grows
+}
+
+// What is taken for a conversation that a server has cut.
+const (
+	minCutPrompt = 3000 // tokens; a window below is too small for any work
+	minCutTimes  = 3    // requests in a row
+)
+
+// isCut reports whether the server has most probably left out a part of the conversation that r answers. Servers count
+// fewer tokens for other reasons, too: those that are cached, or earlier thinking, which they do not read again. A reply
+// with either says nothing, and neither does a number that is far too small.
+func (p *promptSizes) isCut(r llm.Reply) bool {
+	n := r.Usage.Input
+	thinks := slices.ContainsFunc(r.Message.Parts, func(x llm.Part) bool { _, is := x.(llm.Thinking); return is })
+	if thinks || r.Usage.CacheRead+r.Usage.CacheWrite > 0 || n >= p.most || n < p.most/2 || n < minCutPrompt {
+		*p = promptSizes{most: max(p.most, n)}
+		return false
+	}
+	p.less++
+	return p.less >= minCutTimes
 }
 
 // Idle ends this phase after the round of tools.

@@ -125,3 +125,39 @@ func TestEmptyAndRefusedReplies(t *testing.T) {
 		})
 	}
 }
+
+// A server that leaves out what is too long, and says nothing, is found out by the tokens that it counts.
+func TestASilentlyCutConversationStartsAgain(t *testing.T) {
+	// counted is a call whose request had so many tokens, as the server counts.
+	counted := func(n int, part ...llm.Part) turn {
+		return func(r llm.Request) (llm.Reply, error) {
+			reply, err := calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "x", "status": "pending"}}})(r)
+			reply.Usage.Input = n
+			if len(part) > 0 {
+				reply.Message.Parts = append(llm.Parts{part[0]}, reply.Message.Parts...)
+			}
+			return reply, err
+		}
+	}
+	for name, c := range map[string]struct {
+		turns []turn
+		cut   bool
+	}{
+		"cut":                {[]turn{counted(3500), counted(8000), counted(7500), counted(7900), counted(7200)}, true},
+		"it grows":           {[]turn{counted(3500), counted(8000), counted(8001), counted(8500), counted(9000)}, false},
+		"the same each time": {[]turn{counted(8000), counted(8000), counted(8000), counted(8000), counted(8000)}, false},
+		"less once":          {[]turn{counted(8000), counted(7000), counted(8100), counted(7900), counted(9000)}, false},
+		"only what is new":   {[]turn{counted(8000), counted(3100), counted(3300), counted(3200), counted(3400)}, false},
+		"thinking is left out": {[]turn{counted(8000), counted(7000, llm.Thinking{Text: "hm"}), counted(6900, llm.Thinking{Text: "hm"}),
+			counted(6800, llm.Thinking{Text: "hm"})}, false},
+	} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{})
+			l.start(append(c.turns, says("Done."))...)
+			isCut := strings.Contains(l.heard(), "starts again here")
+			if isCut != c.cut || isCut && !strings.Contains(l.heard(), "the parser") {
+				l.Errorf("%s: it starts again: %v", name, isCut)
+			}
+		})
+	}
+}
