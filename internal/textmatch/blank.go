@@ -1,9 +1,6 @@
 package textmatch
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // findApart finds a quote that differs from lines of the file also in empty lines between them. The quote that is
 // returned has the empty lines of the file. It is found at one place only, and needs two lines that say something.
@@ -74,7 +71,6 @@ func (q quote) withLinesOf(lines []fileLine) quote {
 		}
 	}
 	q.oldLines, q.newLines = old, new
-	q.old, q.new = strings.Join(old, "\n"), strings.Join(new, "\n")
 	q.compare()
 	return q
 }

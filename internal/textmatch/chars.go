@@ -30,35 +30,30 @@ func cellsOf(quoted, file string) (cells []cell) {
 }
 
 // chars says what the file has for the characters of a quote that look like others: "" if it has several things.
-type chars map[rune]string
+type chars map[string]string
 
-// learn learns from the cells of a line.
+// learn learns from the cells of a line. ASCII is meant where the new text has it.
 func (c chars) learn(cells []cell) {
 	for _, x := range cells {
-		r, size := utf8.DecodeRuneInString(x.quoted)
-		if size != len(x.quoted) || size == 1 {
-			continue // ASCII is meant where the new text has it
+		if len(x.quoted) == 1 || utf8.RuneCountInString(x.quoted) != 1 {
+			continue
 		}
-		if was, ok := c[r]; ok && was != x.file {
-			c[r] = ""
-		} else {
-			c[r] = x.file
+		if was, ok := c[x.quoted]; ok && was != x.file {
+			x.file = ""
 		}
+		c[x.quoted] = x.file
 	}
 }
 
 // translate replaces the characters that stand for others in the file.
 func (c chars) translate(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		if t := c[r]; t != "" {
-			b.WriteString(t)
-		} else {
-			b.WriteString(s[i : i+size])
+	var pairs []string
+	for quoted, file := range c {
+		if file != "" {
+			pairs = append(pairs, quoted, file)
 		}
 	}
-	return b.String()
+	return strings.NewReplacer(pairs...).Replace(s)
 }
 
 // blend returns a new line in which what it has in common with the quoted one, at both ends, is as the file has it.

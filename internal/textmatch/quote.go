@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// quote is a quote and the text in its place, line by line.
+// quote is a reading, line by line.
 type quote struct {
-	old, new string
-	// isFromStart and isToEnd say that the quote begins or ends with a line, isWhole that it has only whole lines.
-	// isWithEnd says that the end of the last line goes too, and line is the number of the line that is meant, or 0.
-	isFromStart, isToEnd, isWhole, isWithEnd bool
-	line                                     int
-	oldLines, newLines                       []string
-	forms                                    []string // of the old lines
-	same                                     []int    // for each new line, the line of the quote that it repeats, or -1
-	instead                                  []int    // for each other one, the line in whose place it is, or -1
+	reading
+	// isFromStart and isToEnd say that the quote begins or ends with a line, and isWithEnd that the end of the last line
+	// goes too.
+	isFromStart, isToEnd, isWithEnd bool
+	oldLines, newLines              []string
+	forms                           []string // of the old lines
+	same                            []int    // for each new line, the line of the quote that it repeats, or -1
+	instead                         []int    // for each other one, the line in whose place it is, or -1
 }
 
 // newQuote takes off the empty lines that both texts have at their ends: they are no part of what is meant.
 func newQuote(r reading) quote {
-	q := quote{old: strings.ReplaceAll(r.old, "\r\n", "\n"), new: strings.ReplaceAll(r.new, "\r\n", "\n"),
-		isWhole: r.isWhole, line: r.line}
+	q := quote{reading: r}
+	q.old, q.new = strings.ReplaceAll(r.old, "\r\n", "\n"), strings.ReplaceAll(r.new, "\r\n", "\n")
 	for strings.HasPrefix(q.old, "\n") && strings.HasPrefix(q.new, "\n") {
 		q.old, q.new, q.isFromStart = q.old[1:], q.new[1:], true
 	}
@@ -73,7 +72,7 @@ func (f *file) put(q quote, m match) (Place, error) {
 		indents: &indents{unit: f.unit, step: stepOf(q.oldLines, q.newLines), known: map[string]string{},
 			two: map[string]bool{}}, chars: chars{}}
 	end := m.end
-	if q.isToEnd && end == f.lines[m.line+len(q.oldLines)-1].end && q.isWithEnd {
+	if q.isWithEnd && end == f.lines[m.line+len(q.oldLines)-1].end {
 		end += len(f.text[end:]) - len(strings.TrimPrefix(strings.TrimPrefix(f.text[end:], "\r"), "\n"))
 		if w.isFromStart {
 			return Place{m.start, end, ""}, nil

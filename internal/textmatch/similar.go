@@ -102,7 +102,7 @@ func (f *file) similar(r reading, all bool) (places []Place, err error) {
 	q := newQuote(r)
 	var found []match
 	switch {
-	case strings.TrimSpace(q.old) == "" || strings.Join(q.forms, "") == "":
+	case strings.Join(q.forms, "") == "":
 		return nil, nil
 	case len(q.forms) == 1:
 		found = f.findInLines(q)
