@@ -8,8 +8,8 @@ import (
 // quote is a reading, line by line.
 type quote struct {
 	reading
-	// isFromStart and isToEnd say that the quote begins or ends with a line, and isWithEnd that the end of the last line
-	// goes too.
+	// isFromStart and isToEnd say that the quote begins or ends with a line, and isWithEnd that the end of the last
+	// line goes too.
 	isFromStart, isToEnd, isWithEnd bool
 	oldLines, newLines              []string
 	forms                           []string // of the old lines
