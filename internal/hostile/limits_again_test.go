@@ -75,7 +75,8 @@ var oddKinds = map[string]func(*answer){
 		a.times(100_000, func() { a.raw("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n") })
 	}),
 	"unkept-deltas": reply(func(a *answer) {
-		a.forever(func() { a.event(`{"type":"response.output_text.delta","delta":%q}`, long) })
+		event := `data: {"type":"response.output_text.delta","delta":"` + long + "\"}\n\n" // quoting each takes long
+		a.forever(func() { a.raw(event) })
 	}),
 	"named-again": reply(func(a *answer) {
 		a.pieces(`{"index":0,"function":{"name":"bash","arguments":"{\"command\":\"touch ran; ` +
