@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/failpoint"
 	"muster/internal/testing/race"
 )
 
@@ -48,6 +49,9 @@ func build(run func() int) int {
 	args := []string{"build", "-o", program}
 	if race.Enabled {
 		args = append(args, "-race")
+	}
+	if failpoint.Enabled { // as the tests were, so that nothing is compiled a second time
+		args = append(args, "-tags", "failpoint")
 	}
 	cmd := exec.Command("go", append(args, "muster/cmd/muster")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
