@@ -315,9 +315,9 @@ const (
 	minCutTimes  = 3    // requests in a row
 )
 
-// isCut reports whether the server has most probably left out a part of the conversation that r answers. Servers count
-// fewer tokens for other reasons, too: those that are cached, or earlier thinking, which they do not read again. A reply
-// with either says nothing, and neither does a number that is far too small.
+// isCut reports whether the server has most probably left out a part of the conversation that r answers. Servers
+// count fewer tokens for other reasons, too: those that are cached, or earlier thinking, which they do not read again.
+// A reply with either says nothing, and neither does a number that is far too small.
 func (p *promptSizes) isCut(r llm.Reply) bool {
 	n := r.Usage.Input
 	thinks := slices.ContainsFunc(r.Message.Parts, func(x llm.Part) bool { _, is := x.(llm.Thinking); return is })
