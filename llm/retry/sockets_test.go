@@ -55,11 +55,12 @@ func isGood(r llm.Reply) bool {
 		calls[0].Name == "write" && string(calls[0].Input) == `{"path":"a"}`
 }
 
-// goodModel is the model behind the servers.
-type goodModel struct{}
+// replies is the model behind a server. It has one reply.
+type replies llm.Reply
 
-func (goodModel) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply, error) {
-	return good, nil
+// Reply implements llm.Model.
+func (m replies) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply, error) {
+	return llm.Reply(m), nil
 }
 
 // answer answers a request in place of the good answer, which it has.
@@ -113,7 +114,7 @@ func hangUp(reset bool) answer {
 func server(t *testing.T, trouble answer, times int) (s *httptest.Server, asked *atomic.Int32) {
 	t.Helper()
 	asked = new(atomic.Int32)
-	behind := llmtest.Handler(goodModel{})
+	behind := llmtest.Handler(replies(good))
 	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		whole := httptest.NewRecorder()
 		behind.ServeHTTP(whole, r)
@@ -154,6 +155,28 @@ func TestContextFullBySize(t *testing.T) {
 			_, err := model(s.URL, nil).Reply(t.Context(), llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: c.parts}}}, nil)
 			if llm.KindOf(err) != c.kind {
 				t.Errorf("%s, %s: %v, want %s", name, api, err, c.kind)
+			}
+		}
+	}
+}
+
+// A reply that is empty or refuses is a reply: whoever asked decides what follows. Nothing is asked again.
+func TestEmptyAndRefusedOverSockets(t *testing.T) {
+	for name, want := range map[string]llm.Reply{
+		"empty":   {Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant}},
+		"refused": {Stop: llm.StopRefused, Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: "I will not."}}}},
+	} {
+		for api, model := range vendors {
+			var asked atomic.Int32
+			behind := llmtest.Handler(replies(want))
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				behind.ServeHTTP(w, r)
+			}))
+			r, err := askOf(model(s.URL, nil), "hi", retry.Options{Patience: -1})
+			s.Close()
+			if err != nil || r.Stop != want.Stop || r.Message.Text() != want.Message.Text() || asked.Load() != 1 {
+				t.Errorf("%s, %s: %+v, %v after %d requests", name, api, r, err, asked.Load())
 			}
 		}
 	}
@@ -419,7 +442,7 @@ func hijacked(w http.ResponseWriter) net.Conn {
 
 // A proxy, or a certificate, that does not let the request pass has a sentence of its own, and nothing is asked again.
 func TestProxiesAndCertificates(t *testing.T) {
-	behind := httptest.NewUnstartedServer(llmtest.Handler(goodModel{}))
+	behind := httptest.NewUnstartedServer(llmtest.Handler(replies(good)))
 	behind.Config.ErrorLog = log.New(io.Discard, "", 0)
 	behind.StartTLS()
 	defer behind.Close()
