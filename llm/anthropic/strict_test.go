@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"muster/llm"
@@ -67,16 +68,17 @@ func (k *talk) pick(words ...string) string { return words[k.IntN(len(words))] }
 func (k *talk) reply(header http.Header, body []byte) string {
 	var blocks [][]string
 	k.owed = map[string]bool{}
-	sealer, stop := llmtest.NewSealer(header, body), k.pick("end_turn", "tool_use", "tool_use", "tool_use", "max_tokens", "refusal", "pause_turn")
+	sealer := sync.OnceValue(func() *llmtest.Sealer { return llmtest.NewSealer(header, body) })
+	stop := k.pick("end_turn", "tool_use", "tool_use", "tool_use", "max_tokens", "refusal", "pause_turn")
 	think := func() {
 		text, sealed := k.pick("hm", "", "<so>"), ""
 		if k.IntN(5) == 0 {
-			sealed = sealer.Seal("")
+			sealed = sealer().Seal("")
 			blocks = append(blocks, []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":`+
 				`{"type":"redacted_thinking","data":%q}}`, len(blocks), sealed),
 				fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, len(blocks))})
 		} else {
-			sealed = sealer.Seal(text)
+			sealed = sealer().Seal(text)
 			blocks = append(blocks, thinking(len(blocks), sealed, text))
 		}
 		if stop != "max_tokens" { // such a reply may be asked for again
