@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -75,12 +76,14 @@ func listMatches(ctx context.Context, at confinedPath, pattern string, in globIn
 		all = nil // a missing directory has no file that matches
 	}
 	var found []foundFile
+	dir := keptDirectory{at: at}
+	defer dir.close()
 	for _, name := range all {
 		if name == "." || !doublestar.MatchUnvalidated(pattern, name) {
 			continue
 		}
 		// Git also lists deleted files, and directories that are repositories of their own.
-		if fi, err := at.root.Lstat(at.join(name)); err == nil && !fi.IsDir() {
+		if fi, err := dir.lstat(name); err == nil && !fi.IsDir() {
 			found = append(found, foundFile{at.shown(name), fi.ModTime()})
 		}
 	}
@@ -94,6 +97,35 @@ func listMatches(ctx context.Context, at confinedPath, pattern string, in globIn
 type foundFile struct {
 	name    string
 	changed time.Time
+}
+
+// keptDirectory keeps the directory of the last file open, because a root opens each directory above a file again.
+type keptDirectory struct {
+	at   confinedPath
+	name string
+	root *os.Root // nil before the first file
+}
+
+// lstat describes a file that files has listed.
+func (d *keptDirectory) lstat(name string) (os.FileInfo, error) {
+	dir, base := path.Split(name)
+	if d.root == nil || dir != d.name {
+		d.close()
+		root, err := d.at.root.OpenRoot(d.at.join(dir))
+		if err != nil {
+			return nil, err
+		}
+		d.root, d.name = root, dir
+	}
+	return d.root.Lstat(base)
+}
+
+// close closes the directory.
+func (d *keptDirectory) close() {
+	if d.root != nil {
+		_ = d.root.Close()
+		d.root = nil
+	}
 }
 
 // showFound returns the list of files. asked is the whole pattern as the model wrote it.
