@@ -55,6 +55,8 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 		"a newline in the pattern":      {in{"pattern": `\}\n\nfunc`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
 		"a real newline in the pattern": {in{"pattern": "package a\n"}, "a.go:1:package a\n"},
 		"lines, counted":                {in{"pattern": "(?U)func.+}", "multiline": true, "output_mode": "count"}, "a.go:2\n"},
+		"the end of a last line":        {in{"pattern": `a$`, "multiline": true, "path": "sub/c.tsx", "offset": 2}, "sub/c.tsx:3:alpha\n[3 to 3 of 3 matches in 1 file: these are the last]\n"},
+		"nothing, there":                {in{"pattern": `$|x`, "multiline": true, "path": "sub/c.tsx", "output_mode": "count"}, "sub/c.tsx:3\n"},
 		"lines with context": {in{"pattern": `return\s+\}`, "multiline": true, "-A": 1, "head_limit": 1},
 			"a.go:4:\treturn\na.go:5:}\na.go-6-\n[the first 1 of 2 matches in 1 file: narrow the search, or go on with offset 1]\n"},
 		"matches that share a line": {in{"pattern": "alpha\nalpha|alpha$", "path": "sub/c.tsx"},

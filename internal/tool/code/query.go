@@ -201,6 +201,11 @@ func lineEnd(data []byte, at int) (end, next int) {
 	return end, next
 }
 
+// isBehind reports whether a position is behind the last line.
+func isBehind(data []byte, at int) bool {
+	return at == len(data) && (at == 0 || data[at-1] == '\n')
+}
+
 // maxSpans is how many matches of one file are counted where they may span lines.
 const maxSpans = 100_000
 
@@ -216,8 +221,7 @@ func (q *query) eachSpan(a *automaton, data []byte, found func(from, to int) boo
 		data, err = data[:q.longest], errTooLong
 	}
 	for _, place := range q.re.FindAllIndex(data, maxSpans) {
-		// The place after the last line end belongs to no line.
-		if place[0] < len(data) && !found(place[0], place[1]) {
+		if !isBehind(data, place[0]) && !found(place[0], place[1]) {
 			break
 		}
 	}

@@ -46,13 +46,21 @@ func drawSearch(t *rapid.T) (c searchCase) {
 		return rapid.SampledFrom([]string{"a", "b", "ab", "[a-c]", `[^ab]`, `\d`, `[0-9_]`, "(?i:b)", "aba", "(?:a|b7)"}).Draw(t, "atom") +
 			rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?"}).Draw(t, "times")
 	})
-	pattern := rapid.Map(rapid.SliceOfN(rapid.OneOf(atom, atom, rapid.SampledFrom([]string{"^", "$", "|"})), 1, 5), join)
+	pattern := rapid.Map(rapid.SliceOfN(rapid.OneOf(atom, atom, rapid.SampledFrom([]string{"^", "$", "|", `\n`, `\s`, ".*?"})), 1, 5), join)
 	c.in = in{"pattern": pattern.Draw(t, "pattern"), "head_limit": maxHeadLimit}
 	c.options = []string{"-e", c.in["pattern"].(string)}
+	modes := []string{showContent, showFiles, showCounts}
+	if rapid.Bool().Draw(t, "multiline") {
+		c.in["multiline"], c.options = true, append(c.options, "--multiline-dotall")
+	}
+	if len(c.options) > 2 || strings.Contains(c.options[1], `\n`) {
+		c.options = append(c.options, "-U")
+		modes = modes[:1] // ripgrep counts lines, and with -l it overlooks matches without text
+	}
 	if rapid.Bool().Draw(t, "ignores case") {
 		c.in["-i"], c.options = true, append(c.options, "-i")
 	}
-	switch mode := rapid.SampledFrom([]string{showContent, showFiles, showCounts}).Draw(t, "mode"); mode {
+	switch mode := rapid.SampledFrom(modes).Draw(t, "mode"); mode {
 	case showContent:
 		before, after := rapid.IntRange(0, 2).Draw(t, "-B"), rapid.IntRange(0, 2).Draw(t, "-A")
 		c.in["-B"], c.in["-A"] = before, after

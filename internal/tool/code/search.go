@@ -211,8 +211,10 @@ type printer struct {
 	isApart                bool
 }
 
-// extends reports whether a match begins on the last line of the one before.
-func (p *printer) extends(from int) bool { return p.last > 0 && from < p.last }
+// extends reports whether a match begins on the last line of the one before, perhaps at the end of the file.
+func (p *printer) extends(from int) bool {
+	return p.last > 0 && (from < p.last || p.last == len(p.data))
+}
 
 // skip notes a match that is not shown.
 func (p *printer) skip(from, to int) {
