@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
+	"muster/journal"
 )
 
 // meadow is ground without git: lanes are directories, and what landed is a list. It outlives the processes of a simulation, as
@@ -35,12 +37,16 @@ type meadow struct {
 	revoked map[string]bool // claims that land no more
 	landed  []landedWork
 	tries   int
+	target  map[string]string            // the files that have landed
+	kept    map[string]map[string]string // the files of each archive
+	journal *journal.Journal
 }
 
 type landedWork struct{ claim, subject, commit string }
 
 func newMeadow(s *sim, root string) *meadow {
-	return &meadow{s: s, root: root, lanes: map[muster.Name]muster.Lane{}, landing: map[string]bool{}, revoked: map[string]bool{}}
+	return &meadow{s: s, root: root, lanes: map[muster.Name]muster.Lane{}, landing: map[string]bool{}, revoked: map[string]bool{},
+		target: map[string]string{}, kept: map[string]map[string]string{}}
 }
 
 func (g *meadow) Root() string                                                { return g.root }
@@ -79,6 +85,9 @@ func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
 		return nil, nil, nil, err
 	}
 	lander.board = w.Board()
+	g.mu.Lock()
+	g.journal = w.Journal()
+	g.mu.Unlock()
 	// In place of what the workspace has registered: that works on a git repository.
 	outbox.Register(w.Board(), w.Mail(ctx).Send, lanes.ArchiveCompleted)
 	w.Board().OnRevoke(func(ctx context.Context, t muster.Task) error { return lander.Revoke(ctx, t.ID, t.Fence) })
@@ -106,6 +115,14 @@ func (g meadowLanes) find(name muster.Name) (muster.Lane, error) {
 }
 
 func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
+	l, err := g.create(ctx, name, task, base)
+	if err == nil {
+		g.emit(ctx, journal.LaneCreated, l, "")
+	}
+	return l, err
+}
+
+func (g meadowLanes) create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	if g.making > 0 {
 		select {
 		case <-time.After(g.making):
@@ -122,6 +139,12 @@ func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.T
 		Status: muster.LaneActive, Base: base, CreatedAt: muster.UnixTime(time.Now())}
 	g.lanes[name] = l
 	return l, os.MkdirAll(l.Path, 0o755)
+}
+
+// emit tells of a lane, as worktree.Lanes do. Nobody has the lock: it takes time.
+func (g meadowLanes) emit(ctx context.Context, kind string, l muster.Lane, ref string) {
+	_ = g.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Task: l.TaskID,
+		Fields: map[string]any{"lane": string(l.Name), "ref": ref}})
 }
 
 func (g meadowLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error) {
@@ -155,16 +178,78 @@ func (g meadowLanes) Workdir(ctx context.Context, name muster.Name) (string, err
 }
 
 func (g meadowLanes) Scratch(_ context.Context, who muster.Name, _ string) (string, error) {
-	dir := filepath.Join(g.root, ".scratch", string(who))
+	dir := g.scratch(who)
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-func (g meadowLanes) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
-	return nil, nil
+// filesOf are the files below a directory, by their paths in it.
+func filesOf(dir string) map[string]string {
+	files := map[string]string{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			data, _ := os.ReadFile(path)
+			rel, _ := filepath.Rel(dir, path)
+			files[rel] = string(data)
+		}
+		return nil
+	})
+	return files
 }
 
-func (g meadowLanes) Unlanded(context.Context, []string, []worktree.Archived) ([]worktree.Leftover, error) {
-	return nil, nil
+// unlanded are the files that the target does not have. The caller has the lock.
+func (g *meadow) unlanded(files map[string]string) (names []string) {
+	for name, text := range files {
+		if g.target[name] != text {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (g *meadow) scratch(who muster.Name) string {
+	return filepath.Join(g.root, ".scratch", string(who))
+}
+
+func (g meadowLanes) ScratchChanges(_ context.Context, who muster.Name, _ []string) ([]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unlanded(filesOf(g.scratch(who))), nil
+}
+
+// Unlanded has the rules of worktree.Lanes.
+func (g meadowLanes) Unlanded(_ context.Context, _ []string, archived []worktree.Archived) (all []worktree.Leftover, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	dirs, _ := os.ReadDir(filepath.Join(g.root, ".scratch"))
+	for _, d := range dirs {
+		who := muster.Name(d.Name())
+		if names := g.unlanded(filesOf(g.scratch(who))); len(names) > 0 {
+			ref := g.archive("scratch-"+who, g.scratch(who))
+			all = append(all, worktree.Leftover{Member: who, Ref: ref, Files: names})
+		}
+	}
+	for _, l := range g.lanes {
+		if names := g.unlanded(filesOf(l.Path)); len(names) > 0 {
+			all = append(all, worktree.Leftover{Lane: l.Name, Task: l.TaskID, Files: names})
+		}
+	}
+	for _, a := range archived {
+		if names := g.unlanded(g.kept[a.Ref]); len(names) > 0 {
+			all = append(all, worktree.Leftover{Lane: a.Lane, Task: a.Task, Ref: a.Ref, Files: names})
+		}
+	}
+	return all, nil
+}
+
+// archive keeps the files of a directory and removes it. The caller has the lock.
+func (g *meadow) archive(name muster.Name, dir string) (ref string) {
+	if files := filesOf(dir); len(files) > 0 {
+		ref = fmt.Sprintf("refs/muster/archive/%s-%d", name, len(g.kept)+1)
+		g.kept[ref] = files
+	}
+	_ = os.RemoveAll(dir)
+	return ref
 }
 
 func (g meadowLanes) Changed(ctx context.Context, name muster.Name) (bool, error) {
@@ -193,15 +278,22 @@ func (g meadowLanes) Remove(ctx context.Context, name muster.Name, _ bool) error
 	return err
 }
 
-func (g meadowLanes) Archive(_ context.Context, name muster.Name) (string, error) {
+func (g meadowLanes) Archive(ctx context.Context, name muster.Name) (string, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	l, err := g.find(name)
+	ref := ""
+	if err == nil {
+		delete(g.lanes, name)
+		ref = g.archive(name, l.Path)
+	}
+	g.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
-	delete(g.lanes, name)
-	return "refs/muster/archive/" + string(name), os.RemoveAll(l.Path)
+	if ref != "" {
+		g.emit(ctx, journal.LaneArchived, l, ref)
+	}
+	return ref, nil
 }
 
 // Ignored is nothing: a meadow has no .gitignore.
@@ -317,6 +409,7 @@ func (g meadowLander) Land(ctx context.Context, id muster.TaskID, fence int, sum
 	under := g.landing[claim]
 	if under {
 		delete(g.landing, claim)
+		maps.Copy(g.target, filesOf(g.lanes[t.Worktree].Path))
 		g.landed = append(g.landed, landedWork{claim: claim, subject: t.Subject, commit: fmt.Sprintf("%040x", len(g.landed)+1)})
 	}
 	g.mu.Unlock()
