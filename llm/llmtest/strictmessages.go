@@ -70,7 +70,6 @@ type strictMessages struct {
 	request messagesRequest
 	account string
 	marks   int // of cache_control
-	images  int
 	seals   seals
 	pairs   pairs
 	turn    string // the type of the first block of the assistant's turn, "" outside of one
