@@ -3,6 +3,7 @@ package code
 import (
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync"
 )
 
@@ -41,8 +42,12 @@ func (s *seenFiles) noteText(at confinedPath, content string) {
 	s.note(at, maphash.String(s.seed, content))
 }
 
-// hasChanged reports whether a file of which the model has seen the content has another one now.
+// hasChanged reports whether a file of which the model has seen the content has another one now. One with the marks of
+// a conflict has not: the model was told of the conflict, and often writes the whole file to resolve it.
 func (s *seenFiles) hasChanged(at confinedPath, content string) bool {
+	if strings.Contains("\n"+content, "\n<<<<<<< ") && strings.Contains(content, "\n>>>>>>> ") {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum, isKnown := s.sums[at.rel]

@@ -53,6 +53,8 @@ func TestAFileThatHasChangedSinceItWasRead(t *testing.T) {
 			k.ok("read_file", read)
 			k.ok("bash", in{"command": "sed -i s/one/1/ f.txt"})
 		}, "", "edit_file", edit, "1\n2\n", note, "xxx"},
+		"a conflict": {func(k *kit) { k.ok("read_file", read) }, "one\n<<<<<<< HEAD\ntwo\n=======\n2\n>>>>>>> main\n", "write_file", write,
+			"mine\n", "Wrote f.txt", "changed"},
 		"read again": {func(k *kit) {
 			k.ok("read_file", read)
 			k.put("f.txt", "0\ntwo\n")
