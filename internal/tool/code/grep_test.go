@@ -53,6 +53,8 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 		"lines": {in{"pattern": `Alpha\(\) \{.*?\}`, "multiline": true},
 			"a.go:3:func Alpha() {\na.go:4:\treturn\na.go:5:}\n"},
 		"a newline in the pattern":      {in{"pattern": `\}\n\nfunc`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
+		"a newline in a class":          {in{"pattern": `\}[\r\n]+func`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
+		"a class of all but some":       {in{"pattern": `return[^ ]`}, "No match in 6 files."},
 		"a real newline in the pattern": {in{"pattern": "package a\n"}, "a.go:1:package a\n"},
 		"lines, counted":                {in{"pattern": "(?U)func.+}", "multiline": true, "output_mode": "count"}, "a.go:2\n"},
 		"the end of a last line":        {in{"pattern": `a$`, "multiline": true, "path": "sub/c.tsx", "offset": 2}, "sub/c.tsx:3:alpha\n[3 to 3 of 3 matches in 1 file: these are the last]\n"},

@@ -7,6 +7,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -64,9 +65,19 @@ func newQuery(in grepInput) (*query, error) {
 	return q, nil
 }
 
-// hasNewline reports whether the text of an expression contains a newline that it matches literally.
+// hasNewline reports whether the text of an expression contains a newline that it matches literally, or in a class such
+// as [\r\n]. A class with spaces, or of all but some characters, says nothing about lines.
 func hasNewline(re *syntax.Regexp) bool {
-	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') || slices.ContainsFunc(re.Sub, hasNewline)
+	has := func(r rune) bool {
+		for i := 0; re.Op == syntax.OpCharClass && i < len(re.Rune); i += 2 {
+			if re.Rune[i] <= r && r <= re.Rune[i+1] {
+				return true
+			}
+		}
+		return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, r)
+	}
+	isNewline := has('\n') && (re.Op == syntax.OpLiteral || !has(' ') && !has(unicode.MaxRune))
+	return isNewline || slices.ContainsFunc(re.Sub, hasNewline)
 }
 
 // requiredLiteral returns the longest text that each match of an expression contains, or "".

@@ -55,7 +55,11 @@ func drawSearch(t *rapid.T) (c searchCase) {
 	}
 	if len(c.options) > 2 || strings.Contains(c.options[1], `\n`) {
 		c.options = append(c.options, "-U")
-		modes = modes[:1] // ripgrep counts lines, and with -l it overlooks matches without text
+		modes = modes[:2] // ripgrep counts lines
+		// It finds a match without text behind the last line, too, and takes the end of a match for the beginning
+		// of a line.
+		c.in["pattern"] = "(?:" + strings.NewReplacer("^", "", "$", "").Replace(c.options[1]) + ")[^ ]"
+		c.options[1] = c.in["pattern"].(string)
 	}
 	if rapid.Bool().Draw(t, "ignores case") {
 		c.in["-i"], c.options = true, append(c.options, "-i")
