@@ -150,7 +150,10 @@ func (a *automaton) find(data []byte, pos int) int {
 		}
 		if next == nil {
 			if next = a.step(s, r); next == nil {
-				return a.giveUp(i)
+				if a.ctx.Err() != nil {
+					return -1
+				}
+				return i // package regexp decides about this line, and those after it
 			}
 		}
 		if s = next; s.matches {
@@ -158,14 +161,6 @@ func (a *automaton) find(data []byte, pos int) int {
 		}
 	}
 	return -1
-}
-
-// giveUp returns what find returns where it cannot go on: the line of a position may match, unless the time is over.
-func (a *automaton) giveUp(at int) int {
-	if a.ctx.Err() != nil {
-		return -1
-	}
-	return at
 }
 
 // isUseless reports whether the expression has so many states that package regexp is faster.

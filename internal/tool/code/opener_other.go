@@ -13,10 +13,12 @@ type opener struct{ at confinedPath }
 // open opens a regular file for reading, and returns its size. It fails for anything else, and for a link.
 func (o *opener) open(name string) (f io.ReadCloser, size int64, err error) {
 	rel := o.at.join(name)
-	if fi, err := o.at.root.Lstat(rel); err != nil || !fi.Mode().IsRegular() {
+	fi, err := o.at.root.Lstat(rel)
+	if err != nil || !fi.Mode().IsRegular() {
 		return nil, 0, errors.New(name + " is not a regular file")
 	}
-	return withSize(o.at.openRegular(rel))
+	f, err = o.at.openRegular(rel)
+	return f, fi.Size(), err
 }
 
 // close has nothing to close.

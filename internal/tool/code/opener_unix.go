@@ -3,10 +3,11 @@
 package code
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
-	"path"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,13 +24,10 @@ type opener struct {
 // open opens a regular file for reading, and returns its size. It fails for anything else, and for a link, and never
 // waits.
 func (o *opener) open(name string) (f io.ReadCloser, size int64, err error) {
-	if name == "." {
-		return withSize(o.at.openRegular(o.at.rel))
-	}
-	dir, base := path.Split(name)
+	dir, base := filepath.Split(o.at.join(name))
 	if o.handle == nil || dir != o.dir {
 		o.close()
-		f, err := o.at.root.Open(o.at.join(dir))
+		f, err := o.at.root.Open(cmp.Or(dir, "."))
 		if err != nil {
 			return nil, 0, err
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -146,19 +145,6 @@ func (w *worker) file(ctx context.Context, name string) (m fileMatches) {
 	p.finish()
 	m.hits = p.hits
 	return m
-}
-
-// withSize returns a file that was opened with its size.
-func withSize(f *os.File, err error) (io.ReadCloser, int64, error) {
-	if err != nil {
-		return nil, 0, err
-	}
-	fi, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, 0, err
-	}
-	return f, fi.Size(), nil
 }
 
 // largeFiles lets one search at a time hold a large file in memory, whatever the number of agents.
