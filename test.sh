@@ -50,6 +50,7 @@ if [ "${CI:-}" = true ]; then # these are tested with the real programs
     command -v "$program" >/dev/null || (apt-get update -qq && apt-get install -y -qq "$program") >/dev/null
   done
 fi
+export GOGC=400 # collecting garbage less often saves a fifth of the time
 # A program with the race detector sleeps for a second at its end, lest another thread is about to report a race.
 export GORACE=atexit_sleep_ms=0
 # golangci-lint has run vet.
