@@ -107,7 +107,7 @@ func TestEmptyAndRefusedReplies(t *testing.T) {
 				return says("Not now.")(r)
 			}
 			l.start(mute, calls("task_list", nil), mute, mute, again)
-			if len(l.asked) != 6 { // the last one is the reminder of the task
+			if len(l.asked) != 7 { // the last two are reminders of the task
 				l.Errorf("%s: asked %d times", name, len(l.asked))
 			}
 		})

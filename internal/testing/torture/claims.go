@@ -43,7 +43,7 @@ func claims(ctx context.Context, a *env) error {
 	err = a.run(ctx, jobs, chaos{kills: a.amount(100, 8), stops: a.amount(50, 5), together: 3, passes: tasks * 30,
 		total:   tasks,
 		step:    func(e entry) bool { return e.words[0] == "done" },
-		stopped: func(ctx context.Context, h *worker) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
+		stopped: func(ctx context.Context, h *worker, _ int) bool { return a.takeAway(ctx, r, h.job.Name, taken) }})
 	if err != nil {
 		return err
 	}

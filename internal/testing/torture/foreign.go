@@ -28,7 +28,7 @@ func foreign(ctx context.Context, a *env) error {
 		}
 		err := a.run(ctx, jobs, chaos{total: len(jobs), step: func(e entry) bool { return e.words[0] == "wrote" },
 			arm:     func(*worker) string { return "stop:tasks.put.staged" },
-			stopped: func(_ context.Context, h *worker) bool { return a.interfere(h.job.Count) }})
+			stopped: func(_ context.Context, h *worker, _ int) bool { return a.interfere(h.job.Count) }})
 		if err != nil || a.row.Bad() {
 			return err
 		}

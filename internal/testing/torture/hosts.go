@@ -39,7 +39,7 @@ func hosts(ctx context.Context, a *env) error {
 	err = a.run(ctx, jobs, chaos{kills: a.amount(60, 6), stops: a.amount(30, 3), passes: members * turns * 6,
 		total:   members * turns,
 		step:    func(e entry) bool { return e.words[0] == "turn" },
-		stopped: func(ctx context.Context, h *worker) bool { return a.giveAway(ctx, all, h) }})
+		stopped: func(ctx context.Context, _ *worker, pid int) bool { return a.giveAway(ctx, all, pid) }})
 	if err != nil || a.row.Bad() {
 		return err
 	}
@@ -48,7 +48,7 @@ func hosts(ctx context.Context, a *env) error {
 }
 
 // giveAway takes a stopped process's members and gives them to a living one.
-func (a *env) giveAway(ctx context.Context, all *roster.Roster, h *worker) (gave bool) {
+func (a *env) giveAway(ctx context.Context, all *roster.Roster, pid int) (gave bool) {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()
 	living, err := all.Hosts(ctx)
@@ -57,7 +57,7 @@ func (a *env) giveAway(ctx context.Context, all *roster.Roster, h *worker) (gave
 	}
 	var from, to muster.HostID
 	for _, p := range living {
-		if p.PID == h.cmd.Process.Pid {
+		if p.PID == pid {
 			from = p.ID()
 		} else {
 			to = p.ID()

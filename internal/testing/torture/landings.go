@@ -58,8 +58,7 @@ func landings(ctx context.Context, a *env) error {
 			}
 			return arm
 		},
-		stopped: func(ctx context.Context,
-			h *worker) bool {
+		stopped: func(ctx context.Context, h *worker, _ int) bool {
 			return a.giveToAnother(ctx, r, l, muster.Name(h.job.Name))
 		}})
 	if err != nil || a.row.Bad() {

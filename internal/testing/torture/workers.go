@@ -43,9 +43,9 @@ type chaos struct {
 	step  func(entry) bool
 	// arm returns what the next process of a worker is armed with; "" means kills at random points.
 	arm func(h *worker) string
-	// stopped is called while a worker is stopped, before it is continued. It reports whether the stop counts: a worker
-	// that owns nothing loses nothing while it is stopped.
-	stopped func(ctx context.Context, h *worker) bool
+	// stopped is called while a worker's process is stopped, before it is continued. It reports whether the stop counts:
+	// a worker that owns nothing loses nothing while it is stopped. A worker that was killed has another process soon.
+	stopped func(ctx context.Context, h *worker, pid int) bool
 	// tick is called repeatedly with the progress, from 0 to 1.
 	tick func(ctx context.Context, progress float64)
 }
@@ -315,7 +315,7 @@ func (c *workers) stopAndContinue(ctx context.Context, h *worker) {
 	p := h.cmd.Process
 	go func() {
 		done := make(chan bool, 1)
-		go func() { done <- c.chaos.stopped(ctx, h) }()
+		go func() { done <- c.chaos.stopped(ctx, h, p.Pid) }()
 		w := wakeup{h: h}
 		select {
 		case w.counts = <-done:
