@@ -43,8 +43,8 @@ type chaos struct {
 	step  func(entry) bool
 	// arm returns what the next process of a worker is armed with; "" means kills at random points.
 	arm func(h *worker) string
-	// stopped is called while a worker's process is stopped, before it is continued. It reports whether the stop counts:
-	// a worker that owns nothing loses nothing while it is stopped. A worker that was killed has another process soon.
+	// stopped is called while the process of a worker is stopped, before it is continued. It reports whether the stop
+	// counts: a worker that owns nothing loses nothing while it is stopped. The worker may have another process soon.
 	stopped func(ctx context.Context, h *worker, pid int) bool
 	// tick is called repeatedly with the progress, from 0 to 1.
 	tick func(ctx context.Context, progress float64)

@@ -22,10 +22,10 @@ import (
 
 // The limits of one call. They keep a conversation short, and let the model page through a long file.
 const (
-	maxReadLines    = 2000     // of one call, also if it asks for more
-	maxReadBytes    = 45_000   // of one call; less than tool.MaxOutput, so that nothing cuts into numbered lines
-	maxCountedBytes = 64 << 20 // the lines of a larger file are not counted to its end
-	maxImageBytes   = 4 << 20
+	maxReadLines    = 2000            // of one call, also if it asks for more
+	maxReadBytes    = 45_000          // of one call; less than tool.MaxOutput, so that nothing cuts into numbered lines
+	maxCountedBytes = 64 << 20        // the lines of a larger file are not counted to its end
+	maxImageBytes   = 5 << 20 / 4 * 3 // 5 MB as base64, which is what servers take
 )
 
 // readInput is the input of read_file. Zero means the default for Offset and Limit.
@@ -95,7 +95,7 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 			"A program may tell what you need of it: use bash.", s.show, media, formatSize(fi.Size())), nil
 	}
 	if fi.Size() >= maxImageBytes {
-		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 4 MB. Make it smaller first.",
+		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 3.9 MB. Make it smaller first.",
 			s.show, media, formatSize(fi.Size())), nil
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxImageBytes)) // the file may have grown since it was measured

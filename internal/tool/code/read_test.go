@@ -118,7 +118,7 @@ func TestReadImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "a large one", k.sorry("read_file", in{"path": "p.png"}),
-		"p.png is too large to be shown: image/png, 4194 KB, and the limit is 4 MB. Make it smaller first.")
+		"p.png is too large to be shown: image/png, 4194 KB, and the limit is 3.9 MB. Make it smaller first.")
 }
 
 // TestReadHuge: a file that is larger than memory has to be goes by in pieces.
