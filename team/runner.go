@@ -376,7 +376,7 @@ func (s *supervisor) restore(
 			return nil, err
 		}
 	}
-	return s.member(*record)
+	return s.member(*record) //nolint:contextcheck // The trouble of a server is told while no member lives, too.
 }
 
 // wait waits for d; false: ctx has ended before.

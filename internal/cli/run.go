@@ -232,6 +232,10 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 		if err = ignoreEPIPE(err); err != nil {
 			return err
 		}
+		// The lead may say that it has done something. Standard output has its answer alone.
+		if end.IsAnswer() {
+			fmt.Fprintln(a.Stderr, "no task was made, and nothing has landed")
+		}
 	}
 	if sum.Code != 0 {
 		return exitStatus(sum.Code)

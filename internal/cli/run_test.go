@@ -86,7 +86,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 0 {
 		t.Errorf("%+v", got)
 	}
-	if w.out.String() != "The answer.\n" || w.err.String() != "" {
+	if w.out.String() != "The answer.\n" || w.err.String() != "no task was made, and nothing has landed\n" {
 		t.Errorf("%q %q", w.out.String(), w.err.String())
 	}
 }

@@ -68,6 +68,12 @@ func (s Summary) count() int {
 	return len(s.landed) + len(s.offTarget) + len(s.unchanged) + len(s.foreign) + len(s.unfinished) + len(s.Unreadable)
 }
 
+// IsAnswer reports whether the run ended well without a task: all that it has brought is what its lead says.
+func (s Summary) IsAnswer() bool {
+	s.sortTasks()
+	return s.Code == 0 && s.count() == 0
+}
+
 // Draw returns the end of a run as it is printed: a headline, what is unfinished and why, a table of what is done, and
 // what to type next. Of a run without tasks it is the text, which is then the lead's answer to a question.
 func (s Summary) Draw(screen Screen) string {

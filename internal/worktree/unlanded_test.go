@@ -10,15 +10,14 @@ import (
 	"muster/internal/worktree"
 )
 
-// scratch makes a member's scratch checkout at HEAD, and returns its directory and HEAD.
-func (w *world) scratchAt(member muster.Name) (dir, head string) {
+// scratchAt makes a member's scratch checkout at HEAD, and returns its directory.
+func (w *world) scratchAt(member muster.Name) string {
 	w.t.Helper()
-	head = w.git(w.root, "rev-parse", "HEAD")
-	dir, err := w.Scratch(w.ctx(), member, head)
+	dir, err := w.Scratch(w.ctx(), member, w.git(w.root, "rev-parse", "HEAD"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return dir, head
+	return dir
 }
 
 // land commits files on the user's branch, which stands for the target here.
@@ -58,7 +57,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		"what the target has too": {func(w *world, dir string) { gittest.Write(w.t, dir, map[string]string{"b": "landed\n"}) }, ""},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.o\n"})
-		dir, _ := w.scratchAt("alice")
+		dir := w.scratchAt("alice")
 		c.do(w, dir)
 		tip := w.land(map[string]string{"b": "landed\n"})
 		files, err := w.ScratchChanges(w.ctx(), "alice", []string{tip})
@@ -96,7 +95,7 @@ func TestAScratchCheckoutThatMovesLosesNothing(t *testing.T) {
 		"a file that stays as it is": {"c": "mine\n"},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n"})
-		dir, _ := w.scratchAt("alice")
+		dir := w.scratchAt("alice")
 		gittest.Write(t, dir, files)
 		tip := w.land(map[string]string{"b": "landed\n"})
 		if again, err := w.Scratch(w.ctx(), "alice", tip); err != nil || again != dir || gittest.Read(t, dir, "b") != "landed\n" {

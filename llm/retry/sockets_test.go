@@ -173,7 +173,7 @@ func TestEmptyAndRefusedOverSockets(t *testing.T) {
 				asked.Add(1)
 				behind.ServeHTTP(w, r)
 			}))
-			r, err := askOf(model(s.URL, nil), "hi", retry.Options{Patience: -1})
+			r, err := askOf(model(s.URL, nil), retry.Options{Patience: -1})
 			s.Close()
 			if err != nil || r.Stop != want.Stop || r.Message.Text() != want.Message.Text() || asked.Load() != 1 {
 				t.Errorf("%s, %s: %+v, %v after %d requests", name, api, r, err, asked.Load())
@@ -190,10 +190,10 @@ type want struct {
 	ends  bool          // the trouble is the result: nothing is asked again
 }
 
-// askOf asks a model with retries for a reply to a prompt.
-func askOf(m llm.Model, prompt string, o retry.Options) (llm.Reply, error) {
+// askOf asks a model with retries for a reply.
+func askOf(m llm.Model, o retry.Options) (llm.Reply, error) {
 	return retry.Wrap(m, o).Reply(context.Background(), llm.Request{Messages: []llm.Message{
-		{Role: llm.User, Parts: llm.Parts{llm.Text{Text: prompt}}}}}, nil)
+		{Role: llm.User, Parts: llm.Parts{llm.Text{Text: "hi"}}}}}, nil)
 }
 
 // checkError checks the error of a trouble that is not waited out.
@@ -279,7 +279,7 @@ func TestTroublesOverSockets(t *testing.T) {
 				s, asked := server(t, c.answer, 2)
 				synctest.Test(t, func(t *testing.T) {
 					began, waits := time.Now(), 0
-					r, err := askOf(model(s.URL, nil), "hi", retry.Options{OnWait: func(_ time.Time, err error) {
+					r, err := askOf(model(s.URL, nil), retry.Options{OnWait: func(_ time.Time, err error) {
 						waits++
 						checkError(t, llm.Reply{}, err, c.want)
 					}})
@@ -342,7 +342,7 @@ func TestNobodyAnswers(t *testing.T) {
 			t.Run(name+", "+api, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					began := time.Now()
-					r, err := askOf(model(c.url, c.c), "hi", retry.Options{OnWait: func(_ time.Time, err error) {
+					r, err := askOf(model(c.url, c.c), retry.Options{OnWait: func(_ time.Time, err error) {
 						checkError(t, llm.Reply{}, err, c.want)
 					}})
 					checkError(t, r, err, c.want)
@@ -407,7 +407,7 @@ func TestStallsOverSockets(t *testing.T) {
 			o := retry.Options{Min: time.Millisecond, IdleTimeout: 500 * time.Millisecond, FirstTimeout: 500 * time.Millisecond}
 			var why error
 			o.OnWait = func(_ time.Time, err error) { why = err }
-			r, err := askOf(model(s.URL, nil), "hi", o)
+			r, err := askOf(model(s.URL, nil), o)
 			if err != nil || !isGood(r) || asked.Load() != 2 {
 				t.Errorf("%q, %v after %d requests", r.Message.Parts, err, asked.Load())
 			}
@@ -424,7 +424,7 @@ func TestStallsOverSockets(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, good.Body.String())
 			}, 1)
-			if r, err := askOf(model(s.URL, nil), "hi", o); err != nil || !isGood(r) || asked.Load() != 1 {
+			if r, err := askOf(model(s.URL, nil), o); err != nil || !isGood(r) || asked.Load() != 1 {
 				t.Errorf("with pings: %q, %v after %d requests", r.Message.Parts, err, asked.Load())
 			}
 		})
@@ -496,7 +496,7 @@ func TestProxiesAndCertificates(t *testing.T) {
 	} {
 		for api, model := range vendors {
 			t.Run(name+", "+api, func(t *testing.T) {
-				r, err := askOf(model(c.url, client(c.change)), "hi", retry.Options{Patience: -1})
+				r, err := askOf(model(c.url, client(c.change)), retry.Options{Patience: -1})
 				if c.kind != "" {
 					checkError(t, r, err, c.want)
 				} else if err != nil || !isGood(r) {

@@ -96,7 +96,7 @@ func TestGrepFindsWhatRipgrepFinds(t *testing.T) {
 		c := exec.Command(name, args...)
 		c.Dir = k.dir
 		out, err := c.Output()
-		if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() != 1 {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() != 1 {
 			t.Fatalf("%s %q: %v: %s", name, args, err, exit.Stderr)
 		}
 		return string(out)
