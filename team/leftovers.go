@@ -157,6 +157,8 @@ func (l Leftover) String() string {
 		text += fmt.Sprintf(" of task %d", l.Task)
 	}
 	switch {
+	case l.err != nil && files != "":
+		return fmt.Sprintf("%s (%s): %v", text, files, l.err)
 	case l.err != nil:
 		return fmt.Sprintf("%s cannot be told: %v", text, l.err)
 	case l.Ref != "":

@@ -3,6 +3,7 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,34 @@ func IsScratch(lane muster.Name) bool { return strings.HasPrefix(string(lane), s
 // does not count.
 func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []string) ([]string, error) {
 	_, _, files, err := scratchWork(ctx, l, member, tips)
+	if errors.Is(err, errScratchTooLarge) {
+		err = nil // what it has is known
+	}
 	return files, err
+}
+
+// maxScratchBytes is how much the changed files of a scratch checkout may have in all. More is not read: a member is
+// told of its changes after each command, and a sparse file may have terabytes.
+const maxScratchBytes = 256 << 20
+
+// errScratchTooLarge says that changes are not archived, and stay where they are.
+var errScratchTooLarge = muster.Errorf(muster.Invalid, "the files have more than %d MB, and stay in the scratch checkout",
+	maxScratchBytes>>20)
+
+// uncommittedFiles returns the files of a checkout that are not as its commit has them, and their size in bytes.
+func uncommittedFiles(ctx context.Context, repo *git.Repo, dir string) (files []string, size int64, err error) {
+	out, err := repo.Run(ctx, dir, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+	for _, entry := range git.SplitNUL(out) {
+		if len(entry) <= len("XY ") {
+			continue
+		}
+		name := entry[len("XY "):]
+		files = append(files, name)
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+	}
+	return files, size, err
 }
 
 // scratchWork returns a commit of all that a scratch checkout holds, its content (see contentOf), and the files of it
@@ -63,11 +91,13 @@ func scratchWork(
 	if err != nil {
 		return "", "", nil, err
 	}
-	isChanged, err := l.repo.Status(ctx, c.lane.Path)
-	if err != nil {
+	uncommitted, size, err := uncommittedFiles(ctx, l.repo, c.lane.Path)
+	switch {
+	case err != nil:
 		return "", "", nil, err
-	}
-	if !isChanged {
+	case size > maxScratchBytes:
+		return "", "", uncommitted, errScratchTooLarge
+	case len(uncommitted) == 0:
 		for _, tip := range tips {
 			if has, err := l.repo.IsAncestor(ctx, head, tip); err != nil || has {
 				return "", "", nil, err
