@@ -57,6 +57,11 @@ func findLeftovers(ctx context.Context, p *runHost, sum *Summary) {
 		if f.Ref == "" && f.Lane != "" && isOthersLane(lane, sum.Run, tasks) {
 			continue
 		}
+		// The landing has committed all that the lane held. What has moved to the user's repository since, such as the
+		// commits of a submodule, git finds in the lane no longer.
+		if f.Err != nil && f.Ref == "" && tasks[f.Task].Landed != nil {
+			continue
+		}
 		sum.Left = append(sum.Left, Leftover{Lane: f.Lane, Member: f.Member, Task: f.Task, Ref: f.Ref, Files: f.Files,
 			Dropped: isDropped(f, lane, tasks, last), err: f.Err})
 	}

@@ -55,8 +55,8 @@ func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []s
 const maxScratchBytes = 256 << 20
 
 // errScratchTooLarge says that changes are not archived, and stay where they are.
-var errScratchTooLarge = muster.Errorf(muster.Invalid, "the files have more than %d MB, and stay in the scratch checkout",
-	maxScratchBytes>>20)
+var errScratchTooLarge = muster.Errorf(muster.Invalid,
+	"the files have more than %d MB, and stay in the scratch checkout", maxScratchBytes>>20)
 
 // uncommittedFiles returns the files of a checkout that are not as its commit has them, and their size in bytes.
 func uncommittedFiles(ctx context.Context, repo *git.Repo, dir string) (files []string, size int64, err error) {
