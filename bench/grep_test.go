@@ -84,8 +84,11 @@ func readAll(b *testing.B, names []string) {
 // ripgrep returns a command that runs rg on what a call of grep asks for.
 func ripgrep(rg, dir string, in map[string]any) *exec.Cmd {
 	args := []string{"--no-config", "--hidden", "--glob", "!.git", "-n"}
-	for field, arg := range map[string]string{"-i": "-i", "multiline": "--multiline", "count": "-c", "files_with_matches": "-l",
+	for field, arg := range map[string]string{"-i": "-i", "multiline": "--multiline-dotall", "count": "-c", "files_with_matches": "-l",
 		"go": "-tgo"} {
+		if in[field] == true && field == "multiline" {
+			args = append(args, "--multiline")
+		}
 		if in[field] == true || in["output_mode"] == field || in["type"] == field {
 			args = append(args, arg)
 		}
@@ -152,9 +155,11 @@ func BenchmarkGrep(b *testing.B) {
 		{"a literal, counted", map[string]any{"pattern": "return", "output_mode": "count"}, 1.5},
 		{"a literal in files of a type", map[string]any{"pattern": "needleInHay", "type": "go"}, 1.5},
 		{"a rare literal over lines", map[string]any{"pattern": `needleIn.*\n`, "multiline": true}, 1.5},
-		{"an expression over lines", map[string]any{"pattern": `func.*\n.*return`, "multiline": true}, 3},
-		{"a literal in any case", map[string]any{"pattern": "NEEDLEINHAY", "-i": true}, 3},
-		{"an alternative", map[string]any{"pattern": `handlerX|needleIn|renderY`}, 3},
+		{"an expression over lines", map[string]any{"pattern": `func.*\n.*return`, "multiline": true}, 1.5},
+		{"a short match over lines", map[string]any{"pattern": `func [^\n]*\n\s*return`, "multiline": true}, 1.5},
+		{"the beginning of a line", map[string]any{"pattern": `^\s*return\b`}, 1.5},
+		{"a literal in any case", map[string]any{"pattern": "NEEDLEINHAY", "-i": true}, 1.5},
+		{"an alternative", map[string]any{"pattern": `handlerX|needleIn|renderY`}, 1.5},
 		{"an expression without a literal", map[string]any{"pattern": `[a-z]+[A-Z]\w+\d{6}`}, 3},
 		{"a common expression", map[string]any{"pattern": `[a-z]+\d?\(`}, 3},
 	} {

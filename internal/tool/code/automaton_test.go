@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,7 +19,7 @@ func TestQueryFindsWhatRegexpFinds(t *testing.T) {
 	expression := rapid.Custom(func(t *rapid.T) string {
 		s := ""
 		for i := range rapid.IntRange(1, 4).Draw(t, "parts") {
-			part := atom.Draw(t, "atom") + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}"}).Draw(t, "times")
+			part := atom.Draw(t, "atom") + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?", "??"}).Draw(t, "times")
 			switch {
 			case i > 0 && rapid.IntRange(0, 3).Draw(t, "or") == 0:
 				s = "(" + s + ")|" + part
@@ -62,15 +63,18 @@ func TestQueryFindsWhatRegexpFinds(t *testing.T) {
 		if q, err = newQuery(in); err != nil {
 			t.Fatal(err)
 		}
-		n := 0
+		want, got = nil, nil
 		for _, place := range q.re.FindAllIndex(data, -1) {
 			if !isBehind(data, place[0]) {
-				n++
+				want = append(want, fmt.Sprint(place))
 			}
 		}
-		err = q.each(newAutomaton(t.Context(), q), data, func(_, _ int) bool { n--; return true })
-		if err != nil || n != 0 {
-			t.Fatalf("%q over lines in %q: %d missing, %v", in.Pattern, data, n, err)
+		err = q.each(newAutomaton(t.Context(), q), data, func(from, to int) bool {
+			got = append(got, fmt.Sprint([]int{from, to}))
+			return true
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q over lines in %q: places %v, want %v; %v", in.Pattern, data, got, want, err)
 		}
 	})
 }
@@ -104,11 +108,46 @@ func TestAutomatonGivesUp(t *testing.T) {
 		}
 	}
 	if !a.isUseless() || n != 3 {
-		t.Errorf("%d resets, %d matches", a.resets, n)
+		t.Errorf("%d resets, %d matches", a.forward.resets, n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a := newAutomaton(ctx, q); a.find(data, 0) >= 0 || a.steps > 1024 {
-		t.Errorf("%d steps after the end of the time", a.steps)
+	a = newAutomaton(ctx, q)
+	if _, known := a.matches(data); known || a.forward.steps > 1024 {
+		t.Errorf("%d steps after the end of the time", a.forward.steps)
+	}
+}
+
+// TestNeedles: what an expression must contain is found in all forms in which it may stand.
+func TestNeedles(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"(?i)kelvin", "\u212aELVIN", true},
+		{"(?i)sum", "\u017fUM", true},
+		{"(?i)straße", "STRAßE", true},
+		{"(?i)Needle", "a nEEDLE", true},
+		{"(?i)needle", "needl", false},
+		{"(?i:one)|two|thr(ee)+", "ONe", true},
+		{"(?i:one)|two|thr(ee)+", "TWO", false},
+		{"(?i:one)|two|thr(ee)+", "three", true},
+		{"a|bc|d", "xxbcxx", true},
+		{"(abc)?d", "d", true},
+		{"(ab|cd){2}", "cdab", true},
+		{"(ab|cd){0,2}x", "x", true},
+		{"a\uFFFDb", "a\xffb", true},
+	} {
+		for _, lines := range []bool{false, true} {
+			q, err := newQuery(grepInput{Pattern: c.pattern, Multiline: lines})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			err = q.each(newAutomaton(t.Context(), q), []byte("first\n"+c.text+"\n"), func(_, _ int) bool { n++; return true })
+			if found := n > 0; found != c.want || err != nil {
+				t.Errorf("%q in %q, over lines %v: found %v, %v", c.pattern, c.text, lines, found, err)
+			}
+		}
 	}
 }

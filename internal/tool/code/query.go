@@ -6,20 +6,19 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
 // query is what a call of grep looks for. Several workers use it at once; it does not change.
 type query struct {
-	re      *regexp.Regexp
-	program *syntax.Prog
-	// literal is text that each match contains, or nil. Most files do not, and are done with.
-	literal []byte
-	rarest  int // the index of its byte that is the least common
-	// isLiteral says that every place of literal is a match.
-	isLiteral bool
+	re *regexp.Regexp
+	// program is re compiled, and reversed the same for texts that are read backwards.
+	program, reversed *syntax.Prog
+	// anchors are of texts of which each match contains one, or nil. Most files do not, and are done with.
+	anchors []anchor
+	// literal is the length of the text, if every place of it is a match, or 0.
+	literal int
 	// spansLines says that a match may contain the end of a line.
 	spansLines bool
 	// longest is how much text re is tried on at once. Nothing can stop it in between, so this bounds its time.
@@ -54,14 +53,15 @@ func newQuery(in grepInput) (*query, error) {
 		return nil, err
 	}
 	q.program = program
-	q.longest = min(max(maxSteps/max(len(program.Inst), 1), minSearched), maxGrepBytes)
-	literal := requiredLiteral(parsed)
-	// Invalid bytes match this character, so its bytes need not be there.
-	if literal != "" && !strings.ContainsRune(literal, utf8.RuneError) {
-		q.literal = []byte(literal)
-		q.rarest = rarestByte(q.literal)
+	if q.reversed, err = syntax.Compile(reversed(parsed).Simplify()); err != nil {
+		return nil, err
 	}
-	q.isLiteral = len(q.literal) > 0 && parsed.Op == syntax.OpLiteral
+	q.longest = min(max(maxSteps/max(len(program.Inst), 1), minSearched), maxGrepBytes)
+	needles := requiredNeedles(parsed)
+	q.anchors = anchorsOf(needles)
+	if len(needles) == 1 && parsed.Op == syntax.OpLiteral && needles[0].text == string(parsed.Rune) {
+		q.literal = len(needles[0].text)
+	}
 	return q, nil
 }
 
@@ -80,30 +80,6 @@ func hasNewline(re *syntax.Regexp) bool {
 	return isNewline || slices.ContainsFunc(re.Sub, hasNewline)
 }
 
-// requiredLiteral returns the longest text that each match of an expression contains, or "".
-func requiredLiteral(re *syntax.Regexp) (longest string) {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return requiredLiteral(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return requiredLiteral(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			if s := requiredLiteral(sub); len(s) > len(longest) {
-				longest = s
-			}
-		}
-	default: // of an alternative or an option nothing is required
-	}
-	return longest
-}
-
 // errTooLong says that re was not tried on the whole text.
 var errTooLong = errors.New("text is too long to be searched as a whole")
 
@@ -113,16 +89,13 @@ func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (
 	if q.spansLines {
 		return q.eachSpan(a, data, found)
 	}
-	for pos := 0; pos < len(data) && a.ctx.Err() == nil; {
+	hay := newHaystack(data, q.anchors)
+	for pos := 0; pos < len(data) && a.forward.ctx.Err() == nil; {
 		at := pos // on the next line that may match
-		switch {
-		case q.literal != nil:
-			at = q.index(data, pos)
-		case !a.isUseless():
-			at = a.find(data, pos)
-		}
-		if at < 0 {
-			return err
+		if q.anchors != nil {
+			if at = hay.index(pos); at < 0 {
+				return err
+			}
 		}
 		start := bytes.LastIndexByte(data[:at], '\n') + 1
 		end, next := lineEnd(data, at)
@@ -138,63 +111,30 @@ func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (
 	return err
 }
 
-// index returns where literal stands next, or -1. The search is for its rarest byte and what follows, since it stops at
-// each byte of that kind.
-func (q *query) index(data []byte, pos int) int {
-	for pos += q.rarest; pos <= len(data); pos++ {
-		i := bytes.Index(data[pos:], q.literal[q.rarest:])
-		if i < 0 {
-			return -1
-		}
-		if pos += i; bytes.HasSuffix(data[:pos], q.literal[:q.rarest]) {
-			return pos - q.rarest
-		}
-	}
-	return -1
-}
-
-// rarestByte returns the index of the byte of a text that is the least common in programs.
-func rarestByte(text []byte) (at int) {
-	const common = " etaionsrl\tcdupmfhg_.()\n,\"=-/:0;1x>*vw<k'2{}[]$#bySTECAI"
-	rank := func(c byte) int {
-		if i := strings.IndexByte(common, c); i >= 0 {
-			return i
-		}
-		return len(common)
-	}
-	for i := range text {
-		if rank(text[i]) > rank(text[at]) {
-			at = i
-		}
-	}
-	return at
-}
-
-// match returns the place of the first match in a line, or -1. at is where its literal stands, or where an automaton
-// has found that the line may match: behind the line if only with its end. isWhole is false if not the whole line was
-// searched.
+// match returns the place of the first match in a line, or -1. at is where a text stands that it must contain. isWhole
+// is false if not the whole line was searched.
 func (q *query) match(a *automaton, line []byte, at int) (from, to int, isWhole bool) {
-	if q.isLiteral && at+len(q.literal) <= len(line) {
-		return at, at + len(q.literal), true
+	if q.literal > 0 && at+q.literal <= len(line) {
+		return at, at + q.literal, true
 	}
-	if q.literal != nil && !a.isUseless() {
-		if at = a.find(line, 0); at < 0 {
-			return -1, -1, true
-		}
-	}
-	isMatch := a.isExact && !a.isUseless() && at < len(line)
-	if isMatch && len(line) <= maxShownLine {
+	switch is, known := a.matches(line); {
+	case known && !is:
+		return -1, -1, true
+	case known && len(line) <= maxShownLine:
 		return 0, len(line), true
+	case known:
+		if from, to, known = a.find(line, 0); known {
+			return from, to, true
+		}
+	case a.forward.ctx.Err() != nil:
+		return -1, -1, true
 	}
-	isWhole = true
-	if len(line) > q.longest {
-		line, isWhole = trimPartialRune(line[:q.longest]), isMatch
+	isWhole = len(line) <= q.longest
+	if !isWhole {
+		line = trimPartialRune(line[:q.longest])
 	}
 	if place := q.re.FindIndex(line); place != nil {
 		return place[0], place[1], isWhole
-	}
-	if isMatch {
-		return 0, 0, true
 	}
 	return -1, -1, isWhole
 }
@@ -222,17 +162,43 @@ const maxSpans = 100_000
 
 // eachSpan is each for matches that may contain the end of a line.
 func (q *query) eachSpan(a *automaton, data []byte, found func(from, to int) bool) (err error) {
-	if q.literal != nil && !bytes.Contains(data, q.literal) {
+	if q.anchors != nil && newHaystack(data, q.anchors).index(0) < 0 {
 		return nil
 	}
-	if !a.isUseless() && a.find(data, 0) < 0 {
-		return nil
+	// The places are those of package regexp: a match without text does not count right behind the one before.
+	last := -1
+	for n, pos := 0, 0; n < maxSpans && pos <= len(data); {
+		from, to, known := a.find(data, pos)
+		if !known && a.forward.ctx.Err() == nil {
+			return q.eachSpanSlowly(data, pos, found)
+		}
+		if from < 0 || isBehind(data, from) {
+			return nil
+		}
+		counts := to != pos || from != last
+		last = to
+		if to == pos {
+			_, size := utf8.DecodeRune(data[pos:])
+			to += max(size, 1)
+		}
+		pos = to
+		if counts {
+			n++
+			if !found(from, last) {
+				return nil
+			}
+		}
 	}
+	return nil
+}
+
+// eachSpanSlowly is eachSpan with package regexp, for the matches that begin at or after pos.
+func (q *query) eachSpanSlowly(data []byte, pos int, found func(from, to int) bool) (err error) {
 	if len(data) > q.longest {
 		data, err = data[:q.longest], errTooLong
 	}
 	for _, place := range q.re.FindAllIndex(data, maxSpans) {
-		if !isBehind(data, place[0]) && !found(place[0], place[1]) {
+		if place[0] >= pos && !isBehind(data, place[0]) && !found(place[0], place[1]) {
 			break
 		}
 	}
