@@ -25,7 +25,7 @@ const (
 // Turns and tools.
 const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
-	TurnEnded   = "turn.ended"   // stop, input, output, cache_read, cache_write: tokens; seconds, model; subagent
+	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent; tokens: input, output, cache_(read|write|write_long)
 	ToolStarted = "tool.started" // tool, text: what it does, in a few words; subagent: true when a subagent calls it
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,26 +12,40 @@ import (
 // Request is one request. System and Tools are byte-stable for a member's life
 // between compactions, and Messages only ever grow: that is what providers cache by.
 type Request struct {
-	System    []string // adapters put a cache breakpoint after each
+	System    []string // what the most agents share comes first
 	Tools     []Spec   // in the order given: never from a map
 	Messages  []Message
 	MaxTokens int    // most tokens of the reply; 0 is the adapter's default
-	CacheKey  string // the member's stable id, for providers that route by it
+	CacheKey  string // the agent's stable id, for providers that tell conversations apart by it
+	// CacheGroup names those who have System, Tools and the first part of the first message in common, for providers
+	// that route by it; "" is CacheKey. Adapters that say what is to be cached mark the end of that part.
+	CacheGroup string
+	// CacheLong asks for a cache that lasts an hour and not some minutes, where the provider has one: the agent may
+	// be about to wait. Its writes cost more.
+	CacheLong bool
 }
 
-// Usage is what a reply cost, in tokens. The four do not overlap: what a request
-// held is Input + CacheRead + CacheWrite.
+// Group returns the key of those who share the beginning of the request.
+func (r Request) Group() string { return cmp.Or(r.CacheGroup, r.CacheKey) }
+
+// Usage is what a reply cost, in tokens. The numbers do not overlap: Output is the reply, and the others add up to what
+// the request held.
 type Usage struct {
-	Input      int `json:"input"`       // neither read from nor written to a cache
-	Output     int `json:"output"`      // thinking included
-	CacheRead  int `json:"cache_read"`  // of the request, found in the cache
-	CacheWrite int `json:"cache_write"` // of the request, written to the cache
+	Input          int `json:"input"`                      // neither read from nor written to a cache
+	Output         int `json:"output"`                     // thinking included
+	CacheRead      int `json:"cache_read"`                 // of the request, found in the cache
+	CacheWrite     int `json:"cache_write"`                // of the request, written to the cache
+	CacheWriteLong int `json:"cache_write_long,omitempty"` // of the request, written to the cache for an hour
 }
 
 // Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
+		u.CacheWriteLong + v.CacheWriteLong}
 }
+
+// Prompt returns how many tokens the request held.
+func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite + u.CacheWriteLong }
 
 // Stop says why a reply ended.
 type Stop string

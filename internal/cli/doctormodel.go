@@ -221,7 +221,7 @@ func (x *modelExam) replied(r llm.Reply) {
 	x.setCalls(r)
 	x.setThinking(r)
 	switch u := r.Usage; {
-	case u.CacheRead+u.CacheWrite > 0:
+	case u.Prompt() > u.Input:
 		x.well("cache", fmt.Sprintf("%d tokens were read from it and %d written", u.CacheRead, u.CacheWrite))
 	case u == llm.Usage{}:
 		x.note("cache", "the server did not say how many tokens it has counted, so what a run costs is not known "+

@@ -173,7 +173,8 @@ func (l *fileLoader) checkModel(name string, x modelInFile) string {
 		return "has a max_output that is larger than its window"
 	case x.Temperature != nil && (*x.Temperature < 0 || *x.Temperature > 2):
 		return "has a temperature that is not between 0 and 2"
-	case x.Price != nil && (x.Price.Input < 0 || x.Price.Output < 0 || x.Price.CacheRead < 0 || x.Price.CacheWrite < 0):
+	case x.Price != nil && min(x.Price.Input, x.Price.Output, x.Price.CacheRead, x.Price.CacheWrite,
+		x.Price.CacheWriteLong) < 0:
 		return "has a negative price"
 	}
 	return ""

@@ -22,20 +22,22 @@ type Facts struct {
 	Instructions string
 }
 
-// String returns the facts as a member reads them first. They begin with what all members share and what changes most
-// rarely, and name no member: a provider that has cached them for one member knows them for the next.
-func (f Facts) String() string {
-	var b strings.Builder
+// Texts returns the facts as a member reads them first, in two parts. The first is the same for all members of a team
+// as long as the project stays what it is, so that a provider that has cached it for one of them knows it for the next.
+// The second changes by the day, by the landing, and by what the user does.
+func (f Facts) Texts() (stable, now string) {
+	var b, c strings.Builder
 	b.WriteString(optional("%s\n", f.Instructions))
 	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", mailbox.Escape(f.Root), runtime.GOOS,
 		runtime.GOARCH)
 	b.WriteString(optional("Check command: %s\n", mailbox.Escape(f.Check)))
-	fmt.Fprintf(&b, "Date: %s\n", f.Now.Format("2006-01-02 (Monday)"))
-	b.WriteString(optional("The user's checkout: %s\n", mailbox.Escape(f.Git)))
+	b.WriteString("</environment>")
+	fmt.Fprintf(&c, "<environment>\nDate: %s\n", f.Now.Format("2006-01-02 (Monday)"))
+	c.WriteString(optional("The user's checkout: %s\n", mailbox.Escape(f.Git)))
 	if f.Target != "" {
-		fmt.Fprintf(&b, "Work lands on: %s%s\n", mailbox.Escape(f.Target), optional(", now at %.7s", f.Tip))
+		fmt.Fprintf(&c, "Work lands on: %s%s\n", mailbox.Escape(f.Target), optional(", now at %.7s", f.Tip))
 	}
-	return b.String() + "</environment>"
+	return b.String(), c.String() + "</environment>"
 }
 
 // SubagentDir tells a subagent where its tools run.

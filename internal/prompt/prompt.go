@@ -34,15 +34,17 @@ func read(name string) string {
 // Tool returns the description of a tool, which is in tools/NAME.md. It panics if there is none.
 func Tool(name string) string { return read("tools/" + name + ".md") }
 
-// Lead returns the lead's system prompt. It does not change during the lead's life.
+// Lead returns the lead's system prompt: what all leads read, and what this one does. It does not change during the
+// lead's life.
 func Lead(team muster.Name) []string {
-	return []string{read("lead.md") + fmt.Sprintf("\n\nYour name is lead. The team is %s.", team)}
+	return []string{read("lead.md"), fmt.Sprintf("Your name is lead. The team is %s.", team)}
 }
 
-// Teammate returns the system prompt of all teammates of a role. It names none of them, so that what a provider has
-// cached for one of them serves the next: Identity says the name, in the first message.
+// Teammate returns the system prompt of all teammates of a role: what all teammates of all teams read, and what those
+// of the role do. It names none of them, so that what a provider has cached for one of them serves the next: Identity
+// says the name, in the first message.
 func Teammate(role string, team muster.Name) []string {
-	return []string{read("teammate.md") + fmt.Sprintf("\n\nYour role is %s. The team is %s.", role, team)}
+	return []string{read("teammate.md"), fmt.Sprintf("Your role is %s. The team is %s.", role, team)}
 }
 
 // Subagent returns the system prompt of a subagent.

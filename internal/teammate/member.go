@@ -131,6 +131,19 @@ func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
 // agentID is the member's stable id, name@team.
 func (s *self) agentID() string { return string(s.name()) + "@" + string(s.Team) }
 
+// cacheGroup names the members whose requests begin with the same words: those of a role of the team.
+func (s *self) cacheGroup() string { return string(s.Team) + "/" + s.Record.Role }
+
+// mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
+// keep what they have cached. The lead waits for the team or for the user, unless it works on a task of its own.
+func (s *self) mayWaitLong(ctx context.Context) bool {
+	if _, works := s.claims.CurrentTask(); works || !s.isLead() {
+		return false
+	}
+	run, err := s.Run(ctx)
+	return err == nil && run.Cap > 0 || s.inTalk()
+}
+
 // End is how a member's life ended.
 type End struct {
 	// Code is the lead's verdict on the run: 0 all done, 1 an error, 3 work is left.

@@ -32,8 +32,8 @@ func (RestartConversation) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	texts, marks := []string{about, m.conversation.identity(), m.place(), prompt.Reminder("%s", why)},
-		[]muster.MessageID{mark}
+	texts := append(about, m.conversation.identity(), m.place(), prompt.Reminder("%s", why))
+	marks := []muster.MessageID{mark}
 	if m.isLead() {
 		p, err := m.Progress(ctx)
 		if err != nil {

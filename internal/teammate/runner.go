@@ -198,7 +198,7 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := []string{about, m.conversation.identity(), m.place(), m.prompt(), task}
+	texts := append(about, m.conversation.identity(), m.place(), m.prompt(), task)
 	m.stage = Ready
 	write := m.conversation.script.User
 	if a.Afresh {

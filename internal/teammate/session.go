@@ -38,7 +38,8 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 	})
 	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
 	return llm.Request{System: p.system, Tools: p.specs, Messages: messages,
-		MaxTokens: s.Limits.MaxTokens, CacheKey: s.agentID()}, nil
+		MaxTokens: s.Limits.MaxTokens, CacheKey: s.agentID(), CacheGroup: s.cacheGroup(),
+		CacheLong: s.mayWaitLong(ctx)}, nil
 }
 
 // Append makes a finished reply durable, before any of its calls begins, and meters it. The
@@ -321,7 +322,7 @@ const (
 func (p *promptSizes) isCut(r llm.Reply) bool {
 	n := r.Usage.Input
 	thinks := slices.ContainsFunc(r.Message.Parts, func(x llm.Part) bool { _, is := x.(llm.Thinking); return is })
-	if thinks || r.Usage.CacheRead+r.Usage.CacheWrite > 0 || n >= p.most || n < p.most/2 || n < minCutPrompt {
+	if thinks || r.Usage.Prompt() > n || n >= p.most || n < p.most/2 || n < minCutPrompt {
 		*p = promptSizes{most: max(p.most, n)}
 		return false
 	}

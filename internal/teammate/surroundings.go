@@ -9,13 +9,13 @@ import (
 	"muster/internal/prompt"
 )
 
-// surroundings returns what the member's model is told of its surroundings at the beginning of a conversation. The
-// project's instructions are those of the user's checkout: no member can change them. What cannot be found out is left
-// out.
-func (s *self) surroundings(ctx context.Context) (string, error) {
+// surroundings returns what the member's model is told of its surroundings at the beginning of a conversation, as the
+// two parts with which the first message begins; see prompt.Facts.Texts. The project's instructions are those of the
+// user's checkout: no member can change them. What cannot be found out is left out.
+func (s *self) surroundings(ctx context.Context) ([]string, error) {
 	run, err := s.Run(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.Check,
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
@@ -26,7 +26,8 @@ func (s *self) surroundings(ctx context.Context) (string, error) {
 	if f.Tip, err = s.Lander.Target(ctx); err != nil {
 		s.logDropped(ctx, "reading the target for the facts", err)
 	}
-	return f.String(), nil
+	stable, now := f.Texts()
+	return []string{stable, now}, nil
 }
 
 // place tells a member without a task where its tools run; of a task, the text of the task tells it.

@@ -95,17 +95,17 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 		return b.decorate(list, &nestedInstructions{self: b.self}, true)
 	}
 	return agent.NewSubagent(agent.Options{
-		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub",
+		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub", CacheGroup: string(b.Team) + "/sub",
 		Turns: b.Limits.SubagentTurns, MaxTokens: b.Limits.MaxTokens,
 		Explore: func() []llm.Tool { return decorate(code.ReadTools(dir)) },
 		Work:    func() []llm.Tool { return decorate(b.newFileTools(dir)) },
-		Surroundings: func(ctx context.Context) (string, error) {
+		Surroundings: func(ctx context.Context) ([]string, error) {
 			at, err := dir.Workdir(ctx)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			about, err := b.surroundings(ctx)
-			return about + "\n" + prompt.SubagentDir(at.Dir), err
+			return append(about, prompt.SubagentDir(at.Dir)), err
 		},
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
@@ -231,7 +231,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 // is known of the turn.
 func usageFields(r llm.Reply, more map[string]any) map[string]any {
 	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
-		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite}
+		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite, "cache_write_long": r.Usage.CacheWriteLong}
 	maps.Copy(fields, more)
 	return fields
 }

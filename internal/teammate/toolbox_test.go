@@ -40,8 +40,8 @@ func TestTheToolsOfAMember(t *testing.T) {
 			if &l.asked[0].Tools[0] != &l.asked[1].Tools[0] {
 				l.Error("the tools are made again for each turn")
 			}
-			if l.asked[0].CacheKey != string(name)+"@demo" {
-				l.Errorf("the cache key is %s", l.asked[0].CacheKey)
+			if l.asked[0].CacheKey != string(name)+"@demo" || !strings.HasPrefix(l.asked[0].CacheGroup, "demo/") {
+				l.Errorf("the cache keys are %s and %s", l.asked[0].CacheKey, l.asked[0].CacheGroup)
 			}
 		})
 	}

@@ -194,7 +194,7 @@ func (t lineWriter) memberLine() Line {
 	case journal.TurnStarted:
 		l.Verb, l.Text, l.Show = "turn", strconv.FormatFloat(t.Number("turn"), 'f', 0, 64), false
 	case journal.TurnEnded:
-		in := t.Number("input") + t.Number("cache_read") + t.Number("cache_write")
+		in := t.Number("input") + t.Number("cache_read") + t.Number("cache_write") + t.Number("cache_write_long")
 		l.Verb, l.Show = "said", false
 		l.Text = t.field("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " +
 			seconds(t.Number("seconds"))

@@ -58,7 +58,8 @@ func (t *Tally) Add(e muster.Event) {
 	t.skipDowntime(e)
 	switch e.Kind {
 	case journal.TurnEnded:
-		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write")
+		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write") +
+			e.Number("cache_write_long")
 		t.tokens += n
 		// A turn that names no task belongs to the one that the member has claimed.
 		if id := cmp.Or(e.Task, t.current[e.Member]); id != 0 {

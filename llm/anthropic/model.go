@@ -224,8 +224,7 @@ func (m *model) request(r llm.Request) (*request, error) {
 		p.add(llm.User, m.content(llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "Go on."}}}, bound))
 	}
 	p.bound = bound.here()
-	// The API has no key for the cache. The key names the conversation, and as a user's id it lets the
-	// vendor tell conversations apart.
+	// The API has no key for the cache. The agent's id, as a user's, lets the vendor tell conversations apart.
 	if r.CacheKey != "" {
 		p.Metadata = map[string]string{"user_id": r.CacheKey}
 	}
@@ -233,7 +232,11 @@ func (m *model) request(r llm.Request) (*request, error) {
 		m.setEffort(p, effort)
 	}
 	// The marks come last, because they depend on which messages are left, and change no other bytes.
-	setCacheBreakpoints(p)
+	ttl := ""
+	if r.CacheLong && (m.peer.IsVendor || m.o.Known.Provider == "anthropic") { // others may not know the field
+		ttl = longTTL
+	}
+	setCacheBreakpoints(p, ttl)
 	return p, nil
 }
 
@@ -263,30 +266,44 @@ func (m *model) content(msg llm.Message, bound *binding) (out []block) {
 	return out
 }
 
-// setCacheBreakpoints marks up to where the vendor should cache. One mark goes on each part of the system
-// prompt (on the last ones, if there are too many), and the first of them covers the tools. Up to two more
-// go on the ends of the last user messages. The older of these is the end of the previous request; it stays
-// in reach when a round of tools was longer than the API looks back.
-func setCacheBreakpoints(p *request) {
-	ephemeral := map[string]string{"type": "ephemeral"}
-	left := maxCacheBreakpoints - 1
-	for i := max(0, len(p.System)-left); i < len(p.System); i++ {
-		p.System[i].CacheControl = ephemeral
-		left--
+// setCacheBreakpoints marks up to where the vendor should cache. The vendor finds a request's longest beginning that an
+// earlier one has marked, and looks for it at each mark and up to 20 blocks before. So the marks stand
+//
+//   - behind the first part of the system prompt, which covers the tools: what the most agents share;
+//   - behind the first part of the first message, if it has several, and else behind the system prompt: what the agents
+//     of a role share;
+//   - behind the last user message but one, where the previous request ended. It would not be found from the end after
+//     a round of more than about ten calls;
+//   - at the end.
+//
+// A mark never stands on thinking or on empty text, which the API refuses: user messages have none of these.
+func setCacheBreakpoints(p *request, ttl string) {
+	mark := map[string]string{"type": "ephemeral"}
+	if ttl != "" { // all marks have the same, so that none with a longer life stands behind one with a shorter
+		mark["ttl"] = ttl
 	}
-	if len(p.System) == 0 && len(p.Tools) > 0 {
-		p.Tools[len(p.Tools)-1].CacheControl = ephemeral
-		left--
+	switch {
+	case len(p.System) > 0:
+		p.System[0].CacheControl = mark
+	case len(p.Tools) > 0:
+		p.Tools[len(p.Tools)-1].CacheControl = mark
 	}
-	// One mark is always left for the end of the conversation, which the next request begins with.
-	left = min(left+1, 2)
+	if first := p.Messages[0]; first.Role == llm.User && len(first.Content) > 1 && first.Content[0].Type == "text" {
+		first.Content[0].CacheControl = mark
+	} else if len(p.System) > 0 {
+		p.System[len(p.System)-1].CacheControl = mark
+	}
+	left := maxCacheBreakpoints - 2
 	for i := len(p.Messages) - 1; i >= 0 && left > 0; i-- {
 		if blocks := p.Messages[i].Content; p.Messages[i].Role == llm.User {
-			blocks[len(blocks)-1].CacheControl = ephemeral
+			blocks[len(blocks)-1].CacheControl = mark
 			left--
 		}
 	}
 }
+
+// longTTL is the life of a cache that is to last an hour. Without it one lasts five minutes.
+const longTTL = "1h"
 
 // blocks converts the parts of a message or a result other than thinking, without those that are empty. Names and
 // ids that came from another vendor are brought into the form that this one accepts; a call and its result are

@@ -39,7 +39,8 @@ func TestThroughStandIn(t *testing.T) {
 			llm.Call{ID: "c1", Name: "read", Input: json.RawMessage(`{"path":"a\nb"}`)},
 			llm.Call{ID: "c2", Name: "list", Input: json.RawMessage(`{}`)},
 		}},
-		Stop: llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, Model: "scripted",
+		Stop: llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, CacheWriteLong: 5},
+		Model: "scripted",
 	}
 	second := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "Done."}}},
 		Stop: llm.StopEnd, Model: "scripted"}

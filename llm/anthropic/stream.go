@@ -30,6 +30,16 @@ type usage struct {
 	Output     int `json:"output_tokens"`
 	CacheRead  int `json:"cache_read_input_tokens"`
 	CacheWrite int `json:"cache_creation_input_tokens"`
+	Creation   struct {
+		Long int `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"` // of CacheWrite, by how long it lasts; some servers leave it out
+}
+
+// total returns the usage as others read it: what was written for an hour is not counted twice.
+func (u usage) total() llm.Usage {
+	long := min(u.Creation.Long, u.CacheWrite)
+	return llm.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite - long,
+		CacheWriteLong: long}
 }
 
 // blockBuilder collects one content block.
@@ -161,7 +171,7 @@ func (b *replyBuilder) Reply() (r llm.Reply, ok bool, err error) {
 	if !b.hasStopped {
 		return r, false, nil
 	}
-	r = llm.Reply{Stop: llm.StopEnd, Model: b.modelName, Usage: llm.Usage(b.usage)}
+	r = llm.Reply{Stop: llm.StopEnd, Model: b.modelName, Usage: b.usage.total()}
 	switch b.stop {
 	case "":
 		return r, false, b.ErrMalformed("no stop reason")

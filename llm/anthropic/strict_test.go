@@ -164,7 +164,7 @@ func (k *talk) request(t *testing.T) llm.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.System, r.CacheKey = []string{"You help.", k.system}, "a@b"
+	r.System, r.CacheKey, r.CacheLong = []string{"You help.", k.system}, "a@b", k.IntN(2) == 0
 	r.Tools = []llm.Spec{{Name: "look"}, {Name: "find", Schema: json.RawMessage(`{"type":"object","properties":{"a":{}}}`)}}
 	return r
 }

@@ -8,6 +8,7 @@
 package catalogue
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -104,6 +105,9 @@ type Price struct {
 	Output     float64 `json:"output" yaml:"output"`
 	CacheRead  float64 `json:"cache_read,omitempty" yaml:"cache_read"`
 	CacheWrite float64 `json:"cache_write,omitempty" yaml:"cache_write"`
+	// CacheWriteLong is the price of what a cache keeps for an hour; 0 is twice that of input, as all vendors have it
+	// that offer such a cache.
+	CacheWriteLong float64 `json:"cache_write_long,omitempty" yaml:"cache_write_long"`
 }
 
 // PriceAt returns the price of a request of so many tokens. Where a condition cannot be known, it is the highest that
@@ -121,16 +125,11 @@ func (m Model) PriceAt(tokens int, at time.Time) (p Price, ok bool) {
 // Cost returns what a reply cost in US dollars. Where the catalogue has no price for what a cache read or wrote, that
 // counts as input. ok is false when no price is known.
 func (m Model) Cost(u llm.Usage, at time.Time) (dollars float64, ok bool) {
-	p, ok := m.PriceAt(u.Input+u.CacheRead+u.CacheWrite, at)
-	read, write := p.CacheRead, p.CacheWrite
-	if read == 0 {
-		read = p.Input
-	}
-	if write == 0 {
-		write = p.Input
-	}
-	sum := float64(u.Input)*p.Input + float64(u.Output)*p.Output
-	return (sum + float64(u.CacheRead)*read + float64(u.CacheWrite)*write) / 1e6, ok
+	p, ok := m.PriceAt(u.Prompt(), at)
+	sum := float64(u.Input)*p.Input + float64(u.Output)*p.Output +
+		float64(u.CacheRead)*cmp.Or(p.CacheRead, p.Input) + float64(u.CacheWrite)*cmp.Or(p.CacheWrite, p.Input) +
+		float64(u.CacheWriteLong)*cmp.Or(p.CacheWriteLong, 2*p.Input)
+	return sum / 1e6, ok
 }
 
 //go:embed models.json

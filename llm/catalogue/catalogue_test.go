@@ -90,7 +90,8 @@ func TestCost(t *testing.T) {
 		{"openai", "gpt-6-sol", llm.Usage{Input: 100_000, Output: 10_000}, day, 0.3},
 		{"openai", "gpt-6-sol", million, day, 4 + 15}, // above 272,000
 		{"openai", "gpt-6-sol", llm.Usage{Input: 200_000, CacheRead: 100_000}, day, 0.2*4 + 0.1*0.4},
-		{"anthropic", "claude-haiku-5-5", llm.Usage{CacheRead: 50_000}, day, 0.005}, // no price of a cache: input
+		{"anthropic", "claude-haiku-5-5", llm.Usage{CacheRead: 50_000}, day, 0.005},     // no price of a cache: input
+		{"anthropic", "claude-haiku-5-5", llm.Usage{CacheWriteLong: 50_000}, day, 0.01}, // for an hour: twice the input
 		{"gemini", "gemini-4-argon", million, day, 12},
 		{"gemini", "gemini-4-argon", million, day.AddDate(0, 0, 11), 24}, // from December on
 		{"deepseek", "deepseek-flash", million, day, 1.5},                // it may be a peak hour

@@ -61,10 +61,7 @@ func (chatAPI) parse(body []byte) (a wireRequest, err error) {
 	}
 	a.Model, a.Usage = w.Model, w.StreamOptions.Usage
 	a.MaxTokens = max(w.MaxTokens, w.MaxCompletion)
-	a.CacheKey = w.CacheKey
-	if a.CacheKey == "" {
-		a.CacheKey = w.User
-	}
+	a.setKeys(w.User, w.CacheKey)
 	for _, t := range w.Tools {
 		a.Tools = append(a.Tools, llm.Spec{Name: t.Function.Name, Description: t.Function.Description,
 			Schema: t.Function.Parameters})
@@ -215,8 +212,8 @@ func (c chatAPI) reply(s *stream, a wireRequest, r llm.Reply) {
 		s.event("", object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model,
 			"choices": []object{},
 			"usage": object{
-				"prompt_tokens": u.Input + u.CacheRead + u.CacheWrite, "completion_tokens": u.Output,
-				"total_tokens":          u.Input + u.CacheRead + u.CacheWrite + u.Output,
+				"prompt_tokens": u.Prompt(), "completion_tokens": u.Output,
+				"total_tokens":          u.Prompt() + u.Output,
 				"prompt_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 			}})
 	}

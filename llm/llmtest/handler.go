@@ -9,6 +9,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -29,7 +30,8 @@ const Provider = "wire"
 // Handler serves m as a server of all three APIs: POST /messages, /chat/completions and /responses, with and without
 // /v1 in front.
 //
-// m receives the request parsed back. Its CacheKey comes from metadata.user_id, prompt_cache_key or user. An
+// m receives the request parsed back. Its CacheKey comes from metadata.user_id or user, its CacheGroup from
+// prompt_cache_key, and each from the other where a client sends only one. An
 // *llm.Error of m becomes the matching HTTP error, with Status if set; Incomplete becomes a stream that breaks off.
 func Handler(m llm.Model) http.Handler {
 	mux := http.NewServeMux()
@@ -49,6 +51,14 @@ type wireRequest struct {
 	llm.Request
 	Model string
 	Usage bool // chat: usage is wanted in the stream
+}
+
+// setKeys sets the agent's key and that of its group, "" if it is the same.
+func (a *wireRequest) setKeys(user, cacheKey string) {
+	a.CacheKey = cmp.Or(user, cacheKey)
+	if cacheKey != a.CacheKey {
+		a.CacheGroup = cacheKey
+	}
 }
 
 // api is one wire format.

@@ -65,6 +65,7 @@ func (messagesAPI) parse(body []byte) (a wireRequest, err error) {
 	}
 	a.Model = w.Model
 	a.Tools, a.MaxTokens, a.CacheKey = w.Tools, w.MaxTokens, w.Metadata.UserID
+	a.CacheLong = strings.Contains(string(body), `"ttl":"1h"`) // as a key outside of a string it is nowhere else
 	if a.System, err = parseTexts(w.System); err != nil {
 		return a, fmt.Errorf("system: %w", err)
 	}
@@ -171,7 +172,9 @@ func (messagesAPI) start(s *stream, model string, u llm.Usage) {
 		"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
 		"usage": object{"input_tokens": u.Input, "output_tokens": 1, "cache_read_input_tokens": u.CacheRead,
-			"cache_creation_input_tokens": u.CacheWrite},
+			"cache_creation_input_tokens": u.CacheWrite + u.CacheWriteLong,
+			"cache_creation": object{"ephemeral_5m_input_tokens": u.CacheWrite,
+				"ephemeral_1h_input_tokens": u.CacheWriteLong}},
 	}})
 	s.event("ping", object{"type": "ping"})
 }

@@ -51,10 +51,8 @@ func (responsesAPI) parse(body []byte) (a wireRequest, err error) {
 	case w.Model == "":
 		return a, errors.New("missing required parameter: 'model'")
 	}
-	a.Model, a.MaxTokens, a.CacheKey = w.Model, w.MaxTokens, w.CacheKey
-	if a.CacheKey == "" {
-		a.CacheKey = w.User
-	}
+	a.Model, a.MaxTokens = w.Model, w.MaxTokens
+	a.setKeys(w.User, w.CacheKey)
 	if w.Instructions != "" {
 		a.System = []string{w.Instructions}
 	}
@@ -186,8 +184,8 @@ func (c responsesAPI) reply(s *stream, _ wireRequest, r llm.Reply) {
 	res := object{"id": "resp_1", "object": "response", "model": r.Model, "status": "completed", "output": output,
 		"error": nil, "incomplete_details": nil,
 		"usage": object{
-			"input_tokens": u.Input + u.CacheRead + u.CacheWrite, "output_tokens": u.Output,
-			"total_tokens":         u.Input + u.CacheRead + u.CacheWrite + u.Output,
+			"input_tokens": u.Prompt(), "output_tokens": u.Output,
+			"total_tokens":         u.Prompt() + u.Output,
 			"input_tokens_details": object{"cached_tokens": u.CacheRead, "cache_write_tokens": u.CacheWrite},
 		}}
 	reason := map[llm.Stop]string{llm.StopMax: "max_output_tokens", llm.StopRefused: "content_filter"}[r.Stop]

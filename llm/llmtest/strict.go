@@ -133,8 +133,8 @@ func CheckResponses(header http.Header, body []byte) []string {
 		Input []json.RawMessage
 		Tools []json.RawMessage
 	}
-	s.fields("request", body, &q, "model instructions input tools max_output_tokens prompt_cache_key store include "+
-		"reasoning stream")
+	s.fields("request", body, &q, "model instructions input tools max_output_tokens prompt_cache_key user store "+
+		"include reasoning stream")
 	if q.Model == "" || len(q.Input) == 0 || q.Store == nil || *q.Store || q.Max != nil && *q.Max < 16 {
 		s.addf("request: the model, the input, store or max_output_tokens")
 	}

@@ -122,6 +122,13 @@ func TestCheckMessages(t *testing.T) {
 		{"m", `,"tools":[{"name":"a","input_schema":{"type":"object","oneOf":[]}}]`, first, "oneOf at the top level"},
 		{"m", `,"tools":[{"name":"a","input_schema":{"type":"object","properties":{"a b":{}}}}]`, first, `the key "a b"`},
 		{"m", `,"system":[` + strings.Repeat(marked+",", 4) + marked + `]`, first, "A maximum of 4 blocks"},
+		{"m", `,"system":[` + marked + "," + lasting + `]`, first, "must not come after a ttl='5m' one"},
+		{"m", `,"tools":[{"name":"a","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"system":[` +
+			lasting + `]`, first, "must not come after a ttl='5m' one"},
+		{"m", `,"system":[` + lasting + "," + marked + `]`, first, ""},
+		{"m", "", `{"role":"user","content":[` + strings.Replace(marked, `"a"`, `" "`, 1) + `]}`, "cannot be set for empty text"},
+		{"claude-haiku-4-5", "", first + strings.Replace(thought("claude-haiku-4-5", "hm"), `"type":"thinking"`,
+			`"type":"thinking","cache_control":{"type":"ephemeral"}`, 1), "Extra inputs are not permitted"},
 	} {
 		check(t, c.model+c.settings+c.messages, llmtest.CheckMessages(header, []byte(body(c.model, c.settings, c.messages))), c.problem)
 	}
@@ -133,6 +140,9 @@ func TestCheckMessages(t *testing.T) {
 
 // marked is a text with a mark for the cache.
 const marked = `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`
+
+// lasting is marked, for an hour.
+const lasting = `{"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"1h"}}`
 
 // picture is a block with an image.
 func picture(kind, data string) string {

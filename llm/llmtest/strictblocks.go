@@ -140,6 +140,9 @@ func (s *strictMessages) blocks(where, role string, raw json.RawMessage, types .
 		case "text":
 			if strings.TrimSpace(b.Text) == "" {
 				s.addf("%s: text content blocks must contain non-whitespace text", where)
+				if len(b.Cache) > 0 {
+					s.addf("%s: cache_control cannot be set for empty text blocks", where)
+				}
 			}
 		case "image":
 			s.picture(where, b)

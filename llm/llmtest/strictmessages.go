@@ -69,7 +69,7 @@ type strictMessages struct {
 	rules   messagesRules
 	request messagesRequest
 	account string
-	marks   int // of cache_control
+	marks   []string // how long each cache_control lasts, in the order in which the vendor reads them
 	seals   seals
 	pairs   pairs
 	turn    string // the type of the first block of the assistant's turn, "" outside of one
@@ -96,15 +96,15 @@ func CheckMessages(header http.Header, body []byte) []string {
 	}
 	s.settings()
 	s.seals.place = newPlace(s.request)
+	for i, raw := range s.request.Tools { // the vendor reads them before the system prompt
+		s.tool(fmt.Sprintf("tools.%d", i), raw)
+	}
 	if len(s.request.System) > 0 {
 		s.blocks("system", "", s.request.System, "text")
 	}
-	for i, raw := range s.request.Tools {
-		s.tool(fmt.Sprintf("tools.%d", i), raw)
-	}
 	s.messages()
-	if s.marks > 4 {
-		s.addf("A maximum of 4 blocks with cache_control may be provided. Found %d", s.marks)
+	if len(s.marks) > 4 {
+		s.addf("A maximum of 4 blocks with cache_control may be provided. Found %d", len(s.marks))
 	}
 	return s.problems
 }
@@ -193,10 +193,13 @@ func (s *strictMessages) mark(where string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
 	}
-	s.marks++
 	var c struct{ Type, TTL string }
 	s.fields(where+".cache_control", raw, &c, "type ttl")
 	if c.Type != "ephemeral" || !slices.Contains([]string{"", "5m", "1h"}, c.TTL) {
 		s.addf("%s.cache_control: %s", where, raw)
 	}
+	if c.TTL == "1h" && slices.ContainsFunc(s.marks, func(before string) bool { return before != "1h" }) {
+		s.addf("%s.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' one", where)
+	}
+	s.marks = append(s.marks, c.TTL)
 }

@@ -105,8 +105,8 @@ func (m *model) chatRequest(r llm.Request) chatRequest {
 	// Requests with the same key go to the same machine, whose cache then hits. Servers refuse fields that
 	// they do not know.
 	switch {
-	case m.peer.IsVendor:
-		q.PromptCacheKey = r.CacheKey
+	case m.peer.IsVendor || m.quirks.cacheKey:
+		q.PromptCacheKey = promptCacheKey(r)
 	case !m.quirks.strict:
 		q.User = r.CacheKey
 	}

@@ -195,6 +195,18 @@ func newUsage(prompt, output, cacheRead, cacheWrite int) llm.Usage {
 	}
 }
 
+// maxCacheKey is the length of the longest prompt_cache_key that the vendor takes.
+const maxCacheKey = 64
+
+// promptCacheKey returns the key of those who share the beginning of the request: requests with the same key go to the
+// same machines, whose cache then hits.
+func promptCacheKey(r llm.Request) string {
+	if key := r.Group(); len(key) <= maxCacheKey {
+		return key
+	}
+	return wire.Name(r.Group(), maxCacheKey)
+}
+
 // joinTexts joins the texts of ps. Most servers that imitate the API take a single string.
 func joinTexts(ps []llm.Part) string {
 	var out []string

@@ -31,6 +31,8 @@ type quirks struct {
 	strict bool
 	// noStreamOptions does not ask for the usage. The server refuses to be asked, and may report it all the same.
 	noStreamOptions bool
+	// cacheKey sends prompt_cache_key, which the server knows, and not user.
+	cacheKey bool
 	// newLimit names the limit max_completion_tokens.
 	newLimit bool
 	// think sets the fields that ask for thinking; nil sets reasoning_effort.
@@ -44,7 +46,7 @@ type quirks struct {
 var byVendor = map[string]quirks{
 	"deepseek": {replay: true, think: switchOn},
 	"zai":      {replay: true, think: switchOn},
-	"moonshot": {replay: true, newLimit: true, think: switchOn},
+	"moonshot": {replay: true, newLimit: true, cacheKey: true, think: switchOn},
 	"minimax": {thoughtInText: true, newLimit: true, think: func(q *chatRequest, _ catalogue.Thinking, _ string) {
 		q.ReasoningSplit = true // else the thinking stands in the text
 	}},

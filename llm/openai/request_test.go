@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster/llm"
+	"muster/llm/catalogue"
 	"muster/llm/openai"
 )
 
@@ -98,6 +99,49 @@ func TestRequest(t *testing.T) {
 	}
 	if s := string(v.asked(3)); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {
 		t.Error(s)
+	}
+}
+
+// The key of the cache is that of all who begin alike, and goes to the servers that know it; the others get the agent's.
+func TestCacheKey(t *testing.T) {
+	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "responses") {
+			streaming(response(completed, "", saysHi))(w, r)
+			return
+		}
+		streaming(completion("stop"))(w, r)
+	})
+	shared, long := request, request
+	shared.CacheGroup, long.CacheGroup = "team/coder", strings.Repeat("team/", 20)
+	few := catalogue.Model{Quirks: []string{"few-fields"}}
+	for i, c := range []struct {
+		model   llm.Model
+		request llm.Request
+		want    string
+	}{
+		{v.vendor(t, openai.Options{API: openai.Chat}), shared, "team/coder "},
+		{v.vendor(t, openai.Options{API: openai.Chat}), request, "alice@team "},
+		{v.vendor(t, openai.Options{}), shared, "team/coder "},
+		{v.vendor(t, openai.Options{}), long, "team_team_team_team_team_team_team_team_team_team_team_"},
+		{v.model(openai.Options{API: openai.Chat}), shared, " alice@team"},
+		{v.model(openai.Options{API: openai.Chat, Known: catalogue.Model{Provider: "moonshot"}}), shared, "team/coder "},
+		{v.model(openai.Options{API: openai.Chat, Known: few}), shared, " "},
+		{v.model(openai.Options{API: openai.Responses}), shared, "team/coder alice@team"},
+		{v.model(openai.Options{API: openai.Responses, Known: few}), shared, " "},
+	} {
+		if _, err := c.model.Reply(t.Context(), c.request, nil); err != nil {
+			t.Fatal(err)
+		}
+		var sent struct {
+			Key  string `json:"prompt_cache_key"`
+			User string
+		}
+		if err := json.Unmarshal(v.asked(i), &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := sent.Key + " " + sent.User; !strings.HasPrefix(got, c.want) || len(sent.Key) > 64 {
+			t.Errorf("%d: sent %q, want %q", i, got, c.want)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type (
 		Instructions    string            `json:"instructions,omitempty"`
 		MaxOutputTokens int               `json:"max_output_tokens,omitempty"`
 		PromptCacheKey  string            `json:"prompt_cache_key,omitempty"`
+		User            string            `json:"user,omitempty"`
 		Store           bool              `json:"store"`
 		Include         []string          `json:"include,omitempty"`
 		Input           []any             `json:"input"`
@@ -55,8 +56,14 @@ type (
 // the bytes of a shorter one, which the vendor's cache needs. Nothing is stored at the vendor's: the whole
 // conversation is sent each time, and the reasoning goes back in encrypted form as part of it.
 func (m *model) responsesRequest(r llm.Request) responsesRequest {
-	q := responsesRequest{Instructions: joinSystem(r.System), MaxOutputTokens: r.MaxTokens, PromptCacheKey: r.CacheKey,
-		Model: m.o.Model, Stream: true}
+	q := responsesRequest{Instructions: joinSystem(r.System), MaxOutputTokens: r.MaxTokens, Model: m.o.Model,
+		Stream: true}
+	if !m.quirks.strict {
+		q.PromptCacheKey = promptCacheKey(r)
+	}
+	if !m.quirks.strict && !m.peer.IsVendor { // it may tell conversations apart
+		q.User = r.CacheKey
+	}
 	if canReason(m.o.Model) {
 		q.Include = []string{"reasoning.encrypted_content"}
 	}

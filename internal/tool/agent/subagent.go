@@ -32,15 +32,18 @@ type Options struct {
 	// Explore returns the tools of a new subagent that only reads, and Work those of one that may change files. They
 	// are made for each, because tools may remember what their agent has been told.
 	Explore, Work func() []llm.Tool
-	// Surroundings returns what a subagent is told of where it works before it is told what to do. nil is nothing.
-	Surroundings func(context.Context) (string, error)
+	// Surroundings returns what a subagent is told of where it works before it is told what to do, each text as a part
+	// of the message: what most subagents are told comes first. nil is nothing.
+	Surroundings func(context.Context) ([]string, error)
 	// MayWork is asked before a subagent that may change files starts. Its error says why none can start now. If it is
 	// nil, one can always start.
-	MayWork   func(context.Context) error
-	System    string // the system prompt of a subagent
-	CacheKey  string // "" for none
-	Turns     int    // how often the model is asked; 0 for 30
-	MaxTokens int    // of one reply; 0 for the adapter's default
+	MayWork  func(context.Context) error
+	System   string // the system prompt of a subagent
+	CacheKey string // "" for none
+	// CacheGroup names the agents whose subagents have the same prompt and tools. The kind is added to it.
+	CacheGroup string
+	Turns      int // how often the model is asked; 0 for 30
+	MaxTokens  int // of one reply; 0 for the adapter's default
 	// OnUsage, if it is not nil, gets every reply of a subagent. It is called from several goroutines.
 	OnUsage func(context.Context, llm.Reply)
 }
@@ -75,21 +78,27 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 			}
 		}
 	}
+	var said []llm.Part
 	if o.Surroundings != nil {
 		about, err := o.Surroundings(ctx)
 		if err != nil {
 			return tool.FromError(tool.Classify(err))
 		}
-		in.Prompt = about + "\n\n" + in.Prompt
+		for _, text := range about {
+			said = append(said, llm.Text{Text: text})
+		}
 	}
-	return o.run(ctx, in.Prompt, newTools())
+	if o.CacheGroup != "" {
+		o.CacheGroup += "/" + in.Kind
+	}
+	return o.run(ctx, append(said, llm.Text{Text: in.Prompt}), newTools())
 }
 
 // run runs a subagent to its end and returns its report.
-func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.Result, error) {
-	// The conversation begins with the tools and the system prompt, which are the same for all subagents of an agent,
+func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (llm.Result, error) {
+	// The conversation begins with the tools and the system prompt, which are the same for all subagents of a kind,
 	// so that the provider can reuse what it has cached of them.
-	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey}
+	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey, CacheGroup: o.CacheGroup}
 	if o.System != "" {
 		prefix.System = []string{o.System}
 	}
@@ -108,7 +117,7 @@ func (o Options) run(ctx context.Context, prompt string, tools []llm.Tool) (llm.
 		}
 	}
 	c := loop.NewMemory(prefix)
-	c.Say(llm.Text{Text: prompt})
+	c.Say(said...)
 	last, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns,
 		Emit: func(e loop.Event) {
 			if e, ok := e.(loop.TurnEnded); ok {

@@ -151,12 +151,13 @@ func TestExploringSubagentsRunSideBySide(t *testing.T) {
 func TestSurroundingsOfASubagent(t *testing.T) {
 	var heard string
 	o := options(func(_ context.Context, r llm.Request, _ int) (llm.Reply, error) {
-		heard = r.Messages[0].Text()
+		heard = strings.ReplaceAll(r.Messages[0].Text(), "\n", "|") + "|" + r.Group()
 		return says("ok"), nil
 	}, new(int))
 	about, broken := "You are here.", error(nil)
-	o.Surroundings = func(context.Context) (string, error) { return about, broken }
-	if r := run(t, NewSubagent(o), ask); r.IsError || heard != "You are here.\n\nwhere is it?" {
+	o.Surroundings = func(context.Context) ([]string, error) { return []string{about, "Today."}, broken }
+	o.CacheGroup = "demo/sub"
+	if r := run(t, NewSubagent(o), ask); r.IsError || heard != "You are here.|Today.|where is it?|demo/sub/explore" {
 		t.Errorf("it hears %q", heard)
 	}
 	broken = muster.Errorf(muster.Fenced, "the task was taken away")

@@ -117,5 +117,5 @@ func (x *Exchange) IsCut(r llm.Reply) bool { return r.Stop == llm.StopMax && !x.
 func clampUsage(u llm.Usage) llm.Usage {
 	clamp := func(n int) int { return min(max(n, 0), maxTokens) }
 	return llm.Usage{Input: clamp(u.Input), Output: clamp(u.Output), CacheRead: clamp(u.CacheRead),
-		CacheWrite: clamp(u.CacheWrite)}
+		CacheWrite: clamp(u.CacheWrite), CacheWriteLong: clamp(u.CacheWriteLong)}
 }
