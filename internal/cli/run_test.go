@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -308,7 +309,7 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 			continue
 		}
 		w.run(t.Context(), 0)
-		if got := (config.Settings{Team: got.Team, Model: got.Model, Teammates: got.Teammates, Check: got.Check, Setup: got.Setup, MaxTurns: got.MaxTurns}); got != c.want {
+		if got := (config.Settings{Team: got.Team, Model: got.Model, Teammates: got.Teammates, Check: got.Check, Setup: got.Setup, MaxTurns: got.MaxTurns}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.args, got, c.want)
 		}
 	}

@@ -36,7 +36,7 @@ type Settings struct {
 	// goes on may have another Model.
 	UserModel string
 	// Endpoints are the model servers of the user's own file.
-	Endpoints *Endpoints
+	Endpoints Endpoints
 	Teammates int
 	Check     string
 	Setup     string
@@ -144,8 +144,7 @@ func UserFile(userDir string) string {
 // model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
 // are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
-	l := &loader{environ: environment(o.Environ), sources: map[string]Source{}, withheld: map[string]*Withheld{}}
-	l.table = l.Settings.table()
+	l := newLoader(o)
 	if err := l.load(o); err != nil {
 		return Settings{}, nil, err
 	}
@@ -171,6 +170,14 @@ type loader struct {
 	withheld map[string]*Withheld
 	// errRefused says what the repository set and may not set. It matters only if no later source overrides it.
 	errRefused error
+}
+
+// newLoader returns a loader that has gathered nothing.
+func newLoader(o Options) *loader {
+	l := &loader{environ: environment(o.Environ), sources: map[string]Source{}, withheld: map[string]*Withheld{}}
+	l.Endpoints = Endpoints{byName: map[string]endpoint{}, models: map[string]modelSetting{}}
+	l.table = l.Settings.table()
+	return l
 }
 
 // load applies the sources in the order in which they override each other, so the last value that was set holds.

@@ -24,8 +24,8 @@ import (
 )
 
 // Endpoints are the model servers of the user's own file, by their names. A model is named NAME/MODEL there. Only the
-// user's own file has any, so a record or a repository may name one: it chooses among servers that the user chose. Nil
-// has none.
+// user's own file has any, so a record or a repository may name one: it chooses among servers that the user chose. The
+// zero value has none.
 type Endpoints struct {
 	byName map[string]endpoint
 	models map[string]modelSetting // what the user says about models, by their names
@@ -66,21 +66,20 @@ var endpointName = sync.OnceValue(func() *regexp.Regexp {
 
 // Choose resolves the name of a model with the endpoints and the environment, as the function Choose does without
 // endpoints. A configured endpoint gets its own key and never that of a vendor. Errors are Invalid.
-func (e *Endpoints) Choose(model string, environ []string) (Choice, Access, error) {
-	if e != nil {
-		if x, ok := e.models[model]; ok {
-			provider, rest, _ := strings.Cut(model, "/")
-			c, access, err := e.choose(cmp.Or(x.Endpoint, provider)+"/"+rest, environ)
-			return c, x.apply(access), cmp.Or(err, x.err)
-		}
+func (e Endpoints) Choose(model string, environ []string) (Choice, Access, error) {
+	x, ok := e.models[model]
+	if !ok {
+		return e.choose(model, environ)
 	}
-	return e.choose(model, environ)
+	provider, rest, _ := strings.Cut(model, "/")
+	c, access, err := e.choose(cmp.Or(x.Endpoint, provider)+"/"+rest, environ)
+	return c, x.apply(access), cmp.Or(err, x.err)
 }
 
 // choose is Choose without what the user says about the model.
-func (e *Endpoints) choose(model string, environ []string) (Choice, Access, error) {
+func (e Endpoints) choose(model string, environ []string) (Choice, Access, error) {
 	name, rest, _ := strings.Cut(model, "/")
-	if x, ok := e.all()[name]; ok {
+	if x, ok := e.byName[name]; ok {
 		c := Choice{Provider: x.API, Name: rest, URL: x.URL}
 		// A proxy of a vendor's may have the vendor's name, and then serves the vendor's models.
 		if v, ok := vendorOf(name); ok && v.api == x.API {
@@ -94,9 +93,9 @@ func (e *Endpoints) choose(model string, environ []string) (Choice, Access, erro
 }
 
 // CheckModel reports what is wrong with the name of a model. Errors are Invalid.
-func (e *Endpoints) CheckModel(model string) error {
+func (e Endpoints) CheckModel(model string) error {
 	name, rest, _ := strings.Cut(model, "/")
-	if _, ok := e.all()[name]; !ok {
+	if _, ok := e.byName[name]; !ok {
 		_, err := ParseModel(model)
 		return err
 	}
@@ -107,43 +106,37 @@ func (e *Endpoints) CheckModel(model string) error {
 	return nil
 }
 
-// all returns the endpoints by their names.
-func (e *Endpoints) all() map[string]endpoint {
-	if e == nil {
-		return nil
-	}
-	return e.byName
-}
-
 // isUnknown reports whether a model's name begins with the name of an endpoint that the user does not have.
-func (e *Endpoints) isUnknown(model string) bool {
+func (e Endpoints) isUnknown(model string) bool {
 	name, _, ok := strings.Cut(model, "/")
-	_, isKnown := e.all()[name]
+	_, isKnown := e.byName[name]
 	return ok && endpointName().MatchString(name) && !isKnown && !slices.Contains(providerNames(), name)
 }
 
 // Secrets returns the keys of the endpoints and what else is secret in their requests.
-func (e *Endpoints) Secrets() (values []string) {
-	for _, x := range e.all() {
+func (e Endpoints) Secrets() (values []string) {
+	for _, x := range e.byName {
 		values = append(append(values, x.access.Key), redact.InURLs(x.URL)...)
-		for name, value := range x.access.Header {
-			values = append(values, redact.InHeader(name, value)...)
-		}
+		values = append(values, x.access.inHeader()...)
 	}
-	if e != nil {
-		for _, x := range e.models {
-			for name, value := range x.access.Header {
-				values = append(values, redact.InHeader(name, value)...)
-			}
-		}
+	for _, x := range e.models {
+		values = append(values, x.access.inHeader()...)
+	}
+	return values
+}
+
+// inHeader returns what is secret in the header.
+func (a Access) inHeader() (values []string) {
+	for name, value := range a.Header {
+		values = append(values, redact.InHeader(name, value)...)
 	}
 	return values
 }
 
 // values returns the endpoints as muster config lists them, without secrets.
-func (e *Endpoints) values(source Source) (list []Value) {
-	for _, name := range slices.Sorted(maps.Keys(e.all())) {
-		x := e.all()[name]
+func (e Endpoints) values(source Source) (list []Value) {
+	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
+		x := e.byName[name]
 		about := "key in " + cmp.Or(x.KeyEnv, x.KeyFile)
 		if x.KeyEnv+x.KeyFile == "" {
 			about = "no key"
@@ -160,26 +153,35 @@ func (e *Endpoints) values(source Source) (list []Value) {
 
 // ReadEndpoints returns the endpoints of the user's own file alone. It is for what must know the keys before the
 // settings are read. A file that is wrong has none; Load says what is wrong.
-func ReadEndpoints(o Options) *Endpoints {
-	l := &loader{environ: environment(o.Environ)}
+func ReadEndpoints(o Options) Endpoints {
+	l := newLoader(o)
 	f := fileLoader{loader: l, name: UserFile(o.UserDir)}
 	if root, err := f.parse(f.name); err == nil {
-		_ = cmp.Or(f.endpoints(root), f.models(root))
+		_ = f.servers(root)
 	}
 	return l.Endpoints
 }
 
-// endpoints reads the model servers of a file. They come before its settings, because a model may be one of theirs.
-func (l *fileLoader) endpoints(root ast.Node) error {
+// servers reads the model servers of a file, and then what it says about models, which may be of these servers.
+func (l *fileLoader) servers(root ast.Node) error {
+	err := l.section(root, endpointsKey, "endpoints are expected here, each as name: {url: URL}", l.endpoint)
+	if err != nil {
+		return err
+	}
+	return l.section(root, modelsKey, "models are expected here, each as provider/model: {window: TOKENS}", l.model)
+}
+
+// section calls read with each entry below a key. expected is the error for something else there.
+func (l *fileLoader) section(root ast.Node, key, expected string, read func(*ast.MappingValueNode) error) error {
 	for _, v := range entries(root) {
-		if v.Key.GetToken().Value != endpointsKey {
+		if v.Key.GetToken().Value != key {
 			continue
 		}
 		if entries(v.Value) == nil && v.Value.Type() != ast.NullType {
-			return l.errorAt(v.Value, "endpoints are expected here, each as name: {url: URL}")
+			return l.errorAt(v.Value, expected)
 		}
 		for _, v := range entries(v.Value) {
-			if err := l.endpoint(v); err != nil {
+			if err := read(v); err != nil {
 				return err
 			}
 		}
@@ -187,15 +189,37 @@ func (l *fileLoader) endpoints(root ast.Node) error {
 	return nil
 }
 
+// decode reads the value of an entry into a struct. A field that the struct does not have is an error.
+func (l *fileLoader) decode(v *ast.MappingValueNode, to any) error {
+	err := yaml.NodeToValue(v.Value, to, yaml.Strict())
+	if err == nil {
+		return nil
+	}
+	what := ""
+	if _, ok := errors.AsType[*yaml.TypeError](err); ok {
+		what = "another kind of value is expected here"
+	}
+	return yamldoc.Error(l.name, err, what)
+}
+
+// setExtra sets the fields that requests get.
+func (l *fileLoader) setExtra(v *ast.MappingValueNode, fields map[string]any, to *Access) error {
+	to.Extra = map[string]json.RawMessage{}
+	for field, value := range fields {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return l.errorAt(v.Key, "the field "+field+" of extra_body cannot be sent: "+err.Error())
+		}
+		to.Extra[field] = data
+	}
+	return nil
+}
+
 // endpoint reads one model server.
 func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
 	var in endpointInFile
-	if err := yaml.NodeToValue(v.Value, &in, yaml.Strict()); err != nil {
-		what := ""
-		if _, ok := errors.AsType[*yaml.TypeError](err); ok {
-			what = "another kind of value is expected here"
-		}
-		return yamldoc.Error(l.name, err, what)
+	if err := l.decode(v, &in); err != nil {
+		return err
 	}
 	name := v.Key.GetToken().Value
 	if problem := checkEndpoint(name, in); problem != "" {
@@ -207,22 +231,12 @@ func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
 			in.API = OpenAIResponses
 		}
 	}
-	x := endpoint{endpointInFile: in, access: Access{Extra: map[string]json.RawMessage{}}}
-	for field, value := range in.Extra {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return l.errorAt(v.Key, "the field "+field+" of extra_body cannot be sent: "+err.Error())
-		}
-		x.access.Extra[field] = data
+	x := endpoint{endpointInFile: in}
+	if err := l.setExtra(v, in.Extra, &x.access); err != nil {
+		return err
 	}
 	if x.err = l.readKeys(in, &x.access); x.err != nil {
 		x.err = muster.Errorf(muster.Invalid, "the endpoint %s cannot be used: %w", name, x.err)
-	}
-	if l.Endpoints == nil {
-		l.Endpoints = &Endpoints{}
-	}
-	if l.Endpoints.byName == nil {
-		l.Endpoints.byName = map[string]endpoint{}
 	}
 	l.Endpoints.byName[name] = x
 	return nil

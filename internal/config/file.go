@@ -34,9 +34,7 @@ func (l *fileLoader) load(path string) error {
 	// The whole file is read before anything is set, so a file with broken YAML sets nothing.
 	root, err := l.parse(path)
 	if err == nil && l.trusts == nil {
-		if err = l.endpoints(root); err == nil {
-			err = l.models(root)
-		}
+		err = l.servers(root)
 	}
 	if err != nil {
 		return err

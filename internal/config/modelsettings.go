@@ -2,16 +2,13 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
-	"muster/internal/yamldoc"
 	"muster/llm/catalogue"
 )
 
@@ -40,20 +37,16 @@ type modelSetting struct {
 
 // Known returns what is known of a model and of the endpoint that Choose chose for it: what the user's own file says,
 // over the catalogue. A model of which nothing is known has no Name.
-func (e *Endpoints) Known(model string, c Choice) catalogue.Model {
-	m, ok := catalogue.Lookup(c.Vendor(), c.Name)
-	if !ok {
+func (e Endpoints) Known(model string, c Choice) catalogue.Model {
+	m, isKnown := catalogue.Lookup(c.Vendor(), c.Name)
+	if !isKnown {
 		m = catalogue.Model{}
 	}
 	m.Provider = c.Vendor()
-	if e == nil {
-		return m
+	if x, ok := e.models[model]; ok {
+		return x.over(m, c.Name, isKnown)
 	}
-	x, isSet := e.models[model]
-	if !isSet {
-		return m
-	}
-	return x.over(m, c.Name, ok)
+	return m
 }
 
 // over returns m with what the user says in place of what it has. isKnown is false where m has nothing: such a model
@@ -81,10 +74,7 @@ func (x modelSetting) over(m catalogue.Model, name string, isKnown bool) catalog
 }
 
 // Models returns all, and what the user says of models over them. Their providers are then the names of endpoints.
-func (e *Endpoints) Models(all []catalogue.Model) []catalogue.Model {
-	if e == nil {
-		return all
-	}
+func (e Endpoints) Models(all []catalogue.Model) []catalogue.Model {
 	all = slices.Clone(all)
 	for _, model := range slices.Sorted(maps.Keys(e.models)) {
 		provider, name, _ := strings.Cut(model, "/")
@@ -98,56 +88,23 @@ func (e *Endpoints) Models(all []catalogue.Model) []catalogue.Model {
 	return all
 }
 
-// models reads what a file says about models.
-func (l *fileLoader) models(root ast.Node) error {
-	for _, v := range entries(root) {
-		if v.Key.GetToken().Value != modelsKey {
-			continue
-		}
-		if entries(v.Value) == nil && v.Value.Type() != ast.NullType {
-			return l.errorAt(v.Value, "models are expected here, each as provider/model: {window: TOKENS}")
-		}
-		for _, v := range entries(v.Value) {
-			if err := l.model(v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // model reads what a file says about one model. It stands in the file after its endpoint, or before.
 func (l *fileLoader) model(v *ast.MappingValueNode) error {
 	var x modelSetting
-	if err := yaml.NodeToValue(v.Value, &x.modelInFile, yaml.Strict()); err != nil {
-		what := ""
-		if _, ok := errors.AsType[*yaml.TypeError](err); ok {
-			what = "another kind of value is expected here"
-		}
-		return yamldoc.Error(l.name, err, what)
+	if err := l.decode(v, &x.modelInFile); err != nil {
+		return err
 	}
 	name := v.Key.GetToken().Value
 	if problem := l.checkModel(name, x.modelInFile); problem != "" {
 		return l.errorAt(v.Key, "the model "+withoutQuery(name)+" "+problem)
 	}
-	x.access.Extra = map[string]json.RawMessage{}
-	if x.Temperature != nil {
+	if err := l.setExtra(v, x.Extra, &x.access); err != nil {
+		return err
+	}
+	if _, isSet := x.access.Extra["temperature"]; x.Temperature != nil && !isSet {
 		x.access.Extra["temperature"] = json.RawMessage(strconv.FormatFloat(*x.Temperature, 'g', -1, 64))
 	}
-	for field, value := range x.Extra {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return l.errorAt(v.Key, "the field "+field+" of extra_body cannot be sent: "+err.Error())
-		}
-		x.access.Extra[field] = data
-	}
 	x.err = l.readKeys(endpointInFile{Headers: x.Headers}, &x.access)
-	if l.Endpoints == nil {
-		l.Endpoints = &Endpoints{}
-	}
-	if l.Endpoints.models == nil {
-		l.Endpoints.models = map[string]modelSetting{}
-	}
 	l.Endpoints.models[name] = x
 	return nil
 }
@@ -162,7 +119,7 @@ func (l *fileLoader) checkModel(name string, x modelInFile) string {
 			return "has the quirk " + strconv.Quote(q) + ": there are " + strings.Join(catalogue.Quirks, ", ")
 		}
 	}
-	_, isEndpoint := l.Endpoints.all()[x.Endpoint]
+	_, isEndpoint := l.Endpoints.byName[x.Endpoint]
 	_, isVendor := vendorOf(x.Endpoint)
 	switch {
 	case x.Endpoint != "" && !isEndpoint && !isVendor:
@@ -182,14 +139,11 @@ func (l *fileLoader) checkModel(name string, x modelInFile) string {
 
 // apply returns what a request of the model needs, over what its endpoint needs.
 func (x modelSetting) apply(a Access) Access {
-	a.Header, a.Extra = maps.Clone(a.Header), maps.Clone(a.Extra)
-	if a.Header == nil {
-		a.Header = map[string]string{}
+	header, extra := map[string]string{}, map[string]json.RawMessage{}
+	for _, from := range []Access{a, x.access} { // the second overrides the first
+		maps.Copy(header, from.Header)
+		maps.Copy(extra, from.Extra)
 	}
-	if a.Extra == nil {
-		a.Extra = map[string]json.RawMessage{}
-	}
-	maps.Copy(a.Header, x.access.Header)
-	maps.Copy(a.Extra, x.access.Extra)
+	a.Header, a.Extra = header, extra
 	return a
 }

@@ -46,21 +46,15 @@ func vendorOf(provider string) (vendor, bool) {
 	if provider == OpenAIChat || provider == OpenAIResponses {
 		provider = OpenAI
 	}
-	i := slices.IndexFunc(vendors, func(v vendor) bool { return v.name == provider })
-	if i < 0 {
-		return vendor{}, false
-	}
-	return vendors[i], true
+	return findVendor(func(v vendor) bool { return v.name == provider })
 }
 
-// vendorAt returns the vendor at whose host a URL is.
-func vendorAt(at string) (vendor, bool) {
-	u, err := url.Parse(at)
-	i := slices.IndexFunc(vendors, func(v vendor) bool { return err == nil && u.Hostname() == v.host })
-	if i < 0 {
-		return vendor{}, false
+// findVendor returns the first vendor for which is returns true.
+func findVendor(is func(vendor) bool) (vendor, bool) {
+	if i := slices.IndexFunc(vendors, is); i >= 0 {
+		return vendors[i], true
 	}
-	return vendors[i], true
+	return vendor{}, false
 }
 
 // isAt reports whether a URL, or "" for none, leads to the vendor's own host.
@@ -96,7 +90,7 @@ func providerNames() []string {
 // Vendor returns the name of the vendor whose models c's endpoint serves, as package catalogue has it. A server that is
 // not known is taken for one that serves those of the provider: a proxy does, and any other has models of other names.
 func (c Choice) Vendor() string {
-	v, ok := vendorAt(c.URL)
+	v, ok := findVendor(func(v vendor) bool { return c.URL != "" && v.isAt(c.URL) })
 	if !ok {
 		v, _ = vendorOf(c.Provider)
 	}
@@ -104,12 +98,10 @@ func (c Choice) Vendor() string {
 }
 
 // KeyName returns the variable or the file that has the key for a model, "" where there is none.
-func (e *Endpoints) KeyName(model string) string {
+func (e Endpoints) KeyName(model string) string {
 	name, _, _ := strings.Cut(model, "/")
-	if e != nil {
-		name = cmp.Or(e.models[model].Endpoint, name)
-	}
-	if x, ok := e.all()[name]; ok {
+	name = cmp.Or(e.models[model].Endpoint, name)
+	if x, ok := e.byName[name]; ok {
 		return cmp.Or(x.KeyEnv, x.KeyFile)
 	}
 	if v, ok := vendorOf(name); ok {

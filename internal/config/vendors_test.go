@@ -25,7 +25,7 @@ func TestVendors(t *testing.T) {
 		{"openai/gpt-6-sol", OpenAIResponses, "", "OPENAI_API_KEY"},
 		{"anthropic/claude-opus-5", Anthropic, "", "ANTHROPIC_API_KEY"},
 	} {
-		var none *Endpoints
+		var none Endpoints
 		got, access, err := none.Choose(c.model, []string{c.key + "=right", "SOME_API_KEY=wrong"})
 		if err != nil || got.API() != c.api || got.URL != c.url || access.Key != "right" {
 			t.Errorf("%s: %+v (%s), key %q, %v", c.model, got, got.API(), access.Key, err)
