@@ -1,8 +1,6 @@
 package git
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -257,21 +255,19 @@ func newTree(root string, names []string) (t tree) {
 	return t
 }
 
-// stampsByName are the stamps of the files.
-func (t tree) stampsByName() map[string]stamp {
-	all := make(map[string]stamp, t.files)
-	for i, name := range t.names[:t.files] {
-		all[name] = t.stamps[i]
-	}
-	return all
-}
-
 // changed returns the names of the files that are not as they were.
 func (t tree) changed(was tree) []string {
 	if slices.Equal(t.stamps, was.stamps) && slices.Equal(t.names, was.names) {
 		return nil
 	}
-	return differences(t.stampsByName(), was.stampsByName())
+	stamps := func(t tree) map[string]stamp {
+		all := make(map[string]stamp, t.files)
+		for i, name := range t.names[:t.files] {
+			all[name] = t.stamps[i]
+		}
+		return all
+	}
+	return differences(stamps(t), stamps(was), func(s stamp) stamp { return s })
 }
 
 // UsersCommits returns where the user's branches, tags and HEAD are.
@@ -298,33 +294,18 @@ func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 	if f.index != before.index {
 		changes = append(changes, "the index")
 	}
-	at := func(refs map[string]looseRef) map[string]string {
-		values := map[string]string{}
-		for ref, r := range refs {
-			values[ref] = r.at
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			changes = append(changes, what+nameList(names))
 		}
-		return values
 	}
-	names := differences(at(f.refs), at(before.refs))
-	for i, ref := range names {
-		names[i] = shortRef(ref)
+	refs := differences(f.refs, before.refs, func(r looseRef) string { return r.at })
+	for i, ref := range refs {
+		refs[i] = shortRef(ref)
 	}
-	if len(names) > 0 {
-		changes = append(changes, "refs: "+nameList(names))
-	}
-	sums := func(files map[string]content) map[string][sha256.Size]byte {
-		values := map[string][sha256.Size]byte{}
-		for name, c := range files {
-			values[name] = c.sum
-		}
-		return values
-	}
-	if names := differences(sums(f.plain), sums(before.plain)); len(names) > 0 {
-		changes = append(changes, nameList(names))
-	}
-	if names := slices.DeleteFunc(f.tree.changed(before.tree), f.isOwnOutput); len(names) > 0 {
-		changes = append(changes, ChangedFiles+nameList(names))
-	}
+	add("refs: ", refs)
+	add("", differences(f.plain, before.plain, func(c content) [sha256.Size]byte { return c.sum }))
+	add(ChangedFiles, slices.DeleteFunc(f.tree.changed(before.tree), f.isOwnOutput))
 	return changes
 }
 
@@ -358,30 +339,28 @@ func shortRef(ref string) string {
 	return ref
 }
 
-// differences returns the sorted keys whose values differ, or that only one of the two has.
-func differences[V comparable](now, before map[string]V) []string {
-	var zero V
-	names := map[string]bool{}
-	for name, value := range now {
-		if old, ok := before[name]; old != value || !ok && value != zero {
-			names[name] = true
+// differences returns the sorted keys whose entries differ by what is returns of them. A missing entry is the zero one.
+func differences[T any, V comparable](now, before map[string]T, is func(T) V) (names []string) {
+	for name := range now {
+		if is(now[name]) != is(before[name]) {
+			names = append(names, name)
 		}
 	}
-	for name, value := range before {
-		if _, ok := now[name]; !ok && value != zero {
-			names[name] = true
+	for name := range before {
+		var zero T
+		if _, ok := now[name]; !ok && is(before[name]) != is(zero) {
+			names = append(names, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return names
 }
 
 // nameList names at most ten.
 func nameList(names []string) string {
 	const most = 10
-	var b bytes.Buffer
-	b.WriteString(strings.Join(names[:min(len(names), most)], ", "))
 	if more := len(names) - most; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
 	}
-	return cmp.Or(b.String(), "nothing")
+	return strings.Join(names, ", ")
 }
