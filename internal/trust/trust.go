@@ -116,10 +116,7 @@ func (r *Registry) Mark(ctx context.Context, common, root string) (id string, er
 	if id, err = r.change(ctx, common, root, func(*Settings) {}); err != nil {
 		return "", err
 	}
-	if err := r.files.Remove(trackedPath(common)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	return id, nil
+	return id, r.files.Remove(trackedPath(common))
 }
 
 // change marks a repository where it has no mark of its own yet, and changes what the user has said about its settings.
@@ -129,9 +126,6 @@ func (r *Registry) change(ctx context.Context, common, root string, change func(
 	}
 	if r.missing != nil {
 		return "", r.missing
-	}
-	if err := r.files.MakeDir(r.dir); err != nil {
-		return "", r.unusable(err)
 	}
 	// One process at a time makes keys, marks and records, so that of two changes at the same time none is lost.
 	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
@@ -166,13 +160,7 @@ func (r *Registry) change(ctx context.Context, common, root string, change func(
 	if err := r.put(rec); err != nil || mark.Standing == Own {
 		return mark.ID, err
 	}
-	if err := r.files.MakeDir(filepath.Dir(markPath(common))); err != nil {
-		return "", err
-	}
-	if err := r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n")); err != nil {
-		return "", err
-	}
-	return mark.ID, nil
+	return mark.ID, r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n"))
 }
 
 // put writes a record.
@@ -180,9 +168,6 @@ func (r *Registry) put(rec Record) error {
 	data, err := muster.Encode(rec)
 	if err != nil {
 		return err
-	}
-	if err := r.files.MakeDir(filepath.Dir(r.recordPath(rec.ID))); err != nil {
-		return r.unusable(err)
 	}
 	if err := r.files.Replace(r.recordPath(rec.ID), data); err != nil {
 		return r.unusable(err)
@@ -227,7 +212,7 @@ func (r *Registry) forget(ctx context.Context, rec Record) error {
 	if now, err := r.Get(rec.ID); err != nil || now.GitDir != rec.GitDir {
 		return err
 	}
-	if err := r.files.Remove(r.recordPath(rec.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.files.Remove(r.recordPath(rec.ID)); err != nil {
 		return r.unusable(err)
 	}
 	return nil
