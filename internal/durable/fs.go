@@ -195,6 +195,13 @@ func (l osLock) Note(text string) {
 	}
 }
 
+// IsMissing reports that nothing is at path. What cannot be looked at counts as there: callers remove or make something
+// only where they are sure.
+func IsMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Glob returns the paths below dir that match the pattern of path.Match, which is relative to dir, sorted. Unlike
 // filepath.Glob it takes no character of dir for a part of the pattern: people call a directory [work]. A link to
 // nothing matches by its name, as does a name that is not UTF-8.

@@ -53,8 +53,7 @@ func (f *refFiles) branch(ref string) (id string, ok bool) {
 // hasNone reports that there is no ref below prefix, which ends with a slash. It is false where there is one and where
 // only git can tell.
 func (f *refFiles) hasNone(prefix string) bool {
-	_, err := os.Lstat(filepath.Join(f.common, filepath.FromSlash(prefix)))
-	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
+	if !durable.IsMissing(filepath.Join(f.common, filepath.FromSlash(prefix))) || !f.areFiles() {
 		return false
 	}
 	packed, err := readFile(filepath.Join(f.common, "packed-refs"))
@@ -103,7 +102,7 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 		readLine(filepath.Join(admin, "commondir")) != "../.." {
 		return "", false
 	}
-	if _, err := os.Lstat(filepath.Join(admin, "config.worktree")); !errors.Is(err, os.ErrNotExist) {
+	if !durable.IsMissing(filepath.Join(admin, "config.worktree")) {
 		return "", false // it may say that the files are elsewhere
 	}
 	at := readLine(filepath.Join(admin, "HEAD"))

@@ -97,7 +97,7 @@ func (r *Repo) MergePacks(ctx context.Context, least int) error {
 func (d packDir) mergeable() (packs []string, ids string) {
 	sizes := map[string]int64{}
 	for _, name := range d.notedPacks() {
-		if _, err := os.Lstat(d.packFile(name, ".idx")); errors.Is(err, fs.ErrNotExist) {
+		if durable.IsMissing(d.packFile(name, ".idx")) {
 			_ = d.removePack(name) // the next merge tries it again
 		} else if fi, err := os.Stat(d.packFile(name, ".pack")); err == nil && !d.isInUse(name) {
 			sizes[name], packs = fi.Size(), append(packs, name)
@@ -191,7 +191,7 @@ func (d packDir) notedPacks() (names []string) {
 func (d packDir) isInUse(name string) bool {
 	for _, path := range []string{d.packFile(name, ".keep"), d.packFile(name, ".promisor"), d.packFile(name, ".mtimes"),
 		d.packFile("multi-pack-index", ""), d.packFile("multi-pack-index", ".d")} {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if !durable.IsMissing(path) {
 			return true
 		}
 	}

@@ -52,8 +52,7 @@ func (r *runner) retry(ctx context.Context, times int, args ...string) (string, 
 // onlyWorktree returns the main worktree. isOnly is false where there are linked ones, or where only git can tell.
 // A run begins with this question, most often in a repository without lanes.
 func onlyWorktree(r *Repo) (w Worktree, isOnly bool) {
-	_, err := os.Lstat(filepath.Join(r.common, "worktrees"))
-	if !errors.Is(err, os.ErrNotExist) || filepath.Join(r.root, ".git") != r.common {
+	if !durable.IsMissing(filepath.Join(r.common, "worktrees")) || filepath.Join(r.root, ".git") != r.common {
 		return w, false
 	}
 	w = Worktree{Path: r.root, Branch: r.files.head()}
@@ -146,10 +145,8 @@ func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
 		if lerr != nil {
 			return lerr
 		}
-		_, serr := os.Lstat(path)
-		isGone := errors.Is(serr, os.ErrNotExist)
 		switch {
-		case !found && isGone:
+		case !found && durable.IsMissing(path):
 			return removeRegistrations(ctx, r.common, path)
 		case w.Locked:
 			return err
@@ -174,7 +171,7 @@ func removeFiles(common, path string) error {
 	if admin == "" {
 		return nil
 	}
-	if _, err := os.Lstat(filepath.Join(admin, "locked")); !errors.Is(err, os.ErrNotExist) {
+	if !durable.IsMissing(filepath.Join(admin, "locked")) {
 		return nil
 	}
 	return durable.RemoveContents(path, ".git")
@@ -207,15 +204,14 @@ func linkOf(admin string) string {
 // It does nothing where there is one, and where no registration names the path.
 func RestoreLink(common, path string) error {
 	link := filepath.Join(path, ".git")
-	if _, err := os.Lstat(link); !errors.Is(err, os.ErrNotExist) {
+	if !durable.IsMissing(link) {
 		return nil
 	}
-	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	all, err := registrations(common)
+	if err != nil {
+		return err
 	}
-	for _, e := range entries {
-		admin := filepath.Join(common, "worktrees", e.Name())
+	for _, admin := range all {
 		if linkOf(admin) != link {
 			continue
 		}
@@ -230,28 +226,34 @@ func RestoreLink(common, path string) error {
 	return nil
 }
 
+// registrations returns the directories in .git/worktrees, one for each linked worktree.
+func registrations(common string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	}
+	for _, e := range entries {
+		all = append(all, filepath.Join(common, "worktrees", e.Name()))
+	}
+	return all, nil
+}
+
 // Moved returns the registration of the worktree at path if the two have lost each other because the repository was
 // moved with both of them, "" otherwise: the .git file has the registration's name and leads to where nothing is, and
 // so does the registration, which is on branch (refs/heads/...).
 func Moved(common, path, branch string) (admin string) {
 	was := DirOf(path)
-	if was == "" || filepath.Base(filepath.Dir(was)) != "worktrees" || !isGone(was) {
+	if was == "" || filepath.Base(filepath.Dir(was)) != "worktrees" || !durable.IsMissing(was) {
 		return ""
 	}
 	admin = filepath.Join(common, "worktrees", filepath.Base(was))
 	link := linkOf(admin)
 	if readLine(filepath.Join(admin, "HEAD")) != "ref: "+branch || link == "" ||
 		link != filepath.Join(path, ".git") &&
-			!(isGone(link) && filepath.Base(filepath.Dir(link)) == filepath.Base(path)) {
+			!(durable.IsMissing(link) && filepath.Base(filepath.Dir(link)) == filepath.Base(path)) {
 		return ""
 	}
 	return admin
-}
-
-// isGone reports whether nothing is at path.
-func isGone(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, os.ErrNotExist)
 }
 
 // Rejoin lets a worktree and its registration that Moved has found name each other again. The .git file, by which Moved
@@ -317,30 +319,25 @@ func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
 // removeRegistrations removes the registrations of a worktree whose directory is gone: those that name its path, and
 // those of its name that a killed git left without a path.
 func removeRegistrations(ctx context.Context, common, path string) error {
-	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	all, err := registrations(common)
+	if err != nil {
+		return err
 	}
-	for _, e := range entries {
-		dir := filepath.Join(common, "worktrees", e.Name())
-		names := func() string {
-			link, _ := readFile(filepath.Join(dir, "gitdir")) // a missing one names nothing
-			return filepath.FromSlash(strings.TrimSpace(string(link)))
-		}
+	for _, admin := range all {
 		// git names a registration like the directory, with a number behind it where that is taken.
-		number, isNamesake := strings.CutPrefix(e.Name(), filepath.Base(path))
+		number, isNamesake := strings.CutPrefix(filepath.Base(admin), filepath.Base(path))
 		isNamesake = isNamesake && strings.Trim(number, "0123456789") == ""
-		at := names()
-		for try := 1; at == "" && isNamesake && try <= 15; try++ { // a git that is alive writes the path at once
+		link := linkOf(admin)
+		for try := 1; link == "" && isNamesake && try <= 15; try++ { // a git that is alive writes the path at once
 			if err := pause(ctx, try); err != nil {
 				return err
 			}
-			at = names()
+			link = linkOf(admin)
 		}
-		if filepath.Clean(at) != filepath.Join(path, ".git") && (at != "" || !isNamesake) {
+		if link != filepath.Join(path, ".git") && (link != "" || !isNamesake) {
 			continue
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := os.RemoveAll(admin); err != nil {
 			return muster.Errorf(muster.Unavailable, "the registration of the worktree %s cannot be removed: %w",
 				path, err)
 		}

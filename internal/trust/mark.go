@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"errors"
 	"io/fs"
+	"muster/internal/durable"
 	"path/filepath"
 	"strings"
 
@@ -77,8 +78,7 @@ func (r *Registry) Look(common string) (Mark, error) {
 			return Mark{Standing: Copied, Original: rec.GitDir}, nil
 		}
 	}
-	isTracked := !isFree(filepath.Dir(trackedPath(common)), filepath.Base(trackedPath(common)))
-	return Mark{Standing: Own, ID: id, Record: rec, Tracked: isTracked}, nil
+	return Mark{Standing: Own, ID: id, Record: rec, Tracked: !durable.IsMissing(trackedPath(common))}, nil
 }
 
 // readMark returns the text of a mark: an id and its signature.

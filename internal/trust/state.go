@@ -85,15 +85,9 @@ func checkDir(root, rel string) (exists bool, err error) {
 func OfTeam(repo Repository, dirs []string) []string {
 	lanes := paths.Dir(repo.Root).Worktrees()
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
-		return filepath.Join(repo.Root, dir) == lanes && isFree(lanes, "index.json") && isFree(lanes, "events.jsonl") &&
-			!hasLaneBranch(repo.Common)
+		return filepath.Join(repo.Root, dir) == lanes && durable.IsMissing(filepath.Join(lanes, "index.json")) &&
+			durable.IsMissing(filepath.Join(lanes, "events.jsonl")) && !hasLaneBranch(repo.Common)
 	})
-}
-
-// isFree reports whether nothing has this name in a directory.
-func isFree(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // hasLaneBranch reports whether a linked worktree of the repository is on a branch that has the name of a lane's. What

@@ -191,7 +191,7 @@ func (a *archiver) begin(ctx context.Context) error {
 // freePath returns the path, or one with a number behind it where something is there already.
 func freePath(path string) string {
 	for n, free := 2, path; ; n++ {
-		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+		if durable.IsMissing(free) {
 			return free
 		}
 		free = fmt.Sprintf("%s-%d", path, n)

@@ -168,7 +168,7 @@ func (d *CheckDirs) parent() (string, error) {
 func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 	for n := 1; ; n++ {
 		lease := leaseName(checkLease, n)
-		if isMissing(d.leases.path(lease)) {
+		if durable.IsMissing(d.leases.path(lease)) {
 			return removed, nil // leases are taken in order: no later one was ever held
 		}
 		// Whoever gets the lease may clear what its last holder noted; nobody else can note anything meanwhile.

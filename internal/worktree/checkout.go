@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -118,7 +119,7 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 // commits returns the commit at the lane's HEAD, "" when its directory is gone, and the tip of its branch, "" when that
 // is gone.
 func (c checkout) commits(ctx context.Context) (head, tip string, err error) {
-	if tip, err = c.repo.Ref(ctx, branchRef(c.lane)); err != nil || isMissing(c.lane.Path) {
+	if tip, err = c.repo.Ref(ctx, branchRef(c.lane)); err != nil || durable.IsMissing(c.lane.Path) {
 		return "", tip, err
 	}
 	if _, err = c.verify(ctx); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/durable"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/journal"
@@ -139,7 +140,7 @@ func (l *lifecycle) checkFree(ctx context.Context, lane muster.Lane) error {
 		return muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
 			WithHint("git branch -m %s ANOTHER-NAME", lane.Branch)
 	}
-	if !isMissing(lane.Path) {
+	if !durable.IsMissing(lane.Path) {
 		return muster.Errorf(muster.Held, "%s exists already, and is no lane", lane.Path).WithHint("move it away")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -110,7 +111,7 @@ func covers(ctx context.Context, repo *git.Repo, kept, snapshot string, isNew bo
 func isUnused(ctx context.Context, repo *git.Repo, w git.Worktree, branch string) (bool, error) {
 	// git writes the index when all files are there: without one the worktree was never handed out.
 	admin := git.AdminDir(repo.CommonDir(), w.Path)
-	isHalfMade := admin == "" || isMissing(filepath.Join(admin, "index"))
+	isHalfMade := admin == "" || durable.IsMissing(filepath.Join(admin, "index"))
 	switch {
 	case w.Branch != branch && (w.Branch != "" || !isHalfMade):
 		return false, muster.Errorf(muster.Invalid, "%s is a worktree of %s, not of %s", w.Path,

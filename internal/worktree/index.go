@@ -131,7 +131,7 @@ func (x *index) resolved(lane muster.Lane) muster.Lane {
 	// A moved repository takes its lanes along. What a row names elsewhere is left to checkRow while something is
 	// there.
 	if name := string(lane.Name); filepath.Base(lane.Path) == name && !x.isHome(filepath.Dir(lane.Path)) &&
-		isMissing(lane.Path) {
+		durable.IsMissing(lane.Path) {
 		lane.Path = filepath.Join(x.home, name)
 	}
 	if made := git.MadeAt(x.repo, branchRef(lane)); made != "" && lane.Base != "" {

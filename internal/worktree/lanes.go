@@ -221,13 +221,6 @@ func ignoreNotFound(err error) error {
 // branchRef returns the full name of the lane's branch. Short names are for people: to git they may mean a tag.
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
 
-// isMissing reports that nothing is at path. What cannot be looked at counts as there: the callers remove or make
-// something only where they are sure.
-func isMissing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, os.ErrNotExist)
-}
-
 // wait waits for d, or returns the cause of the end of ctx.
 func wait(ctx context.Context, d time.Duration) error {
 	_ = clock.Sleep(ctx, d)

@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -84,7 +85,7 @@ func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
 		return l.recoverRemoval(ctx, lane, r)
 	case lane.Status == muster.LaneFailed:
 		return nil
-	case isMissing(lane.Path):
+	case durable.IsMissing(lane.Path):
 		return l.recoverMissing(ctx, lane)
 	}
 	// A directory that is not the lane's is left alone; Check says what is wrong with it.
@@ -212,7 +213,7 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 		return Finding{Text: "its removal was interrupted", Busy: true}, nil
 	case lane.Status == muster.LaneFailed:
 		return f, nil
-	case isMissing(lane.Path):
+	case durable.IsMissing(lane.Path):
 		tip, err := l.repo.Ref(ctx, branchRef(lane))
 		if tip == "" {
 			return Finding{Text: "the index has it, and its directory and its branch are gone"}, err

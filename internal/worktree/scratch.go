@@ -36,7 +36,7 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 			return "", err
 		}
 	}
-	if !isMissing(dir) {
+	if !durable.IsMissing(dir) {
 		moved, err := moveScratch(ctx, l, member, dir, commit)
 		if err != nil || moved {
 			return dir, err
@@ -92,7 +92,7 @@ func createScratch(ctx context.Context, repo *git.Repo, dir, commit string) erro
 func moveAside(dir string) error {
 	aside := ""
 	// No earlier one is replaced: each may hold files that its member wants back.
-	for n := 1; aside == "" || !isMissing(aside); n++ {
+	for n := 1; aside == "" || !durable.IsMissing(aside); n++ {
 		aside = fmt.Sprintf("%s.aside-%d", dir, n)
 	}
 	if err := os.Rename(dir, aside); err != nil {

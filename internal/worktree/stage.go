@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -131,7 +132,7 @@ func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, sk
 		if !strings.EqualFold(e.tag, "S") {
 			continue
 		}
-		if isMissing(filepath.Join(c.lane.Path, filepath.FromSlash(e.file))) {
+		if durable.IsMissing(filepath.Join(c.lane.Path, filepath.FromSlash(e.file))) {
 			absent = append(absent, e.file)
 		} else {
 			skipped = append(skipped, e.file)

@@ -37,7 +37,7 @@ func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []
 		if real, err := filepath.EvalSymlinks(path); err != nil || real != path {
 			continue // gone, or a link now: git stages that
 		}
-		if isMissing(filepath.Join(path, ".git")) {
+		if durable.IsMissing(filepath.Join(path, ".git")) {
 			if err := s.refuseStrayFiles(path, e.file); err != nil {
 				return nil, err
 			}
@@ -191,7 +191,7 @@ func (s staging) userModule(ctx context.Context, file string) string {
 	}
 	modules := filepath.Join(s.repo.CommonDir(), "modules")
 	dir := filepath.Join(modules, filepath.FromSlash(name))
-	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || isMissing(filepath.Join(dir, "HEAD")) {
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || durable.IsMissing(filepath.Join(dir, "HEAD")) {
 		return ""
 	}
 	return dir
@@ -200,7 +200,7 @@ func (s staging) userModule(ctx context.Context, file string) string {
 // moduleNames returns the names of the submodules that the lane's .gitmodules names, by path.
 func (c checkout) moduleNames(ctx context.Context) (map[string]string, error) {
 	file := filepath.Join(c.lane.Path, ".gitmodules")
-	if isMissing(file) {
+	if durable.IsMissing(file) {
 		return nil, nil
 	}
 	call := git.Call{Dir: c.lane.Path, Args: []string{"-f", file}}
@@ -220,10 +220,10 @@ func (c checkout) moduleNames(ctx context.Context) (map[string]string, error) {
 func (c checkout) isSubmoduleChanged(ctx context.Context, entries []indexEntry) bool {
 	for _, e := range entries {
 		path := filepath.Join(c.lane.Path, filepath.FromSlash(e.file))
-		if e.mode != gitlink || isMissing(path) {
+		if e.mode != gitlink || durable.IsMissing(path) {
 			continue
 		}
-		if isMissing(filepath.Join(path, ".git")) {
+		if durable.IsMissing(filepath.Join(path, ".git")) {
 			if found, err := os.ReadDir(path); err != nil || len(found) > 0 {
 				return true
 			}
