@@ -14,9 +14,9 @@ const (
 	maxResets = 10   // after which the expression is one for which states do not pay
 )
 
-// automaton finds matches of a regular expression, the same ones as package regexp. It reads a match twice: forward, and
-// back. Package regexp takes ten to a hundred times as long for an expression without literal text. An automaton belongs
-// to one worker.
+// automaton finds matches of a regular expression, the same ones as package regexp. It reads a match twice: forward,
+// and back. Package regexp takes ten to a hundred times as long for an expression without literal text. An automaton
+// belongs to one worker.
 type automaton struct {
 	forward, backward machine
 }
