@@ -9,7 +9,7 @@
 //
 // One action, RunPhase, runs the model: package loop works on the member's session until the
 // model calls no more tools. Between two rounds of tools lies the boundary, where mail,
-// finished background jobs and reminders enter and where limits act; see session.go.
+// finished background jobs and reminders enter and where limits act; see session.go and limits.go.
 //
 // The invariants:
 //   - A record is written before its effect is visible: a mail is in the transcript before it leaves the inbox, a claim

@@ -1,0 +1,236 @@
+package teammate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/prompt"
+	"muster/llm"
+)
+
+// Counts at which a limit acts.
+const (
+	repeatWarn    = 3 // equal calls in a row: a reminder
+	repeatEnd     = 6 // equal calls in a row: the end of the phase
+	maxReminders  = 2 // reminders of the claimed task in a phase
+	maxCutReplies = 3 // replies cut at their length limit that are asked to go on
+)
+
+var (
+	errTurns = errors.New("the turn limit of this phase")
+	errMute  = errors.New("two replies in a row that were empty or refused")
+	errLoop  = errors.New("a loop: the same call with the same result six times in a row")
+)
+
+// boundaryStep is what a member does at a boundary, decided from its counters: it goes on or
+// not, reads a reminder, or its phase ends with an error.
+type boundaryStep struct {
+	goOn     bool
+	reminder string
+	err      error
+}
+
+// betweenRounds decides on the limits between two rounds of tools, and notes in the counters
+// which reminders were given. limit is the number of turns in a phase; 0 is no limit.
+func (c *counters) betweenRounds(limit int) boundaryStep {
+	full := limit > 0 && c.turns >= limit
+	switch {
+	case c.repeats >= repeatEnd:
+		return boundaryStep{err: errLoop}
+	case c.repeats >= repeatWarn && !c.warned:
+		c.warned = true
+		if full && !c.extended { // the turns are granted here too: one boundary has one reminder
+			c.extended, c.turns = true, 0
+		}
+		return remindStep("You made the same call three times with the same result. Do something else.")
+	case full && !c.extended:
+		c.extended, c.turns = true, 0
+		return remindStep("You have used %d turns. You get as many once more: finish, or give the task back with "+
+			"release_task and say what is left.", limit)
+	case full:
+		return boundaryStep{err: errTurns}
+	}
+	return boundaryStep{goOn: true}
+}
+
+// isEndless reports whether the model has paused its reply so often that the phase must end:
+// a paused reply is asked to go on at once, and passes no boundary.
+func (c *counters) isEndless(limit int) bool {
+	return c.stop == llm.StopPaused && limit > 0 && c.turns > 2*limit
+}
+
+// beforeStop decides whether the phase goes on though the model has called no tool. received
+// says that mail or finished jobs have just entered the conversation; task is the claimed
+// task, if there is one; waits says that the member waits for something and has not simply
+// stopped. The first reply that is empty or refuses is answered with a request to go on. The
+// second in a row returns the task; a teammate without one may have nothing to say.
+func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits bool) boundaryStep {
+	isMute := c.stop == llm.StopRefused || c.isEmpty() && (lead || task != 0)
+	if isMute && !received {
+		c.mute++
+		switch {
+		case c.mute == 1 && c.stop == llm.StopRefused:
+			return remindStep("You refused to answer. If a part of the work cannot be done, say which and why, and " +
+				"go on with the rest.")
+		case c.mute == 1:
+			return remindStep("Your reply was empty. Go on: call a tool, or say in words how things stand.")
+		case task != 0 && !lead:
+			return boundaryStep{err: errMute}
+		}
+		return boundaryStep{}
+	}
+	most := maxReminders
+	if lead { // TellStuck is the second one
+		most = 1
+	}
+	forgot := task != 0 && c.stop == llm.StopEnd && !waits && c.reminded < most
+	if forgot {
+		c.reminded++
+	}
+	cut := c.cutReplies
+	if c.stop == llm.StopMax {
+		c.cutReplies++
+	}
+	switch {
+	case received:
+		return boundaryStep{goOn: true}
+	case c.stop == llm.StopMax && cut < maxCutReplies:
+		return remindStep("Your reply was cut at its length limit and none of its calls was run. " +
+			"Go on in smaller steps: fewer calls in a reply, and a large file in pieces.")
+	case forgot:
+		return remindStep("Task #%d is still yours. If it is done, call complete_task; if you cannot do it, "+
+			"release_task; if you wait for an answer, just end your turn.", task)
+	}
+	return boundaryStep{}
+}
+
+// isEmpty reports whether the last reply has ended without a word and without a call.
+func (c *counters) isEmpty() bool { return c.stop == llm.StopEnd && c.words == "" && len(c.calls) == 0 }
+
+// remindStep is a step that goes on with a reminder.
+func remindStep(format string, args ...any) boundaryStep {
+	return boundaryStep{goOn: true, reminder: prompt.Reminder("%s", fmt.Sprintf(format, args...))}
+}
+
+// cutOffReason says why the last reply of a member's model was no answer; it is empty when it
+// was one.
+func cutOffReason(name muster.Name, stop llm.Stop, text string) string {
+	switch stop {
+	case llm.StopEnd:
+		if text == "" && name == muster.Lead { // a teammate may have nothing to say
+			return "the lead's model gave empty replies"
+		}
+	case llm.StopRefused:
+		return strings.TrimSpace(fmt.Sprintf("%s's model refused: %s", name, clip(text, maxQuote)))
+	case llm.StopMax:
+		return string(name) + "'s reply was cut at its length limit again and again"
+	}
+	return ""
+}
+
+// phase is what a member counts within one work phase. Tools run side by side and count too; decisions are made
+// on a copy of the counters.
+type phase struct{ guarded[counters] }
+
+// counters are the facts of a work phase. They are not stored: a restarted member begins a
+// new phase.
+type counters struct {
+	started    time.Time // zero: no phase has begun in this process
+	over       bool      // a tool ended the phase: idle, or a complete_task that landed
+	leaves     bool      // the model has agreed to shut down
+	onHold     bool      // the user stopped the phase, or a limit did in a conversation: the user speaks next
+	turns      int       // of the model, since the phase began or was extended
+	extended   bool      // the turn limit was met once, and as many turns granted again
+	lastTurnAt time.Time
+	stop       llm.Stop // of the last reply
+	words      string   // of the last reply
+	cutReplies int      // replies that were cut at max_tokens
+	mute       int      // replies in a row that were empty or refused
+	reminded   int      // how often it was reminded that a task is still claimed
+	usedTodo   bool     // todo was called in this round
+
+	restarted bool // the conversation was started afresh, because it had grown too long
+	replies   int  // of the model, since then
+	prompts   promptSizes
+
+	calls     map[string]llm.Call // of the last reply, by id
+	pending   []string            // calls that the end of this process cut off, and that records answer
+	lastCall  [sha256.Size]byte   // the last counted call with its result
+	repeats   int                 // how often it came in a row
+	warned    bool                // of the repeats
+	idleWaits int                 // waits of the lead that returned at once, with nothing done in between
+}
+
+// Idle ends this phase after the round of tools.
+func (p *phase) Idle(string) { p.change(func(c *counters) { c.over = true }) }
+
+// countReply counts a reply of the model, and keeps its calls until their results come.
+// ownsTodo says whether a call is one of the todo tool.
+func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
+	calls := r.Message.Calls()
+	c.calls = map[string]llm.Call{}
+	for _, call := range calls {
+		c.calls[call.ID] = call
+	}
+	c.stop, c.words = r.Stop, textOf(r.Message)
+	if c.stop != llm.StopRefused && !c.isEmpty() {
+		c.mute = 0
+	}
+	c.usedTodo = c.usedTodo || slices.ContainsFunc(calls, ownsTodo)
+	c.replies++
+}
+
+// countResult counts calls that repeat with the same result. A tool that polls is not
+// counted.
+func (c *counters) countResult(r llm.Result, polls func(tool string) bool) {
+	call, ok := c.calls[r.ID]
+	if !ok || polls(call.Name) {
+		return
+	}
+	c.idleWaits = 0
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\x00%s\x00", call.Name, call.Input)
+	for _, part := range r.Parts {
+		_ = json.NewEncoder(&b).Encode(part) // a part that does not encode only counts as equal
+	}
+	sum := sha256.Sum256(b.Bytes())
+	if sum == c.lastCall {
+		c.repeats++
+	} else {
+		c.lastCall, c.repeats, c.warned = sum, 1, false
+	}
+}
+
+// countWait counts a wait of the lead, and reports whether it is one of too many that
+// returned at once. A wait that has slept begins a new phase: the lead's lasts from a wake to
+// its next wait, claim or end.
+func (c *counters) countWait(slept, mail bool) (isLoop bool) {
+	switch {
+	case slept:
+		c.turns, c.extended, c.idleWaits = 0, false, 0
+	case !mail:
+		c.idleWaits++
+		return c.idleWaits >= repeatEnd
+	}
+	return false
+}
+
+// idleReason says why the phase ended, for the record of an idle member.
+func (c *counters) idleReason(asks bool, latest muster.Member) muster.IdleReason {
+	switch {
+	case asks:
+		return muster.IdleMessages
+	case c.over:
+		return muster.IdleTasks
+	case c.started.IsZero() && latest.Status == muster.Idle: // it was idle before this process began
+		return latest.IdleReason
+	}
+	return muster.IdleNoToolUse
+}
