@@ -16,6 +16,7 @@ import (
 type userConfig struct {
 	identity []string  // the environment that makes git commit as the user
 	pinned   []setting // which changes of a working tree git sees
+	excludes string    // the user's file of patterns for all repositories; "" is none
 	drivers  drivers
 
 	isPartial bool // objects may be missing, which git would fetch when it needs them
@@ -23,6 +24,9 @@ type userConfig struct {
 	hooksPath   string // where the user's hooks lie; "" is git's own place
 	sharedHooks string // the hooksPath of all of the user's repositories
 }
+
+// excludesFile is the setting that names the user's file of patterns for all repositories.
+const excludesFile = "core.excludesfile"
 
 // pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
 // changes one of them could hide what it did.
@@ -33,7 +37,7 @@ func pinnedKeys() map[string]string {
 		home = filepath.Join(user, ".config")
 	}
 	if home != "" {
-		keys["core.excludesfile"] = filepath.Join(home, "git", "ignore")
+		keys[excludesFile] = filepath.Join(home, "git", "ignore")
 		keys["core.attributesfile"] = filepath.Join(home, "git", "attributes")
 	}
 	return keys
@@ -65,6 +69,9 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 			value = byDefault
 		}
 		c.pinned = append(c.pinned, setting{key, value})
+		if key == excludesFile {
+			c.excludes = expandHome(value)
+		}
 	}
 	c.hooksPath = expandHome(last["core.hookspath"])
 	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
@@ -78,16 +85,6 @@ func expandHome(path string) string {
 		return filepath.Join(home, below)
 	}
 	return path
-}
-
-// pinnedValue returns the value that a pinned setting has.
-func (c userConfig) pinnedValue(key string) string {
-	for _, s := range c.pinned {
-		if s.key == key {
-			return s.value
-		}
-	}
-	return ""
 }
 
 // caseSetting says whether the file system tells names apart that differ in their case. The config may be wrong about

@@ -25,7 +25,7 @@ type excludes struct {
 
 // open notes the lines that are there now.
 func (e *excludes) open(common, global string) {
-	e.dir, e.global = common, expandHome(global)
+	e.dir, e.global = common, global
 	for _, line := range e.lines() {
 		e.known.Store(line, true)
 	}

@@ -127,7 +127,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	r.env = append(r.env, found.identity...)
 	r.isPartial, r.hooksPath, r.sharedHooks = found.isPartial, found.hooksPath, found.sharedHooks
 	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
-	r.excludes.open(r.common, found.pinnedValue("core.excludesfile"))
+	r.excludes.open(r.common, found.excludes)
 	return r, nil
 }
 

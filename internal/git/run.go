@@ -86,9 +86,9 @@ func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, e
 }
 
 // scopedConfig returns the settings whose keys match a pattern, as git sees them in c.Dir, in git's order: the last
-// value of a key counts.
+// value of a key counts. c.Args are options of git config.
 func (r *runner) scopedConfig(ctx context.Context, c Call, pattern string) ([]scoped, error) {
-	c.Args = []string{"config", "-z", "--show-scope", "--get-regexp", pattern}
+	c.Args = slices.Concat([]string{"config", "-z", "--show-scope"}, c.Args, []string{"--get-regexp", pattern})
 	out, err := r.Do(ctx, c)
 	if err != nil && ExitCode(err) != 1 { // 1: no such key
 		return nil, err
@@ -104,19 +104,14 @@ func (r *runner) scopedConfig(ctx context.Context, c Call, pattern string) ([]sc
 	return values, nil
 }
 
-// Config returns the settings whose keys match a pattern, as git sees them in c.Dir. c.Args are options of git config.
+// Config returns what scopedConfig does without the scopes, by key.
 func (r *runner) Config(ctx context.Context, c Call, pattern string) (map[string]string, error) {
-	c.Args = slices.Concat([]string{"config", "-z"}, c.Args, []string{"--get-regexp", pattern})
-	out, err := r.Do(ctx, c)
-	if err != nil && ExitCode(err) != 1 { // 1: no such key
-		return nil, err
-	}
+	values, err := r.scopedConfig(ctx, c, pattern)
 	settings := map[string]string{}
-	for _, entry := range SplitNUL(out) {
-		key, value, _ := strings.Cut(entry, "\n")
-		settings[key] = value // the last one counts, as it does for git
+	for _, v := range values {
+		settings[v.key] = v.value // the last one counts, as it does for git
 	}
-	return settings, nil
+	return settings, err
 }
 
 // Do runs one call. Every git of the program is started here. The end of ctx asks git to stop (it then removes its lock
