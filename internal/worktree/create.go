@@ -92,12 +92,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	// its caller has been told of.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
-	lane, err = l.index.update(late, lane.Name, func(row *muster.Lane) error {
-		row.Status = muster.LaneActive
-		clearField(row, fieldMaker)
-		return nil
-	})
-	if err != nil {
+	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")
@@ -280,11 +275,7 @@ func (l *lifecycle) undoOf(ctx context.Context, name muster.Name, maker string) 
 func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
 	isUsed, err := l.isUsed(ctx, lane)
 	if err == nil && isUsed {
-		_, err = l.index.update(ctx, lane.Name, func(row *muster.Lane) error {
-			row.Status = muster.LaneActive
-			clearField(row, fieldMaker)
-			return nil
-		})
+		_, err = l.index.setMade(ctx, lane.Name, muster.LaneActive)
 		return err
 	}
 	if err == nil {

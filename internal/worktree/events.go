@@ -112,11 +112,7 @@ const (
 // recordFailure marks a lane that cannot be finished as failed, and writes why. A lane that is gone by now is no error.
 func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane, e event) error {
 	// The row says so before the event does: who reads the event finds the lane as it says.
-	lane, err := x.update(ctx, lane.Name, func(row *muster.Lane) error {
-		row.Status = muster.LaneFailed
-		clearField(row, fieldMaker)
-		return nil
-	})
+	lane, err := x.setMade(ctx, lane.Name, muster.LaneFailed)
 	if err != nil {
 		return ignoreNotFound(err)
 	}

@@ -278,6 +278,15 @@ func (x *index) update(
 	return lane, err
 }
 
+// setMade sets the status of a lane that nobody is making any more.
+func (x *index) setMade(ctx context.Context, name muster.Name, status muster.LaneStatus) (muster.Lane, error) {
+	return x.update(ctx, name, func(row *muster.Lane) error {
+		row.Status = status
+		clearField(row, fieldMaker)
+		return nil
+	})
+}
+
 // delete removes a row, and reports whether there was one: of several processes that remove it, one is told so.
 func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err error) {
 	err = x.edit(ctx, func(doc *document) error {

@@ -121,8 +121,8 @@ func (c checkout) unmerged(ctx context.Context) ([]string, error) {
 		return nil, muster.Errorf(muster.Unavailable, "git cannot list the conflicts of lane %s: %w", c.lane.Name, err)
 	}
 	var files []string
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if _, file, ok := cutEntry(entry); ok && !slices.Contains(files, file) {
+	for entry := range strings.SplitSeq(out, "\x00") { // MODE ID STAGE\tFILE
+		if _, file, ok := strings.Cut(entry, "\t"); ok && !slices.Contains(files, file) {
 			files = append(files, file)
 		}
 	}

@@ -114,13 +114,6 @@ func (s staging) entries(ctx context.Context) ([]indexEntry, error) {
 	return all, nil
 }
 
-// cutEntry reads a line of git ls-files --unmerged: "MODE ID STAGE\tFILE".
-func cutEntry(line string) (mode, file string, ok bool) {
-	meta, file, ok := strings.Cut(line, "\t")
-	mode, _, _ = strings.Cut(meta, " ")
-	return mode, file, ok
-}
-
 // hidden returns the files in which git would overlook changes: those that are assumed to be unchanged, and those that
 // are skipped. What a sparse checkout leaves out is skipped rightly.
 func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, skipped []string, err error) {
@@ -221,12 +214,10 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 		}
 		return nil
 	})
-	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: []string{"check-ignore", "-z", "--stdin"},
-		Stdin: strings.Join(dirs, "\x00")})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
-		return s.commitError(ctx, err)
+	ignored, err := s.checkIgnore(ctx, strings.Join(dirs, "\x00"))
+	if err != nil {
+		return err
 	}
-	ignored := git.SplitNUL(out)
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(ignored, dir) })
 	if len(dirs) == 0 {
 		return nil
@@ -234,6 +225,16 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
 		nameFiles(dirs)).
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", dirs[0])
+}
+
+// checkIgnore returns what git check-ignore says of files.
+func (c checkout) checkIgnore(ctx context.Context, files string, options ...string) ([]string, error) {
+	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Stdin: files,
+		Args: append([]string{"check-ignore", "-z", "--stdin"}, options...)})
+	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
+		return nil, c.commitError(ctx, err)
+	}
+	return git.SplitNUL(out), nil
 }
 
 // maxRefused is how many files a refusal names.
@@ -264,14 +265,13 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 		return err
 	}
 	// A file may be ignored by the project too: git names the pattern that decides.
-	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: []string{"check-ignore", "-z", "-v", "--stdin"},
-		Stdin: matching})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
-		return s.commitError(ctx, err)
+	fields, err := s.checkIgnore(ctx, matching, "-v")
+	if err != nil {
+		return err
 	}
 	var hidden []string
 	file := ""
-	for f := range slices.Chunk(git.SplitNUL(out), 4) { // source, line, pattern, file
+	for f := range slices.Chunk(fields, 4) { // source, line, pattern, file
 		if len(f) == 4 && filepath.Base(filepath.FromSlash(f[0])) != ".gitignore" && slices.Contains(added, f[2]) {
 			hidden, file = append(hidden, f[3]), f[0]
 		}
