@@ -2,8 +2,6 @@ package team
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 
 	"muster/internal/proc"
@@ -32,9 +30,7 @@ func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Proces
 		}
 	})
 	if l.dir != "" {
-		const name = "TMPDIR="
-		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(e string) bool { return strings.HasPrefix(e, name) })
-		s.Env = append(s.Env, name+l.dir)
+		s.Env = proc.WithVariables(s.Env, "TMPDIR="+l.dir)
 	}
 	return l.Launcher.Start(ctx, s)
 }

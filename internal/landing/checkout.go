@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"muster/internal/durable"
@@ -154,11 +153,6 @@ func (l *Lander) environment(ctx context.Context, dir string) ([]string, error) 
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	set := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir), "PWD=" + dir, goWork,
-		"TMPDIR=" + temporaryDir(dir)}
-	env := slices.DeleteFunc(git.Environ(l.options.Environ), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
-	})
-	return append(env, set...), nil
+	return proc.WithVariables(git.Environ(l.options.Environ), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir,
+		goWork, "TMPDIR="+temporaryDir(dir)), nil
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,32 @@ func Environment(env, pass []string) []string {
 		name, value, _ := strings.Cut(kv, "=")
 		return !isPassed(name, value, pass, secrets)
 	})
+}
+
+// WithVariables returns env with variables, each NAME=VALUE, in place of those of the same names. Which of two variables
+// of one name a program gets is not defined.
+func WithVariables(env []string, set ...string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return isVariable(s, name) })
+	})
+	return append(env, set...)
+}
+
+// variable returns the value of a variable. Of several the last counts, as in os/exec.
+func variable(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if isVariable(kv, name) {
+			return kv[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// isVariable reports whether kv sets the variable with the name. Windows tells no case apart.
+func isVariable(kv, name string) bool {
+	n, _, ok := strings.Cut(kv, "=")
+	return ok && (n == name || runtime.GOOS == "windows" && strings.EqualFold(n, name))
 }
 
 // isPassed reports whether a variable reaches commands.

@@ -27,24 +27,7 @@ func FindOutside(program string, env []string, dirs ...string) (path string, out
 			path = found
 		}
 	}
-	outside = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return isVariable(kv, "PATH") })
-	return path, append(outside, "PATH="+strings.Join(list, string(filepath.ListSeparator)))
-}
-
-// variable returns the value of the last variable with the name.
-func variable(env []string, name string) string {
-	for _, kv := range slices.Backward(env) {
-		if isVariable(kv, name) {
-			return kv[len(name)+1:]
-		}
-	}
-	return ""
-}
-
-// isVariable reports whether kv sets the variable with the name. The case does not count, as on Windows.
-func isVariable(kv, name string) bool {
-	n, _, ok := strings.Cut(kv, "=")
-	return ok && strings.EqualFold(n, name)
+	return path, WithVariables(env, "PATH="+strings.Join(list, string(filepath.ListSeparator)))
 }
 
 // isBelow reports whether a path is in one of dirs, as they are named or with their links followed.

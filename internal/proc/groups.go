@@ -36,7 +36,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	tag := rand.Text()
 	p, err := os.StartProcess(path, s.Argv, &os.ProcAttr{
 		Dir:   s.Dir,
-		Env:   setTag(s.Env, tag),
+		Env:   WithVariables(s.Env, CallVar+"="+tag),
 		Files: []*os.File{pipes.in, pipes.out, pipes.out},
 		Sys:   newSession(),
 	})

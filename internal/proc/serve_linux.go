@@ -168,7 +168,7 @@ func (g *guard) start(order frame, files []int) (*run, error) {
 	var err error
 	r.pid, err = syscall.ForkExec(args[1], args[first:env], &syscall.ProcAttr{
 		Dir:   args[0],
-		Env:   setTag(args[env:], r.tag),
+		Env:   WithVariables(args[env:], CallVar+"="+r.tag),
 		Files: []uintptr{in, out, out},
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},

@@ -27,7 +27,7 @@ func startWith(
 	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
 		return nil, muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
 	}
-	path, err := findProgram(s.Argv[0], lookupEnv(s.Env, "PATH"))
+	path, err := findProgram(s.Argv[0], variable(s.Env, "PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -41,22 +41,6 @@ func startWith(
 		return nil, err
 	}
 	return c, nil
-}
-
-// lookupEnv returns the value of name in env. Of several the last counts, as in os/exec.
-func lookupEnv(env []string, name string) string {
-	for _, e := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(e, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// setTag returns env with the tag of a call. It replaces the tag that env has when this process is itself a tool.
-func setTag(env []string, tag string) []string {
-	own := slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, CallVar+"=") })
-	return append(own, CallVar+"="+tag)
 }
 
 // errNoProgram is the error of a program that is not in PATH.

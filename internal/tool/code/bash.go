@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -171,15 +170,8 @@ func Environ(ctx context.Context, base []string, dir string) []string {
 	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil || !git.IsTracked(ctx, dir, "go.work") {
 		set = append(set, "GOWORK=off")
 	}
-	// Which of two variables of one name a program gets is not defined, so the old one is removed.
-	env := slices.Clone(base)
 	if base == nil {
-		env = proc.Environment(os.Environ(), nil)
+		base = proc.Environment(os.Environ(), nil)
 	}
-	for _, e := range set {
-		name, _, _ := strings.Cut(e, "=")
-		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
-		env = append(env, e)
-	}
-	return env
+	return proc.WithVariables(base, set...)
 }
